@@ -1,0 +1,235 @@
+"""The messages between a view in the browser and its kernel (or the data inside a standalone page).
+
+Every message is one of these structs, told apart by its `type` field; the TypeScript side is generated from here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from widgets.scene.types import Scene
+
+Renderer = Literal["graphviz", "mermaid"]
+ExportFormat = Literal["svg", "dot", "mermaid"]
+Engine = Literal["graphviz", "mermaid"]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """The base of every message."""
+
+
+# ---- kernel to viewer -----------------------------------------------------------------------------------------------
+
+
+class TensorRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One input or output of the inspected node. `node` is the other end's box id ("" if none)."""
+
+    name: str
+    tensor: str
+    dtype: str
+    shape: str
+    node: str = ""
+    error: str = ""
+    note: str = ""
+
+
+class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The line of user code that made something: cell label such as `In [3]`, 1-based line, and its text."""
+
+    cell: str
+    line: int
+    text: str
+    file: str = ""
+
+
+class GradientInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """For a gradient node: the forward node it differentiates and the registered function it comes from.
+
+    `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use.
+    """
+
+    differentiates: str
+    differentiates_id: str
+    function: str
+    definition: str
+    instantiated: str
+    body_node: str = ""
+
+
+class Clash(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a shape or type clash: which tensor, its shape, and where that came from."""
+
+    tensor: str
+    shape: str
+    source: SourceRow | None = None
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the inspector shows of one node or scope. Texts are plain text, never markup."""
+
+    id: str
+    name: str
+    op: str
+    kind: str
+    node_def: str = ""
+    summary: str = ""
+    doc: str = ""
+    signature: str = ""
+    device: str = ""
+    attrs: list[tuple[str, str]] = []
+    inputs: list[TensorRow] = []
+    outputs: list[TensorRow] = []
+    control_inputs: list[TensorRow] = []
+    control_outputs: list[TensorRow] = []
+    source: SourceRow | None = None
+    error: str = ""
+    clashes: list[Clash] = []
+    gradient: GradientInfo | None = None
+    registered_gradient: GradientInfo | None = None
+    contents: list[tuple[str, int]] = []
+
+
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+    """One node found by name, op or cell; `node` is its box id once its scopes are open, `name` its graph name."""
+
+    node: str
+    name: str
+    op: str
+
+
+class SceneMessage(Message, tag="scene"):
+    """A new picture. `mermaid` is its Mermaid text when the Mermaid renderer is on (else "").
+
+    `sent_at` is the kernel's wall clock (ms since the epoch) at the end of the cell, for measuring the delay.
+    """
+
+    scene: Scene
+    mermaid: str = ""
+    focus: str = ""
+    sent_at: float = 0.0
+    lens: str = "shapes"
+    renderer: Renderer = "graphviz"
+
+
+class InspectionMessage(Message, tag="inspection"):
+    """The answer to `InspectRequest`."""
+
+    inspection: Inspection
+
+
+class SearchMessage(Message, tag="search"):
+    """The answer to `SearchRequest`."""
+
+    query: str
+    hits: list[SearchHit]
+    total: int
+
+
+class ExportMessage(Message, tag="export"):
+    """The answer to `ExportRequest`: the text of a file."""
+
+    format: ExportFormat
+    name: str
+    text: str
+
+
+class EngineMessage(Message, tag="engine"):
+    """A gzipped JavaScript engine follows as this message's one binary buffer."""
+
+    engine: Engine
+
+
+class FailureMessage(Message, tag="failure"):
+    """Something the viewer asked for went wrong; `text` says what, for the status line."""
+
+    request: str
+    text: str
+
+
+FromKernel = SceneMessage | InspectionMessage | SearchMessage | ExportMessage | EngineMessage | FailureMessage
+
+# ---- viewer to kernel -----------------------------------------------------------------------------------------------
+
+
+class ReadyRequest(Message, tag="ready"):
+    """The viewer is mounted and wants the current scene."""
+
+
+class EngineRequest(Message, tag="need_engine"):
+    """This page has not got the engine yet."""
+
+    engine: Engine
+
+
+class ExpandRequest(Message, tag="expand"):
+    """Open a collapsed scope or call; "*" opens all (as far as the box limit allows)."""
+
+    id: str
+
+
+class CollapseRequest(Message, tag="collapse"):
+    """Close an open scope or call; "*" closes all."""
+
+    id: str
+
+
+class InspectRequest(Message, tag="inspect"):
+    """Tell all about this box."""
+
+    id: str
+
+
+class RevealRequest(Message, tag="reveal"):
+    """Open whatever hides this node and bring it into view."""
+
+    name: str
+
+
+class SearchRequest(Message, tag="find"):
+    """Find nodes whose name, op or cell contains the query (case-insensitive)."""
+
+    query: str
+
+
+class ExportRequest(Message, tag="want_export"):
+    """Give the graph as text in this format (SVG is drawn by the viewer itself while it runs)."""
+
+    format: ExportFormat
+
+
+class RendererRequest(Message, tag="renderer"):
+    """Use this renderer from now on."""
+
+    renderer: Renderer
+
+
+class LensRequest(Message, tag="lens"):
+    """The lens that the user looks through now (kept for the next view and for the static picture)."""
+
+    lens: str
+
+
+class DrawnReport(Message, tag="drawn"):
+    """The picture of `revision` is on the screen; `delay_ms` is page clock minus `sent_at`."""
+
+    revision: int
+    delay_ms: float
+    layout_ms: float
+    renderer: Renderer
+
+
+FromViewer = (
+    ReadyRequest
+    | EngineRequest
+    | ExpandRequest
+    | CollapseRequest
+    | InspectRequest
+    | RevealRequest
+    | SearchRequest
+    | ExportRequest
+    | RendererRequest
+    | LensRequest
+    | DrawnReport
+)
