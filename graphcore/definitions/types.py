@@ -1,0 +1,136 @@
+"""The definitions: immutable values that print, compare and hash. Protobuf is only their wire form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from graphcore.attrs import AttrValue
+from graphcore.dtypes import DType
+
+PRODUCER_VERSION: Final = 2418
+"""The GraphDef version that graphs made here carry (and the newest that is understood)."""
+
+
+class ArgDef(msgspec.Struct, frozen=True, kw_only=True):
+    """One input or output of an op.
+
+    Exactly one of `type`, `type_attr`, `type_list_attr` says its type; `number_attr` makes it a list of equal types.
+    """
+
+    name: str
+    description: str = ""
+    type: DType | None = None
+    type_attr: str = ""
+    number_attr: str = ""
+    type_list_attr: str = ""
+    is_ref: bool = False
+
+
+class AttrDef(msgspec.Struct, frozen=True, kw_only=True):
+    """One attr of an op: `type` is a kind such as `int` or `list(type)`; None as default or allowed values means unset."""
+
+    name: str
+    type: str
+    default_value: AttrValue | None = None
+    description: str = ""
+    has_minimum: bool = False
+    minimum: int = 0
+    allowed_values: tuple[AttrValue, ...] | None = None
+
+
+class OpDeprecation(msgspec.Struct, frozen=True):
+    """From GraphDef `version` on an op is refused, for the reason given."""
+
+    version: int
+    explanation: str = ""
+
+
+class OpDef(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The signature of an op: name, inputs, outputs, attrs, doc and flags."""
+
+    name: str
+    input_arg: tuple[ArgDef, ...] = ()
+    output_arg: tuple[ArgDef, ...] = ()
+    control_output: tuple[str, ...] = ()
+    attr: tuple[AttrDef, ...] = ()
+    summary: str = ""
+    description: str = ""
+    is_commutative: bool = False
+    is_aggregate: bool = False
+    is_stateful: bool = False
+    allows_uninitialized_input: bool = False
+    deprecation: OpDeprecation | None = None
+
+    def find_attr(self, name: str) -> AttrDef | None:
+        """The attr called `name`, None if there is none."""
+        return next((attr for attr in self.attr if attr.name == name), None)
+
+
+class NodeDef(msgspec.Struct, frozen=True):
+    """One node as text: op, inputs (`node`, `node:1`, `^node`, control inputs last), requested device, attrs.
+
+    Nobody may change `attr` after creation; `msgspec.structs.replace` makes a changed copy.
+    """
+
+    name: str
+    op: str
+    input: tuple[str, ...] = ()
+    device: str = ""
+    attr: Mapping[str, AttrValue] = {}
+    original_node_names: tuple[str, ...] = ()
+    original_func_names: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.op, self.input, self.device, frozenset(self.attr.items())))
+
+
+class FunctionDef(msgspec.Struct, frozen=True, kw_only=True):
+    """A function: signature, body nodes, and which body tensor each return takes.
+
+    In the body an input is `arg` or `node:out_arg:index`. `arg_attr` maps an argument's index to its attrs.
+    """
+
+    signature: OpDef
+    node_def: tuple[NodeDef, ...] = ()
+    ret: Mapping[str, str] = {}
+    control_ret: Mapping[str, str] = {}
+    attr: Mapping[str, AttrValue] = {}
+    arg_attr: Mapping[int, Mapping[str, AttrValue]] = {}
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.signature.name
+
+
+class GradientDef(msgspec.Struct, frozen=True):
+    """`gradient_func` computes the gradient of `function_name`."""
+
+    function_name: str
+    gradient_func: str
+
+
+class FunctionDefLibrary(msgspec.Struct, frozen=True):
+    """Functions and which of them are gradients of which."""
+
+    function: tuple[FunctionDef, ...] = ()
+    gradient: tuple[GradientDef, ...] = ()
+
+
+class VersionDef(msgspec.Struct, frozen=True):
+    """Who made a graph (`producer`) and who may read it."""
+
+    producer: int = 0
+    min_consumer: int = 0
+    bad_consumers: tuple[int, ...] = ()
+
+
+class GraphDef(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole graph as a value."""
+
+    node: tuple[NodeDef, ...] = ()
+    versions: VersionDef = VersionDef()
+    library: FunctionDefLibrary = FunctionDefLibrary()

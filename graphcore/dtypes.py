@@ -1,0 +1,179 @@
+"""Data types: the numbers and names of TensorFlow's `types.proto`, with their NumPy counterparts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+from graphcore.errors import InvalidArgumentError
+
+_REF_OFFSET: Final = 100
+
+
+class DType:
+    """A data type. There is one object a type, so `is` compares.
+
+    Attributes:
+        name: as the reference prints it (`float`, `double`, `int32`, `float_ref`).
+        number: the value in `types.proto` (reference types are 100 above their base).
+        as_numpy: the NumPy dtype, None where there is none (resource, variant, quantised types have their storage type).
+        is_ref, base, ref: the reference flag, the type without it, the type with it.
+    """
+
+    __slots__ = ("as_numpy", "base", "enum_name", "is_complex", "is_floating", "is_integer", "is_ref", "name", "number", "ref", "size")
+
+    name: str
+    number: int
+    enum_name: str
+    as_numpy: np.dtype | None  # type: ignore[type-arg]  # the scalar type differs from one DType to another
+    is_ref: bool
+    base: DType
+    ref: DType
+    is_floating: bool
+    is_integer: bool
+    is_complex: bool
+    size: int
+
+    def __init__(self, name: str, number: int, scalar: type | None) -> None:
+        self.name = name
+        self.number = number
+        self.enum_name = "DT_" + name.upper()
+        self.as_numpy = None if scalar is None else np.dtype(scalar)
+        self.is_ref = number > _REF_OFFSET
+        self.base = self
+        self.ref = self
+        self.is_floating = name in {"float", "double", "half", "bfloat16"}
+        self.is_complex = name in {"complex64", "complex128"}
+        self.is_integer = name.startswith(("int", "uint"))
+        self.size = 0 if self.as_numpy is None else self.as_numpy.itemsize
+
+    def __repr__(self) -> str:
+        return f"gc.{_PYTHON_NAMES.get(self.name, self.name)}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return as_dtype, (self.name,)
+
+
+_PYTHON_NAMES: Final = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool_"}
+_TABLE: Final[list[tuple[str, int, type | None]]] = [
+    ("float", 1, np.float32),
+    ("double", 2, np.float64),
+    ("int32", 3, np.int32),
+    ("uint8", 4, np.uint8),
+    ("int16", 5, np.int16),
+    ("int8", 6, np.int8),
+    ("string", 7, np.object_),
+    ("complex64", 8, np.complex64),
+    ("int64", 9, np.int64),
+    ("bool", 10, np.bool_),
+    ("qint8", 11, np.int8),
+    ("quint8", 12, np.uint8),
+    ("qint32", 13, np.int32),
+    ("bfloat16", 14, ml_dtypes.bfloat16),
+    ("qint16", 15, np.int16),
+    ("quint16", 16, np.uint16),
+    ("uint16", 17, np.uint16),
+    ("complex128", 18, np.complex128),
+    ("half", 19, np.float16),
+    ("resource", 20, None),
+    ("variant", 21, None),
+    ("uint32", 22, np.uint32),
+    ("uint64", 23, np.uint64),
+]
+
+_by_name: dict[str, DType] = {}
+_by_number: dict[int, DType] = {}
+for _name, _number, _scalar in _TABLE:
+    _base = DType(_name, _number, _scalar)
+    _ref = DType(_name + "_ref", _number + _REF_OFFSET, _scalar)
+    _base.ref = _ref
+    _ref.base = _base
+    for _dtype in (_base, _ref):
+        _by_name[_dtype.name] = _dtype
+        _by_number[_dtype.number] = _dtype
+
+float32: Final = _by_name["float"]
+float64: Final = _by_name["double"]
+float16: Final = _by_name["half"]
+half: Final = float16
+double: Final = float64
+bfloat16: Final = _by_name["bfloat16"]
+int8: Final = _by_name["int8"]
+int16: Final = _by_name["int16"]
+int32: Final = _by_name["int32"]
+int64: Final = _by_name["int64"]
+uint8: Final = _by_name["uint8"]
+uint16: Final = _by_name["uint16"]
+uint32: Final = _by_name["uint32"]
+uint64: Final = _by_name["uint64"]
+bool_: Final = _by_name["bool"]
+string: Final = _by_name["string"]
+complex64: Final = _by_name["complex64"]
+complex128: Final = _by_name["complex128"]
+qint8: Final = _by_name["qint8"]
+quint8: Final = _by_name["quint8"]
+qint16: Final = _by_name["qint16"]
+quint16: Final = _by_name["quint16"]
+qint32: Final = _by_name["qint32"]
+resource: Final = _by_name["resource"]
+variant: Final = _by_name["variant"]
+
+ALL_TYPES: Final[tuple[DType, ...]] = tuple(_by_name[name] for name, _, _ in _TABLE)
+
+_aliases: dict[str, DType] = {
+    "float32": float32,
+    "float64": float64,
+    "float16": float16,
+    "bool_": bool_,
+    "str": string,
+    "bytes": string,
+}
+_from_numpy: dict[np.dtype, DType] = {}  # type: ignore[type-arg]  # keys are dtypes of every scalar type
+for _dtype in (float32, float64, float16, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_, complex64, complex128, string):
+    assert _dtype.as_numpy is not None  # noqa: S101 - these all have NumPy counterparts
+    _from_numpy[_dtype.as_numpy] = _dtype
+
+
+def dtype_by_number(number: int) -> DType | None:
+    """The type with this `types.proto` number, None if there is none."""
+    return _by_number.get(number)
+
+
+def dtype_by_name(name: str) -> DType | None:
+    """The type that the reference prints as `name` (`float`, `int32_ref`), None if there is none."""
+    return _by_name.get(name)
+
+
+def as_dtype(value: object) -> DType:
+    """Turn a DType, a name (`"float"`, `"float32"`, `"DT_FLOAT"`), a NumPy dtype or a Python scalar type into a DType.
+
+    Raises:
+        InvalidArgumentError: nothing corresponds to it.
+    """
+    if type(value) is DType:
+        return value
+    if isinstance(value, str):
+        name = value[3:].lower() if value.startswith("DT_") else value
+        found = _by_name.get(name) or _aliases.get(name)
+        if found is not None:
+            return found
+    elif value is not None:
+        found = _numpy_dtype(value)
+        if found is not None:
+            return found
+    raise InvalidArgumentError(f"Not a data type: {value!r}; required a gc dtype, its name, or a NumPy dtype")
+
+
+def _numpy_dtype(value: object) -> DType | None:
+    try:
+        dtype = np.dtype(value)  # type: ignore[call-overload]  # anything may come; what is no dtype raises TypeError
+    except TypeError:
+        return None
+    if dtype.kind in "SU":
+        return string
+    return _from_numpy.get(dtype)

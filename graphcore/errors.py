@@ -1,0 +1,116 @@
+"""Errors: one small class a status code, each also the built-in exception that a caller would catch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from graphcore.source import SourceLocation
+
+
+class GraphError(Exception):
+    """The base of every error of this package.
+
+    Args:
+        message: what was required and what was got.
+        op, node, attr, input: where, as far as it is known.
+        source: the line of user code that made the node.
+    """
+
+    code: ClassVar[str] = "UNKNOWN"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        op: str = "",
+        node: str = "",
+        attr: str = "",
+        input: str = "",  # noqa: A002 - the field's own word
+        source: SourceLocation | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.op = op
+        self.node = node
+        self.attr = attr
+        self.input = input
+        self.source = source
+
+    def __str__(self) -> str:
+        if self.source is None:
+            return self.message
+        return f"{self.message}\n  made in {self.source}"
+
+    def with_node(self, node: str, *, op: str = "", source: SourceLocation | None = None) -> GraphError:
+        """Fill in where it happened, unless an inner place has said so already. Returns self."""
+        self.node = self.node or node
+        self.op = self.op or op
+        self.source = self.source or source
+        return self
+
+
+class InvalidArgumentError(GraphError, ValueError):
+    """The caller gave something that can never be right."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class NotFoundError(GraphError, KeyError):
+    """Something asked for by name does not exist."""
+
+    code = "NOT_FOUND"
+
+
+class AlreadyExistsError(GraphError, ValueError):
+    """Something with this name exists already."""
+
+    code = "ALREADY_EXISTS"
+
+
+class FailedPreconditionError(GraphError, RuntimeError):
+    """The state does not allow this now (an uninitialised variable, a closed session)."""
+
+    code = "FAILED_PRECONDITION"
+
+
+class OutOfRangeError(GraphError, IndexError):
+    """An index or a position beyond the end."""
+
+    code = "OUT_OF_RANGE"
+
+
+class UnimplementedError(GraphError, NotImplementedError):
+    """The operation exists but not for these arguments."""
+
+    code = "UNIMPLEMENTED"
+
+
+class InternalError(GraphError, RuntimeError):
+    """An invariant is broken."""
+
+    code = "INTERNAL"
+
+
+class AbortedError(GraphError, RuntimeError):
+    """The operation was aborted, usually because another part failed."""
+
+    code = "ABORTED"
+
+
+class CancelledError(GraphError, RuntimeError):
+    """The operation was cancelled by the caller."""
+
+    code = "CANCELLED"
+
+
+class DeadlineExceededError(GraphError, TimeoutError):
+    """The time allowed ran out."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class ResourceExhaustedError(GraphError, MemoryError):
+    """Too little memory or another resource."""
+
+    code = "RESOURCE_EXHAUSTED"

@@ -1,0 +1,135 @@
+"""What a kernel is told when it is made: attrs, types, the array module of its device, values known beforehand."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from graphcore.attrs import Array, Attrs, AttrValue
+from graphcore.dtypes import DType
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.shapes import Shape
+from graphcore.source import SourceLocation
+
+
+class RefVariable:
+    """The storage behind a reference tensor: one array that is replaced as a whole, or None before initialisation."""
+
+    __slots__ = ("dtype", "name", "shape", "source", "value")
+
+    def __init__(self, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.source = source
+        self.value: Array | None = None
+
+    def read(self) -> Array:
+        """The current value; the array is never changed in place, so it stays what it was.
+
+        Raises:
+            FailedPreconditionError: it has none yet.
+        """
+        if self.value is None:
+            raise FailedPreconditionError(
+                f"Attempting to use uninitialized value {self.name}: run its initializer "
+                f"(gc.initialize_all_variables()) in this session first",
+                op="VariableV2",
+                node=self.name,
+                source=self.source,
+            )
+        return self.value
+
+
+class ResourceManager:
+    """The state that lives as long as a session: variables by (container, name)."""
+
+    def __init__(self) -> None:
+        self.variables: dict[tuple[str, str], RefVariable] = {}
+
+    def variable(self, container: str, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None) -> RefVariable:
+        """Find or make a variable. One whose declared type or shape has changed starts uninitialised again."""
+        found = self.variables.get((container, name))
+        if found is None or found.dtype is not dtype or not found.shape.is_identical_to(shape):
+            found = self.variables[container, name] = RefVariable(name, dtype, shape, source)
+        return found
+
+
+class KernelContext:
+    """What `kernel(k)` gets, once a plan.
+
+    Attributes:
+        xp: the array module (NumPy, or CuPy on a GPU).
+        attrs: the node's attrs.
+        node_name, op: for error texts.
+        input_types, output_types: dtypes by slot (reference types as such).
+        input_shapes: the statically known shapes by slot.
+        constants: per slot the value if it is the same in every run, else None.
+        resources: the session's state.
+    """
+
+    __slots__ = (
+        "attrs",
+        "constants",
+        "input_shapes",
+        "input_types",
+        "node_name",
+        "op",
+        "output_types",
+        "resources",
+        "source",
+        "xp",
+    )
+
+    def __init__(
+        self,
+        *,
+        xp: ModuleType,
+        attrs: Attrs,
+        node_name: str = "",
+        op: str = "",
+        input_types: tuple[DType, ...] = (),
+        output_types: tuple[DType, ...] = (),
+        input_shapes: tuple[Shape, ...] = (),
+        constants: tuple[Array | None, ...] = (),
+        resources: ResourceManager | None = None,
+        source: SourceLocation | None = None,
+    ) -> None:
+        self.xp: Any = xp
+        self.attrs = attrs
+        self.node_name = node_name
+        self.op = op
+        self.input_types = input_types
+        self.output_types = output_types
+        self.input_shapes = input_shapes
+        self.constants = constants
+        self.resources = resources or ResourceManager()
+        self.source = source
+
+    def attr(self, name: str) -> AttrValue:
+        """The value of attr `name`.
+
+        Raises:
+            InvalidArgumentError: the node has no such attr.
+        """
+        try:
+            return self.attrs[name]
+        except KeyError:
+            raise InvalidArgumentError(f"No attr named '{name}' in node '{self.node_name}'", op=self.op, node=self.node_name) from None
+
+    def dtype(self, attr: str) -> np.dtype[Any]:
+        """The NumPy dtype of the type attr `attr`.
+
+        Raises:
+            InvalidArgumentError: the attr is missing, is no type, or has no NumPy dtype.
+        """
+        value = self.attr(attr)
+        if not isinstance(value, DType) or value.as_numpy is None:
+            raise InvalidArgumentError(f"Attr '{attr}' of node '{self.node_name}' is no array type: {value}", op=self.op, node=self.node_name)
+        return value.as_numpy
+
+    def constant(self, index: int) -> Array | None:
+        """The value of input `index` if it is the same in every run, else None."""
+        return self.constants[index] if index < len(self.constants) else None

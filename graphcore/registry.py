@@ -1,0 +1,183 @@
+"""The op registry: what each op is (OpDef), how its shapes follow, how it is computed and how it is differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from graphcore.attrs import Attrs
+from graphcore.definitions.types import FunctionDef, OpDef
+from graphcore.errors import AlreadyExistsError, NotFoundError
+
+ShapeFn = Callable[[Any], None]
+"""Takes an InferenceContext and sets its outputs."""
+Kernel = Callable[..., Any]
+"""Takes the input arrays, gives the output array (or a tuple of them for several outputs, None for none)."""
+KernelFactory = Callable[[Any], Kernel]
+"""Takes a KernelContext (attrs, dtypes, array module) once a plan, gives the kernel."""
+GradientCreator = Callable[[Attrs], FunctionDef]
+"""Takes the attrs of a node, gives the FunctionDef of its gradient: inputs and output gradients in, input gradients out."""
+Watcher = Callable[[OpDef, Exception | None], None]
+
+
+class OpRegistration:
+    """All that is known of one op. `gradient` is None for an op that is registered as not differentiable."""
+
+    __slots__ = ("examples", "gradient", "has_gradient", "is_function", "kernel", "op_def", "shape_fn")
+
+    def __init__(self, op_def: OpDef, shape_fn: ShapeFn | None = None, *, is_function: bool = False) -> None:
+        self.op_def = op_def
+        self.shape_fn = shape_fn
+        self.is_function = is_function
+        self.kernel: KernelFactory | None = None
+        self.gradient: GradientCreator | None = None
+        self.has_gradient = False
+        self.examples: tuple[Any, ...] = ()
+
+
+class OpRegistry:
+    """Ops by name. Registrations given as callables are deferred until the first look-up."""
+
+    def __init__(self) -> None:
+        self._deferred: list[Callable[[], OpRegistration]] = []
+        self._lazy: dict[str, Callable[[], OpRegistration]] = {}
+        self._by_name: dict[str, OpRegistration] = {}
+        self._watcher: Watcher | None = None
+
+    def register(self, op: OpDef | OpRegistration | Callable[[], OpRegistration], shape_fn: ShapeFn | None = None) -> None:
+        """Add an op, now (OpDef, OpRegistration) or at the first look-up (callable).
+
+        Raises:
+            AlreadyExistsError: the name is taken.
+        """
+        if isinstance(op, OpDef):
+            self._add(OpRegistration(op, shape_fn))
+        elif isinstance(op, OpRegistration):
+            self._add(op)
+        else:
+            self._deferred.append(op)
+
+    def register_lazy(self, name: str, make: Callable[[], OpRegistration]) -> None:
+        """Add the op `name` without making it: `make` is called when that op is first asked for.
+
+        Raises:
+            AlreadyExistsError: the name is taken.
+        """
+        if name in self._lazy or name in self._by_name:
+            raise AlreadyExistsError(f"Op with name {name}", op=name)
+        self._lazy[name] = make
+
+    def look_up(self, name: str) -> OpRegistration:
+        """The registration of op `name`.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        found = self._by_name.get(name)
+        if found is not None:
+            return found
+        self._register_deferred()
+        if name in self._lazy:
+            self._add(self._lazy.pop(name)())
+        found = self._by_name.get(name)
+        if found is None:
+            raise NotFoundError(f"Op type not registered '{name}'", op=name)
+        return found
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The OpDef of op `name`.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        return self.look_up(name).op_def
+
+    def __contains__(self, name: str) -> bool:
+        self._register_deferred()
+        return name in self._by_name or name in self._lazy
+
+    def __iter__(self) -> Iterator[OpRegistration]:
+        self._register_deferred()
+        while self._lazy:
+            self._add(self._lazy.pop(next(iter(self._lazy)))())
+        return iter(sorted(self._by_name.values(), key=lambda entry: entry.op_def.name))
+
+    def export(self, include_internal: bool = False) -> list[OpDef]:
+        """All OpDefs sorted by name; internal ops (their names begin with `_`) only if asked for."""
+        return [entry.op_def for entry in self if include_internal or not entry.op_def.name.startswith("_")]
+
+    def set_watcher(self, watcher: Watcher | None) -> None:
+        """Have every registration (and every refused one, with its error) reported; None ends that.
+
+        Raises:
+            AlreadyExistsError: another watcher is set.
+        """
+        if watcher is not None and self._watcher is not None:
+            raise AlreadyExistsError("Cannot over-write a valid watcher with another.")
+        self._watcher = watcher
+
+    def _register_deferred(self) -> None:
+        while self._deferred:
+            self._add(self._deferred.pop(0)())
+
+    def _add(self, entry: OpRegistration) -> None:
+        name = entry.op_def.name
+        taken = name in self._by_name or name in self._lazy
+        error = AlreadyExistsError(f"Op with name {name}", op=name) if taken else None
+        if self._watcher is not None:
+            self._watcher(entry.op_def, error)
+        if error is not None:
+            raise error
+        self._by_name[name] = entry
+
+
+op_registry = OpRegistry()
+"""The global registry."""
+
+
+def register_op(op_def: OpDef, shape_fn: ShapeFn | None = None) -> None:
+    """Add an op to the global registry (REGISTER_OP).
+
+    Raises:
+        AlreadyExistsError: the name is taken.
+    """
+    op_registry.register(op_def, shape_fn)
+
+
+def register_op_gradient(op: str, creator: GradientCreator) -> None:
+    """Say how `op` is differentiated (REGISTER_OP_GRADIENT).
+
+    Raises:
+        NotFoundError: no such op.
+        AlreadyExistsError: it has a gradient already.
+    """
+    _set_gradient(op, creator)
+
+
+def register_op_no_gradient(op: str) -> None:
+    """Say that `op` is not differentiable (REGISTER_OP_NO_GRADIENT).
+
+    Raises:
+        NotFoundError: no such op.
+        AlreadyExistsError: it has a gradient already.
+    """
+    _set_gradient(op, None)
+
+
+def get_op_gradient_creator(op: str) -> GradientCreator | None:
+    """The gradient creator of `op`, None if it is registered as not differentiable.
+
+    Raises:
+        NotFoundError: nothing is registered.
+    """
+    if op not in op_registry or not op_registry.look_up(op).has_gradient:
+        raise NotFoundError(f"No gradient defined for op: {op}", op=op)
+    return op_registry.look_up(op).gradient
+
+
+def _set_gradient(op: str, creator: GradientCreator | None) -> None:
+    entry = op_registry.look_up(op)
+    if entry.has_gradient:
+        raise AlreadyExistsError(f"Duplicated gradient for {op}", op=op)
+    entry.gradient = creator
+    entry.has_gradient = True

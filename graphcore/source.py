@@ -1,0 +1,68 @@
+"""Where in the user's code something was made: file, line and, in a notebook, the cell."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from contextvars import ContextVar
+from types import CodeType
+from typing import Final
+
+import msgspec
+
+
+class CellRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One execution of a notebook cell: `cell` is its lasting id, `label` what a reader sees (`In [3]`)."""
+
+    cell: str
+    execution: int
+    label: str
+
+
+class SourceLocation(msgspec.Struct, frozen=True, gc=False):
+    """A line of user code: 1-based `line` of `file`, within the cell run `run` if there was one."""
+
+    file: str
+    line: int
+    run: CellRun | None = None
+
+    @property
+    def text(self) -> str:
+        """The line itself, without its indentation; empty if it cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    @property
+    def where(self) -> str:
+        """`cell In [3], line 2`, or `train.py, line 2` outside a notebook."""
+        if self.run is not None:
+            return f"cell {self.run.label}, line {self.line}"
+        return f"{os.path.basename(self.file)}, line {self.line}"
+
+    def __str__(self) -> str:
+        text = self.text
+        return f"{self.where}: {text}" if text else self.where
+
+
+current_run: ContextVar[CellRun | None] = ContextVar("current_run", default=None)
+"""The cell that is running now; the kernel extension sets it, the core only reads it."""
+
+_ROOT: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_internal: dict[CodeType, bool] = {}
+
+
+def caller_location() -> SourceLocation:
+    """The innermost frame outside this package."""
+    frame = sys._getframe(1)
+    internal = _internal
+    while True:
+        code = frame.f_code
+        inside = internal.get(code)
+        if inside is None:
+            inside = internal[code] = code.co_filename.startswith(_ROOT)
+        if not inside:
+            return SourceLocation(code.co_filename, frame.f_lineno, current_run.get())
+        outer = frame.f_back
+        if outer is None:
+            return SourceLocation(code.co_filename, frame.f_lineno, current_run.get())
+        frame = outer
