@@ -1,0 +1,86 @@
+# Every target prepares what it needs. Only Python 3.11 or newer is expected on the machine; `make front` needs Node as well.
+#
+#   make PYTHON=/path/to/python3.12 test    choose the interpreter of a new .venv
+#   make test ARGS="-k placer -x"           hand arguments to pytest
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+# A name on PATH is not yet an interpreter: a version manager's shim may refuse to run, and Debian ships Python without ensurepip.
+# So each candidate is run. Recursive on purpose: the search happens only where an environment is made.
+CANDIDATES := python3.13 python3.12 python3.11 python3 python3.14
+USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+VENV ?= .venv
+ORACLE_VENV ?= .venv-oracle
+BIN := $(VENV)/bin
+PIP := -m pip --disable-pip-version-check --quiet
+ARGS ?=
+
+.PHONY: help lab test bench oracle lint format types front notebooks wheel clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- environments: a stamp each, renewed when pyproject.toml or the oracle's requirements change ---------------------
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed. Debian: apt install python3-venv. macOS: brew install python." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.lab: pyproject.toml | $(BIN)/python
+	$(BIN)/python $(PIP) install -e '.[lab]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python $(PIP) install -e '.[dev]'
+	@touch $@ $(VENV)/.lab
+
+$(ORACLE_VENV)/.ready: tests/oracle/requirements.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed." >&2; exit 1; }
+	$(PYTHON) -m venv $(ORACLE_VENV)
+	$(ORACLE_VENV)/bin/python $(PIP) install -r tests/oracle/requirements.txt
+	@touch $@
+
+# ---- for users -------------------------------------------------------------------------------------------------------
+
+lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
+	$(BIN)/python -m jupyterlab notebooks/00_quickstart.ipynb $(ARGS)
+
+# ---- for developers --------------------------------------------------------------------------------------------------
+
+test: $(VENV)/.dev ## Run all tests, those in the browser included
+	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
+	$(BIN)/python -m pytest -n auto -m "not browser and not oracle and not gpu" $(ARGS)
+	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(BIN)/python -m pytest -m browser $(ARGS)
+
+notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
+	$(BIN)/python -m pytest -m notebook $(ARGS)
+
+oracle: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Compare with TensorFlow
+	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m pytest -m oracle $(ARGS)
+
+bench: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Time this project, TensorFlow and NumPy on the same work
+	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m tests.benchmarks $(ARGS)
+
+lint: $(VENV)/.dev ## Check the style
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+format: $(VENV)/.dev ## Repair the style where that can be done safely
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+types: $(VENV)/.dev ## Check the types
+	$(BIN)/python -m mypy
+
+front: ## Check, test and build the viewer; fail when the committed build is stale (needs Node)
+	sh tests/support/front.sh
+
+wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, use it there
+	$(BIN)/python tests/support/wheel_smoke.py
+
+clean: ## Remove environments and everything generated
+	rm -rf $(VENV) $(ORACLE_VENV) dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

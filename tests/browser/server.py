@@ -1,0 +1,146 @@
+"""A private JupyterLab server: own folders, a free port, stopped by its process id."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 90.0
+STOP_SECONDS = 10.0
+QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def stop_process(process: subprocess.Popen[bytes]) -> None:
+    """Interrupt the process, terminate it if it stays, kill it as the last resort."""
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        process.send_signal(sign)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+@dataclass
+class LabServer:
+    """JupyterLab of the running interpreter's environment, serving `home / "work"` on 127.0.0.1.
+
+    Every folder Jupyter might write to lies under `home`, so that neither the user's settings nor an earlier run matter;
+    one `home` for all notebooks of a run keeps the key that makes a saved notebook trusted.
+    """
+
+    home: Path
+    port: int = field(default_factory=free_port)
+    token: str = field(default_factory=lambda: secrets.token_hex(16))
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address without a path or a token."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def work(self) -> Path:
+        """The folder whose notebooks the server shows."""
+        return self.home / "work"
+
+    @property
+    def log(self) -> Path:
+        """What the server wrote, its kernels' output included."""
+        return self.home / "server.log"
+
+    def environment(self) -> dict[str, str]:
+        """The server's environment: this interpreter's programs first, this checkout importable, all state under `home`."""
+        settings = self.home / "config" / "labconfig"
+        settings.mkdir(parents=True, exist_ok=True)
+        (settings / "default_setting_overrides.json").write_text(json.dumps(QUIET))
+        folders = {
+            "JUPYTER_CONFIG_DIR": "config",
+            "JUPYTER_DATA_DIR": "data",
+            "JUPYTER_RUNTIME_DIR": "runtime",
+            "IPYTHONDIR": "ipython",
+            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+            "JUPYTERLAB_SETTINGS_DIR": "settings",
+            "MPLCONFIGDIR": "matplotlib",
+        }
+        for folder in folders.values():
+            (self.home / folder).mkdir(parents=True, exist_ok=True)
+        return {
+            **os.environ,
+            **{name: str(self.home / folder) for name, folder in folders.items()},
+            "JUPYTER_CONFIG_PATH": str(self.home / "config"),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        }
+
+    def start(self) -> None:
+        """Start the server and return once it answers; RuntimeError with the log's end when it does not."""
+        self.work.mkdir(parents=True, exist_ok=True)
+        options = [
+            "--no-browser",
+            "--allow-root",
+            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.port={self.port}",
+            "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={self.token}",
+            f"--ServerApp.root_dir={self.work}",
+            "--LabApp.expose_app_in_browser=True",
+            "--ServerApp.terminals_enabled=False",
+        ]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "jupyterlab", *options], env=self.environment(), cwd=self.work, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"JupyterLab did not start; the end of its log:\n{self.log.read_text(errors='replace')[-4000:]}")
+            time.sleep(0.2)
+
+    def request(self, method: str, path: str) -> Any:
+        """Call the server's REST API."""
+        call = urllib.request.Request(f"{self.url}{path}", method=method, headers={"Authorization": f"token {self.token}"})
+        with urllib.request.urlopen(call, timeout=20) as answer:
+            body = answer.read()
+        return json.loads(body) if body else None
+
+    def answers(self) -> bool:
+        """Whether the server serves requests."""
+        try:
+            self.request("GET", "/api/status")
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+        return True
+
+    def shut_down_kernels(self) -> None:
+        """End every session of the server, so that the next test starts with a free machine."""
+        for session in self.request("GET", "/api/sessions"):
+            self.request("DELETE", f"/api/sessions/{session['id']}")
+
+    def stop(self) -> None:
+        """Stop the server; its kernels go with it."""
+        if self.process is not None:
+            stop_process(self.process)

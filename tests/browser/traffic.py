@@ -1,0 +1,67 @@
+"""What a page tried to reach and what it complained about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Route, WebSocketRoute
+
+LOCAL = "127.0.0.1"
+# A pattern, not a function that looks at every address: local requests then never wait for the test's own thread.
+OUTSIDE = re.compile(rf"^(?:https?|wss?)://(?!{re.escape(LOCAL)}[:/])", re.IGNORECASE)
+
+
+@dataclass
+class Traffic:
+    """Requests that left the machine (aborted before they could) and errors on the console, of one browser context."""
+
+    outside: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    tolerated: list[str] = field(default_factory=list)
+
+    def guard(self, context: BrowserContext) -> None:
+        """Let only 127.0.0.1 be reached from `context`, and record what else was tried."""
+        context.route(OUTSIDE, self._abort)
+        context.route_web_socket(OUTSIDE, self._close_socket)
+
+    def listen(self, page: Page) -> None:
+        """Record the console errors and uncaught exceptions of `page`."""
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self._complain(f"uncaught: {error}"))
+
+    def tolerate(self, text: str) -> None:
+        """Do not count console errors that contain `text`; a test says with it that it provokes them."""
+        self.tolerated.append(text)
+
+    def unexpected_errors(self) -> list[str]:
+        """The errors that no test announced."""
+        return [error for error in self.errors if not any(text in error for text in self.tolerated)]
+
+    def assert_clean(self) -> None:
+        """Fail when a request left the machine or the console shows an error."""
+        assert not self.outside, f"requests tried to leave the machine: {self.outside}"
+        unexpected = self.unexpected_errors()
+        assert not unexpected, "console errors:\n" + "\n".join(unexpected)
+
+    def _abort(self, route: Route) -> None:
+        self.outside.append(route.request.url)
+        route.abort()
+
+    def _close_socket(self, socket: WebSocketRoute) -> None:
+        self.outside.append(socket.url)
+        socket.close()
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type != "error":
+            return
+        place = message.location
+        self._complain(f"{message.text} ({place.get('url', '')}:{place.get('lineNumber', '')})")
+
+    def _complain(self, text: str) -> None:
+        self.errors.append(text)
+
+
+def outside_blocker() -> list[str]:
+    """Chromium options that make every name but this machine unknown: nothing leaves even where routing does not reach."""
+    return [f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {LOCAL}"]

@@ -1,0 +1,1 @@
+"""What the tests share: programs that prepare a machine, and helpers that belong to no single package."""

@@ -1,0 +1,140 @@
+"""The shape of the code base: which way imports point, how long files are, what a package's __init__ may do."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("graphcore", "widgets", "kernelext")
+MOST_LINES = 500
+
+# Lowest first. A module imports from its own layer and from lower ones. A name stands for the module or for all of its package.
+LAYERS = (
+    ("graphcore.errors", "graphcore.dtypes", "graphcore.shapes", "graphcore.attrs", "graphcore.device_spec"),
+    ("graphcore.text", "graphcore.definitions"),
+    ("graphcore.registry",),
+    ("graphcore.ops", "graphcore.graph"),
+    ("graphcore.functions",),
+    ("graphcore.passes",),
+    ("graphcore.placement",),
+    ("graphcore.runtime",),
+    ("graphcore.api",),
+    ("graphcore", "graphcore.testing"),
+    ("widgets",),
+    ("kernelext",),
+)
+VIEW_LIBRARIES = {"IPython", "ipywidgets", "anywidget", "ipykernel", "traitlets"}
+
+
+def layer_of(module: str) -> int:
+    """The layer of the longest listed name that covers `module`; -1 when only the bare top package does."""
+    best, best_length = -1, 0
+    for index, names in enumerate(LAYERS):
+        for name in names:
+            covers = module == name or (module.startswith(f"{name}.") and name != "graphcore")
+            if covers and len(name) > best_length:
+                best, best_length = index, len(name)
+    return best
+
+
+def python_files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "node_modules" not in path.parts]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").exists() or path.is_dir()
+
+
+def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and full module name of each import, those inside functions and TYPE_CHECKING blocks too."""
+    package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        base = node.module or ""
+        if node.level:
+            parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*parents, base] if base else parents)
+        for alias in node.names:
+            inner = f"{base}.{alias.name}"
+            yield node.lineno, inner if base.split(".")[0] in PACKAGES and is_module(inner) else base
+
+
+@pytest.mark.parametrize("path", python_files(*PACKAGES), ids=module_name)
+def test_imports_point_only_to_lower_layers(path: Path) -> None:
+    module = module_name(path)
+    own = layer_of(module)
+    assert own >= 0, f"{module} has no place in LAYERS of {Path(__file__).name}: give it one"
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {imported}"
+        for line, imported in imported_modules(path)
+        if imported.split(".")[0] in PACKAGES and imported != module and layer_of(imported) > own
+    ]
+    assert not wrong, "imports against the direction of the layers:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", python_files("graphcore"), ids=module_name)
+def test_the_core_knows_nothing_of_views(path: Path) -> None:
+    wrong = [f"line {line}: {imported}" for line, imported in imported_modules(path) if imported.split(".")[0] in VIEW_LIBRARIES]
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", [path for path in python_files(*PACKAGES) if path.name == "__init__.py"], ids=module_name)
+def test_a_package_init_only_exports_names(path: Path) -> None:
+    allowed = (ast.Import, ast.ImportFrom)
+    wrong = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets if isinstance(node, ast.Assign) else []
+        listing = bool(targets) and all(isinstance(name, ast.Name) and name.id in {"__all__", "__version__"} for name in targets)
+        if not (docstring or listing or isinstance(node, allowed)):
+            wrong.append(f"line {node.lineno}: {ast.unparse(node)[:80]}")
+    assert not wrong, "an __init__ exports names and does nothing else:\n" + "\n".join(wrong)
+
+
+def source_files() -> list[Path]:
+    """Hand-written source files: what git tracks or would track, without generated ones and the build."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    kinds = {".py", ".ts", ".mjs", ".js", ".css", ".sh"}
+    paths = [ROOT / line for line in listing.stdout.splitlines()]
+    return [path for path in paths if path.suffix in kinds and path.exists() and "static" not in path.parts and not is_generated(path)]
+
+
+def is_generated(path: Path) -> bool:
+    """A generated file says so in its first lines."""
+    head = path.read_text(encoding="utf-8")[:400].lower()
+    return path.stem.endswith("_pb2") or "do not edit" in head
+
+
+def test_no_source_file_is_longer_than_a_person_reads() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in source_files()}
+    assert len(lengths) > len(PACKAGES)
+    too_long = [f"{path.relative_to(ROOT)}: {lines} lines" for path, lines in lengths.items() if lines > MOST_LINES]
+    assert not too_long, f"more than {MOST_LINES} lines:\n" + "\n".join(too_long)
+
+
+def test_there_is_no_top_level_code_folder_besides_the_agreed_ones() -> None:
+    folders = {path.relative_to(ROOT).parts[0] for path in source_files() if len(path.relative_to(ROOT).parts) > 1}
+    assert folders <= {*PACKAGES, "notebooks", "tests"}
+
+
+def test_the_layers_are_all_there_and_distinct() -> None:
+    names = [name for layer in LAYERS for name in layer]
+    assert len(names) == len(set(names))
+    assert layer_of("graphcore.ops.math") > layer_of("graphcore.registry") > layer_of("graphcore.text.printer")
+    assert layer_of("graphcore.nowhere") == -1
