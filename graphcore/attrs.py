@@ -80,8 +80,10 @@ class TensorValue:
         return self._hash
 
     def __repr__(self) -> str:
-        return f"TensorValue({self.dtype.name}, {self.shape}, {self.array.tolist()!r})" if self.array.size <= 8 else (
-            f"TensorValue({self.dtype.name}, {self.shape})"
+        return (
+            f"TensorValue({self.dtype.name}, {self.shape}, {self.array.tolist()!r})"
+            if self.array.size <= 8
+            else (f"TensorValue({self.dtype.name}, {self.shape})")
         )
 
 

@@ -134,8 +134,25 @@ _aliases: dict[str, DType] = {
     "bytes": string,
 }
 _from_numpy: dict[np.dtype, DType] = {}  # type: ignore[type-arg]  # keys are dtypes of every scalar type
-for _dtype in (float32, float64, float16, bfloat16, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_, complex64, complex128, string):
-    assert _dtype.as_numpy is not None  # noqa: S101 - these all have NumPy counterparts
+for _dtype in (
+    float32,
+    float64,
+    float16,
+    bfloat16,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    bool_,
+    complex64,
+    complex128,
+    string,
+):
+    assert _dtype.as_numpy is not None
     _from_numpy[_dtype.as_numpy] = _dtype
 
 

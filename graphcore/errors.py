@@ -26,7 +26,7 @@ class GraphError(Exception):
         op: str = "",
         node: str = "",
         attr: str = "",
-        input: str = "",  # noqa: A002 - the field's own word
+        input: str = "",
         source: SourceLocation | None = None,
     ) -> None:
         super().__init__(message)

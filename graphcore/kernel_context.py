@@ -127,7 +127,9 @@ class KernelContext:
         """
         value = self.attr(attr)
         if not isinstance(value, DType) or value.as_numpy is None:
-            raise InvalidArgumentError(f"Attr '{attr}' of node '{self.node_name}' is no array type: {value}", op=self.op, node=self.node_name)
+            raise InvalidArgumentError(
+                f"Attr '{attr}' of node '{self.node_name}' is no array type: {value}", op=self.op, node=self.node_name
+            )
         return value.as_numpy
 
     def constant(self, index: int) -> Array | None:
