@@ -13,7 +13,7 @@ from widgets.scene.types import Scene
 
 Renderer = Literal["graphviz", "mermaid"]
 ExportFormat = Literal["svg", "dot", "mermaid"]
-Engine = Literal["graphviz", "mermaid"]
+Engine = Literal["core", "graphviz", "mermaid"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -136,7 +136,10 @@ class ExportMessage(Message, tag="export"):
 
 
 class EngineMessage(Message, tag="engine"):
-    """A gzipped JavaScript engine follows as this message's one binary buffer."""
+    """A gzipped script follows as this message's one binary buffer: `widgets/static/<engine>.js.gz`.
+
+    "core" is the viewer itself: the widget's own module only asks for it, so that a saved notebook stays small.
+    """
 
     engine: Engine
 

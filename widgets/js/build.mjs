@@ -1,0 +1,102 @@
+// Builds everything in ../static from src and node_modules. The result is the same, byte for byte, on every machine.
+import { createHash } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { build, transform } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const target = join(here, "..", "static");
+/** A notebook saves viewer.js with every widget. */
+const SHELL_LIMIT = 50 * 1024;
+
+const common = {
+  absWorkingDir: here,
+  bundle: true,
+  minify: true,
+  write: false,
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "warning",
+  loader: { ".css": "text" },
+};
+
+// The style sheet travels inside the script as a string: minify it on its own.
+const minifiedCss = {
+  name: "minified-css",
+  setup(builder) {
+    builder.onLoad({ filter: /\.css$/ }, async (args) => {
+      const { code } = await transform(await readFile(args.path, "utf8"), { loader: "css", minify: true });
+      return { contents: code.trim(), loader: "text" };
+    });
+  },
+};
+
+// Mermaid loads every diagram and layout by a dynamic import: only flowcharts and dagre get a real one.
+const KEPT = /\/(flowDiagram|dagre)-[A-Z0-9]+\.mjs$/;
+const flowchartOnly = {
+  name: "flowchart-only",
+  setup(builder) {
+    builder.onResolve({ filter: /.*/ }, (args) => {
+      const unused = args.kind === "dynamic-import" && !KEPT.test(args.path);
+      const heavy = /^(cytoscape|katex)/.test(args.path);
+      return unused || heavy ? { path: args.path, namespace: "left-out" } : undefined;
+    });
+    builder.onLoad({ filter: /.*/, namespace: "left-out" }, (args) => {
+      const message = JSON.stringify(`${args.path} is left out of this build`);
+      return { contents: `export default function leftOut() { throw new Error(${message}); }`, loader: "js" };
+    });
+  },
+};
+
+async function bundle(options, versions = {}) {
+  const define = { ENGINE_VERSIONS: JSON.stringify(versions) };
+  const result = await build({ ...common, ...options, define });
+  return Buffer.from(result.outputFiles[0].contents);
+}
+
+const hash = (data) => createHash("sha256").update(data).digest("hex").slice(0, 12);
+
+/** gzip with no time stamp and no machine's mark in its header. */
+function gzip(data) {
+  const packed = gzipSync(data, { level: 9, memLevel: 9 });
+  packed.fill(0, 4, 8);
+  packed[9] = 255;
+  return packed;
+}
+
+const graphviz = await bundle({ entryPoints: ["src/engines/graphviz.ts"], format: "iife" });
+const mermaid = await bundle({ entryPoints: ["src/engines/mermaid.ts"], format: "esm", plugins: [flowchartOnly] });
+// A page that holds an engine of another build asks for its own: the hash of a script is its version.
+const versions = { core: "", graphviz: hash(graphviz), mermaid: hash(mermaid) };
+const viewer = { format: "esm", plugins: [minifiedCss] };
+const core = await bundle({ ...viewer, entryPoints: ["src/viewer.ts"] }, versions);
+versions.core = hash(core);
+const shell = await bundle({ ...viewer, entryPoints: ["src/shell_anywidget.ts"] }, versions);
+const standalone = await bundle({ ...viewer, entryPoints: ["src/shell_standalone.ts"], format: "iife" }, versions);
+
+if (shell.length > SHELL_LIMIT)
+  throw new Error(`viewer.js has ${shell.length} bytes, at most ${SHELL_LIMIT} are allowed`);
+
+const files = {
+  "viewer.js": shell,
+  "standalone.js": standalone,
+  "core.js.gz": gzip(core),
+  "graphviz.js.gz": gzip(graphviz),
+  "mermaid.js.gz": gzip(mermaid),
+};
+// `--check` writes nothing and says which committed files differ. Packed files are compared by what is in them:
+// compressed bytes may differ from one zlib to the next.
+const content = (name, data) => (name.endsWith(".gz") ? gunzipSync(data) : data);
+const checking = process.argv.includes("--check");
+for (const [name, data] of Object.entries(files)) {
+  const path = join(target, name);
+  const known = await readFile(path).catch(() => null);
+  const same = known !== null && content(name, known).equals(content(name, data));
+  if (checking && !same) process.exitCode = 1;
+  if (!checking && !same) await writeFile(path, data);
+  const verdict = same ? "unchanged" : checking ? "DIFFERS: run npm run build" : "written";
+  console.log(`${name.padEnd(16)} ${String(data.length).padStart(8)} bytes  ${verdict}`);
+}

@@ -1,0 +1,103 @@
+// What stands in a box and how big the box is, before any layout.
+import type { SceneEdge, SceneGroup, SceneNode } from "./generated";
+import { ellipsize, type FontName, textWidth } from "./measure";
+
+export interface Line {
+  readonly text: string;
+  readonly font: FontName;
+  /** Baseline, in pixels below the top of the box. */
+  readonly y: number;
+}
+
+export interface Look {
+  readonly width: number;
+  readonly height: number;
+  readonly lines: readonly Line[];
+  /** Where the lines are centred, in pixels from the left of the box. */
+  readonly middle: number;
+}
+
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+const TEXT_LIMIT = 168;
+const LINE_HEIGHT: Readonly<Record<string, number>> = { title: 15, name: 13.5, detail: 12.5 };
+/** Room for the + of a box that opens. */
+export const HANDLE_WIDTH = 22;
+/** Room that a shape takes from its text: [left and right, top, bottom]. */
+const INSETS: Readonly<Record<SceneNode["kind"], readonly [number, number, number]>> = {
+  op: [12, 6, 6],
+  constant: [12, 6, 6],
+  variable: [13, 12, 7],
+  placeholder: [20, 6, 6],
+  control: [17, 6, 6],
+  scope: [14, 8, 8],
+  function: [18, 8, 8],
+  stub: [12, 4, 4],
+};
+
+/** The full name a user knows the box by. */
+export function fullName(node: SceneNode): string {
+  return node.stands_for || node.id;
+}
+
+function counted(word: string, count: number): string {
+  return `${word} · ${count} ${count === 1 ? "node" : "nodes"}`;
+}
+
+/** The lines of a box: what it is, its name, and one detail. The words tell the kind even without shape and colour. */
+export function boxTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
+  if (node.kind === "stub") return [[`↗ ${node.label || fullName(node)}`, "name"]];
+  const texts: [string, FontName][] = [];
+  if (node.kind === "scope" || node.kind === "function") {
+    texts.push([node.label || node.id, "title"], [counted(node.kind, node.count), "name"]);
+    return texts;
+  }
+  const title = node.op || node.label || node.id;
+  texts.push([node.role === "gradient" ? `∇ ${title}` : title, "title"]);
+  if (node.label && node.label !== title) texts.push([node.label, "name"]);
+  if (node.detail) texts.push([node.detail, "detail"]);
+  return texts;
+}
+
+/** Text and size of one box. */
+export function boxLook(node: SceneNode): Look {
+  const [side, top, bottom] = INSETS[node.kind];
+  const lines: Line[] = [];
+  let y = top;
+  let widest = 0;
+  for (const [raw, font] of boxTexts(node)) {
+    const text = ellipsize(raw, font, TEXT_LIMIT, font === "name");
+    const height = LINE_HEIGHT[font] ?? 13;
+    lines.push({ text, font, y: y + height * 0.76 });
+    widest = Math.max(widest, textWidth(text, font));
+    y += height;
+  }
+  const handle = node.expandable ? HANDLE_WIDTH : 0;
+  const width = Math.max(Math.ceil(widest) + 2 * side, 48) + handle;
+  return { width, height: Math.ceil(y + bottom), lines, middle: (width - handle) / 2 };
+}
+
+/** The words on a line between boxes. */
+export function edgeText(edge: SceneEdge): string {
+  const count = edge.count > 1 ? `${edge.count} × ` : "";
+  const label = edge.label ? `${count}${edge.label}` : edge.count > 1 ? `${edge.count} tensors` : "";
+  return ellipsize(edge.error ? `✕ ${label}` : label, "label", 150);
+}
+
+export function edgeLabelSize(edge: SceneEdge): Size | null {
+  const text = edgeText(edge);
+  return text ? { width: Math.ceil(textWidth(text, "label")) + 8, height: 13 } : null;
+}
+
+export function groupText(group: SceneGroup): string {
+  const mark = group.kind === "function" ? "ƒ " : group.role === "gradient" ? "∇ " : "";
+  return ellipsize(mark + (group.label || group.id), "group", 220, true);
+}
+
+/** The header of a frame: its name and the − that closes it. */
+export function groupLabelSize(group: SceneGroup): Size {
+  return { width: Math.ceil(textWidth(groupText(group), "group")) + 34, height: 16 };
+}

@@ -1,0 +1,59 @@
+// Small helpers that make elements. Data reaches the page only as text nodes and attribute values, never as markup.
+
+export const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
+
+type Value = string | number | boolean | null | undefined;
+type Attributes = Readonly<Record<string, Value | ((event: never) => void)>>;
+export type Child = Node | string | null | undefined | false;
+
+function fill(element: Element, attributes: Attributes, children: readonly Child[]): void {
+  setAttributes(element, attributes);
+  for (const child of children) {
+    if (child) element.append(child);
+  }
+}
+
+/** Sets attributes; a function becomes the listener of that event, `null`, `undefined` and `false` take the attribute away. */
+export function setAttributes(element: Element, attributes: Attributes): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value as unknown as EventListener);
+    else if (value === null || value === undefined || value === false) element.removeAttribute(name);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+/** An HTML element. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  fill(element, attributes, children);
+  return element;
+}
+
+/** An SVG element. */
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): SVGElementTagNameMap[K] {
+  const element = document.createElementNS(SVG_NAMESPACE, tag) as SVGElementTagNameMap[K];
+  fill(element, attributes, children);
+  return element;
+}
+
+/** A button with an icon, its name for screen readers and as a tooltip. */
+export function iconButton(icon: string, label: string, press: () => void, className = "gl-button"): HTMLButtonElement {
+  return h(
+    "button",
+    { type: "button", class: className, title: label, "aria-label": label, click: () => press() },
+    s("svg", { viewBox: "0 0 16 16", class: "gl-icon", "aria-hidden": "true" }, s("path", { d: icon })),
+  );
+}
+
+/** Whether the user asked the system for less motion. */
+export function reducedMotion(): boolean {
+  return globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
+}

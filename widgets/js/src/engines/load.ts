@@ -1,0 +1,54 @@
+// Engines come once a page: asked from the first host that needs one, kept on globalThis for every later view.
+import type { Engine } from "../generated";
+import type { Host } from "../host";
+
+declare const ENGINE_VERSIONS: Readonly<Record<Engine, string>>;
+
+const WAIT_MS = 20_000;
+
+interface PageCache {
+  readonly urls: Map<string, Promise<string>>;
+}
+
+function pageCache(): PageCache {
+  const page = globalThis as { graphloupeEngines?: PageCache };
+  page.graphloupeEngines ??= { urls: new Map() };
+  return page.graphloupeEngines;
+}
+
+/** Unpacks a gzipped script and gives it a URL of its own. */
+async function unpack(packed: DataView): Promise<string> {
+  const bytes = new Uint8Array(packed.buffer as ArrayBuffer, packed.byteOffset, packed.byteLength);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = await new Response(stream).blob();
+  return URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+}
+
+function ask(engine: Engine, host: Host): Promise<DataView> {
+  return new Promise((resolve, reject) => {
+    const stop = host.onMessage((message, buffers) => {
+      const [packed] = buffers;
+      if (message.type !== "engine" || message.engine !== engine || !packed) return;
+      clearTimeout(timer);
+      stop();
+      resolve(packed);
+    });
+    const timer = setTimeout(() => {
+      stop();
+      reject(new Error(`the ${engine} engine did not come within ${WAIT_MS / 1000} s`));
+    }, WAIT_MS);
+    host.send({ type: "need_engine", engine });
+  });
+}
+
+/** The URL of an engine's script. A failed attempt is forgotten, so that the next one asks again. */
+export function engineUrl(engine: Engine, host: Host): Promise<string> {
+  const { urls } = pageCache();
+  const key = `${engine}@${ENGINE_VERSIONS[engine]}`;
+  const known = urls.get(key);
+  if (known) return known;
+  const coming = ask(engine, host).then(unpack);
+  coming.catch(() => urls.delete(key));
+  urls.set(key, coming);
+  return coming;
+}

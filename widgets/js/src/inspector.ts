@@ -1,0 +1,174 @@
+// The pane that tells everything about the selected box.
+import { type Child, h, iconButton } from "./dom";
+import type { Clash, GradientInfo, Inspection, SourceRow, TensorRow } from "./generated";
+import { ICONS } from "./icons";
+
+export interface InspectorActions {
+  /** Goes to another box of the diagram. */
+  goTo(id: string): void;
+  close(): void;
+  copy(text: string): void;
+}
+
+function section(title: string, ...children: Child[]): HTMLElement | null {
+  const kept = children.filter(Boolean);
+  return kept.length > 0 ? h("section", {}, h("h3", {}, title), ...kept) : null;
+}
+
+function source(row: SourceRow | null): HTMLElement | null {
+  if (!row) return null;
+  const place = `${row.cell || row.file || "unknown place"}${row.line ? `, line ${row.line}` : ""}`;
+  return h(
+    "div",
+    { class: "gl-source" },
+    h("span", { class: "gl-place" }, place),
+    row.text ? h("code", {}, row.text.trim()) : null,
+  );
+}
+
+export class Inspector {
+  readonly element = h("aside", { class: "gl-inspector", "aria-label": "Inspector", hidden: true });
+  readonly #actions: InspectorActions;
+  #shown = "";
+
+  constructor(actions: InspectorActions) {
+    this.#actions = actions;
+  }
+
+  /** The id of the box it tells about; "" when closed. */
+  get shown(): string {
+    return this.#shown;
+  }
+
+  close(): void {
+    this.#shown = "";
+    this.element.hidden = true;
+    this.element.replaceChildren();
+  }
+
+  show(node: Inspection): void {
+    const scrolled = this.#shown === node.id ? this.element.scrollTop : 0;
+    this.#shown = node.id;
+    const gradient = node.gradient && this.#gradient(node.gradient);
+    const sections: Child[] = [
+      this.#header(node),
+      this.#error(node),
+      gradient && section("Gradient", ...gradient),
+      node.doc ? h("p", { class: "gl-doc" }, node.doc) : null,
+      section("Made by", source(node.source)),
+      section("Inputs", this.#tensors(node.inputs)),
+      section("Outputs", this.#tensors(node.outputs)),
+      section("Control inputs", this.#tensors(node.control_inputs)),
+      section("Control outputs", this.#tensors(node.control_outputs)),
+      section("Attributes", this.#attributes(node.attrs)),
+      node.device ? section("Device", h("code", {}, node.device)) : null,
+      section("Contents", this.#contents(node.contents)),
+      node.summary ? section("Summary", h("p", {}, node.summary)) : null,
+      node.signature ? section("Signature", this.#code(node.signature)) : null,
+      node.node_def ? section("NodeDef", this.#code(node.node_def)) : null,
+      node.registered_gradient && section("Registered gradient", ...this.#gradient(node.registered_gradient)),
+    ];
+    this.element.replaceChildren(...sections.filter((part) => part instanceof Node));
+    this.element.hidden = false;
+    this.element.scrollTop = scrolled;
+  }
+
+  #header(node: Inspection): HTMLElement {
+    const kind = node.gradient ? `${node.kind} · gradient` : node.kind;
+    return h(
+      "header",
+      { class: node.gradient ? "gl-is-gradient" : "" },
+      h(
+        "div",
+        {},
+        h("span", { class: "gl-kind" }, kind),
+        h("h2", {}, node.op || node.name),
+        h("p", { class: "gl-name" }, node.name),
+      ),
+      iconButton(ICONS.close, "Close the inspector (Esc)", () => this.#actions.close()),
+    );
+  }
+
+  #error(node: Inspection): HTMLElement | null {
+    if (!node.error && node.clashes.length === 0) return null;
+    return h(
+      "section",
+      { class: "gl-error-box", role: "alert" },
+      h("h3", {}, "Error"),
+      node.error ? h("p", { class: "gl-error-text" }, node.error) : null,
+      node.clashes.length > 0 ? this.#clashes(node.clashes) : null,
+    );
+  }
+
+  #clashes(clashes: readonly Clash[]): HTMLElement {
+    const head = h("tr", {}, h("th", {}, "Tensor"), h("th", {}, "Shape"), h("th", {}, "Made by"));
+    const rows = clashes.map((clash) =>
+      h(
+        "tr",
+        {},
+        h("td", {}, h("code", {}, clash.tensor)),
+        h("td", {}, h("code", {}, clash.shape)),
+        h("td", {}, source(clash.source)),
+      ),
+    );
+    return h("table", { class: "gl-clashes" }, h("thead", {}, head), h("tbody", {}, ...rows));
+  }
+
+  #gradient(info: GradientInfo): Child[] {
+    const forward = info.differentiates
+      ? h(
+          "p",
+          {},
+          "differentiates ",
+          this.#link(info.differentiates, info.differentiates_id),
+          info.body_node ? ` as its node ${info.body_node}` : "",
+        )
+      : null;
+    return [
+      forward,
+      info.function ? h("p", {}, "by the registered gradient function ", h("code", {}, info.function)) : null,
+      info.definition ? this.#code(info.definition, "Registered gradient function") : null,
+      info.instantiated ? this.#code(info.instantiated, "Instantiated body") : null,
+    ];
+  }
+
+  #tensors(rows: readonly TensorRow[]): HTMLElement | null {
+    if (rows.length === 0) return null;
+    const items = rows.map((row) =>
+      h(
+        "li",
+        { class: row.error ? "gl-tensor gl-bad" : "gl-tensor" },
+        row.name ? h("span", { class: "gl-arg" }, row.name) : null,
+        h("span", { class: "gl-type" }, [row.dtype, row.shape].filter(Boolean).join(" ")),
+        row.tensor || row.node ? this.#link(row.tensor || row.node, row.node) : null,
+        row.note ? h("span", { class: "gl-note" }, row.note) : null,
+        row.error ? h("span", { class: "gl-error-text" }, row.error) : null,
+      ),
+    );
+    return h("ul", { class: "gl-tensors" }, ...items);
+  }
+
+  #attributes(attrs: Inspection["attrs"]): HTMLElement | null {
+    if (attrs.length === 0) return null;
+    return h("dl", {}, ...attrs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  }
+
+  #contents(contents: Inspection["contents"]): HTMLElement | null {
+    if (contents.length === 0) return null;
+    return h(
+      "ul",
+      { class: "gl-contents" },
+      ...contents.map(([op, count]) => h("li", {}, h("code", {}, op), ` × ${count}`)),
+    );
+  }
+
+  #link(text: string, id: string): HTMLElement {
+    if (!id) return h("span", { class: "gl-far" }, text);
+    return h("button", { type: "button", class: "gl-link", click: () => this.#actions.goTo(id) }, text);
+  }
+
+  #code(text: string, title = ""): HTMLElement {
+    const copy = iconButton(ICONS.copy, title ? `Copy: ${title}` : "Copy", () => this.#actions.copy(text));
+    return h("figure", { class: "gl-code" }, h("figcaption", {}, title), copy, h("pre", { tabindex: "0" }, text));
+  }
+}

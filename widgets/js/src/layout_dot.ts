@@ -1,0 +1,82 @@
+// The scene as DOT for the layout engine: numbers only. No text of the user ever reaches the engine.
+import { boxLook, edgeLabelSize, groupLabelSize, type Size } from "./boxes";
+import type { Scene, SceneGroup } from "./generated";
+
+const inches = (pixels: number): string => String(Math.round((pixels / 72) * 1000) / 1000);
+
+/** A label of fixed size with nothing in it. */
+function emptyLabel({ width, height }: Size): string {
+  const size = `FIXEDSIZE="TRUE" WIDTH="${Math.round(width)}" HEIGHT="${Math.round(height)}"`;
+  return `<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" ${size}><TR><TD></TD></TR></TABLE>>`;
+}
+
+function edgeLines(scene: Scene, index: ReadonlyMap<string, number>, labels: boolean): string[] {
+  const lines: string[] = [];
+  scene.edges.forEach((edge, number) => {
+    const source = index.get(edge.source);
+    const target = index.get(edge.target);
+    if (source === undefined || target === undefined) return;
+    const attributes = [`id="e${number}"`];
+    const size = labels ? edgeLabelSize(edge) : null;
+    if (edge.kind === "control") attributes.push("weight=0");
+    if (edge.reversed) attributes.push("dir=back");
+    if (size) attributes.push(`label=${emptyLabel(size)}`);
+    const [tail, head] = edge.reversed ? [target, source] : [source, target];
+    lines.push(`n${tail}->n${head}[${attributes.join(",")}]`);
+  });
+  return lines;
+}
+
+/** Frames that can be drawn: their parents exist and no frame contains itself. */
+function parentOf(groups: readonly SceneGroup[]): Map<string, string> {
+  const parents = new Map(groups.map((group) => [group.id, group.parent]));
+  for (const id of parents.keys()) {
+    const seen = new Set([id]);
+    for (let up = parents.get(id); up; up = parents.get(up)) {
+      if (!parents.has(up) || seen.has(up)) {
+        parents.set(id, "");
+        break;
+      }
+      seen.add(up);
+    }
+  }
+  return parents;
+}
+
+/**
+ * DOT with nodes `n<index>`, clusters `cluster_<index>` and edges with id `e<index>`, by place in the scene's lists.
+ * With `fast` the engine takes shortcuts (no edge labels, straight lines): for graphs that would take too long.
+ */
+export function layoutDot(scene: Scene, fast = false): string {
+  const index = new Map(scene.nodes.map((node, number) => [node.id, number]));
+  const parents = parentOf(scene.groups);
+  const members = new Map<string, string[]>([["", []]]);
+  for (const group of scene.groups) members.set(group.id, []);
+  const put = (group: string, text: string): void => {
+    (members.get(group) ?? members.get(""))?.push(text);
+  };
+  scene.nodes.forEach((node, number) => {
+    const { width, height } = boxLook(node);
+    put(node.group, `n${number}[width=${inches(width)},height=${inches(height)}]`);
+  });
+  const block = (group: SceneGroup, number: number): string => {
+    const inner = members.get(group.id)?.join("\n") ?? "";
+    return `subgraph cluster_${number}{graph[margin=12,labeljust=l,label=${emptyLabel(groupLabelSize(group))}]\n${inner}}`;
+  };
+  // Inner frames first, so that each is complete when its parent takes it in.
+  const depth = (id: string): number => (parents.get(id) ? 1 + depth(parents.get(id) ?? "") : 0);
+  const inward = scene.groups.map((group, number) => ({ group, number, depth: depth(group.id) }));
+  inward.sort((a, b) => b.depth - a.depth);
+  for (const { group, number } of inward) {
+    if (members.get(group.id)?.length) put(parents.get(group.id) ?? "", block(group, number));
+  }
+  const limits = fast ? ",splines=line,nslimit=2,nslimit1=2,mclimit=.3" : "";
+  return [
+    `digraph{graph[rankdir=TB,nodesep=.25,ranksep=.3,pad=0,margin=0${limits}]`,
+    'node[shape=box,fixedsize=true,label=""]',
+    "edge[arrowsize=.55]",
+    ...(members.get("") ?? []),
+    ...edgeLines(scene, index, !fast),
+    "}",
+  ].join("\n");
+}

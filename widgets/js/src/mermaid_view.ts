@@ -1,0 +1,104 @@
+// The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, cleaned, and tied to the same scene.
+import { fullName } from "./boxes";
+import { s, setAttributes } from "./dom";
+import type { MermaidOptions } from "./engines/mermaid";
+import type { Scene } from "./generated";
+import type { Geometry, Rect } from "./geometry";
+import { FONT_FAMILY } from "./measure";
+import { nodeLabel } from "./picture";
+import { sanitizeSvg } from "./sanitize";
+
+interface MermaidEngine {
+  render(text: string, options: MermaidOptions): Promise<string>;
+}
+
+/** The scene's index in an element id such as `graphloupe-mermaid-1-flowchart-n12-7`. */
+function indexIn(id: string, letter: "n" | "g"): number {
+  const match = new RegExp(`(?:^|-)${letter}(\\d+)(?:-\\d+)?$`).exec(id);
+  return match ? Number(match[1]) : -1;
+}
+
+export class MermaidView {
+  readonly world = s("g", { class: "gl-world gl-mermaid" });
+  readonly #engine: () => Promise<string>;
+  #nodes = new Map<string, SVGGraphicsElement>();
+
+  constructor(engine: () => Promise<string>) {
+    this.#engine = engine;
+  }
+
+  nodeElement(id: string): SVGGraphicsElement | null {
+    return this.#nodes.get(id) ?? null;
+  }
+
+  /** Draws Mermaid text to clean SVG, not yet in the page. */
+  async render(text: string, dark: boolean): Promise<SVGSVGElement> {
+    if (!text) throw new Error("the kernel sent no Mermaid text");
+    const engine = (await import(/* @vite-ignore */ await this.#engine())) as MermaidEngine;
+    return sanitizeSvg(await engine.render(text, { dark, fontFamily: FONT_FAMILY }));
+  }
+
+  /** Puts a drawing into the world, marks its boxes with the ids of the scene, and tells where they are. */
+  show(svg: SVGSVGElement, scene: Scene): Geometry {
+    const [, , width = 100, height = 100] = (svg.getAttribute("viewBox") ?? "").split(/[\s,]+/).map(Number);
+    setAttributes(svg, { width, height, style: null });
+    this.world.replaceChildren(svg);
+    this.#nodes = new Map();
+    const nodes = new Map<string, Rect>();
+    const groups = new Map<string, Rect>();
+    for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.node")) {
+      const node = scene.nodes[indexIn(element.id, "n")];
+      if (!node) continue;
+      element.classList.add("gl-node", `gl-role-${node.role}`);
+      setAttributes(element, {
+        "data-node-id": node.id,
+        "data-name": fullName(node),
+        "data-state": node.state,
+        "data-role": node.role,
+        "data-kind": node.kind,
+        role: "img",
+        "aria-label": nodeLabel(node),
+        tabindex: "-1",
+      });
+      this.#nodes.set(node.id, element);
+      nodes.set(node.id, this.#place(element, svg));
+    }
+    for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.cluster")) {
+      const group = scene.groups[indexIn(element.id, "g")];
+      if (!group) continue;
+      element.classList.add("gl-mermaid-group");
+      setAttributes(element, { "data-group-id": group.id, "data-role": group.role });
+      groups.set(group.id, this.#place(element, svg));
+    }
+    return { width, height, nodes, groups, edges: new Map() };
+  }
+
+  select(id: string): void {
+    for (const [key, element] of this.#nodes) element.classList.toggle("gl-selected", key === id);
+  }
+
+  pulse(id: string): void {
+    const element = this.nodeElement(id);
+    element?.classList.remove("gl-pulse");
+    element?.getBoundingClientRect();
+    element?.classList.add("gl-pulse");
+  }
+
+  clear(): void {
+    this.#nodes = new Map();
+    this.world.replaceChildren();
+  }
+
+  /** Where an element is, in the coordinates of the drawing with its upper left corner at 0,0. */
+  #place(element: SVGGraphicsElement, svg: SVGSVGElement): Rect {
+    const outer = svg.getBoundingClientRect();
+    const inner = element.getBoundingClientRect();
+    const scale = (Number(svg.getAttribute("width")) || 1) / (outer.width || 1);
+    return {
+      x: (inner.left - outer.left) * scale,
+      y: (inner.top - outer.top) * scale,
+      width: inner.width * scale,
+      height: inner.height * scale,
+    };
+  }
+}

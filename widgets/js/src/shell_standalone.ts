@@ -1,0 +1,15 @@
+// The viewer in a page of its own: the scene and all answers lie in the page as JSON, nothing is fetched.
+import { localHost, type StandaloneData } from "./local_host";
+import { mount } from "./viewer";
+
+/** Mounts the viewer in `#graphloupe` (or the body) with the data of `<script id="graphloupe-data">`. */
+function start(): void {
+  const text = document.getElementById("graphloupe-data")?.textContent ?? "";
+  const place = document.getElementById("graphloupe") ?? document.body;
+  const data = JSON.parse(text) as StandaloneData;
+  const renderers = data.mermaid_engine_gzip_base64 ? (["graphviz", "mermaid"] as const) : (["graphviz"] as const);
+  mount(place, localHost(data), { offline: true, height: "fill", renderers });
+}
+
+if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+else start();

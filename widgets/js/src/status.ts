@@ -1,0 +1,59 @@
+// The line at the bottom: what is shown, what is going on, what went wrong. Screen readers hear the changes.
+import { h } from "./dom";
+import type { SceneMessage } from "./generated";
+
+const plural = (count: number, word: string): string =>
+  `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+
+export class Status {
+  readonly element: HTMLElement;
+  readonly #text = h("span", { class: "gl-status-text" });
+  readonly #facts = h("span", { class: "gl-status-facts" });
+  readonly #live = h("span", { class: "gl-hidden", role: "status", "aria-live": "polite" });
+  #shown: ReadonlySet<string> | null = null;
+
+  constructor() {
+    this.element = h("div", { class: "gl-status" }, this.#text, this.#facts, this.#live);
+  }
+
+  /** Something to know for the moment. */
+  say(text: string): void {
+    this.#text.textContent = text;
+    this.element.classList.remove("gl-failed");
+  }
+
+  /** Something went wrong. */
+  fail(text: string): void {
+    this.say(text);
+    this.element.classList.add("gl-failed");
+    this.#live.textContent = text;
+  }
+
+  /** A picture is on the screen. */
+  drawn({ scene }: SceneMessage, delayMs: number | null): void {
+    const { nodes, edges, hidden_nodes: hidden } = scene;
+    const facts = [plural(nodes.length, "box").replace("boxs", "boxes"), plural(edges.length, "edge")];
+    if (scene.total_nodes > nodes.length) facts.unshift(plural(scene.total_nodes, "node"));
+    if (hidden > 0) facts.push(`${hidden.toLocaleString("en")} inside closed boxes`);
+    if (delayMs !== null) facts.push(`${Math.round(delayMs)} ms`);
+    this.#facts.textContent = facts.join(" · ");
+    this.#announce(
+      scene.nodes.map((node) => node.id),
+      nodes.filter((node) => node.state === "error").length,
+    );
+  }
+
+  #announce(ids: readonly string[], errors: number): void {
+    const before = this.#shown;
+    this.#shown = new Set(ids);
+    if (before === null) return this.#hear(`Picture of ${plural(ids.length, "node")}`, errors);
+    const added = ids.filter((id) => !before.has(id)).length;
+    const removed = [...before].filter((id) => !this.#shown?.has(id)).length;
+    const parts = [added ? `${plural(added, "node")} added` : "", removed ? `${removed} removed` : ""].filter(Boolean);
+    this.#hear(`Picture updated${parts.length ? `: ${parts.join(", ")}` : ""}`, errors);
+  }
+
+  #hear(text: string, errors: number): void {
+    this.#live.textContent = errors ? `${text}, ${errors} with errors` : text;
+  }
+}

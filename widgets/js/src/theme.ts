@@ -1,0 +1,29 @@
+// Light or dark: what JupyterLab, VS Code or the system says, watched until the viewer goes.
+
+/** Whether the page around the element is dark. */
+export function isDark(): boolean {
+  const { body, documentElement } = document;
+  const jupyter = body.dataset.jpThemeLight ?? documentElement.dataset.jpThemeLight;
+  if (jupyter !== undefined) return jupyter === "false";
+  if (body.classList.contains("vscode-dark") || body.classList.contains("vscode-high-contrast")) return true;
+  if (body.classList.contains("vscode-light")) return false;
+  return globalThis.matchMedia?.("(prefers-color-scheme: dark)").matches ?? false;
+}
+
+/** Keeps `data-theme` of the element right, and tells of changes. */
+export function followTheme(element: HTMLElement, changed: (dark: boolean) => void, signal: AbortSignal): void {
+  let dark = isDark();
+  element.dataset.theme = dark ? "dark" : "light";
+  const look = (): void => {
+    if (dark === isDark()) return;
+    dark = isDark();
+    element.dataset.theme = dark ? "dark" : "light";
+    changed(dark);
+  };
+  const observer = new MutationObserver(look);
+  const options = { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] };
+  observer.observe(document.body, options);
+  observer.observe(document.documentElement, options);
+  globalThis.matchMedia?.("(prefers-color-scheme: dark)").addEventListener?.("change", look, { signal });
+  signal.addEventListener("abort", () => observer.disconnect());
+}

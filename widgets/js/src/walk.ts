@@ -1,0 +1,58 @@
+// Where an arrow key leads: along the lines up and down, to the neighbours in the same row left and right.
+import type { Scene } from "./generated";
+import type { Geometry, Rect } from "./geometry";
+
+export type Direction = "up" | "down" | "left" | "right";
+
+const middle = (rect: Rect): { x: number; y: number } => ({ x: rect.x + rect.width / 2, y: rect.y + rect.height / 2 });
+
+function nearest(ids: Iterable<string>, cost: (id: string) => number): string | null {
+  let best: string | null = null;
+  let lowest = Infinity;
+  for (const id of ids) {
+    const value = cost(id);
+    if (value >= lowest) continue;
+    best = id;
+    lowest = value;
+  }
+  return best;
+}
+
+/** The first box of a picture: the uppermost, then the leftmost. */
+export function firstBox(geometry: Geometry): string | null {
+  return nearest(geometry.nodes.keys(), (id) => {
+    const rect = geometry.nodes.get(id);
+    return rect ? rect.y * 1e4 + rect.x : Infinity;
+  });
+}
+
+/** The box that an arrow key leads to from `from`, or null when there is none that way. */
+export function walk(direction: Direction, from: string, scene: Scene, geometry: Geometry): string | null {
+  const start = geometry.nodes.get(from);
+  if (!start) return firstBox(geometry);
+  const here = middle(start);
+  const at = (id: string): { x: number; y: number } => {
+    const rect = geometry.nodes.get(id);
+    return rect ? middle(rect) : { x: Infinity, y: Infinity };
+  };
+  if (direction === "left" || direction === "right") {
+    const sign = direction === "left" ? -1 : 1;
+    return nearest(geometry.nodes.keys(), (id) => {
+      const { x, y } = at(id);
+      const ahead = (x - here.x) * sign;
+      const inRow = Math.abs(y - here.y) <= start.height;
+      return id !== from && ahead > 0 && inRow ? ahead + 3 * Math.abs(y - here.y) : Infinity;
+    });
+  }
+  const neighbours = new Set<string>();
+  for (const { source, target } of scene.edges) {
+    if (source === from) neighbours.add(target);
+    if (target === from) neighbours.add(source);
+  }
+  const sign = direction === "up" ? -1 : 1;
+  return nearest(neighbours, (id) => {
+    const { x, y } = at(id);
+    const ahead = (y - here.y) * sign;
+    return id !== from && ahead > 0 ? Math.abs(x - here.x) + ahead / 4 : Infinity;
+  });
+}
