@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from graphcore.errors import InvalidArgumentError
@@ -90,11 +90,50 @@ class Shape:
             return other if self.dims is None else self
         return Shape([a if a is not None else b for a, b in zip(self.dims, other.dims, strict=True)])
 
-    def concatenate(self, other: Shape) -> Shape:
-        """The dimensions of both in a row; unknown if either rank is."""
+    def concatenate(self, other: Shape | int | None) -> Shape:
+        """The dimensions of both in a row; unknown if either rank is. An int (-1, None: unknown) adds one dimension."""
+        if not isinstance(other, Shape):
+            other = Shape([other])
         if self.dims is None or other.dims is None:
             return Shape(None)
         return Shape(self.dims + other.dims)
+
+    def as_tensor_shape(self) -> Shape:
+        """This shape, which must be full.
+
+        Raises:
+            InvalidArgumentError: the rank or a size is unknown.
+        """
+        if not self.is_fully_defined:
+            raise InvalidArgumentError(f"Shape {self} is not fully defined")
+        return self
+
+    def set_dim(self, index: int, size: int | None) -> Shape:
+        """A copy with dimension `index` (negative ones count from the end) of another size.
+
+        Raises:
+            InvalidArgumentError: the rank is unknown, there is no such dimension, or the result is no valid shape.
+        """
+        sizes = self.as_list()
+        if not -len(sizes) <= index < len(sizes):
+            raise InvalidArgumentError(f"Out of range dimension {index} for shape {self} of {len(sizes)} dimensions")
+        sizes[index] = size
+        return Shape(sizes)
+
+    def remove_dim_range(self, begin: int, end: int) -> Shape:
+        """A copy without the dimensions from `begin` up to `end`; negative ones count as index + rank + 1.
+
+        `begin` >= `end` removes nothing.
+
+        Raises:
+            InvalidArgumentError: the rank is unknown, or a position lies outside the shape.
+        """
+        sizes = self.as_list()
+        rank = len(sizes)
+        first, last = (i + rank + 1 if i < 0 else i for i in (begin, end))
+        if not (0 <= first <= rank and 0 <= last <= rank):
+            raise InvalidArgumentError(f"Out of range dimensions {begin} to {end} for shape {self} of {rank} dimensions")
+        return Shape(sizes[:first] + sizes[last:]) if first < last else self
 
     def __len__(self) -> int:
         return len(self.as_list())
@@ -122,6 +161,43 @@ class Shape:
 
     def __repr__(self) -> str:
         return f"Shape({None if self.dims is None else list(self.dims)})"
+
+
+def validate_sizes(sizes: Sequence[int], unknown_rank: bool = False, *, full: bool = False) -> None:
+    """Refuse what is no shape: the contents of a TensorShapeProto, -1 for an unknown size.
+
+    Args:
+        sizes: the sizes of the dimensions, none if the rank is unknown.
+        unknown_rank: no dimension is known.
+        full: no size may be unknown.
+
+    Raises:
+        InvalidArgumentError: sizes of an unknown rank, sizes that are too low, too many dimensions or elements.
+    """
+    if unknown_rank:
+        if sizes:
+            raise InvalidArgumentError("An unknown shape must not have any dimensions set.")
+        if full:
+            raise InvalidArgumentError("Shape ? is not fully defined")
+        return
+    text = "[" + ",".join(["?" if size == -1 else str(size) for size in sizes]) + "]"
+    if any(size < -1 for size in sizes):
+        raise InvalidArgumentError(f"Shape {text} has dimensions with values below -1 (where -1 means unknown)")
+    if full and -1 in sizes:
+        raise InvalidArgumentError(f"Shape {text} is not fully defined")
+    if len(sizes) > MAX_RANK:
+        raise InvalidArgumentError(f"Shape {text} has too many dimensions: required at most {MAX_RANK}, got {len(sizes)}")
+    if -1 not in sizes and math.prod(sizes) > _INT64_MAX:
+        raise InvalidArgumentError(f"Shape {text} has more elements than an int64 can count")
+
+
+def is_valid_shape(sizes: Sequence[int], unknown_rank: bool = False, *, full: bool = False) -> bool:
+    """True iff validate_sizes has nothing against them."""
+    try:
+        validate_sizes(sizes, unknown_rank, full=full)
+    except InvalidArgumentError:
+        return False
+    return True
 
 
 def _checked_size(size: object) -> int | None:

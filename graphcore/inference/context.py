@@ -1,0 +1,329 @@
+"""The inference context: what a shape function sees of its node, and where it puts what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from graphcore.attrs import Array, Attrs, AttrValue
+from graphcore.definitions.types import PRODUCER_VERSION, OpDef
+from graphcore.dtypes import as_dtype
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.inference.handle_data import HandleShapes
+from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
+from graphcore.inference.summaries import summarize_value
+
+InputTensor = Callable[[int], Array | None]
+"""The constant value of input i, None if it has none."""
+InputPartialShape = Callable[[int], ShapeHandle | None]
+"""The value of input i understood as a shape, None if nothing is known of it."""
+ShapeFunction = Callable[["InferenceContext"], None]
+
+_NOT_ASKED: Any = object()
+
+
+class InferenceContext(HandleShapes):
+    """One node's shapes while its shape function runs.
+
+    Args:
+        node_name, op_def, attrs: the node.
+        input_shapes: one handle an input slot.
+        graph_def_version: the producer of the graph; some rules changed over time.
+        input_tensor: gives the constant value of an input; asked at most once an input, and only if a rule needs it.
+        input_partial_shape: gives the value of an input as a shape of which parts may be unknown; asked likewise.
+        num_outputs: the number of output slots; counted from `op_def` if not given.
+    """
+
+    __slots__ = (
+        "_asked_as_shape",
+        "_asked_tensors",
+        "_input_partial_shape",
+        "_input_tensor",
+        "attrs",
+        "graph_def_version",
+        "inputs",
+        "node_name",
+        "op_def",
+        "outputs",
+    )
+
+    outputs: list[ShapeHandle | None]
+
+    def __init__(
+        self,
+        node_name: str,
+        op_def: OpDef,
+        attrs: Attrs,
+        input_shapes: list[ShapeHandle],
+        *,
+        graph_def_version: int = PRODUCER_VERSION,
+        input_tensor: InputTensor | None = None,
+        input_partial_shape: InputPartialShape | None = None,
+        num_outputs: int | None = None,
+    ) -> None:
+        self.node_name = node_name
+        self.op_def = op_def
+        self.attrs = attrs
+        self.inputs = input_shapes
+        self.graph_def_version = graph_def_version
+        self._input_tensor = input_tensor
+        self._input_partial_shape = input_partial_shape
+        self.outputs = [None] * (count_outputs(op_def, attrs) if num_outputs is None else num_outputs)
+        self._asked_tensors: dict[int, Array | None] | None = None
+        self._asked_as_shape: dict[int, ShapeHandle | None] | None = None
+        self._merged_dims = None
+        self._merged_shapes = None
+        self._input_handles = None
+        self._output_handles = None
+
+    @property
+    def op(self) -> str:
+        """The name of the op."""
+        return self.op_def.name
+
+    @property
+    def num_inputs(self) -> int:
+        """The number of input slots."""
+        return len(self.inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of output slots."""
+        return len(self.outputs)
+
+    def input(self, index: int) -> ShapeHandle:
+        """The shape of input `index`."""
+        return self.inputs[index]
+
+    def output(self, index: int) -> ShapeHandle:
+        """The shape of output `index`.
+
+        Raises:
+            InvalidArgumentError: it has not been set.
+        """
+        found = self.outputs[index]
+        if found is None:
+            raise InvalidArgumentError(
+                f"The shape of output {index} of '{self.node_name}' has not been set", op=self.op, node=self.node_name
+            )
+        return found
+
+    def set_output(self, index: int, shape: ShapeHandle) -> None:
+        """Say what output `index` looks like.
+
+        Raises:
+            InvalidArgumentError: the node has no such output.
+        """
+        try:
+            self.outputs[index] = shape
+        except IndexError:
+            raise InvalidArgumentError(
+                f"Output {index} of '{self.node_name}' does not exist: it has {len(self.outputs)}", op=self.op, node=self.node_name
+            ) from None
+
+    def attr(self, name: str) -> AttrValue:
+        """The value of attr `name`.
+
+        Raises:
+            InvalidArgumentError: the node has no such attr.
+        """
+        try:
+            return self.attrs[name]
+        except KeyError:
+            raise InvalidArgumentError(f"No attr named '{name}' in NodeDef:", op=self.op, node=self.node_name, attr=name) from None
+
+    def merge_input(self, index: int, shape: ShapeHandle) -> bool:
+        """Add to what is known of input `index`. Returns True iff that changed it; a shape that does not fit changes nothing."""
+        merged = self._merge_or_keep(self.inputs[index], shape)
+        changed = merged is not self.inputs[index]
+        self.inputs[index] = merged
+        return changed
+
+    def relax_input(self, index: int, shape: ShapeHandle) -> bool:
+        """Let `shape` take the place of input `index`. Returns True iff that changed it."""
+        relaxed = self.relax(self.inputs[index], shape)
+        changed = relaxed is not self.inputs[index]
+        self.inputs[index] = relaxed
+        return changed
+
+    def input_tensor(self, index: int) -> Array | None:
+        """The constant value of input `index`, None if it has none."""
+        if self._asked_tensors is None:
+            self._asked_tensors = {}
+        found = self._asked_tensors.get(index, _NOT_ASKED)
+        if found is _NOT_ASKED:
+            found = None if self._input_tensor is None else self._input_tensor(index)
+            self._asked_tensors[index] = found
+        return found  # type: ignore[no-any-return]  # the sentinel is gone here
+
+    def input_tensor_as_partial_shape(self, index: int) -> ShapeHandle | None:
+        """The value of input `index` as a shape of which parts may be unknown, None if nothing is known of it."""
+        if self._asked_as_shape is None:
+            self._asked_as_shape = {}
+        found = self._asked_as_shape.get(index, _NOT_ASKED)
+        if found is _NOT_ASKED:
+            found = None if self._input_partial_shape is None else self._input_partial_shape(index)
+            self._asked_as_shape[index] = found
+        return found  # type: ignore[no-any-return]  # the sentinel is gone here
+
+    @property
+    def requested_input_tensors(self) -> frozenset[int]:
+        """The inputs whose constant value was asked for."""
+        return frozenset(self._asked_tensors or ())
+
+    @property
+    def requested_input_tensors_as_partial_shapes(self) -> frozenset[int]:
+        """The inputs whose value as a shape was asked for."""
+        return frozenset(self._asked_as_shape or ())
+
+    def make_shape_from_shape_tensor(self, index: int) -> ShapeHandle:
+        """The shape that the value of input `index` says, as far as it is known.
+
+        Raises:
+            InvalidArgumentError: the input is no int vector, or holds a size below -1.
+        """
+        shape_of_value = self.with_rank(self.inputs[index], 1)
+        return self._shape_from_input(index, shape_of_value)
+
+    def make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(self, index: int) -> ShapeHandle:
+        """Like make_shape_from_shape_tensor, but the input may also be the scalar -1 for a shape of unknown rank.
+
+        Raises:
+            InvalidArgumentError: the input is neither, or holds a size below -1.
+        """
+        shape_of_value = self.with_rank_at_most(self.inputs[index], 1)
+        if shape_of_value.dims is None or shape_of_value.dims:
+            return self._shape_from_input(index, shape_of_value)
+        value = self.input_tensor(index)
+        if value is not None and int(value) != UNKNOWN:
+            raise InvalidArgumentError(
+                "Input tensor must be rank 1, or if its rank 0 it must have value -1 (representing an unknown shape).  "
+                f"Saw value: {int(value)}"
+            )
+        return ShapeHandle()
+
+    def _shape_from_input(self, index: int, shape_of_value: ShapeHandle) -> ShapeHandle:
+        partial = self.input_tensor_as_partial_shape(index)
+        if partial is not None and partial.dims is not None:
+            return partial
+        return self.make_shape_from_tensor(self.input_tensor(index), shape_of_value)
+
+    def scalar_from_tensor(self, value: Array) -> int:
+        """The number that a scalar int tensor holds.
+
+        Raises:
+            InvalidArgumentError: it is no scalar, or no int32 or int64.
+        """
+        if value.ndim != 0:
+            raise InvalidArgumentError(f"Input must be scalar but has rank {value.ndim}")
+        if as_dtype(value.dtype).name not in {"int32", "int64"}:
+            raise InvalidArgumentError("Scalar input must be int32 or int64.")
+        return int(value)
+
+    def make_dim_for_scalar_input(self, index: int) -> DimensionHandle:
+        """A new dimension of the size that scalar input `index` says; unknown if its value is.
+
+        Raises:
+            InvalidArgumentError: it is no int scalar, or negative.
+        """
+        value = self.input_tensor(index)
+        if value is None:
+            return DimensionHandle()
+        size = self.scalar_from_tensor(value)
+        if size < 0:
+            raise InvalidArgumentError(f"Dimension size, given by scalar input {index}, must be non-negative but is {size}")
+        return DimensionHandle(size)
+
+    def make_dim_for_scalar_input_with_negative_indexing(self, index: int, rank: int) -> DimensionHandle:
+        """A new dimension holding the position in [0, rank) that scalar input `index` says; negative ones count from the end.
+
+        Raises:
+            InvalidArgumentError: it is no int scalar, or outside [-rank, rank).
+        """
+        value = self.input_tensor(index)
+        if value is None:
+            return DimensionHandle()
+        position = self.scalar_from_tensor(value)
+        if rank < 0:
+            return DimensionHandle(max(position, UNKNOWN))
+        if not -rank <= position < rank:
+            raise InvalidArgumentError(f"Dimension size, given by scalar input {position} must be in range [-{rank}, {rank})")
+        return DimensionHandle(position + rank if position < 0 else position)
+
+    def run(self, shape_function: ShapeFunction) -> None:
+        """Run a shape function; its errors get the node and the input shapes added.
+
+        Raises:
+            GraphError: what the shape function raised.
+        """
+        self.forget_merges()
+        try:
+            shape_function(self)
+        except GraphError as error:
+            self.forget_merges()
+            raise self.with_context(error) from error.__cause__
+
+    def with_context(self, error: GraphError) -> GraphError:
+        """The same error with the text of error_suffix, the op and the node."""
+        error.message += self.error_suffix()
+        error.args = (error.message,)
+        return error.with_node(self.node_name, op=self.op)
+
+    def error_suffix(self) -> str:
+        """run_error_suffix of this node, with the input values that its shape function has asked for."""
+        values: dict[int, Array] = {}
+        partial: dict[int, ShapeHandle] = {}
+        for index in range(len(self.inputs)):
+            as_shape = (self._asked_as_shape or {}).get(index)
+            value = (self._asked_tensors or {}).get(index)
+            if as_shape is not None and as_shape.dims is not None:
+                partial[index] = as_shape
+            elif value is not None:
+                values[index] = value
+        return run_error_suffix(self.node_name, self.op, self.inputs, values, partial)
+
+
+def run_error_suffix(
+    node_name: str,
+    op: str,
+    input_shapes: Sequence[ShapeHandle],
+    values: Mapping[int, Array] | None = None,
+    partial_shapes: Mapping[int, ShapeHandle] | None = None,
+) -> str:
+    """What follows the text of a shape error: ` for '<node>' (op: '<op>') with input shapes: [..], [..].`.
+
+    Args:
+        node_name, op, input_shapes: the node.
+        values: the constant inputs that were used, by slot.
+        partial_shapes: the inputs that were used as shapes, by slot.
+    """
+    text = f" for '{node_name}' (op: '{op}') with input shapes: {', '.join([str(shape) for shape in input_shapes])}"
+    if values:
+        listed = [f"input[{index}] = <{summarize_value(value)}>" for index, value in values.items()]
+        text += " and with computed input tensors: " + ", ".join(listed)
+    if partial_shapes:
+        listed = [f"input[{index}] = {shape}" for index, shape in partial_shapes.items()]
+        text += " and with input tensors computed as partial shapes: " + ",".join(listed)
+    return text + "."
+
+
+def count_outputs(op_def: OpDef, attrs: Attrs) -> int:
+    """The number of output slots of a node.
+
+    Raises:
+        InvalidArgumentError: the attr that says how many is missing or no number.
+    """
+    count = 0
+    for arg in op_def.output_arg:
+        name = arg.number_attr or arg.type_list_attr
+        if not name:
+            count += 1
+            continue
+        value = attrs.get(name)
+        if isinstance(value, tuple):
+            count += len(value)
+        elif isinstance(value, int):
+            count += value
+        else:
+            raise InvalidArgumentError(f"Attr '{name}' of op {op_def.name} must say the number of outputs, got {value!r}", attr=name)
+    return count

@@ -1,0 +1,93 @@
+"""What resource and variant handles point to: shapes and types that are learned bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference.building import ShapeBuilding
+from graphcore.inference.handles import ShapeAndType, ShapeHandle
+
+HandleData = list[ShapeAndType]
+_Combine = Callable[[ShapeHandle, ShapeHandle], ShapeHandle]
+
+
+class HandleShapes(ShapeBuilding):
+    """The handle data of inputs and outputs, by index. Absent means nothing is known."""
+
+    __slots__ = ("_input_handles", "_output_handles")
+
+    _input_handles: dict[int, HandleData] | None
+    _output_handles: dict[int, HandleData] | None
+
+    def input_handle_shapes_and_types(self, index: int) -> HandleData | None:
+        """What the handle at input `index` points to, None if unknown."""
+        return None if self._input_handles is None else self._input_handles.get(index)
+
+    def output_handle_shapes_and_types(self, index: int) -> HandleData | None:
+        """What the handle at output `index` points to, None if unknown."""
+        return None if self._output_handles is None else self._output_handles.get(index)
+
+    def set_input_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> None:
+        """Say what the handle at input `index` points to."""
+        if self._input_handles is None:
+            self._input_handles = {}
+        self._input_handles[index] = list(data)
+
+    def set_output_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> None:
+        """Say what the handle at output `index` points to."""
+        if self._output_handles is None:
+            self._output_handles = {}
+        self._output_handles[index] = list(data)
+
+    def merge_input_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
+        """Add to what is known of input `index`. Returns True iff something new was learned."""
+        known = self.input_handle_shapes_and_types(index)
+        if known is None:
+            self.set_input_handle_shapes_and_types(index, data)
+            return True
+        return self._combine(data, known, self._merge_or_keep)
+
+    def merge_output_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
+        """Add to what is known of output `index`. Returns True iff something new was learned."""
+        known = self.output_handle_shapes_and_types(index)
+        if known is None:
+            self.set_output_handle_shapes_and_types(index, data)
+            return True
+        return self._combine(data, known, self._merge_or_keep)
+
+    def relax_input_handle_shapes_and_merge_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
+        """Relax the shapes and merge the types of input `index`. Returns True iff something changed."""
+        known = self.input_handle_shapes_and_types(index)
+        if known is None:
+            self.set_input_handle_shapes_and_types(index, data)
+            return True
+        return self._combine(data, known, self.relax)
+
+    def relax_output_handle_shapes_and_merge_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
+        """Relax the shapes and merge the types of output `index`. Returns True iff something changed."""
+        known = self.output_handle_shapes_and_types(index)
+        if known is None:
+            self.set_output_handle_shapes_and_types(index, data)
+            return True
+        return self._combine(data, known, self.relax)
+
+    def _merge_or_keep(self, known: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
+        try:
+            return self.merge(known, new)
+        except InvalidArgumentError:
+            return known  # a shape that does not fit is ignored: the rest of the data may still be of use
+
+    @staticmethod
+    def _combine(data: Sequence[ShapeAndType], known: HandleData, combine: _Combine) -> bool:
+        if len(data) != len(known):
+            return False
+        combined: HandleData = []
+        for old, new in zip(known, data, strict=True):
+            if old.dtype is not None and new.dtype is not old.dtype:
+                return False
+            combined.append(ShapeAndType(combine(old.shape, new.shape), new.dtype))
+        changed = any(old.dtype is not new.dtype or old.shape is not new.shape for old, new in zip(known, combined, strict=True))
+        if changed:
+            known[:] = combined
+        return changed

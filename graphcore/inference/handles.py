@@ -1,0 +1,97 @@
+"""Handles: shapes and dimensions whose identity says "the same unknown", as values that are never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from graphcore.dtypes import DType
+from graphcore.shapes import Shape
+
+UNKNOWN: Final = -1
+"""The value of an unknown dimension and the rank of a shape of unknown rank."""
+
+
+class DimensionHandle(msgspec.Struct, eq=False, gc=False):
+    """One dimension: its size, -1 if unknown. Two unknown dimensions are known to be equal iff they are the same object.
+
+    `origin` may say why the dimension is what it is. It must be plain data (names and numbers, no nodes): handles are
+    invisible to the cyclic collector.
+    """
+
+    value: int = UNKNOWN
+    origin: object | None = None
+
+    def __str__(self) -> str:
+        return "?" if self.value < 0 else str(self.value)
+
+
+class ShapeHandle(msgspec.Struct, eq=False, gc=False):
+    """A shape of known rank (a tuple of dimensions) or of unknown rank (`dims` is None).
+
+    Equality is identity, as for dimensions: a shape of unknown rank is equal to itself only.
+    """
+
+    dims: tuple[DimensionHandle, ...] | None = None
+    shape: Shape | None = None
+    """The same as a value, made by the first `handle_to_shape`."""
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions, -1 if unknown."""
+        return UNKNOWN if self.dims is None else len(self.dims)
+
+    def __str__(self) -> str:
+        if self.dims is None:
+            return "?"
+        return "[" + ",".join(["?" if dim.value < 0 else str(dim.value) for dim in self.dims]) + "]"
+
+    def __repr__(self) -> str:
+        return f"ShapeHandle({self})"
+
+
+class ShapeAndType(msgspec.Struct, frozen=True, eq=False):
+    """What a resource or variant handle points to; `dtype` None stands for the reference's DT_INVALID."""
+
+    shape: ShapeHandle
+    dtype: DType | None = None
+
+
+def handle_to_shape(handle: ShapeHandle) -> Shape:
+    """The value of a handle: sizes, None where unknown. Made once a handle."""
+    shape = handle.shape
+    if shape is not None:
+        return shape
+    shape = Shape(None) if handle.dims is None else Shape([dim.value for dim in handle.dims])
+    handle.shape = shape
+    return shape
+
+
+def shape_to_handle(shape: Shape) -> ShapeHandle:
+    """A fresh handle with fresh dimensions for a value."""
+    if shape.dims is None:
+        return ShapeHandle(None, shape)
+    return ShapeHandle(tuple([DimensionHandle(UNKNOWN if size is None else size) for size in shape.dims]), shape)
+
+
+def shape_of_sizes(sizes: Iterable[int]) -> ShapeHandle:
+    """A fresh handle for sizes, -1 where unknown."""
+    return ShapeHandle(tuple([DimensionHandle(size) for size in sizes]))
+
+
+def is_fully_defined(handle: ShapeHandle) -> bool:
+    """True iff the rank and every size are known."""
+    if handle.dims is None:
+        return False
+    return all(dim.value >= 0 for dim in handle.dims)
+
+
+def same_defined_shape(a: ShapeHandle, b: ShapeHandle) -> bool:
+    """True iff they are known to be equal: the same handle, or equal rank with the same or known equal dimensions."""
+    if a is b:
+        return True
+    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
+        return False
+    return all(d is e or (d.value == e.value and d.value >= 0) for d, e in zip(a.dims, b.dims, strict=True))
