@@ -99,7 +99,7 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     op: str
 
 
-class SceneMessage(Message, tag="scene"):
+class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
     """A new picture. `mermaid` is its Mermaid text when the Mermaid renderer is on (else "").
 
     `sent_at` is the kernel's wall clock (ms since the epoch) at the end of the cell, for measuring the delay.
@@ -113,13 +113,13 @@ class SceneMessage(Message, tag="scene"):
     renderer: Renderer = "graphviz"
 
 
-class InspectionMessage(Message, tag="inspection"):
+class InspectionMessage(Message, frozen=True, kw_only=True, tag="inspection"):
     """The answer to `InspectRequest`."""
 
     inspection: Inspection
 
 
-class SearchMessage(Message, tag="search"):
+class SearchMessage(Message, frozen=True, kw_only=True, tag="search"):
     """The answer to `SearchRequest`."""
 
     query: str
@@ -127,7 +127,7 @@ class SearchMessage(Message, tag="search"):
     total: int
 
 
-class ExportMessage(Message, tag="export"):
+class ExportMessage(Message, frozen=True, kw_only=True, tag="export"):
     """The answer to `ExportRequest`: the text of a file."""
 
     format: ExportFormat
@@ -135,7 +135,7 @@ class ExportMessage(Message, tag="export"):
     text: str
 
 
-class EngineMessage(Message, tag="engine"):
+class EngineMessage(Message, frozen=True, kw_only=True, tag="engine"):
     """A gzipped script follows as this message's one binary buffer: `widgets/static/<engine>.js.gz`.
 
     "core" is the viewer itself: the widget's own module only asks for it, so that a saved notebook stays small.
@@ -144,7 +144,7 @@ class EngineMessage(Message, tag="engine"):
     engine: Engine
 
 
-class FailureMessage(Message, tag="failure"):
+class FailureMessage(Message, frozen=True, kw_only=True, tag="failure"):
     """Something the viewer asked for went wrong; `text` says what, for the status line."""
 
     request: str
@@ -156,65 +156,65 @@ FromKernel = SceneMessage | InspectionMessage | SearchMessage | ExportMessage | 
 # ---- viewer to kernel -----------------------------------------------------------------------------------------------
 
 
-class ReadyRequest(Message, tag="ready"):
+class ReadyRequest(Message, frozen=True, kw_only=True, tag="ready"):
     """The viewer is mounted and wants the current scene."""
 
 
-class EngineRequest(Message, tag="need_engine"):
+class EngineRequest(Message, frozen=True, kw_only=True, tag="need_engine"):
     """This page has not got the engine yet."""
 
     engine: Engine
 
 
-class ExpandRequest(Message, tag="expand"):
+class ExpandRequest(Message, frozen=True, kw_only=True, tag="expand"):
     """Open a collapsed scope or call; "*" opens all (as far as the box limit allows)."""
 
     id: str
 
 
-class CollapseRequest(Message, tag="collapse"):
+class CollapseRequest(Message, frozen=True, kw_only=True, tag="collapse"):
     """Close an open scope or call; "*" closes all."""
 
     id: str
 
 
-class InspectRequest(Message, tag="inspect"):
+class InspectRequest(Message, frozen=True, kw_only=True, tag="inspect"):
     """Tell all about this box."""
 
     id: str
 
 
-class RevealRequest(Message, tag="reveal"):
+class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
     """Open whatever hides this node and bring it into view."""
 
     name: str
 
 
-class SearchRequest(Message, tag="find"):
+class SearchRequest(Message, frozen=True, kw_only=True, tag="find"):
     """Find nodes whose name, op or cell contains the query (case-insensitive)."""
 
     query: str
 
 
-class ExportRequest(Message, tag="want_export"):
+class ExportRequest(Message, frozen=True, kw_only=True, tag="want_export"):
     """Give the graph as text in this format (SVG is drawn by the viewer itself while it runs)."""
 
     format: ExportFormat
 
 
-class RendererRequest(Message, tag="renderer"):
+class RendererRequest(Message, frozen=True, kw_only=True, tag="renderer"):
     """Use this renderer from now on."""
 
     renderer: Renderer
 
 
-class LensRequest(Message, tag="lens"):
+class LensRequest(Message, frozen=True, kw_only=True, tag="lens"):
     """The lens that the user looks through now (kept for the next view and for the static picture)."""
 
     lens: str
 
 
-class DrawnReport(Message, tag="drawn"):
+class DrawnReport(Message, frozen=True, kw_only=True, tag="drawn"):
     """The picture of `revision` is on the screen; `delay_ms` is page clock minus `sent_at`."""
 
     revision: int

@@ -110,13 +110,14 @@ def generate() -> str:
 
 
 def main() -> int:
+    """Write or check the file; gives the exit status."""
     text = generate()
     if "--check" not in sys.argv[1:]:
         TARGET.write_text(text, encoding="utf-8")
         return 0
     if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{TARGET.relative_to(REPOSITORY)} is out of date: run python widgets/js/generate_types.py", file=sys.stderr)
+    sys.stderr.write(f"{TARGET.relative_to(REPOSITORY)} is out of date: run python widgets/js/generate_types.py\n")
     return 1
 
 
