@@ -13,11 +13,19 @@ import msgspec
 
 
 class CellRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One execution of a notebook cell: `cell` is its lasting id, `label` what a reader sees (`In [3]`)."""
+    """One execution of a notebook cell: `cell` is its lasting id, `label` what a reader sees (`In [3]`).
+
+    `file` is what Python calls the cell's compiled code, "" if not known.
+    """
 
     cell: str
     execution: int
     label: str
+    file: str = ""
+
+
+cell_labels: Final[dict[str, str]] = {}
+"""What a reader calls the code that Python knows under a file name: the kernel extension enters each cell it sees run."""
 
 
 class SourceLocation(msgspec.Struct, frozen=True, gc=False):
@@ -33,11 +41,21 @@ class SourceLocation(msgspec.Struct, frozen=True, gc=False):
         return linecache.getline(self.file, self.line).strip()
 
     @property
+    def cell(self) -> str:
+        """The label of the cell that holds the line: not the running one if that called a function of an earlier cell or a module."""
+        run = self.run
+        if run is not None and run.file in ("", self.file):
+            return run.label
+        return cell_labels.get(self.file, "")
+
+    @property
     def where(self) -> str:
-        """`cell In [3], line 2`, or `train.py, line 2` outside a notebook."""
-        if self.run is not None:
-            return f"cell {self.run.label}, line {self.line}"
-        return f"{os.path.basename(self.file)}, line {self.line}"
+        """`cell In [3], line 2`; `cell In [1], line 2 (called in cell In [3])`; `train.py, line 2` outside a notebook."""
+        cell = self.cell
+        place = f"cell {cell}, line {self.line}" if cell else f"{os.path.basename(self.file)}, line {self.line}"
+        if self.run is None or self.run.label == cell:
+            return place
+        return f"{place} (called in cell {self.run.label})"
 
     def __str__(self) -> str:
         text = self.text
