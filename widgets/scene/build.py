@@ -1,0 +1,185 @@
+"""From a graph and a view's state to the scene: the visible part as pure data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from widgets.scene.edges import LostInput, bundle_edges, scene_edge
+from widgets.scene.lenses import LensView, all_lenses, cell_label
+from widgets.scene.roles import Roles
+from widgets.scene.snapshot import Snapshot
+from widgets.scene.state import SceneState
+from widgets.scene.stubs import cut_long_edges
+from widgets.scene.tree import Chunk, Scope, Thing
+from widgets.scene.types import NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State
+from widgets.scene.visible import Box, Visible, scope_tree, visible_boxes
+from widgets.scene.words import counted, last_part, node_detail, node_kind, tensor_label
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Node
+
+MAX_NAMED_ERRORS = 3
+
+
+def build_scene(
+    graph: Graph, state: SceneState | None = None, *, previous: Snapshot | None = None, title: str = "graph", revision: int = 0
+) -> Scene:
+    """The visible part of `graph`.
+
+    Args:
+        state: which scopes are open; a fresh state opens what there is room for.
+        previous: what the graph was before (`take_snapshot`); boxes that came or changed since are marked. None marks nothing.
+        title, revision: carried in the scene.
+    """
+    state = state or SceneState()
+    visible = visible_boxes(graph, state)
+    roles = Roles(graph, scope_tree(graph, state))
+    lenses = all_lenses(graph, visible.boxes, roles)
+    box_roles: dict[str, Role] = {box.id: _role(box, roles) for box in visible.boxes}
+    mirrors = {box.id: roles.mirrored(box, visible.box_of) for box in visible.boxes if box_roles[box.id] == "gradient"}
+    nodes = [
+        _scene_node(box, role=box_roles[box.id], state=_box_state(graph, box, previous), mirrors=mirrors.get(box.id, ""), lenses=lenses)
+        for box in visible.boxes
+    ]
+    bundles, lost = bundle_edges(visible)
+    edges = [scene_edge(bundle, box_roles) for bundle in bundles]
+    gone_nodes, gone_edges = _lost_inputs(lost)
+    nodes, edges = cut_long_edges([*nodes, *gone_nodes], [*edges, *gone_edges])
+    shown = sum(1 for box in visible.boxes if len(box.nodes) == 1)
+    return Scene(
+        title=title,
+        nodes=nodes,
+        edges=edges,
+        groups=_groups(visible, roles),
+        lenses=[view.lens for view in lenses],
+        revision=revision,
+        total_nodes=len(visible.box_of),
+        hidden_nodes=len(visible.box_of) - shown,
+        summary=_summary(graph, visible, nodes, edges),
+    )
+
+
+def boxes_of(graph: Graph, state: SceneState) -> dict[str, str]:
+    """The box id of every node by its name, in the picture that `build_scene` would give."""
+    return {name: box.id for name, box in visible_boxes(graph, state).box_of.items()}
+
+
+def _role(box: Box, roles: Roles) -> Role:
+    if box.main is not None:
+        return "gradient" if roles.is_gradient(box.main) else "forward"
+    return roles.of_nodes(box.nodes)
+
+
+def _scene_node(box: Box, *, role: Role, state: State, mirrors: str, lenses: list[LensView]) -> SceneNode:
+    error = _box_error(box)
+    main = box.main
+    return SceneNode(
+        id=box.id,
+        label=_label(box),
+        kind="scope" if main is None else node_kind(main),
+        op="" if main is None else main.op,
+        detail="" if main is None else node_detail(main),
+        group=box.group,
+        role=role,
+        state="error" if error else state,
+        error=error,
+        count=len(box.nodes),
+        expandable=not _is_single(box),
+        mirrors=mirrors,
+        cell=_cells(box),
+        lenses={view.lens.name: view.marks[box.id] for view in lenses if box.id in view.marks},
+    )
+
+
+def _is_single(box: Box) -> bool:
+    return not isinstance(box.part, Scope | Chunk | Thing)
+
+
+def _label(box: Box) -> str:
+    if box.main is not None:
+        return last_part(box.main.name)
+    return box.part.label if isinstance(box.part, Scope | Chunk) else box.id
+
+
+def _cells(box: Box) -> str:
+    if box.main is not None:
+        return cell_label(box.main)
+    labels = list(dict.fromkeys(cell_label(node) for node in box.nodes))
+    return ", ".join(label for label in labels[:4] if label) + (", …" if len(labels) > 4 else "")
+
+
+def node_error(node: Node) -> str:
+    """What is wrong with a node, in words, "" if nothing is."""
+    parts = [node.error.message] if node.error is not None else []
+    parts.extend(f"input {slot}: {text}" for slot, text in sorted(node.input_errors.items()) if text not in parts)
+    return "\n".join(parts)
+
+
+def _box_error(box: Box) -> str:
+    if len(box.nodes) == 1:
+        node = box.nodes[0]
+        return node_error(node) if node.error is not None or node.input_errors else ""
+    wrong = [node for node in box.nodes if node.error is not None or node.input_errors]
+    if not wrong:
+        return ""
+    lines = [f"{node.name}: {node_error(node)}" for node in wrong[:MAX_NAMED_ERRORS]]
+    if len(wrong) > MAX_NAMED_ERRORS:
+        lines.append(f"and {len(wrong) - MAX_NAMED_ERRORS} more")
+    return "\n".join(lines)
+
+
+def _box_state(graph: Graph, box: Box, previous: Snapshot | None) -> State:
+    if graph.cells.failed and any(graph.cells.is_partial(node) for node in box.nodes):
+        return "stale"
+    if previous is None:
+        return "normal"
+    states = {previous.state_of(node) for node in box.nodes}
+    if states == {"new"}:
+        return "new"
+    return "normal" if states == {"normal"} else "changed"
+
+
+def _lost_inputs(lost: list[LostInput]) -> tuple[list[SceneNode], list[SceneEdge]]:
+    """Inputs whose producer is gone, each drawn as a stub that says so."""
+    nodes: dict[str, SceneNode] = {}
+    edges: dict[str, SceneEdge] = {}
+    for item in lost:
+        name = item.tensor.node.name
+        error = item.error or f"{name} is no longer in the graph"
+        box_id = f"gone:{name}:{item.target.id}"
+        kind: NodeKind = "stub"
+        nodes[box_id] = SceneNode(
+            id=box_id, label=f"{last_part(name)} is gone", kind=kind, group=item.target.group, state="error", error=error, count=0
+        )
+        edge = f"{box_id}->{item.target.id}"
+        edges[edge] = SceneEdge(id=edge, source=box_id, target=item.target.id, label=tensor_label(item.tensor), error=error)
+    return list(nodes.values()), list(edges.values())
+
+
+def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:
+    return [
+        SceneGroup(
+            id=frame.id,
+            label=last_part(frame.part.node.name) if isinstance(frame.part, Thing) else frame.part.label,
+            parent=frame.parent,
+            count=frame.part.total,
+            role=roles.of_part(frame.part),
+        )
+        for frame in visible.frames
+    ]
+
+
+def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list[SceneEdge]) -> str:
+    total = len(visible.box_of)
+    boxes = len(visible.boxes)
+    parts = [counted(total, "node") + (f" in {boxes:,} boxes" if boxes != total else ""), counted(len(edges), "edge")]
+    gradient = len(graph.gradient_records)
+    if gradient:
+        parts.append(counted(gradient, "gradient node"))
+    wrong = sum(1 for node in nodes if node.error and node.kind != "stub")
+    if wrong:
+        parts.append(f"{wrong:,} with errors")
+    fresh = sum(1 for node in nodes if node.state == "new")
+    if fresh:
+        parts.append(f"{fresh:,} new")
+    return ", ".join(parts)

@@ -1,0 +1,152 @@
+"""The lines between boxes: one a pair of boxes and kind, however many tensors run there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from widgets.scene.types import EdgeKind, LensMark, Role, SceneEdge
+from widgets.scene.visible import Box, Visible
+from widgets.scene.words import counted, tensor_label
+
+if TYPE_CHECKING:
+    from graphcore.graph import Tensor
+
+_MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "&"}
+
+
+class Bundle:
+    """All tensors (or control edges) that run from one box to another."""
+
+    __slots__ = ("controls", "errors", "kind", "source", "target", "tensors")
+
+    def __init__(self, source: Box, target: Box, kind: EdgeKind) -> None:
+        self.source = source
+        self.target = target
+        self.kind: EdgeKind = kind
+        self.tensors: dict[tuple[str, int], Tensor] = {}
+        self.controls: set[tuple[str, str]] = set()
+        self.errors: list[str] = []
+
+    @property
+    def id(self) -> str:
+        """The same for the same boxes in every scene."""
+        return edge_id(self.source.id, self.target.id, self.kind)
+
+    @property
+    def count(self) -> int:
+        """Tensors, or control edges."""
+        return len(self.tensors) or len(self.controls)
+
+    def label(self) -> str:
+        """Type and shape if all tensors agree, else how many there are."""
+        labels = {tensor_label(tensor) for tensor in self.tensors.values()}
+        if len(labels) == 1:
+            return labels.pop()
+        return counted(len(self.tensors), "tensor") if labels else ""
+
+
+class LostInput:
+    """An input whose producer is no longer in the graph."""
+
+    __slots__ = ("error", "target", "tensor")
+
+    def __init__(self, tensor: Tensor, target: Box, error: str) -> None:
+        self.tensor = tensor
+        self.target = target
+        self.error = error
+
+
+def edge_id(source: str, target: str, kind: EdgeKind) -> str:
+    """The id of the line of one kind between two boxes."""
+    return f"{source}->{_MARKS[kind]}{target}"
+
+
+def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
+    """The bundles between boxes, in the order of the nodes they lead to, and the inputs that hang in the air."""
+    box_of = visible.box_of
+    data: dict[tuple[Box, Box], Bundle] = {}
+    references: dict[tuple[Box, Box], Bundle] = {}
+    controls: dict[tuple[Box, Box], Bundle] = {}
+    lost: list[LostInput] = []
+    for box in visible.boxes:
+        for node in box.nodes:
+            for slot, tensor in enumerate(node.inputs):
+                source = box_of.get(tensor.node.name)
+                if source is box:
+                    continue
+                if source is None:
+                    lost.append(LostInput(tensor, box, node.input_errors.get(slot, "")))
+                    continue
+                is_reference = _is_reference(tensor)
+                table = references if is_reference else data
+                bundle = table.get((source, box))
+                if bundle is None:
+                    bundle = table[source, box] = Bundle(source, box, "reference" if is_reference else "data")
+                bundle.tensors[tensor.node.name, tensor.index] = tensor
+                if node.input_errors and slot in node.input_errors:
+                    bundle.errors.append(f"{tensor.name} into {node.name}: {node.input_errors[slot]}")
+            for producer in node.control_inputs:
+                source = box_of.get(producer.name)
+                if source is None or source is box:
+                    continue
+                bundle = controls.get((source, box))
+                if bundle is None:
+                    bundle = controls[source, box] = Bundle(source, box, "control")
+                bundle.controls.add((producer.name, node.name))
+    return [*data.values(), *references.values(), *controls.values()], lost
+
+
+def scene_edge(bundle: Bundle, roles: dict[str, Role]) -> SceneEdge:
+    """The line that shows a bundle; `roles` by box id."""
+    gradient = roles[bundle.target.id] == "gradient"
+    label = bundle.label()
+    lenses = {"shapes": _shape_mark(bundle)} if bundle.tensors else {}
+    return SceneEdge(
+        id=bundle.id,
+        source=bundle.source.id,
+        target=bundle.target.id,
+        kind=bundle.kind,
+        label=label,
+        count=bundle.count,
+        error="\n".join(bundle.errors),
+        reversed=gradient and roles[bundle.source.id] == "gradient",
+        role="gradient" if gradient or roles[bundle.source.id] == "gradient" else "forward",
+        lenses=lenses,
+    )
+
+
+def _is_reference(tensor: Tensor) -> bool:
+    dtype = tensor.node.output_types[tensor.index]
+    return dtype.is_ref or dtype.name == "resource"
+
+
+SHAPE_TONES: Final = {
+    "scalar": 1,
+    "vector": 2,
+    "matrix": 3,
+    "rank 3 and more": 4,
+    "sizes partly known": 5,
+    "rank unknown": 6,
+    "several shapes": 7,
+}
+
+
+def shape_class(tensors: list[Tensor]) -> str:
+    """The row of the shapes lens's legend that these tensors fall into."""
+    classes = set()
+    for tensor in tensors:
+        shape = tensor.shape
+        if shape.dims is None:
+            classes.add("rank unknown")
+        elif not shape.is_fully_defined:
+            classes.add("sizes partly known")
+        else:
+            classes.add(("scalar", "vector", "matrix", "rank 3 and more")[min(len(shape.dims), 3)])
+    return classes.pop() if len(classes) == 1 else "several shapes"
+
+
+def _shape_mark(bundle: Bundle) -> LensMark:
+    tensors = list(bundle.tensors.values())
+    found = shape_class(tensors)
+    text = tensor_label(tensors[0]) if len(tensors) == 1 else f"{len(tensors)} tensors, {found}"
+    return LensMark(text=text, tone=SHAPE_TONES[found])

@@ -1,0 +1,155 @@
+"""Lenses: one more thing said of every box, in words and by one of eight tones, without another layout."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from widgets.scene.edges import SHAPE_TONES, shape_class
+from widgets.scene.roles import Roles
+from widgets.scene.types import LegendEntry, Lens, LensMark, NodeKind
+from widgets.scene.visible import Box
+from widgets.scene.words import called_functions, node_kind, tensor_label
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Node
+
+LENS_NAMES: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells")
+_LAST_TONE: Final = 7
+_FAMILIES: Final[dict[NodeKind, str]] = {
+    "op": "computation",
+    "placeholder": "input",
+    "constant": "constant",
+    "variable": "variable",
+    "control": "control flow",
+    "function": "function call",
+}
+_STRUCTURE_TONES: Final = {
+    "computation": 0,
+    "input": 1,
+    "constant": 2,
+    "variable": 3,
+    "state change": 4,
+    "control flow": 5,
+    "function call": 6,
+}
+_GRADIENT_TONES: Final = {"not differentiated": 0, "forward, differentiated": 1, "gradient": 2, "gradient seed or sum": 3}
+
+
+class LensView:
+    """One lens over one scene: the mark of each box, and the legend."""
+
+    def __init__(self, name: str, title: str, marks: dict[str, LensMark], legend: list[LegendEntry]) -> None:
+        self.lens = Lens(name=name, title=title, legend=legend)
+        self.marks = marks
+
+
+def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
+    """Every lens over these boxes, the ones without anything to say included."""
+    differentiated = {record.forward for record in graph.gradient_records.values()}
+
+    def gradient_class(node: Node) -> str:
+        if not roles.is_gradient(node):
+            return "forward, differentiated" if node.name in differentiated else "not differentiated"
+        record = graph.gradient_records.get(node.name)
+        return "gradient seed or sum" if record is None or record.function is None else "gradient"
+
+    def gradient_words(node: Node) -> str:
+        record = graph.gradient_records.get(node.name)
+        found = gradient_class(node)
+        return found if record is None or record.function is None else f"gradient of {record.forward} ({record.function.name})"
+
+    return [
+        _view("structure", "Structure", boxes, _family, tones=_STRUCTURE_TONES),
+        _shapes(boxes),
+        _view("devices", "Devices", boxes, _device, rest="no device requested"),
+        _view("gradients", "Gradients", boxes, gradient_class, tones=_GRADIENT_TONES, words=gradient_words),
+        _view("functions", "Functions", boxes, _function, rest="no function call"),
+        _view("cells", "Cells", boxes, _cell, rest="made outside a cell"),
+    ]
+
+
+def cell_label(node: Node) -> str:
+    """The label of the cell run that made a node, "" outside a notebook."""
+    return node.source.run.label if node.source is not None and node.source.run is not None else ""
+
+
+def _family(node: Node) -> str:
+    if node.op.startswith("Assign") or "Scatter" in node.op or node.op.startswith("ResourceApply"):
+        return "state change"
+    return _FAMILIES[node_kind(node)]
+
+
+def _device(node: Node) -> str:
+    return node.assigned_device or node.device
+
+
+def _function(node: Node) -> str:
+    return ", ".join(called_functions(node))
+
+
+def _cell(node: Node) -> str:
+    return cell_label(node)
+
+
+def _view(
+    name: str,
+    title: str,
+    boxes: list[Box],
+    classify: Callable[[Node], str],
+    *,
+    tones: Mapping[str, int] | None = None,
+    rest: str = "",
+    words: Callable[[Node], str] | None = None,
+) -> LensView:
+    """A lens by classes. Without `tones` the classes get tones 1, 2, ... as they come, the last for all that are left."""
+    counts = {box.id: Counter(map(classify, box.nodes)) for box in boxes}
+    if tones is None:
+        tones = _tones_by_size(counts.values())
+    marks = {}
+    used: dict[int, str] = {}
+    for box in boxes:
+        counter = counts[box.id]
+        main = counter.most_common(1)[0][0] if len(counter) > 1 else next(iter(counter))
+        tone = tones.get(main, 0)
+        used.setdefault(tone, main or rest)
+        single = words is not None and box.main is not None and len(box.nodes) == 1
+        marks[box.id] = LensMark(text=words(box.main) if single else _counter_text(counter, rest), tone=tone)
+    if list(tones.values()).count(_LAST_TONE) > 1:
+        used[_LAST_TONE] = "others"
+    return LensView(name, title, marks, [LegendEntry(tone=tone, text=text) for tone, text in sorted(used.items())])
+
+
+def _tones_by_size(counters: object) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    order: dict[str, None] = {}
+    for counter in counters:  # type: ignore[attr-defined]
+        total.update(counter)
+        order.update(dict.fromkeys(counter))
+    ranked = {item for item, _ in total.most_common() if item}
+    named = [item for item in order if item in ranked]
+    return {"": 0} | {item: min(number, _LAST_TONE) for number, item in enumerate(named, 1)}
+
+
+def _counter_text(counter: Counter[str], rest: str) -> str:
+    if len(counter) == 1:
+        return next(iter(counter)) or rest
+    parts = [f"{item or rest} × {count:,}" for item, count in counter.most_common(3)]
+    return ", ".join(parts) + (", …" if len(counter) > 3 else "")
+
+
+def _shapes(boxes: list[Box]) -> LensView:
+    """The shapes lens speaks of what one node gives; lines carry their own marks."""
+    marks = {}
+    used: dict[int, str] = {}
+    for box in boxes:
+        outputs = [] if box.main is None else box.main.outputs
+        if not outputs:
+            continue
+        found = shape_class(outputs)
+        text = ", ".join(tensor_label(tensor) for tensor in outputs[:4]) + (", …" if len(outputs) > 4 else "")
+        tone = SHAPE_TONES[found]
+        used[tone] = found
+        marks[box.id] = LensMark(text=text, tone=tone)
+    return LensView("shapes", "Shapes", marks, [LegendEntry(tone=tone, text=text) for tone, text in sorted(used.items())])

@@ -1,0 +1,69 @@
+"""Which nodes belong to the backward pass, and which forward box each of them mirrors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from widgets.scene.tree import Chunk, Scope, ScopeTree, Thing
+from widgets.scene.types import Role
+from widgets.scene.visible import Box
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Node
+
+
+class Roles:
+    """Answers for one graph: recorded gradient nodes, and helpers in scopes that are mostly made of those."""
+
+    def __init__(self, graph: Graph, tree: ScopeTree) -> None:
+        self._records = graph.gradient_records
+        self._tree = tree
+        self._counts: Counter[str] = Counter()
+        self._helpers: dict[str, bool] = {}
+        for name in self._records:
+            scope = tree.scope_of(name)
+            while scope is not None and scope.path:
+                self._counts[scope.path] += 1
+                scope = scope.parent
+
+    def is_gradient(self, node: Node) -> bool:
+        """True for a recorded gradient node and for a helper in a scope of gradient nodes."""
+        if node.name in self._records:
+            return True
+        if not self._counts:
+            return False
+        path = node.name.rpartition("/")[0]
+        known = self._helpers.get(path)
+        if known is None:
+            known = self._helpers[path] = self._mostly_gradient(self._tree.find(path))
+        return known
+
+    def of_part(self, part: Scope | Chunk | Thing) -> Role:
+        """The role of a whole scope: that of most of its nodes."""
+        if isinstance(part, Scope):
+            return "gradient" if self._mostly_gradient(part) else "forward"
+        return self.of_nodes(part.all_nodes())
+
+    def of_nodes(self, nodes: list[Node]) -> Role:
+        """The role of most of these nodes."""
+        if not self._counts and not self._records:
+            return "forward"
+        gradient = sum(1 for node in nodes if self.is_gradient(node))
+        return "gradient" if 2 * gradient > len(nodes) else "forward"
+
+    def mirrored(self, box: Box, box_of: dict[str, Box]) -> str:
+        """The id of the one forward box that most gradient nodes of `box` differentiate, "" if there is none."""
+        forward: Counter[str] = Counter()
+        for node in box.nodes:
+            record = self._records.get(node.name)
+            target = None if record is None else box_of.get(record.forward)
+            if target is not None and target is not box:
+                forward[target.id] += 1
+        if not forward:
+            return ""
+        best, count = forward.most_common(1)[0]
+        return best if 2 * count > sum(forward.values()) else ""
+
+    def _mostly_gradient(self, scope: Scope | None) -> bool:
+        return scope is not None and bool(scope.path) and 2 * self._counts[scope.path] > scope.total

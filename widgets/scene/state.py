@@ -1,0 +1,77 @@
+"""What the user has chosen to see: which scopes are open, through which lens, drawn by which renderer."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from widgets.scene.tree import ScopeTree
+
+MAX_BOXES: Final = 300
+"""The most boxes that are shown without being asked for one by one."""
+
+Mode = Literal["auto", "all", "none"]
+
+
+class SceneState:
+    """One view's choices. It knows scopes by their path, so it outlives any change of the graph.
+
+    Args:
+        max_boxes: how many boxes may be opened without being asked for by name.
+
+    Attributes:
+        opened: paths that the user opened, in that order (the latest wins when there are too many).
+        closed: paths that the user closed.
+        mode: what happens to all other scopes: `auto` opens them while there is room, small helpers excepted;
+            `all` opens helpers too; `none` opens nothing.
+        lens, renderer: what the user looks through.
+    """
+
+    def __init__(self, *, max_boxes: int = MAX_BOXES, lens: str = "shapes", renderer: Literal["graphviz", "mermaid"] = "graphviz") -> None:
+        self.opened: dict[str, None] = {}
+        self.closed: set[str] = set()
+        self.mode: Mode = "auto"
+        self.max_boxes = max_boxes
+        self.lens = lens
+        self.renderer: Literal["graphviz", "mermaid"] = renderer
+        self.tree: ScopeTree | None = None
+
+    def expand(self, box_id: str) -> None:
+        """Open a box; "*" opens everything as far as there is room."""
+        if box_id == "*":
+            self._start_over("all")
+            return
+        path = scope_path(box_id)
+        self.closed.discard(path)
+        outer = [] if self.tree is None else self.tree.keys_to_part(path)
+        for key in [*outer, path]:
+            self.opened.pop(key, None)
+            self.opened[key] = None
+
+    def collapse(self, box_id: str) -> None:
+        """Close a frame; "*" closes everything."""
+        if box_id == "*":
+            self._start_over("none")
+            return
+        path = scope_path(box_id)
+        self.opened.pop(path, None)
+        self.closed.add(path)
+
+    def reveal(self, tree: ScopeTree, name: str) -> bool:
+        """Open whatever hides the node called `name`. False if there is no such node."""
+        tree.sync()
+        scope = tree.scope_of(name)
+        if scope is None or name not in scope.nodes:
+            return False
+        for key in tree.keys_to_node(name):
+            self.expand(key)
+        return True
+
+    def _start_over(self, mode: Mode) -> None:
+        self.mode = mode
+        self.opened.clear()
+        self.closed.clear()
+
+
+def scope_path(box_id: str) -> str:
+    """The path behind a box or frame: frames and collapsed scopes are `path/`, things are `path`."""
+    return box_id.removesuffix("/")

@@ -1,0 +1,75 @@
+"""Stubs: a line that would run across the whole picture ends in a small box beside its consumer that stands for the producer.
+
+Long lines, not boxes, make a layered layout slow and unreadable.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from widgets.scene.ranks import estimate_ranks
+from widgets.scene.types import SceneEdge, SceneNode
+
+FAR: Final = 7
+"""Layers that a line from the forward into the backward pass may span."""
+LONG_TOTAL: Final = 1500
+"""Layers that all lines together may span before the longest are cut."""
+VERY_FAR: Final = 12
+"""Shorter lines are never cut for the sake of the total."""
+
+
+def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge]) -> tuple[list[SceneNode], list[SceneEdge]]:
+    """The same picture with stubs: returns the nodes with stubs added and the edges with the long ones re-attached."""
+    by_id = {node.id: node for node in nodes}
+    ranks = estimate_ranks(
+        [node.id for node in nodes],
+        [(edge.target, edge.source) if edge.reversed else (edge.source, edge.target) for edge in edges],
+    )
+    cut = _chosen(edges, by_id, ranks)
+    if not cut:
+        return nodes, edges
+    stubs: dict[str, SceneNode] = {}
+    result = []
+    for edge in edges:
+        if edge.id not in cut:
+            result.append(edge)
+            continue
+        source, target = by_id[edge.source], by_id[edge.target]
+        stub = _stub(source, target)
+        stubs[stub.id] = stub
+        result.append(msgspec.structs.replace(edge, source=stub.id, reversed=False))
+    return [*nodes, *stubs.values()], result
+
+
+def _chosen(edges: list[SceneEdge], by_id: dict[str, SceneNode], ranks: dict[str, int]) -> set[str]:
+    spans = {edge.id: abs(ranks[edge.target] - ranks[edge.source]) for edge in edges}
+    cut = {
+        edge.id for edge in edges if spans[edge.id] > FAR and by_id[edge.target].role == "gradient" and by_id[edge.source].role == "forward"
+    }
+    total = sum(span for key, span in spans.items() if key not in cut)
+    for key, span in sorted(spans.items(), key=lambda item: -item[1]):
+        if total <= LONG_TOTAL or span <= VERY_FAR:
+            break
+        if key not in cut:
+            cut.add(key)
+            total -= span
+    return cut
+
+
+def _stub(source: SceneNode, target: SceneNode) -> SceneNode:
+    return SceneNode(
+        id=f"stub:{source.id}:{target.id}",
+        label=source.label,
+        kind="stub",
+        op=source.op,
+        detail=source.detail,
+        group=target.group,
+        role=source.role,
+        state="error" if source.state == "error" else "normal",
+        count=0,
+        stands_for=source.id,
+        cell=source.cell,
+        lenses=source.lenses,
+    )

@@ -1,0 +1,110 @@
+"""What a box or a line says of a node or tensor, in a few words of plain text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from graphcore.attrs import AttrValue, Func, TensorValue
+from graphcore.dtypes import DType
+from graphcore.shapes import Shape
+from widgets.scene.types import NodeKind
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node, Tensor
+
+MAX_VALUE: Final = 28
+"""Characters of a constant's value that stand in its box."""
+
+_KINDS: Final[dict[str, NodeKind]] = {
+    **dict.fromkeys(("Const", "HostConst"), "constant"),
+    **dict.fromkeys(("Variable", "VariableV2", "VarHandleOp", "TemporaryVariable", "AutoReloadVariable"), "variable"),
+    **dict.fromkeys(("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_DeviceArg"), "placeholder"),
+    **dict.fromkeys(("NoOp", "ControlTrigger", "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter"), "control"),
+    **dict.fromkeys(("Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "_Retval", "_DeviceRetval"), "control"),
+}
+_CALLS: Final = frozenset(
+    {"PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile", "Case", "SymbolicGradient"}
+)
+
+
+def node_kind(node: Node) -> NodeKind:
+    """What kind of box an op node is."""
+    known = _KINDS.get(node.op)
+    if known is not None:
+        return known
+    return "function" if called_functions(node) else "op"
+
+
+def called_functions(node: Node) -> list[str]:
+    """Names of the functions that a node calls: itself if its op is a function, and those in its attrs."""
+    if node.registration.is_function:
+        return [node.op]
+    if node.op not in _CALLS:
+        return []
+    return [value.name for value in node.node_def.attr.values() if isinstance(value, Func)]
+
+
+def node_detail(node: Node) -> str:
+    """The one detail worth a line: a constant's value, the type and shape of what has no input, the function called."""
+    kind = node_kind(node)
+    if kind == "constant":
+        value = node.node_def.attr.get("value")
+        return value_text(value) if isinstance(value, TensorValue) else ""
+    if kind == "variable":
+        dtype, shape = node.node_def.attr.get("dtype"), node.node_def.attr.get("shape")
+        return f"{dtype} {shape}" if isinstance(dtype, DType) and isinstance(shape, Shape) else ""
+    if kind == "placeholder" and node.outputs:
+        return tensor_label(node.outputs[0])
+    if kind == "function":
+        return ", ".join(name for name in called_functions(node) if name != node.op)
+    return ", ".join(name for name, value in node.node_def.attr.items() if value is True and not name.startswith("_"))
+
+
+def tensor_label(tensor: Tensor) -> str:
+    """Type and shape of a tensor: `float [?,10]`, `float ?` for an unknown rank."""
+    return f"{tensor.dtype.name} {tensor.shape}"
+
+
+def value_text(value: TensorValue) -> str:
+    """A constant's value if it is short (`0.5`, `[1, 2]`), else its type and shape."""
+    if value.array.size > 8:
+        return f"{value.dtype.name} {value.shape}"
+    items = value.array.tolist()
+    text = _item_text(items)
+    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+
+
+def attr_text(value: AttrValue) -> str:
+    """An attr's value as the inspector shows it: one line, cut off when long."""
+    if isinstance(value, TensorValue):
+        return f"{value.dtype.name} {value.shape} {value_text(value)}" if value.array.size <= 8 else value_text(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(attr_text(item) for item in value) + "]"
+    if isinstance(value, bytes):
+        return repr(value.decode("utf-8", "backslashreplace"))
+    if isinstance(value, Func):
+        inner = ", ".join(f"{name}={attr_text(item)}" for name, item in sorted(value.attr.items()))
+        return f"{value.name}[{inner}]" if inner else value.name
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def counted(count: int, word: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def last_part(name: str) -> str:
+    """The last component of a name."""
+    return name.rpartition("/")[2]
+
+
+def _item_text(item: object) -> str:
+    if isinstance(item, list):
+        return "[" + ", ".join(_item_text(inner) for inner in item) + "]"
+    if isinstance(item, float):
+        return f"{item:.6g}"
+    if isinstance(item, bytes):
+        return repr(item.decode("utf-8", "backslashreplace"))
+    return str(item)
