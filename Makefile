@@ -75,8 +75,8 @@ format: $(VENV)/.dev ## Repair the style where that can be done safely
 types: $(VENV)/.dev ## Check the types
 	$(BIN)/python -m mypy
 
-front: ## Check, test and build the viewer; fail when the committed build is stale (needs Node)
-	sh tests/support/front.sh
+front: $(VENV)/.dev ## Check and test the viewer; fail when the committed build is stale (needs Node)
+	sh tests/support/front.sh $(BIN)/python
 
 wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, use it there
 	$(BIN)/python tests/support/wheel_smoke.py
