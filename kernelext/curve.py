@@ -1,0 +1,113 @@
+"""Curves over steps as a small SVG picture that needs nothing but a browser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Final
+
+Points = Sequence[tuple[int, float]]
+
+WIDTH: Final = 560
+HEIGHT: Final = 190
+_LEFT: Final = 56
+_RIGHT: Final = 96
+_TOP: Final = 12
+_BOTTOM: Final = 26
+_MOST_POINTS: Final = 400
+_TICKS: Final = 4
+_LABEL_GAP: Final = 14
+
+# Colours that differ in lightness too, each with a dash pattern of its own, so that colour is never the only sign.
+_STYLES: Final = (("#1f5fbf", ""), ("#b3541e", "6 3"), ("#2d7a46", "2 3"), ("#7b3fa0", "8 3 2 3"), ("#5c5c5c", "1 3"))
+
+
+def curve_svg(series: Mapping[str, Points], steps: int) -> str:
+    """A line chart of `series` (name -> (step, value) pairs) over `steps` steps, on white, labelled at the lines' ends.
+
+    Values that are not finite leave a gap.
+    """
+    low, high = _range(series)
+    size = f'width="{WIDTH}" height="{HEIGHT}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {size} font-family="system-ui, sans-serif" font-size="11">',
+        f'<rect {size} rx="4" fill="#ffffff"/>',
+    ]
+    for tick in range(_TICKS + 1):
+        value = low + (high - low) * tick / _TICKS
+        y = _y(value, low, high)
+        parts.append(f'<path d="M{_LEFT} {y:.1f}H{WIDTH - _RIGHT}" stroke="#e2e2e2"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end" fill="#444444">{_number(value)}</text>')
+    for step, anchor in ((0, "start"), (steps, "end")):
+        parts.append(
+            f'<text x="{_x(step, steps):.1f}" y="{HEIGHT - 9}" text-anchor="{anchor}" fill="#444444">{"step " if step else ""}{step}</text>'
+        )
+    ends: list[float] = []
+    for index, (name, points) in enumerate(series.items()):
+        places = [None if not math.isfinite(value) else (_x(step, steps), _y(value, low, high)) for step, value in thinned(points)]
+        parts += _line(name, places, _STYLES[index % len(_STYLES)], ends)
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def _line(name: str, places: Sequence[tuple[float, float] | None], style: tuple[str, str], ends: list[float]) -> list[str]:
+    colour, dashes = style
+    path = ""
+    previous: tuple[float, float] | None = None
+    last: tuple[float, float] | None = None
+    for place in places:
+        if place is not None:
+            path += f"{'M' if previous is None else 'L'}{place[0]:.1f} {place[1]:.1f}"
+            last = place
+        previous = place
+    if last is None:
+        return []
+    y = _free_place(last[1], ends)
+    return [
+        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6" stroke-linejoin="round" stroke-dasharray="{dashes}"/>',
+        f'<circle cx="{last[0]:.1f}" cy="{last[1]:.1f}" r="2.5" fill="{colour}"/>',
+        f'<text x="{last[0] + 7:.1f}" y="{y + 4:.1f}" fill="{colour}">{escape(name)}</text>',
+    ]
+
+
+def _free_place(y: float, ends: list[float]) -> float:
+    """Where a label fits without lying on another one."""
+    for other in sorted(ends):
+        if abs(y - other) < _LABEL_GAP:
+            y = other + _LABEL_GAP
+    ends.append(y)
+    return y
+
+
+def thinned(points: Points) -> Points:
+    """At most a few hundred of `points`, the last one among them."""
+    stride = math.ceil(len(points) / _MOST_POINTS)
+    if stride <= 1:
+        return points
+    return [*points[:-1:stride], points[-1]]
+
+
+def _range(series: Mapping[str, Points]) -> tuple[float, float]:
+    values = [value for points in series.values() for _, value in points if math.isfinite(value)]
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    if low > 0 and low < 0.5 * high:
+        low = 0.0
+    if high > low:
+        return low, high
+    margin = abs(high) * 0.1 or 1.0
+    return low - margin, high + margin
+
+
+def _x(step: int, steps: int) -> float:
+    return _LEFT + (WIDTH - _LEFT - _RIGHT) * min(step / max(steps, 1), 1.0)
+
+
+def _y(value: float, low: float, high: float) -> float:
+    return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - low) / (high - low)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"
