@@ -2,7 +2,8 @@
 
 | attr kind | Python value |
 |---|---|
-| int, float, bool | int, float, bool |
+| int, bool | int, bool |
+| float | float, rounded to a float32 as everywhere in the reference |
 | string | bytes (a str given by a user becomes its UTF-8 bytes) |
 | type | DType |
 | shape | Shape |
@@ -10,11 +11,13 @@
 | func | Func |
 | list(...) | tuple of these |
 | placeholder `$name` | Placeholder |
+| nothing (files may hold that) | NO_VALUE |
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ctypes import c_float
 from typing import Any, Final
 
 import msgspec
@@ -22,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphcore.dtypes import DType, as_dtype, string
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.shapes import Shape
+from graphcore.tensor_encoding import EncodedTensor
 
 Array = npt.NDArray[Any]
 
@@ -32,6 +36,13 @@ class Placeholder(msgspec.Struct, frozen=True, gc=False):
     """An attr of a function body that the instantiation fills in: `$name`."""
 
     name: str
+
+
+class NoValue(msgspec.Struct, frozen=True, gc=False):
+    """What an attr holds in which no field is set."""
+
+
+NO_VALUE: Final = NoValue()
 
 
 class Func(msgspec.Struct, frozen=True):
@@ -47,49 +58,96 @@ class Func(msgspec.Struct, frozen=True):
 class TensorValue:
     """A constant tensor: an immutable array with its dtype.
 
-    Equal if dtype, shape and contents (bit for bit, so that NaN equals itself) are.
+    Equal if dtype, shape and contents (bit for bit, so that NaN equals itself) are. One that comes from a file is decoded when its
+    array is first asked for.
     """
 
-    __slots__ = ("_hash", "array", "dtype")
+    __slots__ = ("_array", "_hash", "dtype", "encoded")
 
     dtype: DType
-    array: Array
+    encoded: EncodedTensor | None
+    _array: Array | None
     _hash: int | None
 
     def __init__(self, array: npt.ArrayLike, dtype: DType | None = None) -> None:
-        self.dtype, self.array = _frozen_array(array, dtype)
+        self.dtype, self._array = _frozen_array(array, dtype)
+        self.encoded = None
         self._hash = None
+
+    @classmethod
+    def from_encoded(cls, encoded: EncodedTensor) -> TensorValue:
+        """A constant as a file holds it; it is checked and decoded only when its array is asked for."""
+        made = cls.__new__(cls)
+        made.dtype = encoded.dtype
+        made.encoded = encoded
+        made._array = None
+        made._hash = None
+        return made
+
+    @property
+    def array(self) -> Array:
+        """The values; they cannot be written to.
+
+        Raises:
+            InvalidArgumentError: the file's type, shape and data do not fit together.
+            ResourceExhaustedError: the file claims more memory than a constant may take.
+        """
+        if self._array is None:
+            assert self.encoded is not None
+            values = self.encoded.decode()
+            values.setflags(write=False)
+            self._array = values
+        return self._array
 
     @property
     def shape(self) -> Shape:
-        """The full shape."""
-        return Shape(self.array.shape)
+        """The shape; one from a file may be partly unknown."""
+        if self._array is not None or self.encoded is None:
+            return Shape(self.array.shape)
+        return Shape(self.encoded.dims)
+
+    def num_bytes(self) -> int:
+        """The bytes its array takes; -1 if the declared shape is not fully known or too large to count."""
+        if self._array is None and self.encoded is not None:
+            return self.encoded.num_bytes()
+        return self.array.size * (32 if self.dtype is string else self.dtype.size)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorValue):
             return NotImplemented
         if self is other:
             return True
-        if self.dtype is not other.dtype or self.array.shape != other.array.shape:
-            return False
-        return _content(self.array) == _content(other.array)
+        return self.dtype is other.dtype and self._content() == other._content()
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self.dtype.number, self.array.shape, _content(self.array)))
+            self._hash = hash((self.dtype.number, self._content()))
         return self._hash
 
+    def _content(self) -> tuple[object, ...]:
+        """Shape and elements; what is too large to build, or cannot be built, is compared as the file holds it."""
+        if self._array is None and self.encoded is not None and not 0 <= self.encoded.num_bytes() <= _MAX_COMPARED_BYTES:
+            return self._file_form()
+        try:
+            array = self.array
+        except GraphError:
+            return self._file_form()
+        return array.shape, (tuple(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes())
+
+    def _file_form(self) -> tuple[object, ...]:
+        assert self.encoded is not None
+        return "encoded", self.encoded.dims, self.encoded.content, tuple(self.encoded.values)
+
     def __repr__(self) -> str:
-        return (
-            f"TensorValue({self.dtype.name}, {self.shape}, {self.array.tolist()!r})"
-            if self.array.size <= 8
-            else (f"TensorValue({self.dtype.name}, {self.shape})")
-        )
+        if 0 <= self.num_bytes() <= 256:
+            return f"TensorValue({self.dtype.name}, {self.shape}, {self.array.tolist()!r})"
+        return f"TensorValue({self.dtype.name}, {self.shape})"
 
 
-AttrValue = int | float | bool | bytes | DType | Shape | TensorValue | Func | Placeholder | tuple[Any, ...]
+AttrValue = int | float | bool | bytes | DType | Shape | TensorValue | Func | Placeholder | NoValue | tuple[Any, ...]
 Attrs = Mapping[str, AttrValue]
 
+_MAX_COMPARED_BYTES: Final = 1 << 25
 _KINDS: Final[dict[type, str]] = {
     int: "int",
     float: "float",
@@ -100,6 +158,7 @@ _KINDS: Final[dict[type, str]] = {
     TensorValue: "tensor",
     Func: "func",
     Placeholder: "placeholder",
+    NoValue: "nothing",
 }
 
 
@@ -108,6 +167,9 @@ def attr_kind(value: AttrValue) -> str:
     if type(value) is tuple:
         return f"list({attr_kind(value[0])})" if value else "list"
     return _KINDS[type(value)]
+
+
+_PLAIN: Final = frozenset({bool, int, bytes, DType, Shape, TensorValue, Func, Placeholder, NoValue})
 
 
 def as_attr_value(value: object, kind: str | None = None) -> AttrValue:
@@ -130,14 +192,19 @@ def as_attr_value(value: object, kind: str | None = None) -> AttrValue:
 
 
 def _natural_value(value: object) -> AttrValue:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value  # type: ignore[return-value]  # that is what _PLAIN lists
+    if kind is float:
+        return c_float(value).value  # type: ignore[arg-type]  # a float, as just seen
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, bool | bytes | DType | Shape | TensorValue | Func | Placeholder):
-        return value
-    if isinstance(value, np.generic) and not isinstance(value, np.bytes_ | np.str_):
-        value = value.item()
-    if isinstance(value, bool | int | float):
-        return value
+    if isinstance(value, np.generic) and not isinstance(value, np.bytes_):
+        return _natural_value(value.item())
+    if isinstance(value, bytes):
+        return bytes(value)
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, int) else c_float(value).value
     if isinstance(value, list | tuple):
         return tuple(_natural_value(item) for item in value)
     if isinstance(value, np.ndarray):
@@ -164,7 +231,3 @@ def _as_bytes(values: Array) -> Array:
             raise InvalidArgumentError(f"A string tensor holds str or bytes, got {item!r}")
         flat[i] = item.encode() if isinstance(item, str) else item
     return result
-
-
-def _content(array: Array) -> object:
-    return tuple(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes()

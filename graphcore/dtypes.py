@@ -27,7 +27,7 @@ class DType:
     name: str
     number: int
     enum_name: str
-    as_numpy: np.dtype | None  # type: ignore[type-arg]  # the scalar type differs from one DType to another
+    as_numpy: np.dtype | None
     is_ref: bool
     base: DType
     ref: DType
@@ -44,7 +44,7 @@ class DType:
         self.is_ref = number > _REF_OFFSET
         self.base = self
         self.ref = self
-        self.is_floating = name in {"float", "double", "half", "bfloat16"}
+        self.is_floating = name in {"double", "half", "bfloat16"} or name.startswith("float")
         self.is_complex = name in {"complex64", "complex128"}
         self.is_integer = name.startswith(("int", "uint"))
         self.size = 0 if self.as_numpy is None else self.as_numpy.itemsize
@@ -84,6 +84,16 @@ _TABLE: Final[list[tuple[str, int, type | None]]] = [
     ("variant", 21, None),
     ("uint32", 22, np.uint32),
     ("uint64", 23, np.uint64),
+    ("float8_e5m2", 24, ml_dtypes.float8_e5m2),
+    ("float8_e4m3fn", 25, ml_dtypes.float8_e4m3fn),
+    ("float8_e4m3fnuz", 26, ml_dtypes.float8_e4m3fnuz),
+    ("float8_e4m3b11fnuz", 27, ml_dtypes.float8_e4m3b11fnuz),
+    ("float8_e5m2fnuz", 28, ml_dtypes.float8_e5m2fnuz),
+    ("int4", 29, ml_dtypes.int4),
+    ("uint4", 30, ml_dtypes.uint4),
+    ("int2", 31, ml_dtypes.int2),
+    ("uint2", 32, ml_dtypes.uint2),
+    ("float4_e2m1fn", 33, ml_dtypes.float4_e2m1fn),
 ]
 
 _by_name: dict[str, DType] = {}
@@ -123,6 +133,10 @@ qint32: Final = _by_name["qint32"]
 resource: Final = _by_name["resource"]
 variant: Final = _by_name["variant"]
 
+INVALID: Final = DType("INVALID", 0, None)
+"""What a file means by number 0. It is no type: look-ups by name or number never give it."""
+_unknown: dict[int, DType] = {0: INVALID}
+
 ALL_TYPES: Final[tuple[DType, ...]] = tuple(_by_name[name] for name, _, _ in _TABLE)
 
 _aliases: dict[str, DType] = {
@@ -133,7 +147,7 @@ _aliases: dict[str, DType] = {
     "str": string,
     "bytes": string,
 }
-_from_numpy: dict[np.dtype, DType] = {}  # type: ignore[type-arg]  # keys are dtypes of every scalar type
+_from_numpy: dict[np.dtype, DType] = {}
 for _dtype in (
     float32,
     float64,
@@ -159,6 +173,19 @@ for _dtype in (
 def dtype_by_number(number: int) -> DType | None:
     """The type with this `types.proto` number, None if there is none."""
     return _by_number.get(number)
+
+
+def dtype_from_wire(number: int) -> DType:
+    """The type for a number read from a file: one that does not exist gets an object too, which no validation lets pass."""
+    found = _by_number.get(number) or _unknown.get(number)
+    if found is None:
+        found = _unknown[number] = DType(f"unknown dtype enum ({number})", number, None)
+    return found
+
+
+def is_valid_dtype(dtype: DType) -> bool:
+    """False for `INVALID` and for numbers that stand for no type."""
+    return dtype.number in _by_number
 
 
 def dtype_by_name(name: str) -> DType | None:

@@ -15,7 +15,16 @@ MOST_LINES = 500
 
 # Lowest first. A module imports from its own layer and from lower ones. A name stands for the module or for all of its package.
 LAYERS = (
-    ("graphcore.errors", "graphcore.dtypes", "graphcore.shapes", "graphcore.attrs", "graphcore.device_spec", "graphcore.source"),
+    (
+        "graphcore.errors",
+        "graphcore.dtypes",
+        "graphcore.shapes",
+        "graphcore.tensor_encoding",
+        "graphcore.attrs",
+        "graphcore.fingerprint",
+        "graphcore.device_spec",
+        "graphcore.source",
+    ),
     ("graphcore.text", "graphcore.definitions"),
     ("graphcore.kernel_context", "graphcore.registry"),
     ("graphcore.ops", "graphcore.graph"),

@@ -62,6 +62,7 @@ class OpDef(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     is_aggregate: bool = False
     is_stateful: bool = False
     allows_uninitialized_input: bool = False
+    is_distributed_communication: bool = False
     deprecation: OpDeprecation | None = None
 
     def find_attr(self, name: str) -> AttrDef | None:
