@@ -17,6 +17,8 @@ ORACLE_VENV ?= .venv-oracle
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check --quiet
 ARGS ?=
+# Jupyter wants to be told that it may run as root, which is who one is in a container.
+AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help lab test bench oracle lint format types front notebooks wheel clean
 
@@ -46,7 +48,7 @@ $(ORACLE_VENV)/.ready: tests/oracle/requirements.txt
 # ---- for users -------------------------------------------------------------------------------------------------------
 
 lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
-	$(BIN)/python -m jupyterlab notebooks/00_quickstart.ipynb $(ARGS)
+	$(BIN)/python -m jupyterlab $(AS_ROOT) notebooks/00_quickstart.ipynb $(ARGS)
 
 # ---- for developers --------------------------------------------------------------------------------------------------
 

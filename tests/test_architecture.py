@@ -7,33 +7,27 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("graphcore", "widgets", "kernelext")
 MOST_LINES = 500
 
-# Lowest first. A module imports from its own layer and from lower ones. A name stands for the module or for all of its package.
+# Lowest first; graphcore's by their names in it. A module imports from its own layer and from lower ones.
 LAYERS = (
-    (
-        "graphcore.errors",
-        "graphcore.dtypes",
-        "graphcore.shapes",
-        "graphcore.tensor_encoding",
-        "graphcore.attrs",
-        "graphcore.fingerprint",
-        "graphcore.device_spec",
-        "graphcore.source",
-    ),
-    ("graphcore.text", "graphcore.definitions"),
-    ("graphcore.kernel_context", "graphcore.registry"),
-    ("graphcore.ops", "graphcore.graph"),
-    ("graphcore.functions",),
-    ("graphcore.passes",),
-    ("graphcore.placement",),
-    ("graphcore.runtime",),
-    ("graphcore.api",),
-    ("graphcore", "graphcore.testing"),
+    ("errors", "dtypes", "shapes", "attrs", "device_spec", "source", "fingerprint", "tensor_encoding"),
+    ("definitions",),
+    ("inference", "kernel_context", "registry"),
+    ("text",),  # reading a function looks its ops up
+    ("graph",),
+    ("functions",),
+    ("ops",),  # an op block defines its gradient with what `functions` has for writing functions
+    ("passes",),
+    ("placement",),
+    ("runtime",),
+    ("api",),
+    ("", "testing", "__main__"),
     ("widgets",),
     ("kernelext",),
 )
@@ -41,14 +35,10 @@ VIEW_LIBRARIES = {"IPython", "ipywidgets", "anywidget", "ipykernel", "traitlets"
 
 
 def layer_of(module: str) -> int:
-    """The layer of the longest listed name that covers `module`; -1 when only the bare top package does."""
-    best, best_length = -1, 0
-    for index, names in enumerate(LAYERS):
-        for name in names:
-            covers = module == name or (module.startswith(f"{name}.") and name != "graphcore")
-            if covers and len(name) > best_length:
-                best, best_length = index, len(name)
-    return best
+    """The index of the layer that names `module` or the package it is in; -1 when none does."""
+    top, _, rest = module.partition(".")
+    name = rest.partition(".")[0] if top == "graphcore" else top
+    return next((index for index, names in enumerate(LAYERS) if name in names), -1)
 
 
 def python_files(*folders: str) -> list[Path]:
@@ -65,10 +55,20 @@ def is_module(name: str) -> bool:
     return path.with_suffix(".py").exists() or path.is_dir()
 
 
-def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and full module name of each import, those inside functions and TYPE_CHECKING blocks too."""
+def statements(tree: ast.AST, *, annotations_only_too: bool) -> Iterator[ast.AST]:
+    """All statements and expressions, those below `if TYPE_CHECKING` only if asked for."""
+    for child in ast.iter_child_nodes(tree):
+        if not annotations_only_too and isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from statements(child, annotations_only_too=annotations_only_too)
+
+
+def imported_modules(path: Path, *, annotations_only_too: bool = True) -> Iterator[tuple[int, str]]:
+    """Line and full module name of each import, wherever in the file it is."""
     package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in statements(tree, annotations_only_too=annotations_only_too):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         if not isinstance(node, ast.ImportFrom):
@@ -93,6 +93,15 @@ def test_imports_point_only_to_lower_layers(path: Path) -> None:
         if imported.split(".")[0] in PACKAGES and imported != module and layer_of(imported) > own
     ]
     assert not wrong, "imports against the direction of the layers:\n" + "\n".join(wrong)
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    imports: nx.DiGraph[str] = nx.DiGraph()
+    for path in python_files(*PACKAGES):
+        targets = {name for _, name in imported_modules(path, annotations_only_too=False) if name.split(".")[0] in PACKAGES}
+        imports.add_edges_from((module_name(path), target) for target in targets)
+    cycles = [sorted(group) for group in nx.strongly_connected_components(imports) if len(group) > 1]
+    assert not cycles, f"modules that need each other: {cycles}"
 
 
 @pytest.mark.parametrize("path", python_files("graphcore"), ids=module_name)
@@ -142,8 +151,18 @@ def test_there_is_no_top_level_code_folder_besides_the_agreed_ones() -> None:
     assert folders <= {*PACKAGES, "notebooks", "tests"}
 
 
-def test_the_layers_are_all_there_and_distinct() -> None:
+def test_layers_are_told_by_the_package_a_module_is_in() -> None:
     names = [name for layer in LAYERS for name in layer]
     assert len(names) == len(set(names))
-    assert layer_of("graphcore.ops.math") > layer_of("graphcore.registry") > layer_of("graphcore.text.printer")
+    order = [
+        "graphcore.errors",
+        "graphcore.text.printer",
+        "graphcore.graph",
+        "graphcore.ops.math",
+        "graphcore",
+        "widgets.scene",
+        "kernelext",
+    ]
+    layers = [layer_of(module) for module in order]
+    assert layers == sorted(set(layers))
     assert layer_of("graphcore.nowhere") == -1
