@@ -1,0 +1,202 @@
+"""Which cell runs: what it makes belongs to it, and replaces what its last run made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
+
+from graphcore.source import CellRun, cell_labels, current_run
+from kernelext.front_end import request_metadata, requested_cell
+from kernelext.guard import Guard
+
+EVENTS: Final = ("pre_run_cell", "post_run_cell")
+
+
+class CellOwned(Protocol):
+    """What the tracker asks of a graph; `graphcore.Graph` has it."""
+
+    def begin_cell(self, run: CellRun) -> None:
+        """`run` begins."""
+
+    def end_cell(self, run: CellRun, *, failed: bool = False) -> object:
+        """`run` has ended."""
+
+    def drop_cell(self, cell: str) -> object:
+        """The cell is gone."""
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A cell, or code that a cell runs in turn (`%run`, `run_cell`), that has begun and not ended."""
+
+    info: ExecutionInfo | None
+    request: str
+
+
+class CellTracker:
+    """Follows the cells of one shell.
+
+    Every graph hears when a cell begins and ends, so that the nodes a cell makes are its own: running it again
+    replaces them, those that it does not make again go, and so do those of a cell that was deleted.
+
+    Args:
+        shell: the IPython shell.
+        graphs: gives the graphs that exist.
+        finished: called after each cell, when the graphs are settled, with the run and whether it failed.
+        guard: keeps failures away from the cell.
+    """
+
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        graphs: Callable[[], Iterable[CellOwned]],
+        finished: Callable[[CellRun, bool], None],
+        guard: Guard,
+    ) -> None:
+        self._shell = shell
+        self._graphs = graphs
+        self._finished = finished
+        self._guard = guard
+        self._thread = threading.get_ident()
+        self._open: list[_Open] = []
+        self._labelled: set[str] = set()
+        self._nameless = 0
+        self.run: CellRun | None = None
+
+    def start(self) -> None:
+        """Begin to follow. The cell that is running now (the one that loads the extension) counts from here on."""
+        self._shell.events.register("pre_run_cell", self._pre_run_cell)
+        self._shell.events.register("post_run_cell", self._post_run_cell)
+        cell = requested_cell(self._shell)
+        if not cell:
+            return
+        with self._guard("noting the running cell"):
+            self._open = [_Open(None, self._request())]
+            self._begin(self._make_run(cell, self._shell.execution_count - 1, ""))
+
+    def stop(self) -> None:
+        """Follow no more; the running cell's nodes stay as they are."""
+        for event, callback in zip(EVENTS, (self._pre_run_cell, self._post_run_cell), strict=True):
+            if callback in self._shell.events.callbacks[event]:
+                self._shell.events.unregister(event, callback)
+        self._open.clear()
+        if self.run is not None:
+            self._end_in_graphs(self.run, failed=True)
+        self.run = None
+        current_run.set(None)
+        for file in self._labelled:
+            cell_labels.pop(file, None)
+
+    # ---- events -----------------------------------------------------------------------------------------------------
+
+    def _pre_run_cell(self, info: ExecutionInfo) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        with self._guard("noting that a cell begins"):
+            request = self._request()
+            if self._open and self._open[0].request != request:
+                # The end of the last cell never came: another extension swallowed it, or the shell was interrupted just then.
+                self._end(failed=True)
+            self._open.append(_Open(info, request))
+            if len(self._open) == 1:
+                self._begin(self._run_of(info))
+
+    def _post_run_cell(self, result: ExecutionResult | None) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        with self._guard("noting that a cell has ended"):
+            info = None if result is None else result.info
+            if self._open and self._is_inner(info):
+                return
+            if not self._open:
+                self._begin_blank(info)
+            if self.run is not None:
+                self._end(failed=result is None or not result.success)
+
+    def _is_inner(self, info: ExecutionInfo | None) -> bool:
+        """Close what ends with `info`; True while the cell itself goes on."""
+        if info is not None and _is_blank(info) and info is not self._open[0].info:
+            return self._open[0].info is not None or self._requested_code() != info.raw_cell
+        for index, entry in enumerate(self._open):
+            if entry.info is not None and (entry.info is info or (info is not None and entry.info.raw_cell == info.raw_cell)):
+                del self._open[index:]
+                return bool(self._open)
+        # The cell that loaded the extension was entered without its info; it ends when nothing that it runs is open any more.
+        return len(self._open) > 1
+
+    def _begin_blank(self, info: ExecutionInfo | None) -> None:
+        # IPython announces only the end of a cell without code. It may have had some in its last run.
+        if info is not None and _is_blank(info) and info.cell_id:
+            self._begin(self._run_of(info))
+
+    # ---- runs -------------------------------------------------------------------------------------------------------
+
+    def _begin(self, run: CellRun) -> None:
+        self.run = run
+        current_run.set(run)
+        if run.file:
+            cell_labels[run.file] = run.label
+            self._labelled.add(run.file)
+        deleted = self._deleted_cells()
+        for graph in self._graphs():
+            with self._guard("preparing a graph for a cell"):
+                for cell in deleted:
+                    graph.drop_cell(cell)
+                graph.begin_cell(run)
+
+    def _end(self, *, failed: bool) -> None:
+        run = self.run
+        self._open.clear()
+        self.run = None
+        current_run.set(None)
+        if run is None:
+            return
+        self._end_in_graphs(run, failed=failed)
+        with self._guard("updating what is shown"):
+            self._finished(run, failed)
+
+    def _end_in_graphs(self, run: CellRun, *, failed: bool) -> None:
+        for graph in self._graphs():
+            with self._guard("settling a graph after a cell"):
+                graph.end_cell(run, failed=failed)
+
+    def _run_of(self, info: ExecutionInfo) -> CellRun:
+        count = self._shell.execution_count - (1 if info.store_history else 0)
+        raw = info.raw_cell or ""
+        file = "" if _is_blank(info) else self._shell.compile.get_code_name(raw, info.transformed_cell or raw, count)
+        return self._make_run(info.cell_id or requested_cell(self._shell) or self._nameless_cell(), count, file)
+
+    @staticmethod
+    def _make_run(cell: str, execution: int, file: str) -> CellRun:
+        return CellRun(cell=cell, execution=execution, label=f"In [{execution}]", file=file)
+
+    # ---- the request that the kernel serves -------------------------------------------------------------------------
+
+    def _parent(self) -> dict[str, Any]:
+        get_parent = getattr(self._shell, "get_parent", None)
+        parent = get_parent() if get_parent is not None else None
+        return parent if isinstance(parent, dict) else {}
+
+    def _request(self) -> str:
+        return str(self._parent().get("header", {}).get("msg_id", ""))
+
+    def _nameless_cell(self) -> str:
+        # A front end that names no cells (a console, nbclient, papermill) runs each piece of code once. Taking equal code
+        # for the same cell would make `h = relu(h)` in two places replace the first with a node that feeds itself.
+        self._nameless += 1
+        return f"nameless-{self._nameless}"
+
+    def _requested_code(self) -> str:
+        return str(self._parent().get("content", {}).get("code", ""))
+
+    def _deleted_cells(self) -> list[str]:
+        cells = request_metadata(self._shell).get("deletedCells") or []
+        return [cell for cell in cells if isinstance(cell, str)]
+
+
+def _is_blank(info: ExecutionInfo) -> bool:
+    return not info.raw_cell or info.raw_cell.isspace()

@@ -1,0 +1,49 @@
+"""What the page that sent a request can show."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Callable
+from typing import Any, Literal
+
+from IPython.core.interactiveshell import InteractiveShell
+
+FrontEnd = Literal["lab", "inline", "none"]
+
+
+def request_metadata(shell: InteractiveShell) -> dict[str, Any]:
+    """The metadata of the request that the kernel serves; empty outside a kernel."""
+    get_parent = getattr(shell, "get_parent", None)
+    parent = get_parent() if get_parent is not None else None
+    metadata = parent.get("metadata") if isinstance(parent, dict) else None
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def requested_cell(shell: InteractiveShell) -> str:
+    """The lasting id of the cell that the kernel runs, "" where the front end names none (a console, nbclient)."""
+    metadata = request_metadata(shell)
+    colab = metadata.get("colab")
+    return str(metadata.get("cellId") or (colab.get("cell_id") if isinstance(colab, dict) else "") or "")
+
+
+def front_end(shell: InteractiveShell) -> FrontEnd:
+    """Where a view can be: `lab` may dock it, `inline` shows it in the cell, `none` has nobody to look at it.
+
+    JupyterLab and Notebook 7 ask in the same words, so `lab` is a guess that the view confirms by answering.
+    """
+    cell = requested_cell(shell)
+    if not cell:
+        return "none"
+    elsewhere = cell.startswith("vscode") or "colab" in request_metadata(shell)
+    docks = not elsewhere and importlib.util.find_spec("sidecar") is not None
+    return "lab" if docks else "inline"
+
+
+def call_later(seconds: float, callback: Callable[[], None]) -> None:
+    """Call back from the kernel's event loop, when it is idle; never, where no loop runs (a script, a test)."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    loop.call_later(seconds, callback)

@@ -1,0 +1,50 @@
+"""A shell for each test: IPython as it is in a kernel, without the kernel."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+
+class NotebookShell(InteractiveShell):
+    """A shell whose cells have ids, as a notebook's have; a request can carry more metadata."""
+
+    request: dict[str, Any]
+
+    def get_parent(self) -> dict[str, Any]:
+        return self.request
+
+    def run(self, code: str, cell: str = "", **metadata: Any) -> Any:
+        """Run `code` as the cell called `cell` of a new request; returns IPython's result."""
+        self.request = {
+            "header": {"msg_id": f"request-{self.execution_count}"},
+            "metadata": {"cellId": cell, **metadata},
+            "content": {"code": code},
+        }
+        return self.run_request(code, store_history=True, cell_id=cell or None)
+
+    def run_request(self, code: str, **options: Any) -> Any:
+        """`run_cell`, which IPython leaves without types."""
+        ipython: Any = self
+        return ipython.run_cell(code, **options)
+
+
+@pytest.fixture
+def shell() -> Iterator[NotebookShell]:
+    """A fresh shell, the one that `get_ipython()` gives."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    InteractiveShell.clear_instance()
+    shell = NotebookShell.instance(config=config)
+    shell.request = {}
+    shell.colors = "nocolor"
+    yield shell
+    close: Any = shell.atexit_operations
+    atexit.unregister(close)
+    close()
+    NotebookShell.clear_instance()
