@@ -36,13 +36,27 @@ const minifiedCss = {
 
 // Mermaid loads every diagram and layout by a dynamic import: only flowcharts and dagre get a real one.
 const KEPT = /\/(flowDiagram|dagre)-[A-Z0-9]+\.mjs$/;
+const ENTITIES = "const regex = /&(amp|lt|gt);/g;";
 const flowchartOnly = {
   name: "flowchart-only",
   setup(builder) {
+    let patched = 0;
     builder.onResolve({ filter: /.*/ }, (args) => {
       const unused = args.kind === "dynamic-import" && !KEPT.test(args.path);
       const heavy = /^(cytoscape|katex)/.test(args.path);
       return unused || heavy ? { path: args.path, namespace: "left-out" } : undefined;
+    });
+    // Mermaid writes `#91;` in labels as `&#91;`, and with SVG labels forgets to turn numbers back into characters.
+    builder.onLoad({ filter: /mermaid\.core\/chunk-[A-Z0-9]+\.mjs$/ }, async (args) => {
+      const contents = await readFile(args.path, "utf8");
+      if (!contents.includes(ENTITIES)) return undefined;
+      patched += 1;
+      const characters = "text = text.replace(/&#(\\d+);/g, (_, code) => String.fromCodePoint(Number(code)));";
+      return { contents: contents.replace(ENTITIES, `${characters}\n  ${ENTITIES}`), loader: "js" };
+    });
+    builder.onEnd(() => {
+      if (patched !== 1)
+        throw new Error(`${patched} places decode entities in this Mermaid, not one: look at flowchartOnly`);
     });
     builder.onLoad({ filter: /.*/, namespace: "left-out" }, (args) => {
       const message = JSON.stringify(`${args.path} is left out of this build`);

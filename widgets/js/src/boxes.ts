@@ -40,7 +40,7 @@ const INSETS: Readonly<Record<SceneNode["kind"], readonly [number, number, numbe
 
 /** The full name a user knows the box by. */
 export function fullName(node: SceneNode): string {
-  return node.stands_for || node.id;
+  return (node.stands_for || node.id).replace(/\/$/, "");
 }
 
 function counted(word: string, count: number): string {

@@ -4,7 +4,8 @@ import type { Point, Rect } from "./geometry";
 
 const MIN_SCALE = 0.05;
 const MAX_SCALE = 4;
-const MARGIN = 28;
+const MARGIN = 24;
+const LARGEST_FIT = 1.15;
 const GLIDE_MS = 220;
 
 interface View {
@@ -16,6 +17,8 @@ interface View {
 export class Camera {
   /** True until the user pans or zooms: then a new picture no longer moves the window. */
   following = true;
+  /** Height at the bottom of the window that something else covers. */
+  covered = 0;
   #view: View = { x: 0, y: 0, scale: 1 };
   #gliding = 0;
   #world: SVGGElement;
@@ -61,8 +64,20 @@ export class Camera {
     const { width, height } = this.#window();
     if (!rect || width < 10 || height < 10) return;
     this.following = true;
-    const scale = Math.min((width - 2 * MARGIN) / rect.width, (height - 2 * MARGIN) / rect.height, 1.15);
-    this.#centre(rect, Math.max(scale, MIN_SCALE), glide);
+    this.#centre(rect, this.#fittingScale(rect), glide);
+  }
+
+  /** Fits a rectangle into a window that has shrunk, unless it would become much smaller for that: false then. */
+  refit(rect: Rect | null): boolean {
+    if (!rect || this.#fittingScale(rect) < 0.75 * this.#view.scale) return false;
+    this.fit(rect);
+    return true;
+  }
+
+  #fittingScale(rect: Rect): number {
+    const { width, height } = this.#window();
+    const room = height - this.covered - 2 * MARGIN;
+    return Math.max(Math.min((width - 2 * MARGIN) / rect.width, room / rect.height, LARGEST_FIT), MIN_SCALE);
   }
 
   /** Brings a rectangle to the middle, near enough to be read. */
@@ -73,7 +88,8 @@ export class Camera {
 
   /** Moves as little as needed for the rectangle to be inside the window. */
   ensureVisible(rect: Rect): void {
-    const { width, height } = this.#window();
+    const { width, height: all } = this.#window();
+    const height = all - this.covered;
     const { x, y, scale } = this.#view;
     const margin = 24;
     const push = (start: number, end: number, room: number): number =>
@@ -92,7 +108,7 @@ export class Camera {
   #centre(rect: Rect, scale: number, glide: boolean): void {
     const { width, height } = this.#window();
     const x = width / 2 - (rect.x + rect.width / 2) * scale;
-    const y = height / 2 - (rect.y + rect.height / 2) * scale;
+    const y = (height - this.covered) / 2 - (rect.y + rect.height / 2) * scale;
     if (glide) this.#glide({ x, y, scale });
     else this.#set({ x, y, scale });
   }

@@ -169,6 +169,12 @@ export class Inspector {
 
   #code(text: string, title = ""): HTMLElement {
     const copy = iconButton(ICONS.copy, title ? `Copy: ${title}` : "Copy", () => this.#actions.copy(text));
-    return h("figure", { class: "gl-code" }, h("figcaption", {}, title), copy, h("pre", { tabindex: "0" }, text));
+    return h(
+      "figure",
+      { class: "gl-code" },
+      h("figcaption", {}, title),
+      copy,
+      h("pre", { tabindex: "0", class: text.includes("\n") ? null : "gl-wrap" }, text),
+    );
   }
 }

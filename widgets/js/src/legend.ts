@@ -50,6 +50,6 @@ export function legendElement(lens: Lens | undefined, prefix: string): HTMLEleme
     ),
   );
   const legend = h("div", { class: "gl-legend", hidden: rows.length === 0 });
-  if (lens && rows.length > 0) legend.append(h("h3", {}, lens.title), h("ul", {}, ...rows));
+  if (lens && rows.length > 0) legend.append(h("ul", { "aria-label": `Legend: ${lens.title}` }, ...rows));
   return legend;
 }

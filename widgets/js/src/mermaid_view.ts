@@ -1,21 +1,30 @@
 // The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, cleaned, and tied to the same scene.
 import { fullName } from "./boxes";
 import { s, setAttributes } from "./dom";
-import type { MermaidOptions } from "./engines/mermaid";
-import type { Scene } from "./generated";
+import type { Scene, SceneEdge } from "./generated";
 import type { Geometry, Rect } from "./geometry";
-import { FONT_FAMILY } from "./measure";
 import { nodeLabel } from "./picture";
 import { sanitizeSvg } from "./sanitize";
 
 interface MermaidEngine {
-  render(text: string, options: MermaidOptions): Promise<string>;
+  render(text: string): Promise<string>;
 }
 
 /** The scene's index in an element id such as `graphloupe-mermaid-1-flowchart-n12-7`. */
 function indexIn(id: string, letter: "n" | "g"): number {
   const match = new RegExp(`(?:^|-)${letter}(\\d+)(?:-\\d+)?$`).exec(id);
   return match ? Number(match[1]) : -1;
+}
+
+/** The edges between each two boxes, in the order of the scene, under the id that Mermaid gives them without its number. */
+function edgesByEnds({ nodes, edges }: Scene): Map<string, SceneEdge[]> {
+  const index = new Map(nodes.map((node, number) => [node.id, number]));
+  const byEnds = new Map<string, SceneEdge[]>();
+  for (const edge of edges) {
+    const key = `L_n${index.get(edge.source)}_n${index.get(edge.target)}`;
+    byEnds.set(key, [...(byEnds.get(key) ?? []), edge]);
+  }
+  return byEnds;
 }
 
 export class MermaidView {
@@ -32,10 +41,10 @@ export class MermaidView {
   }
 
   /** Draws Mermaid text to clean SVG, not yet in the page. */
-  async render(text: string, dark: boolean): Promise<SVGSVGElement> {
+  async render(text: string): Promise<SVGSVGElement> {
     if (!text) throw new Error("the kernel sent no Mermaid text");
     const engine = (await import(/* @vite-ignore */ await this.#engine())) as MermaidEngine;
-    return sanitizeSvg(await engine.render(text, { dark, fontFamily: FONT_FAMILY }));
+    return sanitizeSvg(await engine.render(text));
   }
 
   /** Puts a drawing into the world, marks its boxes with the ids of the scene, and tells where they are. */
@@ -49,7 +58,7 @@ export class MermaidView {
     for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.node")) {
       const node = scene.nodes[indexIn(element.id, "n")];
       if (!node) continue;
-      element.classList.add("gl-node", `gl-role-${node.role}`);
+      element.classList.add("gl-node", `gl-${node.kind}`, `gl-role-${node.role}`, `gl-state-${node.state}`);
       setAttributes(element, {
         "data-node-id": node.id,
         "data-name": fullName(node),
@@ -66,11 +75,24 @@ export class MermaidView {
     for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.cluster")) {
       const group = scene.groups[indexIn(element.id, "g")];
       if (!group) continue;
-      element.classList.add("gl-mermaid-group");
+      element.classList.add("gl-group", `gl-role-${group.role}`);
       setAttributes(element, { "data-group-id": group.id, "data-role": group.role });
       groups.set(group.id, this.#place(element, svg));
     }
+    this.#markEdges(svg, scene);
     return { width, height, nodes, groups, edges: new Map() };
+  }
+
+  #markEdges(svg: SVGSVGElement, scene: Scene): void {
+    const byEnds = edgesByEnds(scene);
+    for (const path of svg.querySelectorAll<SVGPathElement>("path.flowchart-link")) {
+      const key = /(L_n\d+_n\d+)_\d+$/.exec(path.dataset.id ?? path.id)?.[1];
+      const edge = byEnds.get(key ?? "")?.shift();
+      if (!edge) continue;
+      path.classList.add("gl-link-line", `gl-${edge.kind}`, `gl-role-${edge.role}`);
+      if (edge.error) path.classList.add("gl-error");
+      setAttributes(path, { "data-edge-id": edge.id, "data-error": edge.error || null, "data-role": edge.role });
+    }
   }
 
   select(id: string): void {

@@ -119,7 +119,7 @@ function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
   const text = ellipsize(mark.text, "label", Math.max(boxWidth - 16, 30));
   if (!text) return [];
   const width = textWidth(text, "label") + 10;
-  return [s("rect", { x: 6, y: -7, width, height: 13, rx: 6.5 }), s("text", { x: 6 + width / 2, y: 3 }, text)];
+  return [s("rect", { x: 6, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: 6 + width / 2, y: 1 }, text)];
 }
 
 /** Reuses the elements of `kept` for the ids of now, makes the missing, and drops the others. */

@@ -10,16 +10,12 @@ export function isDark(): boolean {
   return globalThis.matchMedia?.("(prefers-color-scheme: dark)").matches ?? false;
 }
 
-/** Keeps `data-theme` of the element right, and tells of changes. */
-export function followTheme(element: HTMLElement, changed: (dark: boolean) => void, signal: AbortSignal): void {
-  let dark = isDark();
-  element.dataset.theme = dark ? "dark" : "light";
+/** Keeps `data-theme` of the element right. */
+export function followTheme(element: HTMLElement, signal: AbortSignal): void {
   const look = (): void => {
-    if (dark === isDark()) return;
-    dark = isDark();
-    element.dataset.theme = dark ? "dark" : "light";
-    changed(dark);
+    element.dataset.theme = isDark() ? "dark" : "light";
   };
+  look();
   const observer = new MutationObserver(look);
   const options = { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] };
   observer.observe(document.body, options);

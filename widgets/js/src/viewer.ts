@@ -20,12 +20,13 @@ import { Search } from "./search";
 import { splitter } from "./splitter";
 import { Status } from "./status";
 import { installStyle } from "./style";
-import { followTheme, isDark } from "./theme";
+import { followTheme } from "./theme";
 import { Toolbar } from "./toolbar";
 import { type Direction, firstBox, walk } from "./walk";
 
 const LAYOUT_LIMIT_MS = 6_000;
 const FAST_LAYOUT_LIMIT_MS = 20_000;
+const DOUBLE_CLICK_MS = 350;
 const ARROWS: Readonly<Record<string, Direction>> = {
   ArrowUp: "up",
   ArrowDown: "down",
@@ -74,6 +75,7 @@ class Viewer {
   #lens = "";
   #selected = "";
   #inspecting = "";
+  #settling: ReturnType<typeof setTimeout> | undefined;
   #wanted: { format: ExportFormat; copy: boolean } | null = null;
 
   constructor(host: Host, options: MountOptions) {
@@ -155,7 +157,7 @@ class Viewer {
       (scale) => this.#canvas.classList.toggle("gl-far", scale < 0.4),
     );
     listenToGestures(this.#canvas, this.#camera, (press) => this.#press(press), this.#end.signal);
-    followTheme(this.root, () => this.#retheme(), this.#end.signal);
+    followTheme(this.root, this.#end.signal);
     this.#watchSize();
   }
 
@@ -244,7 +246,7 @@ class Viewer {
     const start = performance.now();
     if (message.renderer === "mermaid") {
       this.#layouter.cancel();
-      const svg = await this.#mermaid.render(message.mermaid, isDark());
+      const svg = await this.#mermaid.render(message.mermaid);
       return { geometry: () => this.#mermaid.show(svg, scene), layoutMs: performance.now() - start };
     }
     const json = scene.nodes.length === 0 ? null : await this.#layoutJson(message);
@@ -330,10 +332,6 @@ class Viewer {
     );
   }
 
-  #retheme(): void {
-    if (this.#latest?.renderer === "mermaid") void this.#present(this.#latest);
-  }
-
   // ---- window ------------------------------------------------------------------------------------------------------
 
   #bounds(): Rect | null {
@@ -379,7 +377,7 @@ class Viewer {
       if (size === known || width < 10) return;
       const appeared = known === "";
       known = size;
-      // While the inspector is open the picture stays put: it must not slide away under a double click.
+      // With the inspector open the picture first stays put: it must not slide away under a double click.
       if (this.#camera.following && (appeared || !this.#inspector.shown)) this.#camera.fit(this.#bounds(), false);
     });
     observer.observe(this.#canvas);
@@ -441,8 +439,13 @@ class Viewer {
   #showInspection({ inspection }: { inspection: Parameters<Inspector["show"]>[0] }): void {
     this.#inspector.show(inspection);
     this.root.classList.add("gl-inspecting");
-    const rect = this.#rectOf(inspection.id);
-    if (rect) requestAnimationFrame(() => this.#camera.ensureVisible(rect));
+    const rect = this.#rectOf(inspection.id) ?? this.#rectOf(this.#selected);
+    // Later, so that the second press of a double click still meets the same box.
+    clearTimeout(this.#settling);
+    this.#settling = setTimeout(() => {
+      if (this.#camera.following && this.#camera.refit(this.#bounds())) return;
+      if (rect) this.#camera.ensureVisible(rect);
+    }, DOUBLE_CLICK_MS);
   }
 
   #rectOf(id: string): Rect | null {
@@ -452,8 +455,9 @@ class Viewer {
   /** Opens or closes a box: a closed scope opens, an open frame closes, a node closes the frame around it. */
   #toggle(id: string): void {
     const scene = this.#shown?.scene;
-    if (!scene || this.#offline) return;
+    if (!scene) return;
     const node = scene.nodes.find((other) => other.id === id);
+    if (node?.kind === "stub") return this.#reveal(node.stands_for, node.stands_for);
     if (node?.expandable) return this.#send({ type: "expand", id });
     if (!node && scene.groups.some((group) => group.id === id)) this.#send({ type: "collapse", id });
   }
@@ -546,11 +550,13 @@ class Viewer {
   #applyLens(): void {
     const scene = this.#shown?.scene;
     if (!scene || !this.#shown) return;
-    const lens = scene.lenses.find(({ name }) => name === this.#lens);
-    this.root.dataset.lens = this.#lens;
-    this.#picture.setLens(this.#lens);
+    const lens = scene.lenses.find(({ name }) => name === this.#lens) ?? scene.lenses[0];
+    const name = lens?.name ?? "";
+    this.root.dataset.lens = name;
+    this.#picture.setLens(name);
     this.#legendPlace.replaceChildren(legendElement(this.#drawing === "graphviz" ? lens : undefined, this.#patterns));
-    this.#toolbar.update(scene.lenses, this.#lens, this.#shown.renderer);
+    this.#camera.covered = this.#legendPlace.querySelector<HTMLElement>(".gl-legend")?.offsetHeight ?? 0;
+    this.#toolbar.update(scene.lenses, name, this.#shown.renderer);
   }
 
   async #export(format: ExportFormat, copy: boolean): Promise<void> {

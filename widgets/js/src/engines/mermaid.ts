@@ -1,28 +1,36 @@
 // The Mermaid engine: flowcharts laid out by dagre, nothing else (build.mjs leaves the other diagrams out).
 import mermaid from "mermaid";
+import { FONT_FAMILY } from "../measure";
 
-/** How the viewer wants its flowcharts; `dark` follows the theme of the page. */
-export interface MermaidOptions {
-  readonly dark: boolean;
-  readonly fontFamily: string;
-}
+/** The font size in pixels that labels are measured with; the style sheet of the viewer sets the same. */
+const FONT_SIZE = "13px";
+
+mermaid.initialize({
+  startOnLoad: false,
+  securityLevel: "strict",
+  htmlLabels: false,
+  maxEdges: 20_000,
+  maxTextSize: 5_000_000,
+  theme: "base",
+  themeVariables: { fontSize: FONT_SIZE, fontFamily: FONT_FAMILY },
+  fontFamily: FONT_FAMILY,
+  deterministicIds: true,
+  suppressErrorRendering: true,
+  flowchart: {
+    htmlLabels: false,
+    useMaxWidth: false,
+    curve: "basis",
+    nodeSpacing: 28,
+    rankSpacing: 34,
+    padding: 10,
+    wrappingWidth: 320,
+  },
+});
 
 let drawn = 0;
 
 /** Gives the SVG markup of a flowchart. The caller must sanitise it before it touches the page. */
-export async function render(text: string, options: MermaidOptions): Promise<string> {
-  mermaid.initialize({
-    startOnLoad: false,
-    securityLevel: "strict",
-    htmlLabels: false,
-    maxEdges: 20_000,
-    maxTextSize: 5_000_000,
-    theme: options.dark ? "dark" : "default",
-    fontFamily: options.fontFamily,
-    deterministicIds: true,
-    suppressErrorRendering: true,
-    flowchart: { htmlLabels: false, useMaxWidth: false, curve: "basis" },
-  });
+export async function render(text: string): Promise<string> {
   drawn += 1;
   const { svg } = await mermaid.render(`graphloupe-mermaid-${drawn}`, text);
   return svg;
