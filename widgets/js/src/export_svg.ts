@@ -25,6 +25,8 @@ const KEPT_ATTRIBUTES = new Set(
     ",",
   ),
 );
+/** Characters that no XML file may contain, not even escaped; a browser's own serialiser lets them through. */
+const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 const PAGE_ONLY = ".gl-reach,.gl-handle";
 
 function hidden(style: CSSStyleDeclaration): boolean {
@@ -77,5 +79,6 @@ export function standaloneSvg(world: SVGGElement, defs: SVGDefsElement, bounds: 
   if (definitions) svg.append(definitions);
   svg.append(s("rect", { ...box, fill: background }));
   if (drawing) svg.append(drawing);
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
+  const text = new XMLSerializer().serializeToString(svg).replace(NOT_XML, "\ufffd");
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${text}\n`;
 }

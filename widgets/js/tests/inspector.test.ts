@@ -1,0 +1,64 @@
+import { expect, test, vi } from "vitest";
+import { INSPECTIONS } from "../dev/sample";
+import { Inspector } from "../src/inspector";
+import { HOSTILE, inspection } from "./support";
+
+function inspector(): { pane: Inspector; goTo: ReturnType<typeof vi.fn>; copy: ReturnType<typeof vi.fn> } {
+  const [goTo, copy] = [vi.fn(), vi.fn()];
+  return { pane: new Inspector({ goTo, copy, close: vi.fn() }), goTo, copy };
+}
+
+const headings = (pane: Inspector): string[] =>
+  [...pane.element.querySelectorAll("h3")].map((title) => title.textContent ?? "");
+
+test("for a gradient node its gradient comes first: forward node, FunctionDef and instantiated body", () => {
+  const { pane, goTo, copy } = inspector();
+  pane.show(INSPECTIONS["gradients/model/Softmax_grad/SoftmaxGrad"] ?? inspection("?"));
+  expect(headings(pane)[0]).toBe("Gradient");
+  const codes = [...pane.element.querySelectorAll("pre")].map((code) => code.textContent ?? "");
+  expect(codes[0]).toContain("y = Softmax[T=$T](x)");
+  expect(codes[1]).toContain("y = Softmax[T=float](x)");
+  pane.element.querySelector<HTMLElement>(".gl-link")?.click();
+  expect(goTo).toHaveBeenCalledWith("model/Softmax");
+  pane.element.querySelector<HTMLElement>('[aria-label="Copy: Instantiated body"]')?.click();
+  expect(copy).toHaveBeenCalledWith(codes[1]);
+});
+
+test("an error names the shapes that clash and the cell and line of each", () => {
+  const { pane } = inspector();
+  pane.show(INSPECTIONS["train/AssignSub_1"] ?? inspection("?"));
+  const rows = [...pane.element.querySelectorAll(".gl-clashes tbody tr")].map((row) => row.textContent);
+  expect(rows[0]).toContain("b:0[10]In [3], line 4");
+  expect(rows[1]).toContain("train/mul_1:0[12]In [6], line 2");
+});
+
+test("inputs and outputs show type, shape and a way to the other end", () => {
+  const { pane, goTo } = inspector();
+  const row = { name: "a", tensor: "x:0", dtype: "float", shape: "[?,64]", node: "x", error: "", note: "fed" };
+  pane.show(inspection("y", { inputs: [row], outputs: [{ ...row, node: "", error: "wants [?,63]" }] }));
+  const [input, output] = [...pane.element.querySelectorAll(".gl-tensor")];
+  expect(input?.textContent).toBe("afloat [?,64]x:0fed");
+  input?.querySelector("button")?.click();
+  expect(goTo).toHaveBeenCalledWith("x");
+  expect(output?.classList).toContain("gl-bad");
+  expect(output?.querySelector("button")).toBeNull();
+});
+
+test("hostile texts stay texts", () => {
+  const { pane } = inspector();
+  for (const text of HOSTILE) {
+    pane.show(
+      inspection(text, {
+        name: text,
+        op: text,
+        doc: text,
+        error: text,
+        node_def: text,
+        attrs: [[text, text]],
+        summary: text,
+      }),
+    );
+    expect(pane.element.querySelectorAll("script, img, image, iframe")).toHaveLength(0);
+    expect(pane.element.querySelector("h2")?.textContent).toBe(text);
+  }
+});

@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { INSPECTIONS } from "../dev/sample";
+import type { FromKernel, FromViewer } from "../src/generated";
+import { localHost, searchScene } from "../src/local_host";
+import { SAMPLE, sceneMessage } from "./support";
+
+const data = {
+  message: sceneMessage(SAMPLE),
+  inspections: INSPECTIONS,
+  dot: "digraph {}",
+  mermaid: "flowchart TB",
+  engine_gzip_base64: btoa("packed"),
+};
+
+async function answer(message: FromViewer): Promise<{ message: FromKernel; buffers: readonly DataView[] }> {
+  const host = localHost(data);
+  const coming = new Promise<{ message: FromKernel; buffers: readonly DataView[] }>((resolve) => {
+    host.onMessage((answered, buffers) => resolve({ message: answered, buffers }));
+  });
+  host.send(message);
+  return coming;
+}
+
+test("a standalone page answers from its own data", async () => {
+  expect((await answer({ type: "ready" })).message).toMatchObject({ type: "scene", mermaid: "flowchart TB" });
+  expect((await answer({ type: "inspect", id: "W" })).message).toMatchObject({
+    type: "inspection",
+    inspection: { id: "W" },
+  });
+  expect((await answer({ type: "want_export", format: "dot" })).message).toMatchObject({
+    name: "graph.dot",
+    text: "digraph {}",
+  });
+  const { message, buffers } = await answer({ type: "need_engine", engine: "graphviz" });
+  expect(message).toEqual({ type: "engine", engine: "graphviz" });
+  expect(buffers[0]?.byteLength).toBe("packed".length);
+});
+
+test.each([
+  { type: "inspect", id: "gone" },
+  { type: "expand", id: "model/" },
+  { type: "reveal", name: "gone" },
+  { type: "need_engine", engine: "mermaid" },
+] as const)("what it cannot do it says: $type", async (message) => {
+  expect((await answer(message)).message.type).toBe("failure");
+});
+
+test("each scene it gives is newer than the one before", async () => {
+  const host = localHost(data);
+  const revisions: number[] = [];
+  host.onMessage((message) => message.type === "scene" && revisions.push(message.scene.revision));
+  host.send({ type: "ready" });
+  host.send({ type: "renderer", renderer: "mermaid" });
+  await Promise.resolve();
+  expect(revisions[1]).toBeGreaterThan(revisions[0] ?? Infinity);
+});
+
+test("search finds by name, op and cell, whatever the case, and never stubs", () => {
+  expect(searchScene(data, "MATMUL").hits.map((hit) => hit.name)).toEqual([
+    "model/MatMul",
+    "gradients/model/MatMul_grad/MatMul_1",
+  ]);
+  expect(searchScene(data, "assignsub").total).toBe(2);
+  expect(searchScene(data, "in [6]").total).toBeGreaterThan(3);
+  expect(searchScene(data, "stub").total).toBe(0);
+});

@@ -1,0 +1,279 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { edge, group, HOSTILE, inspection, node, Page, SAMPLE, scene, sceneMessage, until } from "./support";
+
+let page: Page;
+
+beforeEach(() => {
+  page = new Page();
+});
+
+afterEach(() => {
+  page.dispose();
+  vi.restoreAllMocks();
+});
+
+const small = (revision: number, extra: string[] = []) =>
+  scene({
+    revision,
+    nodes: ["x", "y", ...extra].map((id) => node(id, { op: "Identity" })),
+    edges: [edge("x", "y", "float [?,10]"), ...extra.map((id) => edge("y", id, "float [?,10]"))],
+  });
+
+test("a new viewer says that it is ready, and after a scene that it is drawn", async () => {
+  expect(page.sent[0]).toEqual({ type: "ready" });
+  await page.show(small(3), { sent_at: Date.now() });
+  const report = page.last("drawn");
+  expect(report).toMatchObject({ revision: 3, renderer: "graphviz" });
+  expect(report?.delay_ms).toBeGreaterThanOrEqual(0);
+  expect(page.root.dataset).toMatchObject({ revision: "3", renderer: "graphviz", busy: "false" });
+});
+
+test("boxes carry their id, name, state and role, lines theirs", async () => {
+  await page.show(SAMPLE);
+  expect(page.box("train/AssignSub_1").dataset).toMatchObject({
+    nodeId: "train/AssignSub_1",
+    name: "train/AssignSub_1",
+    state: "error",
+    role: "forward",
+  });
+  expect(page.box("gradients/loss/Neg_grad/Neg").dataset.role).toBe("gradient");
+  expect(page.one('[data-edge-id="x->model/MatMul"] .gl-edge-label').textContent).toBe("float [?,64]");
+  const failed = page.one<SVGElement>('[data-edge-id="train/mul_1->train/AssignSub_1"]');
+  expect(failed.dataset.error).toContain("does not fit");
+  expect(failed.querySelector(".gl-edge-label")?.textContent).toBe("✕ float [12]");
+});
+
+test("what stays in the picture stays the same element", async () => {
+  await page.show(small(1));
+  const before = page.box("x");
+  const line = page.one('[data-edge-id="x->y"]');
+  await page.show(small(2, ["z"]));
+  expect(page.box("x")).toBe(before);
+  expect(page.one('[data-edge-id="x->y"]')).toBe(line);
+  expect(page.box("z")).toBeTruthy();
+  await page.show(small(3));
+  expect(page.box("x")).toBe(before);
+  expect(page.root.querySelector('[data-node-id="z"]')).toBeNull();
+});
+
+test("names that look like markup are drawn as text and nothing else", async () => {
+  const nodes = HOSTILE.map((text, i) =>
+    node(`${i}${text}`, { label: text, op: text, detail: text, error: text, state: "error" }),
+  );
+  const edges = nodes
+    .slice(1)
+    .map((other, i) => edge(nodes[i]?.id ?? "", other.id, HOSTILE[i] ?? "", { error: HOSTILE[i] ?? "" }));
+  await page.show(scene({ title: HOSTILE[0] ?? "", summary: HOSTILE[2] ?? "", nodes, edges }));
+  expect(page.root.querySelectorAll("[data-node-id]")).toHaveLength(HOSTILE.length);
+  expect(page.root.querySelectorAll("script, image, foreignObject, iframe, img, a")).toHaveLength(0);
+  expect("harmed" in globalThis).toBe(false);
+  expect(page.box(nodes[0]?.id ?? "").textContent).toContain("<script>");
+});
+
+test("a very long name is cut short in the box and whole in the tooltip", async () => {
+  const name = "layer/".repeat(400);
+  await page.show(scene({ nodes: [node(name, { label: name, op: "MatMul" })] }));
+  const box = page.box(name);
+  expect(box.querySelector(".gl-name")?.textContent?.length).toBeLessThan(60);
+  expect(box.querySelector(".gl-name")?.textContent).toContain("…");
+  expect(box.querySelector("title")?.textContent).toContain(name.slice(0, -1));
+});
+
+test("of scenes that come at once only the newest is drawn", async () => {
+  for (const revision of [1, 2, 3]) page.receive(sceneMessage(small(revision, [`only${revision}`])));
+  await page.drawn(3);
+  expect(page.sent.filter((message) => message.type === "drawn")).toHaveLength(1);
+  expect(page.root.querySelector('[data-node-id="only1"]')).toBeNull();
+});
+
+test("a scene older than the one shown is dropped", async () => {
+  await page.show(small(5));
+  page.receive(sceneMessage(small(4, ["old"])));
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  expect(page.root.dataset.revision).toBe("5");
+  expect(page.root.querySelector('[data-node-id="old"]')).toBeNull();
+});
+
+test("clicking a box selects it and asks about it; the answer fills the inspector", async () => {
+  await page.show(small(1));
+  page.click(page.box("y"));
+  expect(page.last("inspect")).toEqual({ type: "inspect", id: "y" });
+  expect(page.box("y").classList).toContain("gl-selected");
+  page.receive({ type: "inspection", inspection: inspection("other", { doc: "not asked for" }) });
+  expect(page.one<HTMLElement>(".gl-inspector").hidden).toBe(true);
+  page.receive({ type: "inspection", inspection: inspection("y", { op: "Identity", doc: "Gives what it gets." }) });
+  expect(page.text(".gl-inspector")).toContain("Gives what it gets.");
+});
+
+test("clicking a stub asks about what it stands for", async () => {
+  await page.show(
+    scene({ nodes: [node("s1", { kind: "stub", label: "x", stands_for: "x" }), node("y")], edges: [edge("s1", "y")] }),
+  );
+  page.click(page.box("s1"));
+  expect(page.last("inspect")?.id).toBe("x");
+  page.receive({ type: "inspection", inspection: inspection("x", { doc: "far away" }) });
+  expect(page.text(".gl-inspector")).toContain("far away");
+});
+
+test("a double click or the + opens a closed scope, the − closes an open one", async () => {
+  const nodes = [node("model/", { kind: "scope", expandable: true, count: 7 }), node("loss/sum", { group: "loss/" })];
+  await page.show(scene({ nodes, edges: [edge("model/", "loss/sum")], groups: [group("loss/")] }));
+  page.click(page.one('[data-node-id="model/"] [data-action="expand"]'));
+  expect(page.last("expand")).toEqual({ type: "expand", id: "model/" });
+  page.sent.length = 0;
+  page.click(page.box("model/"), 2);
+  expect(page.last("expand")).toEqual({ type: "expand", id: "model/" });
+  page.click(page.one('[data-group-id="loss/"] [data-action="collapse"]'));
+  expect(page.last("collapse")).toEqual({ type: "collapse", id: "loss/" });
+});
+
+test("the keyboard walks along the lines, inspects, opens and closes", async () => {
+  const nodes = [node("x"), node("s/", { kind: "scope", expandable: true }), node("f/y", { group: "f/" })];
+  await page.show(scene({ nodes, edges: [edge("x", "s/"), edge("s/", "f/y")], groups: [group("f/")] }));
+  page.key("ArrowDown");
+  expect(page.root.dataset.selected).toBe("x");
+  page.key("ArrowDown");
+  expect(page.root.dataset.selected).toBe("s/");
+  expect(document.activeElement).toBe(page.box("s/"));
+  page.key(" ");
+  expect(page.last("expand")).toEqual({ type: "expand", id: "s/" });
+  page.key("Enter");
+  expect(page.last("inspect")).toEqual({ type: "inspect", id: "s/" });
+  page.key("ArrowDown");
+  page.key(" ");
+  expect(page.last("collapse")).toEqual({ type: "collapse", id: "f/" });
+  page.key("ArrowUp");
+  expect(page.root.dataset.selected).toBe("s/");
+  page.key("Escape");
+  expect(page.root.dataset.selected).toBe("");
+});
+
+test("the focus survives that the focused box goes", async () => {
+  await page.show(small(1, ["z"]));
+  page.click(page.box("z"));
+  expect(document.activeElement).toBe(page.box("z"));
+  await page.show(small(2));
+  expect(document.activeElement).toBe(page.one(".gl-canvas"));
+});
+
+test("slash goes to the search field; choosing a hidden hit asks the kernel to reveal it", async () => {
+  await page.show(small(1));
+  page.key("/");
+  const field = page.one<HTMLInputElement>(".gl-search-field");
+  expect(document.activeElement).toBe(field);
+  field.value = "MatM";
+  field.dispatchEvent(new Event("input"));
+  await until(() => page.last("find") !== undefined);
+  expect(page.last("find")).toEqual({ type: "find", query: "MatM" });
+  const hits = [{ node: "deep/MatMul", name: "deep/MatMul", op: "MatMul" }];
+  page.receive({ type: "search", query: "Mat", hits: [], total: 0 });
+  expect(page.one<HTMLElement>(".gl-hits").hidden).toBe(true);
+  page.receive({ type: "search", query: "MatM", hits, total: 4 });
+  expect(page.text(".gl-hits")).toContain("and 3 more");
+  page.key("Enter", field);
+  expect(page.last("reveal")).toEqual({ type: "reveal", name: "deep/MatMul" });
+});
+
+test("a scene with a focus selects that box and asks about it", async () => {
+  await page.show(small(1, ["z"]), { focus: "z" });
+  expect(page.root.dataset.selected).toBe("z");
+  expect(page.last("inspect")).toEqual({ type: "inspect", id: "z" });
+  expect(page.box("z").classList).toContain("gl-pulse");
+});
+
+test("another lens marks boxes in words, colours and patterns without a new layout", async () => {
+  await page.show(SAMPLE, { lens: "structure" });
+  const place = page.box("W").getAttribute("transform");
+  const lenses = page.one<HTMLSelectElement>(".gl-lenses");
+  lenses.value = "devices";
+  lenses.dispatchEvent(new Event("change"));
+  expect(page.last("lens")).toEqual({ type: "lens", lens: "devices" });
+  expect(page.box("W").dataset.lensText).toBe("/gpu:0");
+  expect(page.box("W").querySelector(".gl-mark text")?.textContent).toBe("/gpu:0");
+  expect(page.box("W").querySelector(".gl-lens")?.getAttribute("fill")).toMatch(/^url\(#gl-pattern-\d+-2\)$/);
+  expect(page.text(".gl-legend")).toContain("/gpu:0 (simulated)");
+  expect(page.box("W").getAttribute("transform")).toBe(place);
+});
+
+test("an empty graph shows a hint, and the hint goes with the first node", async () => {
+  await page.show(scene({ revision: 1 }));
+  expect(page.one<HTMLElement>(".gl-hint").hidden).toBe(false);
+  expect(page.text(".gl-hint")).toContain("The graph is empty");
+  await page.show(small(2));
+  expect(page.one<HTMLElement>(".gl-hint").hidden).toBe(true);
+});
+
+test("failures end up in the status line", async () => {
+  page.receive({ type: "failure", request: "expand", text: "There is no scope called model" });
+  expect(page.text(".gl-status-text")).toBe("There is no scope called model");
+  expect(page.one(".gl-status").classList).toContain("gl-failed");
+  page.receive(sceneMessage(small(1), { renderer: "mermaid" }));
+  await until(() => page.text(".gl-status-text").includes("Mermaid"));
+  expect(page.root.dataset.busy).toBe("false");
+  await page.show(small(2));
+  expect(page.one(".gl-status").classList).not.toContain("gl-failed");
+});
+
+test("screen readers hear what a new picture adds", async () => {
+  await page.show(small(1));
+  expect(page.text("[aria-live]")).toBe("Picture of 2 nodes");
+  await page.show(small(2, ["a", "b", "c"]));
+  expect(page.text("[aria-live]")).toBe("Picture updated: 3 nodes added");
+});
+
+test("the outline lists frames and boxes and is in step with the picture", async () => {
+  const nodes = [
+    node("x"),
+    node("m/y", { group: "m/" }),
+    node("m/n/", { kind: "scope", expandable: true, group: "m/" }),
+  ];
+  await page.show(scene({ nodes, edges: [edge("x", "m/y")], groups: [group("m/", { label: "m" })] }));
+  page.click(page.one('[aria-label^="Outline"]'));
+  const rows = [...page.root.querySelectorAll<HTMLElement>('[role="treeitem"]')];
+  expect(
+    rows.map((row) => [row.dataset.id, row.getAttribute("aria-level"), row.getAttribute("aria-expanded")]),
+  ).toEqual([
+    ["m/", "1", "true"],
+    ["m/y", "2", null],
+    ["m/n/", "2", "false"],
+    ["x", "1", null],
+  ]);
+  page.click(page.box("m/y"));
+  expect(page.one('[role="treeitem"][aria-selected="true"]').getAttribute("data-id")).toBe("m/y");
+  page.key("ArrowRight", rows[2]);
+  rows[2]?.focus();
+  page.key("ArrowRight", rows[2]);
+  expect(page.last("expand")).toEqual({ type: "expand", id: "m/n/" });
+});
+
+test("DOT text is asked from the kernel and offered as a file", async () => {
+  const saved: string[] = [];
+  vi.spyOn(HTMLAnchorElement.prototype, "click").mockImplementation(function (this: HTMLAnchorElement) {
+    saved.push(this.download);
+  });
+  URL.createObjectURL = () => "blob:x";
+  URL.revokeObjectURL = () => {};
+  await page.show(small(1));
+  page.click(page.one('[data-export="dot"]'));
+  expect(page.last("want_export")).toEqual({ type: "want_export", format: "dot" });
+  page.receive({ type: "export", format: "mermaid", name: "other.mmd", text: "" });
+  page.receive({ type: "export", format: "dot", name: "graph.dot", text: "digraph {}" });
+  expect(saved).toEqual(["graph.dot"]);
+  page.click(page.one('[data-export="svg"]'));
+  await until(() => saved.length === 2);
+  expect(saved[1]).toBe("graph.svg");
+});
+
+test("a viewer that is disposed leaves nothing behind", async () => {
+  await page.show(small(1));
+  page.dispose();
+  expect(page.listening).toBe(0);
+  expect(document.querySelector(".graphloupe")).toBeNull();
+});
+
+test("without a kernel opening and closing is not offered", async () => {
+  const offline = new Page({ offline: true });
+  await offline.show(scene({ nodes: [node("m/y", { group: "m/" })], groups: [group("m/")] }));
+  expect(offline.root.querySelector('[aria-label="Expand all"], [data-action="collapse"]')).toBeNull();
+  offline.dispose();
+});
