@@ -1,0 +1,116 @@
+"""A graph error in a cell is shown in a few lines: what is wrong, at which node, and which line made it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from graphcore.errors import GraphError
+from graphcore.source import SourceLocation, current_run
+from kernelext.guard import Guard
+
+_RED: Final = "\x1b[31;1m"
+_BOLD: Final = "\x1b[1m"
+_DIM: Final = "\x1b[2m"
+_PLAIN: Final = "\x1b[0m"
+_OWN: Final = [str(Path(__file__).resolve().parents[1] / package) + os.sep for package in ("graphcore", "widgets", "kernelext")]
+_NOT_USERS: Final = (*_OWN, sysconfig.get_path("stdlib") + os.sep, "<frozen", "<string>")
+_MOST_LINES: Final = 5
+
+
+class ErrorDisplay:
+    """Shows graph errors its own way while it is on; every other exception is IPython's business, as before.
+
+    Args:
+        shell: the IPython shell.
+        guard: keeps failures of the display itself away from the user, who then sees the full traceback.
+    """
+
+    def __init__(self, shell: InteractiveShell, guard: Guard) -> None:
+        self._shell = shell
+        self._guard = guard
+        self._before: tuple[tuple[type[BaseException], ...], Any] | None = None
+        self._ours: Any = None
+
+    def start(self) -> None:
+        """Take over graph errors; a handler that was set before still gets its own exceptions."""
+        self._before = (self._shell.custom_exceptions, self._shell.CustomTB)
+        self._shell.set_custom_exc((GraphError, *self._shell.custom_exceptions), self._handle)
+        self._ours = self._shell.CustomTB
+
+    def stop(self) -> None:
+        """Give back what was there before, unless somebody else has taken over since."""
+        if self._before is not None and self._shell.CustomTB is self._ours:
+            self._shell.custom_exceptions, self._shell.CustomTB = self._before
+        self._before = None
+
+    def _handle(
+        self,
+        shell: InteractiveShell,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+        tb_offset: int | None = None,
+    ) -> Any:
+        if not isinstance(error, GraphError):
+            return self._before[1](kind, error, trace, tb_offset) if self._before else None
+        remember(kind, error, trace)
+        lines: list[str] | None = None
+        with self._guard("writing an error message"):
+            lines = error_lines(error, trace)
+        if lines is None:
+            shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+        else:
+            shell._showtraceback(kind, error, lines)  # the way a kernel sends an error with a text of one's own
+        return lines
+
+
+def remember(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Leave the exception where `%tb` and `%debug` look for it."""
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+
+
+def error_lines(error: GraphError, trace: TracebackType | None) -> list[str]:
+    """The message of `error`, what it is about, and the lines of user code that led to it, as lines for a terminal."""
+    lines = [f"{_RED}{type(error).__name__}{_PLAIN}: {error.message}"]
+    facts = [("op", error.op), ("node", error.node), ("attr", error.attr), ("input", error.input)]
+    lines += [f"{_DIM}{name:>8}{_PLAIN}  {value}" for name, value in facts if value]
+    calls = user_lines(trace)
+    if error.source is not None and not any(_same_place(error.source, call) for call in calls):
+        lines += _place("made in", error.source)
+    for index, call in enumerate(calls):
+        lines += _place("here" if index == len(calls) - 1 else "called in", call)
+    if error.__cause__ is not None:
+        lines.append(f"{_DIM}because{_PLAIN}   {type(error.__cause__).__name__}: {error.__cause__}")
+    lines.append(f"{_DIM}%tb shows the full traceback.{_PLAIN}")
+    return lines
+
+
+def user_lines(trace: TracebackType | None) -> list[SourceLocation]:
+    """The lines of the user's own code on the way to the error, outermost first, the last few at most."""
+    run = current_run.get()
+    found = [SourceLocation(frame.f_code.co_filename, line, run) for frame, line in traceback.walk_tb(trace) if line]
+    return [location for location in found if _is_users(location.file)][-_MOST_LINES:]
+
+
+def _is_users(file: str) -> bool:
+    return "site-packages" not in file and not file.startswith(_NOT_USERS)
+
+
+def _same_place(a: SourceLocation, b: SourceLocation) -> bool:
+    return (a.file, a.line) == (b.file, b.line)
+
+
+def _place(word: str, location: SourceLocation) -> list[str]:
+    text = location.text
+    lines = [f"{_DIM}{word:>8}{_PLAIN}  {location.where}"]
+    return [*lines, f"{'':>8}  {_BOLD}{text}{_PLAIN}"] if text else lines
