@@ -33,6 +33,11 @@ class NotebookShell(InteractiveShell):
         ipython: Any = self
         return ipython.run_cell(code, **options)
 
+    def catch(self, kind: type[BaseException], handler: Any) -> None:
+        """`set_custom_exc`, which IPython leaves without types."""
+        ipython: Any = self
+        ipython.set_custom_exc((kind,), handler)
+
 
 @pytest.fixture
 def shell() -> Iterator[NotebookShell]:
