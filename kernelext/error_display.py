@@ -62,13 +62,13 @@ class ErrorDisplay:
         if not isinstance(error, GraphError):
             return self._before[1](kind, error, trace, tb_offset) if self._before else None
         remember(kind, error, trace)
-        lines: list[str] | None = None
+        lines: list[str] = []
         with self._guard("writing an error message"):
-            lines = error_lines(error, trace)
-        if lines is None:
-            shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
-        else:
+            lines += error_lines(error, trace)
+        if lines:
             shell._showtraceback(kind, error, lines)  # the way a kernel sends an error with a text of one's own
+        else:
+            shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return lines
 
 
