@@ -1,1 +1,17 @@
-"""text."""
+"""The one text form: what is printed is also what is written."""
+
+from graphcore.text.function_parser import parse_function, parse_nodes
+from graphcore.text.printer import debug_string, debug_string_whole
+from graphcore.text.signature import parse_op_signature
+from graphcore.text.value_parser import parse_attr_value
+from graphcore.text.values import attr_value_text
+
+__all__ = [
+    "attr_value_text",
+    "debug_string",
+    "debug_string_whole",
+    "parse_attr_value",
+    "parse_function",
+    "parse_nodes",
+    "parse_op_signature",
+]

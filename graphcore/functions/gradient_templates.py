@@ -1,0 +1,105 @@
+"""The frames that most gradients share: of elementwise ops with one and with two inputs, and of reductions.
+
+Each takes the lines of the body that differ and gives a gradient creator, which reads its text when a gradient is first asked for.
+Nodes written without attrs get `T=$T`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from graphcore.attrs import Attrs, Placeholder
+from graphcore.definitions.types import FunctionDef
+from graphcore.functions.define import define_body
+from graphcore.registry import op_registry
+from graphcore.text.function_parser import read_function
+from graphcore.text.scanner import Scanner
+from graphcore.text.statements import LookUp, Statement
+
+REAL_TYPES: Final = "{half, float, double}"
+_WITHOUT_ATTRS: Final = frozenset({"BroadcastGradientArgs", "Range"})
+
+_UNARY: Final = """[T:%s](x:T, dy:T) -> (dx:T) {
+%s
+}"""
+_BINARY: Final = """[T:%s](x:T, y:T, dz:T) -> (dx:T, dy:T) {
+  sx = Shape(x)
+  sy = Shape(y)
+%s
+  rx, ry = BroadcastGradientArgs(sx, sy)
+  sum_gx = Sum(gx, rx)
+  dx = Reshape(sum_gx, sx)
+  sum_gy = Sum(gy, ry)
+  dy = Reshape(sum_gy, sy)
+}"""
+_REDUCTION: Final = """[T:%s](x:T, i:int32, dy:T) -> (dx:T, di:int32) {
+  x_shape = Shape(x)
+  x_rank = Rank(x)
+  i_shape = Shape[T=int32](i)
+  zero = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: 0>]()
+  one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: 1>]()
+  stitch_val1 = Fill[T=int32](i_shape:output:0, one:output:0)
+  y_shape = DynamicStitch[N=2, T=int32](stitch_idx0:output:0, i, x_shape:output:0, stitch_val1:output:0)
+  tile_scaling = Div[T=int32](x_shape:output:0, y_shape:merged:0)
+  di = ZerosLike[T=int32](i)
+%s
+  stitch_idx0 = Range(zero:output:0, x_rank:output:0, one:output:0)
+  return dx = dx:output:0
+  return di = di:y:0
+}"""
+
+
+class GradientTemplate:
+    """A gradient creator for a text that does not depend on the attrs: read once, when first asked for."""
+
+    __slots__ = ("_function", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._function: FunctionDef | None = None
+
+    def __call__(self, _attrs: Attrs) -> FunctionDef:
+        """The gradient function, whatever the attrs.
+
+        Raises:
+            InvalidArgumentError: the text has errors.
+            NotFoundError: an op of the body is unknown.
+        """
+        if self._function is None:
+            self._function = self.define(op_registry.look_up_op_def)
+        return self._function
+
+    def define(self, look_up: LookUp) -> FunctionDef:
+        """The gradient function with the ops that `look_up` knows.
+
+        Raises:
+            InvalidArgumentError: the text has errors.
+            NotFoundError: an op of the body is unknown.
+        """
+        signature, flags, body = read_function(Scanner(self.text), look_up)
+        body = msgspec.structs.replace(body, statements=[_with_type(statement) for statement in body.statements])
+        return define_body(signature, flags, body, look_up, self.text)
+
+
+def unary_grad(nodes: str, types: str = REAL_TYPES) -> GradientTemplate:
+    """`(x:T, dy:T) -> (dx:T)`; the nodes end in one called dx."""
+    return GradientTemplate(_UNARY % (types, nodes.strip("\n")))
+
+
+def binary_grad(body: str, types: str = REAL_TYPES) -> GradientTemplate:
+    """`(x:T, y:T, dz:T) -> (dx:T, dy:T)`; the body makes gx and gy, which are summed where x or y was broadcast."""
+    return GradientTemplate(_BINARY % (types, body.strip("\n")))
+
+
+def reduction_grad(body: str, types: str = REAL_TYPES) -> GradientTemplate:
+    """`(x:T, i:int32, dy:T) -> (dx:T, di:int32)`; the body makes dx from dy, y_shape (dy's shape with 1 where reduced) and tile_scaling."""
+    return GradientTemplate(_REDUCTION % (types, body.strip("\n")))
+
+
+def _with_type(statement: Statement) -> Statement:
+    node = statement.node
+    if node.attr or node.op in _WITHOUT_ATTRS:
+        return statement
+    return msgspec.structs.replace(statement, node=msgspec.structs.replace(node, attr={"T": Placeholder("T")}))

@@ -1,0 +1,136 @@
+"""Prints functions, op signatures and instantiated bodies exactly as the reference does, plus what the reference leaves out.
+
+What is added where it differs from what a reader would assume: flags after the signature (`@stateless`), function and argument attrs
+(`@attr k = v`, `@arg 0 [k=v]`), control outputs that are no control returns (`@control_output [a]`), and the full name of a device beside
+the short one (`device=GPU:1 "/job:worker/device:GPU:1"`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from graphcore.attrs import AttrValue
+from graphcore.definitions.types import FunctionDef, GraphDef, NodeDef, OpDef
+from graphcore.device_spec import parse_full_name
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.registry import op_registry
+from graphcore.text.scanner import input_text, name_text, quote
+from graphcore.text.signature import signature_text
+from graphcore.text.statements import LookUp
+from graphcore.text.values import attr_value_text, attrs_text
+
+ARG_OPS: Final = frozenset({"_Arg", "_DeviceArg"})
+RET_OPS: Final = frozenset({"_Retval", "_DeviceRetval"})
+
+
+def debug_string(value: FunctionDef | OpDef | NodeDef | GraphDef | Sequence[NodeDef], look_up: LookUp | None = None) -> str:
+    """The text of a function, an op's signature, a node, or of instantiated nodes (of a GraphDef: its nodes).
+
+    `parse_function`, `parse_op_signature` and `parse_nodes` read it back. Docs and debug info are left out.
+
+    Args:
+        value: what to print.
+        look_up: the ops that a reader of a function will know; those of the global registry unless given.
+    """
+    if isinstance(value, FunctionDef):
+        return function_text(value, look_up)
+    if isinstance(value, OpDef):
+        return signature_text(value)
+    if isinstance(value, NodeDef):
+        return node_text(value)
+    return nodes_text(value.node if isinstance(value, GraphDef) else value)
+
+
+def debug_string_whole(graph_def: GraphDef) -> str:
+    """The functions of a graph's library, then its nodes, one a line."""
+    functions = "".join([function_text(function) for function in graph_def.library.function])
+    return functions + "\n" + "".join([node_text(node) + "\n" for node in graph_def.node])
+
+
+def function_text(function: FunctionDef, look_up: LookUp | None = None) -> str:
+    """The whole definition, beginning with a newline."""
+    stateful_by_default = reads_as_stateful(function.node_def, look_up)
+    lines = [signature_text(function.signature, stateful_by_default=stateful_by_default) + " {"]
+    lines += [f"  @attr {entry}" for entry in _assignments(function.attr.items())]
+    lines += [f"  @arg {index} [{', '.join(attrs_text(attrs))}]" for index, attrs in sorted(function.arg_attr.items())]
+    if function.signature.control_output != tuple(function.control_ret):
+        lines.append(f"  @control_output [{', '.join([name_text(name) for name in function.signature.control_output])}]")
+    lines += [f"  {node_text(node)}" for node in function.node_def]
+    lines += [f"  @return {name_text(name)} = {input_text(value)}" for name, value in function.control_ret.items()]
+    lines += [f"  return {name_text(name)} = {input_text(value)}" for name, value in _returns(function)]
+    return "\n" + "\n".join(lines) + "\n}\n"
+
+
+def node_text(node: NodeDef) -> str:
+    """`name = Op[k=v, ...](inputs) @ control inputs`."""
+    entries = attrs_text(node.attr)
+    if node.device:
+        entries.append(_device_text(node.device))
+    data = [input_text(name) for name in node.input if not name.startswith("^")]
+    control = [input_text(name[1:]) for name in node.input if name.startswith("^")]
+    attrs = f"[{', '.join(entries)}]" if entries else ""
+    text = f"{name_text(node.name)} = {name_text(node.op)}{attrs}({', '.join(data)})"
+    return f"{text} @ {', '.join(control)}" if control else text
+
+
+def nodes_text(nodes: Sequence[NodeDef]) -> str:
+    """Nodes with `_Arg` and `_Retval` nodes shown as a signature: `(x:float) -> (y:float) {`, the others, `}`."""
+    args = sorted([node for node in nodes if node.op in ARG_OPS], key=_index)
+    rets = sorted([node for node in nodes if node.op in RET_OPS], key=_index)
+    inputs = ", ".join([f"{name_text(node.name)}:{_type_and_device(node)}" for node in args])
+    outputs = ", ".join(
+        [f"{input_text(name)}:{_type_and_device(node)}" for node in rets for name in node.input if not name.startswith("^")]
+    )
+    body = "".join([f"  {node_text(node)}\n" for node in nodes if node.op not in ARG_OPS and node.op not in RET_OPS])
+    return f"\n({inputs}) -> ({outputs}) {{\n{body}}}\n"
+
+
+def reads_as_stateful(nodes: Iterable[NodeDef], look_up: LookUp | None = None) -> bool:
+    """True iff an op of the body is stateful or unknown (probably a function): what a function is taken for unless its text says otherwise."""
+    look = look_up or op_registry.look_up_op_def
+    for op in {node.op for node in nodes}:
+        try:
+            if look(op).is_stateful:
+                return True
+        except GraphError:
+            return True
+    return False
+
+
+def _returns(function: FunctionDef) -> list[tuple[str, str]]:
+    """In the order of the outputs; what is returned beyond them comes last."""
+    outputs = [arg.name for arg in function.signature.output_arg if arg.name in function.ret]
+    return [(name, function.ret[name]) for name in dict.fromkeys([*outputs, *function.ret])]
+
+
+def _assignments(items: Iterable[tuple[str, AttrValue]]) -> list[str]:
+    return sorted([f"{name_text(key)} = {attr_value_text(value)}" for key, value in items])
+
+
+def _device_text(device: str) -> str:
+    """The short name, as the reference prints it, and the full one unless the short one says it all."""
+    short = _short_device(device) or "<FAILED_TO_PARSE>"
+    return f"device={short}" if device == f"/device:{short}" else f"device={short} {quote(device.encode(errors='surrogatepass'))}"
+
+
+def _short_device(device: str) -> str | None:
+    try:
+        spec = parse_full_name(device)
+    except InvalidArgumentError:
+        return None
+    return f"{spec.type or ''}:{spec.id or 0}"
+
+
+def _type_and_device(node: NodeDef) -> str:
+    dtype = node.attr.get("T")
+    text = dtype.name if isinstance(dtype, DType) else "INVALID"
+    if not node.device:
+        return text
+    return f"{text}@{_short_device(node.device) or '<FAILED_TO_PARSE_DEVICE>'}"
+
+
+def _index(node: NodeDef) -> int:
+    index = node.attr.get("index")
+    return index if isinstance(index, int) else -1

@@ -1,0 +1,161 @@
+"""Walks over a text and says where it stopped: the one place that knows lines, columns and what a name looks like."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NoReturn
+
+from graphcore.definitions.value_text import escape_bytes
+from graphcore.errors import InvalidArgumentError
+
+SPACE: Final = re.compile(r"(?:\s+|#[^\n]*)*")
+NAME: Final = re.compile(r"[A-Za-z0-9_.][\w.\-/>]*", re.ASCII)
+"""A node, function or attr name that stands without quotes."""
+INPUT: Final = re.compile(r"[A-Za-z0-9_.][\w.\-/>:]*", re.ASCII)
+"""A body tensor (`x`, `node:out_arg:0`) that stands without quotes."""
+QUOTED: Final = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_ESCAPED: Final = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))")
+_ESCAPES: Final = {"n": 10, "r": 13, "t": 9, "a": 7, "b": 8, "f": 12, "v": 11, '"': 34, "'": 39, "\\": 92, "?": 63}
+_MOST_FOUND: Final = 20
+
+
+def quote(data: bytes) -> str:
+    """The bytes as a quoted string that `Scanner.quoted` reads back."""
+    return f'"{escape_bytes(data)}"'
+
+
+def name_text(name: str) -> str:
+    """The name as it stands in the text: bare where that can be read back, else quoted."""
+    return name if NAME.fullmatch(name) else quote(name.encode(errors="surrogatepass"))
+
+
+def input_text(name: str) -> str:
+    """The body tensor as it stands in the text."""
+    return name if INPUT.fullmatch(name) else quote(name.encode(errors="surrogatepass"))
+
+
+class Scanner:
+    """A position in a text. Every method skips spaces and `#` comments first."""
+
+    __slots__ = ("pos", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pos = 0
+
+    def skip(self) -> int:
+        """Go to the next character that counts; its position."""
+        found = SPACE.match(self.text, self.pos)
+        if found is not None:
+            self.pos = found.end()
+        return self.pos
+
+    def sees(self, mark: str) -> bool:
+        """True iff `mark` comes next."""
+        return self.text.startswith(mark, self.skip())
+
+    def take(self, mark: str) -> bool:
+        """Go past `mark` if it comes next."""
+        if not self.text.startswith(mark, self.skip()):
+            return False
+        self.pos += len(mark)
+        return True
+
+    def expect(self, mark: str, what: str = "") -> None:
+        """Go past `mark`.
+
+        Raises:
+            InvalidArgumentError: something else comes next.
+        """
+        if not self.take(mark):
+            self.fail(what or f"'{mark}'")
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Go past what `pattern` matches here, if it does."""
+        found = pattern.match(self.text, self.skip())
+        if found is not None:
+            self.pos = found.end()
+        return found
+
+    def match_here(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """`match` without skipping spaces first."""
+        found = pattern.match(self.text, self.pos)
+        if found is not None:
+            self.pos = found.end()
+        return found
+
+    def name(self, what: str, pattern: re.Pattern[str] = NAME) -> str:
+        """Go past a name, bare (as `pattern` says) or quoted.
+
+        Raises:
+            InvalidArgumentError: none comes next; `what` says which name was expected.
+        """
+        found = self.match(pattern)
+        if found is not None:
+            return found.group()
+        if not self.sees('"'):
+            self.fail(what)
+        start = self.pos
+        try:
+            return self.quoted(what).decode(errors="surrogatepass")
+        except UnicodeDecodeError:
+            self.fail(f"{what} in UTF-8", start)
+
+    def quoted(self, what: str) -> bytes:
+        """Go past a quoted string; the bytes it stands for.
+
+        Raises:
+            InvalidArgumentError: none comes next.
+        """
+        start = self.skip()
+        found = self.match(QUOTED)
+        if found is None:
+            self.fail(what)
+        return self.unescape(found.group(1), start + 1)
+
+    def at_end(self) -> bool:
+        """True iff nothing is left."""
+        return self.skip() >= len(self.text)
+
+    def fail(self, expected: str, at: int | None = None) -> NoReturn:
+        """Say what was expected here (or at `at`).
+
+        Raises:
+            InvalidArgumentError: always.
+        """
+        position = self.skip() if at is None else at
+        found = self.text[position : position + _MOST_FOUND].split("\n", 1)[0]
+        fail_at(self.text, position, f"expected {expected}, found '{found}'" if found else f"expected {expected}, found the end")
+
+    def unescape(self, raw: str, start: int) -> bytes:
+        """The bytes that `raw`, which stands at `start`, means with its C escapes.
+
+        Raises:
+            InvalidArgumentError: C does not know an escape.
+        """
+        if "\\" not in raw:
+            return raw.encode(errors="surrogatepass")
+        parts = bytearray()
+        done = 0
+        for found in _ESCAPED.finditer(raw):
+            parts += raw[done : found.start()].encode(errors="surrogatepass")
+            octal, hexadecimal, other = found.groups()
+            value = int(octal, 8) if octal else int(hexadecimal, 16) if hexadecimal else _ESCAPES.get(other, 256)
+            if value > 255:
+                self.fail("an escape that C knows", start + found.start())
+            parts.append(value)
+            done = found.end()
+        return bytes(parts + raw[done:].encode(errors="surrogatepass"))
+
+
+def fail_at(text: str, position: int, message: str) -> NoReturn:
+    """Raise the error with line, column and the line itself.
+
+    Raises:
+        InvalidArgumentError: always.
+    """
+    before = text[:position]
+    line = before.count("\n") + 1
+    column = position - (before.rfind("\n") + 1) + 1
+    shown = text.split("\n")[line - 1]
+    raise InvalidArgumentError(f"line {line}, column {column}: {message}\n  {shown}\n  {' ' * (column - 1)}^")

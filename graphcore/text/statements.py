@@ -1,0 +1,172 @@
+"""Reads what stands between the braces of a function: nodes, returns, and the directives that begin with `@`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from graphcore.attrs import AttrValue, Func
+from graphcore.definitions.types import NodeDef, OpDef
+from graphcore.errors import NotFoundError
+from graphcore.shapes import Shape
+from graphcore.text.scanner import INPUT, NAME, Scanner
+from graphcore.text.value_parser import as_kind, read_attrs, read_value
+
+_SHORT_DEVICE: Final = re.compile(r"(?:[A-Za-z]\w*)?:\d+|<FAILED_TO_PARSE>", re.ASCII)
+_INDEX: Final = re.compile(r"\d{1,9}(?!\w)", re.ASCII)
+_SAME_LINE_AT: Final = re.compile(r"[ \t]*@")
+_RETURN: Final = re.compile(r"return\b(?!\s*[=,])", re.ASCII)
+_DIRECTIVES: Final = "return, attr, arg or control_output after '@'"
+_OPEN_KINDS: Final = frozenset({int, tuple, Shape, Func})
+
+LookUp = Callable[[str], OpDef]
+"""Takes an op's name, gives its OpDef, raises NotFoundError if there is none."""
+
+
+class Statement(msgspec.Struct):
+    """A node as written: all its result names, and where it stands in the text."""
+
+    names: list[str]
+    node: NodeDef
+    position: int
+
+
+class Body(msgspec.Struct):
+    """What stands between the braces of a function."""
+
+    statements: list[Statement] = []
+    ret: dict[str, str] = {}
+    control_ret: dict[str, str] = {}
+    attr: dict[str, AttrValue] = {}
+    arg_attr: dict[int, dict[str, AttrValue]] = {}
+    control_output: tuple[str, ...] | None = None
+
+
+def read_body(scanner: Scanner, look_up: LookUp) -> Body:
+    """Go past `{ ... }`.
+
+    Raises:
+        InvalidArgumentError: a syntax error.
+    """
+    scanner.expect("{", "'{' and the body")
+    body = Body()
+    while not scanner.take("}"):
+        if scanner.at_end():
+            scanner.fail("a node, a return or '}'")
+        if scanner.take("@"):
+            _read_directive(scanner, body)
+        elif scanner.match(_RETURN):
+            _read_return(scanner, body.ret)
+        else:
+            body.statements.append(read_statement(scanner, look_up))
+    return body
+
+
+def read_statement(scanner: Scanner, look_up: LookUp) -> Statement:
+    """Go past `name, name = Op[attrs](inputs) @ control inputs`.
+
+    Raises:
+        InvalidArgumentError: a syntax error.
+    """
+    start = scanner.skip()
+    names = _read_names(scanner, "the name of a node", NAME)
+    scanner.expect("=")
+    op = scanner.name("the name of an op")
+    attrs, device = _read_node_attrs(scanner)
+    settle_kinds(op, attrs, look_up)
+    scanner.expect("(", "'(' and the inputs")
+    inputs: list[str] = []
+    while not scanner.take(")"):
+        inputs.append(scanner.name("an input", INPUT))
+        if not scanner.take(",") and not scanner.sees(")"):
+            scanner.fail("',' or ')'")
+    if scanner.match_here(_SAME_LINE_AT):
+        inputs += ["^" + name for name in _read_names(scanner, "a control input", INPUT)]
+    return Statement(names, NodeDef(names[0], op, tuple(inputs), device, attrs), start)
+
+
+def settle_kinds(op: str, attrs: dict[str, AttrValue], look_up: LookUp) -> None:
+    """Let the OpDef say what the text leaves open: whether `[10]` is a shape or a list, whether `1` is a float."""
+    if not any(type(value) in _OPEN_KINDS for value in attrs.values()):
+        return
+    for value in attrs.values():
+        if isinstance(value, Func) and value.attr:
+            settle_kinds(value.name, value.attr, look_up)
+    try:
+        op_def = look_up(op)
+    except NotFoundError:
+        return
+    for attr in op_def.attr:
+        if attr.name in attrs:
+            attrs[attr.name] = as_kind(attrs[attr.name], attr.type)
+
+
+def _read_names(scanner: Scanner, what: str, pattern: re.Pattern[str]) -> list[str]:
+    names = [scanner.name(what, pattern)]
+    while scanner.take(","):
+        names.append(scanner.name(what, pattern))
+    return names
+
+
+def _read_node_attrs(scanner: Scanner) -> tuple[dict[str, AttrValue], str]:
+    """The attrs, and the device, which comes last: `device=TYPE:N`, perhaps with the full name beside it."""
+    attrs: dict[str, AttrValue] = {}
+    if not scanner.take("["):
+        return attrs, ""
+    while not scanner.take("]"):
+        key = _read_new(scanner, attrs, "an attr")
+        short = scanner.match(_SHORT_DEVICE) if key == "device" else None
+        if short is not None:
+            device = scanner.name("the full device name") if scanner.sees('"') else f"/device:{short.group()}"
+            scanner.expect("]")
+            return attrs, device
+        attrs[key] = read_value(scanner)
+        if not scanner.take(",") and not scanner.sees("]"):
+            scanner.fail("',' or ']'")
+    return attrs, ""
+
+
+def _read_directive(scanner: Scanner, body: Body) -> None:
+    start = scanner.skip()
+    word = scanner.name(_DIRECTIVES)
+    if word == "return":
+        _read_return(scanner, body.control_ret)
+    elif word == "attr":
+        body.attr[_read_new(scanner, body.attr, "an attr")] = read_value(scanner)
+    elif word == "arg":
+        _read_arg_attrs(scanner, body)
+    elif word == "control_output":
+        scanner.expect("[")
+        body.control_output = () if scanner.sees("]") else tuple(_read_names(scanner, "a control output", NAME))
+        scanner.expect("]")
+    else:
+        scanner.fail(_DIRECTIVES, start)
+
+
+def _read_return(scanner: Scanner, returns: dict[str, str]) -> None:
+    name = _read_new(scanner, returns, "a return")
+    returns[name] = scanner.name("a node or an argument", INPUT)
+
+
+def _read_arg_attrs(scanner: Scanner, body: Body) -> None:
+    found = scanner.match(_INDEX)
+    if found is None:
+        scanner.fail("the index of an argument")
+    index = int(found.group())
+    if index in body.arg_attr:
+        scanner.fail("the attrs of each argument once", found.start())
+    scanner.expect("[")
+    body.arg_attr[index] = read_attrs(scanner, "]")
+
+
+def _read_new(scanner: Scanner, taken: dict[str, AttrValue] | dict[str, str], what: str) -> str:
+    """Go past `name =`, where the name is not used yet."""
+    start = scanner.skip()
+    name = scanner.name(f"the name of {what}")
+    if name in taken:
+        scanner.fail(f"{what} that is not there yet", start)
+    scanner.expect("=")
+    return name
