@@ -182,7 +182,7 @@ def as_attr_value(value: object, kind: str | None = None) -> AttrValue:
     """
     if kind is not None and kind.startswith("list(") and isinstance(value, list | tuple):
         return tuple(as_attr_value(item, kind[5:-1]) for item in value)
-    if kind == "type" and not isinstance(value, bytes | int | float | Placeholder):
+    if kind == "type" and not isinstance(value, bytes | int | float | list | tuple | Placeholder):
         return as_dtype(value)
     if kind == "shape" and (value is None or isinstance(value, list | tuple)):
         return Shape(value)

@@ -1,8 +1,11 @@
 """Definitions of ops, nodes, functions and graphs: values, their builders and validators."""
 
+from graphcore.definitions.attr_equality import attr_value_hash, attr_values_equal, attrs_equal
 from graphcore.definitions.attr_spec import parse_attr_spec
 from graphcore.definitions.attr_text import parse_attr_value
 from graphcore.definitions.attr_value_util import check_attr_kind, validate_attr_value
+from graphcore.definitions.fake_input import FakeInput, NodeOut
+from graphcore.definitions.node_def_builder import NodeDefBuilder, OpDefSource
 from graphcore.definitions.node_def_util import (
     add_default_attrs,
     attach_def,
@@ -36,18 +39,25 @@ __all__ = [
     "PRODUCER_VERSION",
     "ArgDef",
     "AttrDef",
+    "FakeInput",
     "FunctionDef",
     "FunctionDefLibrary",
     "GradientDef",
     "GraphDef",
     "NodeDef",
+    "NodeDefBuilder",
+    "NodeOut",
     "OpDef",
     "OpDefBuilder",
+    "OpDefSource",
     "OpDeprecation",
     "VersionDef",
     "add_arg_to_sig",
     "add_default_attrs",
     "attach_def",
+    "attr_value_hash",
+    "attr_values_equal",
+    "attrs_equal",
     "check_attr_kind",
     "format_node_for_error",
     "in_out_types_for_node",

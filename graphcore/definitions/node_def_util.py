@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from graphcore.attrs import Attrs, AttrValue, Placeholder
+from graphcore.attrs import Attrs, Placeholder
+from graphcore.definitions.attr_equality import attr_values_equal
 from graphcore.definitions.attr_value_util import validate_attr_value
 from graphcore.definitions.op_def_util import summarize_op_def
-from graphcore.definitions.op_tables import in_out_types_for_node, tables_of
+from graphcore.definitions.op_tables import OpTables, in_out_types_for_node, tables_of
 from graphcore.definitions.types import NodeDef, OpDef
 from graphcore.definitions.value_text import summarize_attr_value
 from graphcore.dtypes import DType
@@ -72,15 +73,31 @@ def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
     num_inputs = 0
     for name in node_def.input:
         if name[:1] == "^":
-            _check_control_inputs(node_def, num_inputs)
+            check_control_inputs(node_def, num_inputs)
             break
         num_inputs += 1
+    if check_attrs(node_def.attr, node_def, tables) < len(op_def.attr):
+        fail_missing_attrs(node_def, op_def)
+    inputs, _ = in_out_types_for_node(node_def, op_def)
+    if num_inputs != len(inputs):
+        expected = ", ".join(dtype.name for dtype in inputs)
+        raise _error(
+            f"NodeDef expected inputs '{expected}' do not match {num_inputs} inputs specified; {_both(node_def, op_def)}", node_def
+        )
+
+
+def check_attrs(attrs: Attrs, node_def: NodeDef, tables: OpTables) -> int:
+    """Check the attrs `attrs` of the node; gives how many of them belong to the op.
+
+    Raises:
+        InvalidArgumentError: one is unknown to the op, of the wrong kind, or beyond its limits.
+    """
     checks = tables.checks
     seen = 0
-    for name, value in node_def.attr.items():
+    for name, value in attrs.items():
         check = checks.get(name)
         if check is None:
-            _require_internal(name, node_def, op_def)
+            _require_internal(name, node_def, tables.op_def)
             continue
         seen += 1
         kind = type(value)
@@ -91,16 +108,9 @@ def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
         try:
             validate_attr_value(value, check.attr)
         except GraphError as error:
-            text = f"{error.message}\n\t; NodeDef: {format_node_for_error(node_def)}; {summarize_op_def(op_def)}"
+            text = f"{error.message}\n\t; NodeDef: {format_node_for_error(node_def)}; {summarize_op_def(tables.op_def)}"
             raise type(error)(text, op=node_def.op, node=node_def.name, attr=name) from None
-    if seen < len(op_def.attr):
-        _fail_missing_attrs(node_def, op_def)
-    inputs, _ = in_out_types_for_node(node_def, op_def)
-    if num_inputs != len(inputs):
-        expected = ", ".join(dtype.name for dtype in inputs)
-        raise _error(
-            f"NodeDef expected inputs '{expected}' do not match {num_inputs} inputs specified; {_both(node_def, op_def)}", node_def
-        )
+    return seen
 
 
 def _error(text: str, node_def: NodeDef, attr: str = "") -> InvalidArgumentError:
@@ -111,7 +121,12 @@ def _both(node_def: NodeDef, op_def: OpDef) -> str:
     return f"{summarize_op_def(op_def)}; NodeDef: {format_node_for_error(node_def)}"
 
 
-def _check_control_inputs(node_def: NodeDef, start: int) -> None:
+def check_control_inputs(node_def: NodeDef, start: int) -> None:
+    """Require all inputs from `start` on to be control inputs without a port.
+
+    Raises:
+        InvalidArgumentError: one is not.
+    """
     for name in node_def.input[start:]:
         if name[:1] != "^":
             raise _error(f"Non-control input '{name}' after control input in NodeDef: {format_node_for_error(node_def)}", node_def)
@@ -129,7 +144,12 @@ def _require_internal(name: str, node_def: NodeDef, op_def: OpDef) -> None:
         )
 
 
-def _fail_missing_attrs(node_def: NodeDef, op_def: OpDef) -> None:
+def fail_missing_attrs(node_def: NodeDef, op_def: OpDef) -> None:
+    """Name the attrs of the op that the node lacks.
+
+    Raises:
+        InvalidArgumentError: always.
+    """
     missing = [attr.name for attr in op_def.attr if attr.name not in node_def.attr or attr.name.startswith("_")]
     if not missing:
         raise _error(f"OpDef has duplicate attr name '{_duplicate(op_def)}': {summarize_op_def(op_def)}", node_def)
@@ -157,13 +177,9 @@ def add_default_attrs(node_def: NodeDef, op_def: OpDef) -> NodeDef:
 
 def strip_default_attrs(node_def: NodeDef, op_def: OpDef) -> NodeDef:
     """The node without the attrs that equal the op's default, for readers that know fewer attrs."""
-    defaults: dict[str, AttrValue] = tables_of(op_def).defaults
-    kept = {name: value for name, value in node_def.attr.items() if name not in defaults or not _equal(defaults[name], value)}
+    defaults = tables_of(op_def).defaults
+    kept = {name: value for name, value in node_def.attr.items() if name not in defaults or not attr_values_equal(defaults[name], value)}
     return msgspec.structs.replace(node_def, attr=kept) if len(kept) < len(node_def.attr) else node_def
-
-
-def _equal(first: AttrValue, second: AttrValue) -> bool:
-    return type(first) is type(second) and first == second
 
 
 def input_type_for_node(node_def: NodeDef, op_def: OpDef, index: int) -> DType:

@@ -41,6 +41,26 @@ class AttrCheck:
                 self.allowed = frozenset(value for value in values if not isinstance(value, DType) or not value.is_ref)
 
 
+class InputPlan:
+    """What one `input` call of a node builder must give.
+
+    Attributes:
+        arg: the input.
+        is_list: several tensors are taken at once.
+        expected: the type, None if an attr decides it.
+        is_ref: only a reference will do.
+    """
+
+    __slots__ = ("arg", "expected", "is_list", "is_ref", "type_attr")
+
+    def __init__(self, arg: ArgDef) -> None:
+        self.arg = arg
+        self.is_list = bool(arg.number_attr or arg.type_list_attr)
+        self.is_ref = arg.is_ref
+        self.type_attr = arg.type_attr
+        self.expected = arg.type.ref if arg.type is not None and arg.is_ref else arg.type
+
+
 class OpTables:
     """Everything precomputed about one OpDef.
 
@@ -48,19 +68,21 @@ class OpTables:
         attrs: the AttrDef by name.
         checks: how to check each attr.
         defaults: the default of each attr that has one.
+        inputs: what each `input` call of a node builder must give.
         fixed: all types, if no attr takes part in them.
         type_attr: the one attr that decides all types, if it is one of kind type.
         type_attrs: all attrs that take part in the types.
         types: the types found so far, by the value of `type_attr` or by the values of `type_attrs`.
     """
 
-    __slots__ = ("attrs", "checks", "defaults", "fixed", "number_attrs", "op_def", "type_attr", "type_attrs", "types")
+    __slots__ = ("attrs", "checks", "defaults", "fixed", "inputs", "number_attrs", "op_def", "type_attr", "type_attrs", "types")
 
     def __init__(self, op_def: OpDef) -> None:
         self.op_def = op_def
         self.attrs = {attr.name: attr for attr in op_def.attr}
         self.checks = {attr.name: AttrCheck(attr) for attr in op_def.attr if not attr.name.startswith("_")}
         self.defaults = {attr.name: attr.default_value for attr in op_def.attr if attr.default_value is not None}
+        self.inputs = tuple(InputPlan(arg) for arg in op_def.input_arg)
         args = op_def.input_arg + op_def.output_arg
         names = [name for arg in args for name in (arg.number_attr, arg.type_attr, arg.type_list_attr) if name]
         self.type_attrs = tuple(dict.fromkeys(names))
