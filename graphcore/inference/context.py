@@ -122,15 +122,53 @@ class InferenceContext(HandleShapes):
             ) from None
 
     def attr(self, name: str) -> AttrValue:
-        """The value of attr `name`.
+        """The value of attr `name`, or its default.
 
         Raises:
             InvalidArgumentError: the node has no such attr.
         """
-        try:
-            return self.attrs[name]
-        except KeyError:
-            raise InvalidArgumentError(f"No attr named '{name}' in NodeDef:", op=self.op, node=self.node_name, attr=name) from None
+        found = self.attrs.get(name)
+        if found is not None:
+            return found
+        declared = self.op_def.find_attr(name)
+        if declared is None or declared.default_value is None:
+            raise InvalidArgumentError(f"No attr named '{name}' in NodeDef:", op=self.op, node=self.node_name, attr=name)
+        return declared.default_value
+
+    def int_attr(self, name: str) -> int:
+        """The value of int or bool attr `name`.
+
+        Raises:
+            InvalidArgumentError: the node has no such attr, or it is of another kind.
+        """
+        value = self.attr(name)
+        if not isinstance(value, int):
+            raise InvalidArgumentError(f"Attr '{name}' must be an int, got {value!r}", op=self.op, node=self.node_name, attr=name)
+        return value
+
+    def ints_attr(self, name: str) -> tuple[int, ...]:
+        """The value of list(int) attr `name`.
+
+        Raises:
+            InvalidArgumentError: the node has no such attr, or it is of another kind.
+        """
+        value = self.attr(name)
+        if not isinstance(value, tuple) or not all(isinstance(item, int) for item in value):
+            raise InvalidArgumentError(f"Attr '{name}' must be a list of ints, got {value!r}", op=self.op, node=self.node_name, attr=name)
+        return value
+
+    def text_attr(self, name: str, default: str | None = None) -> str:
+        """The value of string attr `name` as text; `default`, if given, where the op has no such attr.
+
+        Raises:
+            InvalidArgumentError: the node has no such attr, or it is of another kind.
+        """
+        if default is not None and name not in self.attrs and self.op_def.find_attr(name) is None:
+            return default
+        value = self.attr(name)
+        if not isinstance(value, bytes):
+            raise InvalidArgumentError(f"Attr '{name}' must be a string, got {value!r}", op=self.op, node=self.node_name, attr=name)
+        return value.decode()
 
     def merge_input(self, index: int, shape: ShapeHandle) -> bool:
         """Add to what is known of input `index`. Returns True iff that changed it; a shape that does not fit changes nothing."""

@@ -1,0 +1,133 @@
+"""Shape functions of ops that look at an array's shape or give the same elements another one."""
+
+from __future__ import annotations
+
+from graphcore.attrs import TensorValue
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference.context import InferenceContext
+from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, shape_of_sizes
+
+
+def const_shape(c: InferenceContext) -> None:
+    """The shape of attr `value`."""
+    value = c.attr("value")
+    if not isinstance(value, TensorValue):
+        raise InvalidArgumentError(f"Attr 'value' must be a tensor, got {value!r}", op=c.op, node=c.node_name, attr="value")
+    c.outputs[0] = shape_of_sizes(value.array.shape)
+
+
+def shape_shape(c: InferenceContext) -> None:
+    """Shape, ShapeN: a vector as long as the rank of each input."""
+    for i, shape in enumerate(c.inputs):
+        c.set_output(i, c.vector(c.rank(shape)))
+
+
+def unique_shape(c: InferenceContext) -> None:
+    """`x: [n] -> y: [?], idx: [n]`, and a count for each of y where there is a third output."""
+    c.with_rank(c.input(0), 1)
+    found = c.vector(UNKNOWN)
+    c.set_output(0, found)
+    c.set_output(1, c.input(0))
+    for i in range(2, c.num_outputs):
+        c.set_output(i, found)
+
+
+def reshape_shape(c: InferenceContext) -> None:
+    """The value of input 1, where one unknown size follows from the number of elements of input 0."""
+    given = c.input(0)
+    out = c.make_shape_from_shape_tensor(1)
+    if given.dims is None or out.dims is None:
+        c.set_output(0, out)
+        return
+    given_unknown, given_known = _known_part(c, given.dims)
+    out_unknown, out_known = _known_part(c, out.dims)
+    if len(given_unknown) > 1 or len(out_unknown) > 1:
+        c.set_output(0, out)
+        return
+    if not given_unknown and not out_unknown:
+        _check_same_count(given_known, out_known, out)
+    elif not given_unknown and out_known.value > 0:
+        size = c.divide(given_known, out_known.value, evenly_divisible=True)
+        out = c.replace_dim(out, out_unknown[0], size)
+    elif not out_unknown and given_known.value != 0:
+        size = c.divide(out_known, given_known.value, evenly_divisible=True)
+        c.merge_dim(given.dims[given_unknown[0]], size)
+    elif given_unknown and out_unknown and given_known.value == out_known.value:
+        out = c.replace_dim(out, out_unknown[0], given.dims[given_unknown[0]])
+    c.set_output(0, out)
+
+
+def _known_part(c: InferenceContext, dims: tuple[DimensionHandle, ...]) -> tuple[list[int], DimensionHandle]:
+    """Where the unknown dimensions are, and the product of the others."""
+    product = DimensionHandle(1)
+    for dim in dims:
+        if dim.value != UNKNOWN:
+            product = c.multiply(product, dim)
+    return [i for i, dim in enumerate(dims) if dim.value == UNKNOWN], product
+
+
+def _check_same_count(given: DimensionHandle, wanted: DimensionHandle, out: ShapeHandle) -> None:
+    if given.value != wanted.value:
+        raise InvalidArgumentError(f"Cannot reshape a tensor with {given} elements to shape {out} ({wanted} elements)")
+
+
+def transpose_shape(c: InferenceContext) -> None:
+    """`x, perm: [rank of x]`: dimension i of the output is dimension perm[i] of x."""
+    given, perm_shape = c.input(0), c.input(1)
+    perm = c.input_tensor(1)
+    perm_count = c.num_elements(perm_shape)
+    rank = c.rank(given)
+    if rank == UNKNOWN:
+        rank = perm_count.value if perm is None else int(perm.size)
+        if rank < 2:
+            # One element may stand for a vector or, in old graphs, for a scalar: the op returns either as it is.
+            c.set_output(0, c.unknown_shape() if rank == UNKNOWN else given)
+            return
+    given = c.with_rank(given, rank)
+    c.with_rank(perm_shape, 1)
+    c.with_value(perm_count, rank)
+    if perm is None:
+        c.set_output(0, c.unknown_shape_of_rank(rank))
+        return
+    for index in perm.tolist():
+        if not -rank <= index < rank:
+            raise InvalidArgumentError(f"perm dim {index} is out of range of input rank {rank}")
+    c.set_output(0, c.make_shape([c.dim(given, index) for index in perm.tolist()]))
+
+
+def squeeze_shape(c: InferenceContext) -> None:
+    """Without the dimensions of size 1, or without those that attr `squeeze_dims` lists."""
+    given = c.input(0)
+    listed = c.ints_attr("squeeze_dims")
+    if given.dims is None:
+        c.set_output(0, c.unknown_shape())
+        return
+    rank = len(given.dims)
+    for i, index in enumerate(listed):
+        if not -rank <= index < rank:
+            raise InvalidArgumentError(f"squeeze_dims[{i}] not in [{-rank},{rank}).")
+    wanted = {index % rank for index in listed}
+    for i in sorted(wanted):
+        if given.dims[i].value not in {1, UNKNOWN}:
+            raise InvalidArgumentError(f"Can not squeeze dim[{i}], expected a dimension of 1, got {given.dims[i]}")
+    if not listed and any(dim.value == UNKNOWN for dim in given.dims):
+        c.set_output(0, c.unknown_shape())
+        return
+    c.set_output(0, c.make_shape([dim for i, dim in enumerate(given.dims) if (i not in wanted if listed else dim.value != 1)]))
+
+
+def expand_dims_shape(c: InferenceContext) -> None:
+    """Input 0 with a dimension of size 1 inserted where input 1 says."""
+    given = c.input(0)
+    value = c.input_tensor(1)
+    if value is not None and value.size != 1:
+        raise InvalidArgumentError("'dim' input must be a tensor with a single value")
+    if value is None or given.dims is None:
+        c.set_output(0, c.unknown_shape())
+        return
+    rank, index = len(given.dims), int(value.reshape(-1)[0])
+    if not -rank - 1 <= index <= rank:
+        raise InvalidArgumentError(f"dim {index} not in the interval [{-rank - 1}, {rank}].")
+    if index < 0:
+        index += rank + 1
+    c.set_output(0, ShapeHandle((*given.dims[:index], DimensionHandle(1), *given.dims[index:])))

@@ -1,0 +1,109 @@
+"""Shape functions of ops whose outputs look like an input, like all of them, or like an attr says."""
+
+from __future__ import annotations
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference.context import InferenceContext
+from graphcore.inference.handles import ShapeHandle, shape_to_handle
+from graphcore.shapes import Shape
+
+
+def unchanged_shape(c: InferenceContext) -> None:
+    """The output is like input 0, handle data included."""
+    c.outputs[0] = c.inputs[0]
+    data = c.input_handle_shapes_and_types(0)
+    if data is not None:
+        c.set_output_handle_shapes_and_types(0, data)
+
+
+def unchanged_shape_with_rank(c: InferenceContext, rank: int) -> None:
+    """The output is like input 0, which must have that rank."""
+    c.set_output(0, c.with_rank(c.input(0), rank))
+
+
+def unchanged_shape_with_rank_at_least(c: InferenceContext, rank: int) -> None:
+    """The output is like input 0, which must have at least that rank."""
+    c.set_output(0, c.with_rank_at_least(c.input(0), rank))
+
+
+def unchanged_shape_with_rank_at_most(c: InferenceContext, rank: int) -> None:
+    """The output is like input 0, which must have at most that rank."""
+    c.set_output(0, c.with_rank_at_most(c.input(0), rank))
+
+
+def merge_both_inputs(c: InferenceContext) -> None:
+    """Inputs 0 and 1 have the same shape, and so has the output."""
+    c.set_output(0, c.merge(c.input(0), c.input(1)))
+
+
+def scalar_shape(c: InferenceContext) -> None:
+    """Output 0 is a scalar."""
+    c.set_output(0, c.scalar())
+
+
+def no_outputs(c: InferenceContext) -> None:
+    """There is nothing to say, since there is no output."""
+    if c.outputs:
+        raise InvalidArgumentError(f"Op {c.op} has outputs and needs a shape function that sets them", op=c.op, node=c.node_name)
+
+
+def unknown_shape(c: InferenceContext) -> None:
+    """Nothing is known of any output."""
+    for i in range(c.num_outputs):
+        c.set_output(i, c.unknown_shape())
+
+
+def shape_attr(c: InferenceContext, name: str = "shape") -> ShapeHandle:
+    """A fresh handle for the shape that attr `name` says.
+
+    Raises:
+        InvalidArgumentError: the attr is missing or no shape.
+    """
+    value = c.attr(name)
+    if not isinstance(value, Shape):
+        raise InvalidArgumentError(f"Attr '{name}' must be a shape, got {value!r}", op=c.op, node=c.node_name, attr=name)
+    return shape_to_handle(value)
+
+
+def explicit_shape(c: InferenceContext) -> None:
+    """Output 0 has the shape of attr `shape`."""
+    c.set_output(0, shape_attr(c))
+
+
+def explicit_shapes(c: InferenceContext) -> None:
+    """Each output has its shape in attr `shapes`."""
+    shapes = c.attr("shapes")
+    if not isinstance(shapes, tuple) or len(shapes) != c.num_outputs:
+        raise InvalidArgumentError(f"Attr 'shapes' must give {c.num_outputs} shapes, got {shapes!r}", op=c.op, node=c.node_name)
+    for i, shape in enumerate(shapes):
+        c.set_output(i, shape_to_handle(shape))
+
+
+def placeholder_shape(c: InferenceContext) -> None:
+    """Attr `shape`; before version 24 an empty one stood for an unknown shape."""
+    shape = shape_attr(c)
+    if c.graph_def_version < 24 and not shape.dims:
+        shape = c.unknown_shape()
+    c.set_output(0, shape)
+
+
+def merge_all_inputs(c: InferenceContext) -> ShapeHandle:
+    """What all inputs say together, merged from the last to the first.
+
+    Raises:
+        InvalidArgumentError: two of them do not fit; the text says at which input it came out.
+    """
+    merged = c.input(c.num_inputs - 1)
+    for i in range(c.num_inputs - 2, -1, -1):
+        try:
+            merged = c.merge(c.input(i), merged)
+        except InvalidArgumentError as error:
+            # The node's error context lists all input shapes, so that the pair which merge() names would be said twice.
+            text = error.message.partition(". Shapes are ")[0]
+            raise InvalidArgumentError(f"{text}\n\tFrom merging shape {i} with other shapes.") from error
+    return merged
+
+
+def add_n_shape(c: InferenceContext) -> None:
+    """All inputs have one shape, and so has the output."""
+    c.set_output(0, merge_all_inputs(c))
