@@ -1,1 +1,52 @@
-"""graphcore."""
+"""Graphloupe's core: dataflow graphs that are built, inferred, differentiated and run. `import graphcore as gc`."""
+
+import graphcore.ops  # the op blocks register themselves
+from graphcore import errors
+from graphcore.api import *
+from graphcore.attrs import Func, Placeholder, TensorValue
+from graphcore.definitions import *
+from graphcore.device_spec import DeviceSpec
+from graphcore.dtypes import (
+    DType,
+    as_dtype,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    double,
+    float16,
+    float32,
+    float64,
+    half,
+    int8,
+    int16,
+    int32,
+    int64,
+    qint8,
+    qint16,
+    qint32,
+    quint8,
+    quint16,
+    resource,
+    string,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    variant,
+)
+from graphcore.errors import GraphError
+from graphcore.functions import *
+from graphcore.graph import Edge, Graph, Node, ShapeRefiner, Tensor, get_default_graph, reset_default_graph
+from graphcore.inference import InferenceContext
+from graphcore.registry import (
+    OpRegistry,
+    get_op_gradient_creator,
+    op_registry,
+    register_op,
+    register_op_gradient,
+    register_op_no_gradient,
+)
+from graphcore.runtime import Session, get_default_session
+from graphcore.shapes import Shape
+from graphcore.text import debug_string, parse_function, parse_nodes, parse_op_signature

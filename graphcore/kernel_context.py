@@ -42,6 +42,14 @@ class RefVariable:
             )
         return self.value
 
+    def assign(self, value: Array) -> None:
+        """Swap in a new value. It is copied if anybody else may change it, and read-only from then on."""
+        array: Array = np.asarray(value)
+        if not (array.flags.owndata and array.flags.writeable):
+            array = array.copy()
+        array.setflags(write=False)
+        self.value = array
+
 
 class ResourceManager:
     """The state that lives as long as a session: variables by (container, name)."""
@@ -128,7 +136,7 @@ class KernelContext:
         value = self.attr(attr)
         if not isinstance(value, DType) or value.as_numpy is None:
             raise InvalidArgumentError(
-                f"Attr '{attr}' of node '{self.node_name}' is no array type: {value}", op=self.op, node=self.node_name
+                f"Attr '{attr}' of node '{self.node_name}' is no array type: {value!r}", op=self.op, node=self.node_name
             )
         return value.as_numpy
 

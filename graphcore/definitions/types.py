@@ -70,7 +70,7 @@ class OpDef(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return next((attr for attr in self.attr if attr.name == name), None)
 
 
-class NodeDef(msgspec.Struct, frozen=True):
+class NodeDef(msgspec.Struct, frozen=True, gc=False):
     """One node as text: op, inputs (`node`, `node:1`, `^node`, control inputs last), requested device, attrs.
 
     Nobody may change `attr` after creation; `msgspec.structs.replace` makes a changed copy.

@@ -1,1 +1,33 @@
-"""graph."""
+"""Graphs: nodes, tensors, edges, scopes, cell ownership, shape inference over them."""
+
+from graphcore.graph.apply import as_constant_array, as_held_tensor, constant_node, convert_to_tensor
+from graphcore.graph.changes import Change
+from graphcore.graph.constant_values import constant_value
+from graphcore.graph.default_graph import get_default_graph, reset_default_graph
+from graphcore.graph.default_stack import default_graph
+from graphcore.graph.edges import CONTROL_KEY, CONTROL_SLOT, Edge
+from graphcore.graph.graph import Graph
+from graphcore.graph.node import Node, Tensor
+from graphcore.graph.records import GradientRecord, ScopeStack
+from graphcore.graph.shape_refiner import ShapeRefiner
+
+__all__ = [
+    "CONTROL_KEY",
+    "CONTROL_SLOT",
+    "Change",
+    "Edge",
+    "GradientRecord",
+    "Graph",
+    "Node",
+    "ScopeStack",
+    "ShapeRefiner",
+    "Tensor",
+    "as_constant_array",
+    "as_held_tensor",
+    "constant_node",
+    "constant_value",
+    "convert_to_tensor",
+    "default_graph",
+    "get_default_graph",
+    "reset_default_graph",
+]

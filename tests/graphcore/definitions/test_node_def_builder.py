@@ -272,7 +272,11 @@ def test_n7_what_is_added_later_does_not_change_an_earlier_node() -> None:
 
 
 def test_n7_attrs_keep_the_order_in_which_they_were_found() -> None:
-    assert list(build("InPolymorphicTwice", give(FakeInput(0)), give(FakeInput(1, d.bool_))).attr.items()) == [("N", 0), ("M", 1), ("T", d.bool_)]
+    assert list(build("InPolymorphicTwice", give(FakeInput(0)), give(FakeInput(1, d.bool_))).attr.items()) == [
+        ("N", 0),
+        ("M", 1),
+        ("T", d.bool_),
+    ]
 
 
 def test_n7_a_ref_tensor_has_a_ref_input_type_but_a_base_attr() -> None:

@@ -1,0 +1,133 @@
+"""Building a graph: placeholders, constants, scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from graphcore.device_spec import DeviceSpec
+from graphcore.dtypes import DType, as_dtype, float32
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Node, Tensor, as_constant_array, constant_node, get_default_graph
+from graphcore.graph import convert_to_tensor as _convert_to_tensor
+from graphcore.shapes import Shape, as_shape
+
+
+def apply_op(
+    op: str, inputs: Sequence[Any] = (), attrs: Mapping[str, Any] | None = None, name: str | None = None
+) -> Tensor | list[Tensor] | Node:
+    """Add a node of any registered op to the default graph.
+
+    Args:
+        op: the op's name, such as `"AddN"`.
+        inputs: one item an input of its OpDef, a list for a list input; values become constants.
+        attrs: attrs that do not follow from the inputs.
+        name: the node's name, made unique; the op's name by default.
+
+    Returns:
+        Its output; a list of several; the node itself if it has none.
+
+    Raises:
+        NotFoundError: `Op type not registered`.
+        InvalidArgumentError: inputs or attrs do not fit.
+    """
+    node = get_default_graph().apply_op(op, inputs, attrs, name)
+    if not node.outputs:
+        return node
+    return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
+
+
+def placeholder(dtype: object, shape: object = None, name: str | None = None) -> Tensor:
+    """A tensor whose value is fed at each run.
+
+    Args:
+        dtype: `gc.float32`, `"float32"`, a NumPy dtype, ...
+        shape: sizes, None where any size is fine; None altogether for any shape.
+    """
+    attrs = {"dtype": as_dtype(dtype), "shape": as_shape(shape)}
+    return get_default_graph().apply_op("Placeholder", [], attrs, name or "Placeholder").outputs[0]
+
+
+def constant(value: object, dtype: object = None, shape: object = None, name: str | None = None) -> Tensor:
+    """A tensor with the same value in every run.
+
+    Args:
+        value: a number, (nested) list, string or array; Python floats become float32, ints int32.
+        dtype: the dtype it must have.
+        shape: a full shape to reshape it to; one element is repeated to fill it.
+    """
+    tensor_value = as_constant_array(value, None if dtype is None else as_dtype(dtype), f"constant {name or ''}".strip())
+    if shape is not None:
+        tensor_value = _reshaped(tensor_value, as_shape(shape))
+    return constant_node(get_default_graph(), tensor_value, name).outputs[0]
+
+
+def _reshaped(value: Any, shape: Shape) -> Any:
+    if not shape.is_fully_defined:
+        raise InvalidArgumentError(f"A constant needs a full shape, got {shape}")
+    array = value.array
+    sizes = [size for size in shape.as_list() if size is not None]
+    if array.size not in (1, shape.num_elements):
+        raise InvalidArgumentError(f"A constant of shape {shape} needs {shape.num_elements} elements or one, got {array.size}")
+    array = np.full(sizes, array.reshape(())) if array.size == 1 else array.reshape(sizes)
+    return type(value)(array, value.dtype)
+
+
+def zeros(shape: Sequence[int], dtype: object = float32, name: str | None = None) -> Tensor:
+    """A constant of zeros. shape: full sizes -> y: [*shape]."""
+    return _filled(0, shape, as_dtype(dtype), name or "zeros")
+
+
+def ones(shape: Sequence[int], dtype: object = float32, name: str | None = None) -> Tensor:
+    """A constant of ones. shape: full sizes -> y: [*shape]."""
+    return _filled(1, shape, as_dtype(dtype), name or "ones")
+
+
+def _filled(value: int, shape: Sequence[int], dtype: DType, name: str) -> Tensor:
+    full = as_shape(shape)
+    if not full.is_fully_defined or dtype.as_numpy is None:
+        raise InvalidArgumentError(f"{name} needs a full shape and an array dtype, got {full} and {dtype.name}")
+    sizes = [size for size in full.as_list() if size is not None]
+    if full.num_elements <= 1024:
+        return constant(np.full(sizes, value, dtype.as_numpy), dtype, name=name)
+    dims = constant(sizes, name=f"{name}/shape")
+    return get_default_graph().apply_op("Fill", [dims, constant(value, dtype, name=f"{name}/value")], None, name).outputs[0]
+
+
+def convert_to_tensor(value: object, dtype: object = None, name: str | None = None) -> Tensor:
+    """`value` as a tensor of the default graph: itself if it is one, else a constant."""
+    wanted = None if dtype is None else as_dtype(dtype)
+    tensor = _convert_to_tensor(get_default_graph(), value, wanted, name or "value")
+    if wanted is not None and tensor.dtype.base is not wanted.base:
+        raise InvalidArgumentError(f"Required a {wanted.name} tensor, got '{tensor.name}' of {tensor.dtype.name}", node=tensor.node.name)
+    return tensor
+
+
+def name_scope(name: str | None) -> AbstractContextManager[str]:
+    """Prefix the names of nodes made within a `with` block: `with gc.name_scope("layer1"):`."""
+    return get_default_graph().name_scope(name)
+
+
+def device(spec: str | DeviceSpec | None) -> AbstractContextManager[None]:
+    """Request a device for nodes made within a `with` block: `with gc.device("/cpu:0"):`."""
+    return get_default_graph().device(spec)
+
+
+def control_dependencies(inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
+    """Make nodes made within a `with` block wait for `inputs`; None forgets the surrounding ones."""
+    return get_default_graph().control_dependencies(inputs)
+
+
+def no_op(name: str | None = None) -> Node:
+    """A node that does nothing, for others to wait for."""
+    return get_default_graph().apply_op("NoOp", [], None, name or "NoOp")
+
+
+def group(*inputs: Any, name: str | None = None) -> Node:
+    """A node that has run when all `inputs` (tensors, nodes) have."""
+    graph = get_default_graph()
+    with graph.control_dependencies(inputs):
+        return graph.apply_op("NoOp", [], None, name or "group_deps")

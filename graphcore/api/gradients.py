@@ -1,0 +1,75 @@
+"""Gradients of tensors with respect to tensors and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.passes.gradients import build_gradients
+
+
+def gradients(
+    ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", stop_gradients: Any = None, simplify: bool = True
+) -> list[Tensor | None]:
+    """Add the nodes that compute the derivatives of `sum(ys)` with respect to each of `xs`.
+
+    Args:
+        ys, xs: a tensor, a variable, or a list of them.
+        grad_ys: one tensor (or None for ones) a y: the gradient that arrives there, of the y's shape and dtype.
+        name: the name scope of the new nodes.
+        stop_gradients: tensors to treat as constants.
+        simplify: False inlines the registered gradient bodies as they are.
+
+    Returns:
+        One gradient an x, of its shape; None where no y depends on it.
+
+    Raises:
+        NotFoundError: `No gradient defined for op`.
+        InvalidArgumentError: wrong dtypes, counts or graphs.
+    """
+    y_tensors = _tensors(ys, "ys")
+    x_tensors = _tensors(xs, "xs")
+    if not y_tensors or not x_tensors:
+        raise InvalidArgumentError("gradients needs at least one y and one x")
+    graph = y_tensors[0].graph
+    given = [None] * len(y_tensors) if grad_ys is None else [None if g is None else _tensors(g, "grad_ys")[0] for g in _as_list(grad_ys)]
+    if len(given) != len(y_tensors):
+        raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(y_tensors)}, got {len(given)}")
+    for tensor in (*y_tensors, *x_tensors, *(g for g in given if g is not None)):
+        graph.as_graph_element(tensor)
+    _check_seeds(y_tensors, given)
+    stop = _tensors(stop_gradients or [], "stop_gradients")
+    return build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
+
+
+def _check_seeds(ys: list[Tensor], given: Sequence[Tensor | None]) -> None:
+    for y, seed in zip(ys, given, strict=True):
+        if seed is None:
+            continue
+        if seed.dtype.base is not y.dtype.base or not seed.shape.is_compatible_with(y.shape):
+            raise InvalidArgumentError(
+                f"The gradient given for '{y.name}' must be {y.dtype.base.name} {y.shape}, got '{seed.name}' {seed.dtype.name} {seed.shape}",
+                node=y.node.name,
+                op=y.node.op,
+                source=y.node.source,
+            )
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _tensors(value: Any, what: str) -> list[Tensor]:
+    result = []
+    for item in _as_list(value):
+        element = item if isinstance(item, Tensor) else item.as_graph_element() if hasattr(item, "as_graph_element") else None
+        if element is None and isinstance(item, str):
+            element = get_default_graph().get_tensor_by_name(item)
+        if isinstance(item, Node) and len(item.outputs) == 1:
+            element = item.outputs[0]
+        if not isinstance(element, Tensor):
+            raise InvalidArgumentError(f"{what} must hold tensors or variables, got {item!r}")
+        result.append(element)
+    return result

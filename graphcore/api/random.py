@@ -1,0 +1,72 @@
+"""Random tensors and their seeds, under TF1's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from graphcore.dtypes import as_dtype, float32
+from graphcore.graph import Tensor, get_default_graph
+
+_GRAPH_SEED_ALONE: Final = 87654321
+
+
+def set_random_seed(seed: int) -> None:
+    """Make the random ops of the default graph give the same values in every new session."""
+    get_default_graph().seed = seed
+
+
+def _seeds(seed: int | None) -> dict[str, int]:
+    graph = get_default_graph()
+    if graph.seed is None and seed is None:
+        return {"seed": 0, "seed2": 0}
+    if graph.seed is None:
+        return {"seed": _GRAPH_SEED_ALONE, "seed2": seed or 0}
+    return {"seed": graph.seed, "seed2": len(graph) if seed is None else seed}
+
+
+def _draw(op: str, shape: Any, dtype: object, seed: int | None, name: str) -> Tensor:
+    attrs = {"dtype": as_dtype(dtype), **_seeds(seed)}
+    return get_default_graph().apply_op(op, [shape], attrs, name).outputs[0]
+
+
+def random_uniform(
+    shape: Sequence[int] | Tensor,
+    minval: float = 0.0,
+    maxval: float = 1.0,
+    dtype: object = float32,
+    seed: int | None = None,
+    name: str = "random_uniform",
+) -> Tensor:
+    """Values uniform in [minval, maxval). shape: sizes -> y: [*shape]."""
+    with get_default_graph().name_scope(name):
+        drawn = _draw("RandomUniform", shape, dtype, seed, "RandomUniform")
+        return drawn * (maxval - minval) + minval
+
+
+def random_normal(
+    shape: Sequence[int] | Tensor,
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: object = float32,
+    seed: int | None = None,
+    name: str = "random_normal",
+) -> Tensor:
+    """Values of a normal distribution. shape: sizes -> y: [*shape]."""
+    with get_default_graph().name_scope(name):
+        drawn = _draw("RandomStandardNormal", shape, dtype, seed, "RandomStandardNormal")
+        return drawn * stddev + mean
+
+
+def truncated_normal(
+    shape: Sequence[int] | Tensor,
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: object = float32,
+    seed: int | None = None,
+    name: str = "truncated_normal",
+) -> Tensor:
+    """Values of a normal distribution, none farther than two standard deviations off. shape: sizes -> y: [*shape]."""
+    with get_default_graph().name_scope(name):
+        drawn = _draw("TruncatedNormal", shape, dtype, seed, "TruncatedNormal")
+        return drawn * stddev + mean

@@ -1,0 +1,227 @@
+"""Variables: state that lives in a session, read and assigned by nodes of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from graphcore.api.framework import group, no_op
+from graphcore.dtypes import DType, as_dtype
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
+from graphcore.shapes import Shape
+
+VARIABLES: Final = "variables"
+TRAINABLE_VARIABLES: Final = "trainable_variables"
+
+
+class Variable:
+    """State of a session: the node `name` (VariableV2), its initializer `name/Assign` and its value `name/read`.
+
+    Args:
+        initial_value: a tensor, array or number, or a function that gives one (called within the variable's scope).
+        trainable: whether it is in the collection of trainable variables.
+        collections: further collections to put it into.
+        validate_shape: require a fully known shape and keep it.
+        name: the node's name, made unique.
+        dtype: the dtype of an initial value that is no tensor.
+
+    Raises:
+        InvalidArgumentError: the initial value has no full shape, or not that dtype.
+    """
+
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        initial_value: Any | Callable[[], Any],
+        trainable: bool = True,
+        collections: Sequence[str] = (),
+        validate_shape: bool = True,
+        name: str | None = None,
+        dtype: object = None,
+    ) -> None:
+        graph = get_default_graph()
+        wanted = None if dtype is None else as_dtype(dtype)
+        with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
+            value = initial_value() if callable(initial_value) else initial_value
+            self._initial_value = self._as_initial(graph, value, wanted, scope)
+            shape = self._checked_shape(scope[:-1], validate_shape)
+            attrs = {"shape": shape, "dtype": self._initial_value.dtype.base}
+            self._variable = graph.apply_op("VariableV2", [], attrs, scope).outputs[0]
+            assign_attrs = {"validate_shape": validate_shape}
+            with graph.device(self._variable.device or None):
+                self._initializer = graph.apply_op("Assign", [self._variable, self._initial_value], assign_attrs, "Assign")
+                self._read = graph.apply_op("Identity", [self._variable], None, "read").outputs[0]
+        graph.add_to_collection(VARIABLES, self)
+        if trainable:
+            graph.add_to_collection(TRAINABLE_VARIABLES, self)
+        for collection in collections:
+            graph.add_to_collection(collection, self)
+
+    @staticmethod
+    def _as_initial(graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
+        if isinstance(value, Tensor | Variable):
+            tensor = convert_to_tensor(graph, value, wanted, scope)
+            if wanted is not None and tensor.dtype.base is not wanted:
+                raise InvalidArgumentError(
+                    f"Variable '{scope[:-1]}': required an initial value of {wanted.name}, got '{tensor.name}' of {tensor.dtype.name}",
+                    op="VariableV2",
+                    node=scope[:-1],
+                )
+            return tensor
+        return _named_constant(graph, value, wanted, scope)
+
+    def _checked_shape(self, name: str, validate_shape: bool) -> Shape:
+        shape = self._initial_value.shape
+        if validate_shape and not shape.is_fully_defined:
+            raise InvalidArgumentError(
+                f"Variable '{name}': initial_value must have a shape specified, got '{self._initial_value.name}' of shape {shape}",
+                op="VariableV2",
+                node=name,
+                source=self._initial_value.node.source,
+            )
+        return shape if validate_shape else Shape(None)
+
+    @property
+    def name(self) -> str:
+        """The name of its reference tensor, such as `W:0`."""
+        return self._variable.name
+
+    @property
+    def op(self) -> Node:
+        """The VariableV2 node."""
+        return self._variable.node
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it belongs to."""
+        return self._variable.graph
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of its value."""
+        return self._variable.dtype.base
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of its value."""
+        return self._variable.shape
+
+    @property
+    def device(self) -> str:
+        """The requested device."""
+        return self._variable.device
+
+    @property
+    def initializer(self) -> Node:
+        """The node that gives it its initial value."""
+        return self._initializer
+
+    @property
+    def initial_value(self) -> Tensor:
+        """The tensor it starts from."""
+        return self._initial_value
+
+    def as_tensor(self) -> Tensor:
+        """Its value, as ops take it."""
+        return self._read
+
+    def as_graph_element(self) -> Tensor:
+        """Its reference, as fetches and gradients take it."""
+        return self._variable
+
+    def value(self) -> Tensor:
+        """Its value, as ops take it."""
+        return self._read
+
+    def read_value(self) -> Tensor:
+        """A new read of its value, which obeys the control dependencies around it."""
+        return self.graph.apply_op("Identity", [self._variable], None, "read").outputs[0]
+
+    def initialized_value(self) -> Tensor:
+        """Its value, certain to be initialised first: for the initial value of another variable."""
+        with self.graph.control_dependencies([self._initializer]):
+            return self.graph.apply_op("Identity", [self._variable], None, f"{self.op.name.rpartition('/')[2]}_initialized").outputs[0]
+
+    def assign(self, value: Any, name: str | None = None) -> Tensor:
+        """Set it to `value` when the result runs."""
+        return self.graph.apply_op("Assign", [self._variable, value], None, name).outputs[0]
+
+    def assign_add(self, delta: Any, name: str | None = None) -> Tensor:
+        """Add `delta` when the result runs."""
+        return self.graph.apply_op("AssignAdd", [self._variable, delta], None, name).outputs[0]
+
+    def assign_sub(self, delta: Any, name: str | None = None) -> Tensor:
+        """Subtract `delta` when the result runs."""
+        return self.graph.apply_op("AssignSub", [self._variable, delta], None, name).outputs[0]
+
+    def eval(self, session: Any = None) -> Any:
+        """Its value in `session` (the default session if None)."""
+        return self._variable.eval(session=session)
+
+    def __repr__(self) -> str:
+        return f"<gc.Variable '{self.name}' {self.dtype.name} {self.shape}>"
+
+    def __add__(self, other: object) -> Tensor:
+        return self._read + other
+
+    def __radd__(self, other: object) -> Tensor:
+        return self._read.__radd__(other)
+
+    def __sub__(self, other: object) -> Tensor:
+        return self._read - other
+
+    def __rsub__(self, other: object) -> Tensor:
+        return self._read.__rsub__(other)
+
+    def __mul__(self, other: object) -> Tensor:
+        return self._read * other
+
+    def __rmul__(self, other: object) -> Tensor:
+        return self._read.__rmul__(other)
+
+    def __truediv__(self, other: object) -> Tensor:
+        return self._read / other
+
+    def __rtruediv__(self, other: object) -> Tensor:
+        return self._read.__rtruediv__(other)
+
+    def __pow__(self, other: object) -> Tensor:
+        return self._read**other
+
+    def __matmul__(self, other: object) -> Tensor:
+        return self._read @ other
+
+    def __rmatmul__(self, other: object) -> Tensor:
+        return self.graph.matmul(other, self._read)
+
+    def __neg__(self) -> Tensor:
+        return -self._read
+
+
+def _named_constant(graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
+    array = as_constant_array(value, wanted, f"initial value of variable '{scope[:-1]}'")
+    return constant_node(graph, array, "initial_value").outputs[0]
+
+
+def all_variables() -> list[Variable]:
+    """The variables of the default graph."""
+    return get_default_graph().get_collection(VARIABLES)
+
+
+def trainable_variables() -> list[Variable]:
+    """The variables of the default graph that are to be trained."""
+    return get_default_graph().get_collection(TRAINABLE_VARIABLES)
+
+
+def initialize_variables(var_list: Sequence[Variable], name: str = "init") -> Node:
+    """A node that gives all of `var_list` their initial values."""
+    if not var_list:
+        return no_op(name)
+    return group(*(variable.initializer for variable in var_list), name=name)
+
+
+def initialize_all_variables() -> Node:
+    """A node that gives all variables of the default graph their initial values."""
+    return initialize_variables(all_variables())

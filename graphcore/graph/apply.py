@@ -1,0 +1,340 @@
+"""Adding one op: values become constants, attrs follow from the inputs, the name is made unique.
+
+The short way here takes what fits exactly. Whatever does not goes to NodeDefBuilder, which knows every rule and
+says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphcore import dtypes
+from graphcore.attrs import Array, AttrValue, TensorValue, as_attr_value
+from graphcore.definitions import NodeDef, NodeDefBuilder, NodeOut, OpDef, in_out_types_for_node
+from graphcore.dtypes import DType, as_dtype
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.node import Node, Tensor
+from graphcore.graph.rewiring import input_text
+from graphcore.source import caller_location
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+_Match = tuple[dict[str, AttrValue], tuple[DType, ...], tuple[DType, ...]]
+"""Attrs, input types, output types."""
+
+
+class _Plan:
+    """What is needed to match inputs to an OpDef quickly."""
+
+    __slots__ = ("allowed", "args", "matched", "attr_kinds", "defaults", "outputs", "required", "simple")
+
+    def __init__(self, op_def: OpDef) -> None:
+        self.args = [
+            (arg.name, arg.type, arg.type_attr, bool(arg.number_attr or arg.type_list_attr), arg.is_ref) for arg in op_def.input_arg
+        ]
+        self.matched: dict[tuple[DType, ...], _Match | None] = {}
+        self.simple = not any(is_list for _, _, _, is_list, _ in self.args)
+        self.outputs: list[tuple[DType | None, str, bool]] | None = None
+        if not any(arg.number_attr or arg.type_list_attr for arg in op_def.output_arg):
+            self.outputs = [(arg.type, arg.type_attr, arg.is_ref) for arg in op_def.output_arg]
+        self.defaults: dict[str, AttrValue] = {attr.name: attr.default_value for attr in op_def.attr if attr.default_value is not None}
+        self.attr_kinds = {attr.name: attr.type for attr in op_def.attr}
+        inferred = {type_attr for _, _, type_attr, _, _ in self.args if type_attr}
+        self.allowed: dict[str, frozenset[AttrValue] | None] = {
+            attr.name: None if attr.allowed_values is None else frozenset(attr.allowed_values)
+            for attr in op_def.attr
+            if attr.name in inferred
+        }
+        self.required = [attr.name for attr in op_def.attr if attr.default_value is None and attr.name not in inferred]
+
+
+def _plan_of(op_def: OpDef) -> _Plan:
+    plan: _Plan | None = op_def.__dict__.get("apply_plan")
+    if plan is None:
+        plan = op_def.__dict__["apply_plan"] = _Plan(op_def)
+    return plan
+
+
+def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
+    """See `Graph.apply_op`."""
+    registration = graph.registry.look_up(op)
+    op_def = registration.op_def
+    plan = _plan_of(op_def)
+    source = caller_location()
+    given = _given_attrs(plan, attrs, op, name) if attrs else {}
+    tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
+    node_name = exact_name(graph, name or op)
+    scopes = graph.scopes
+    controls = list(scopes.controls)
+    resolved = _remembered_match(plan, tensors, given) if plan.simple and plan.outputs is not None else None
+    if resolved is None:
+        node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)
+        types = in_out_types_for_node(node_def, op_def)
+        flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
+        return graph.insert(node_def, registration, flat, controls, tuple(types[0]), tuple(types[1]), source)
+    node_attrs, input_types, output_types = resolved
+    texts = [tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}" for tensor in tensors]
+    if controls:
+        texts.extend(f"^{control.name}" for control in controls)
+    node_def = NodeDef(node_name, op, tuple(texts), scopes.device, node_attrs)
+    return graph.insert(node_def, registration, tensors, controls, input_types, output_types, source)
+
+
+def exact_name(graph: Graph, name: str) -> str:
+    """The name of a new node: `name` made unique in the current scope, or without its trailing "/" if it has one."""
+    return name[:-1] if name.endswith("/") else graph.unique_name(name)
+
+
+def _remembered_match(plan: _Plan, tensors: list[Any], given: dict[str, AttrValue]) -> _Match | None:
+    """Inputs of the same types, without further attrs, give the same attrs every time: one dict serves all such nodes."""
+    types = tuple([tensor.node.output_types[tensor.index] for tensor in tensors])
+    if given:
+        return _match(plan, types, given)
+    if types not in plan.matched:
+        plan.matched[types] = _match(plan, types, given)
+    return plan.matched[types]
+
+
+def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -> _Match | None:
+    """Attrs and types if everything fits exactly, None if anything is to be looked at more closely."""
+    if len(types) != len(plan.args):
+        return None
+    attrs: dict[str, Any] = {**plan.defaults, **given} if given else dict(plan.defaults)
+    inferred: dict[str, DType] = {}
+    input_types = []
+    for given_type, (_, fixed, type_attr, _, is_ref) in zip(types, plan.args, strict=True):
+        actual = given_type
+        if is_ref is not actual.is_ref:
+            if is_ref:
+                return None
+            actual = actual.base
+        base = actual.base
+        if fixed is not None:
+            if fixed is not base:
+                return None
+        elif inferred.setdefault(type_attr, base) is not base:
+            return None
+        input_types.append(actual)
+    for attr_name, dtype in inferred.items():
+        allowed = plan.allowed[attr_name]
+        if (allowed is not None and dtype not in allowed) or given.get(attr_name, dtype) is not dtype:
+            return None
+        attrs[attr_name] = dtype
+    for attr_name in plan.required:
+        if attr_name not in attrs:
+            return None
+    output_types = []
+    for fixed, type_attr, is_ref in plan.outputs or ():
+        dtype = fixed if fixed is not None else attrs[type_attr]
+        output_types.append(dtype.ref if is_ref else dtype)
+    return attrs, tuple(input_types), tuple(output_types)
+
+
+def _build(op_def: OpDef, node_name: str, tensors: list[Any], given: dict[str, AttrValue], controls: list[Node], device: str) -> NodeDef:
+    builder = NodeDefBuilder(node_name, op_def)
+    for key, value in given.items():
+        builder.attr(key, value)
+    for item in tensors:
+        if isinstance(item, list):
+            builder.input([NodeOut(tensor.node.name, tensor.index, tensor.dtype) for tensor in item])
+        else:
+            builder.input(item.node.name, item.index, item.dtype)
+    for control in controls:
+        builder.control_input(control.name)
+    if device:
+        builder.device(device)
+    try:
+        return builder.finalize()
+    except GraphError as error:
+        raise error.with_node(node_name, op=op_def.name, source=caller_location()) from None
+
+
+def _given_attrs(plan: _Plan, attrs: Mapping[str, Any], op: str, name: str | None) -> dict[str, AttrValue]:
+    given: dict[str, AttrValue] = {}
+    for key, value in attrs.items():
+        if value is None and plan.attr_kinds.get(key) != "shape":
+            continue
+        try:
+            given[key] = as_attr_value(value, plan.attr_kinds.get(key))
+        except GraphError as error:
+            error.attr = key
+            raise error.with_node(name or op, op=op, source=caller_location()) from None
+    return given
+
+
+def _as_tensors(
+    graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], given: dict[str, AttrValue], name: str | None
+) -> list[Any]:
+    """Every input as a tensor of this graph (a list of them for a list input)."""
+    result: list[Any] = []
+    for item in inputs:
+        if type(item) is not Tensor:
+            return _convert_all(graph, plan, op_def, inputs, given, name)
+        if item.node.graph is not graph:
+            graph.as_graph_element(item)
+        result.append(item)
+    return result
+
+
+def _convert_all(
+    graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], given: dict[str, AttrValue], name: str | None
+) -> list[Any]:
+    references = [is_ref for _, _, _, _, is_ref in plan.args]
+    held = [as_held_tensor(graph, item, reference=i < len(references) and references[i]) for i, item in enumerate(inputs)]
+    known = {key: value for key, value in given.items() if isinstance(value, DType)}
+    for item, (_, _, type_attr, is_list, _) in zip(held, plan.args, strict=False):
+        first = _first_tensor(item) if is_list else item
+        if isinstance(first, Tensor) and type_attr:
+            known.setdefault(type_attr, first.dtype.base)
+    result: list[Any] = []
+    for i, item in enumerate(held):
+        _, fixed, type_attr, is_list, _ = plan.args[i] if i < len(plan.args) else ("", None, "", False, False)
+        dtype = fixed or known.get(type_attr) or _default_dtype(plan, type_attr)
+        where = f"input {i} of {name or op_def.name} (op {op_def.name})"
+        if is_list and isinstance(item, list | tuple):
+            result.append([convert_to_tensor(graph, part, dtype, where) for part in item])
+            continue
+        tensor = convert_to_tensor(graph, item, dtype, where)
+        if type_attr and not is_list:
+            known.setdefault(type_attr, tensor.dtype.base)
+        result.append(tensor)
+    return result
+
+
+def _first_tensor(item: object) -> Tensor | None:
+    if not isinstance(item, list | tuple):
+        return None
+    return next((part for part in item if isinstance(part, Tensor)), None)
+
+
+def _default_dtype(plan: _Plan, type_attr: str) -> DType | None:
+    value = plan.defaults.get(type_attr)
+    return value if isinstance(value, DType) else None
+
+
+def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
+    """What holds a tensor (a variable, a node) as that tensor, lists element by element; everything else as it is.
+
+    A variable gives its value, or with `reference` the reference that an assignment needs.
+    """
+    if isinstance(item, Tensor):
+        graph.as_graph_element(item)
+        return item
+    if isinstance(item, Node):
+        if not item.outputs:
+            raise InvalidArgumentError(f"Node '{item.name}' (op {item.op}) has no output to use as an input", op=item.op, node=item.name)
+        return item.outputs[0]
+    if isinstance(item, list | tuple) and any(isinstance(part, Tensor | Node) or hasattr(part, "as_tensor") for part in item):
+        return [as_held_tensor(graph, part) for part in item]
+    if hasattr(item, "as_tensor"):
+        tensor = item.as_graph_element() if reference else item.as_tensor()
+        graph.as_graph_element(tensor)
+        return tensor
+    return item
+
+
+def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str) -> Tensor:
+    """`value` as a tensor: itself if it is one, else a Const of `dtype` (of its own type if None).
+
+    Raises:
+        InvalidArgumentError: it cannot be a constant of that dtype.
+    """
+    value = as_held_tensor(graph, value)
+    if isinstance(value, Tensor):
+        return value
+    array = as_constant_array(value, dtype, where)
+    return constant_node(graph, array, None).outputs[0]
+
+
+def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValue:
+    """A Python or NumPy value as a constant; Python floats become float32, ints int32, as in TF1.
+
+    Raises:
+        InvalidArgumentError: it does not fit the dtype, and nothing is rounded away silently.
+    """
+    if isinstance(value, TensorValue):
+        return value
+    try:
+        array: Array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{where}: cannot make a tensor of {value!r}: {error}", source=caller_location()) from None
+    if dtype is None:
+        dtype = _natural_dtype(value, array, where)
+    base = dtype.base
+    if base is dtypes.string:
+        return TensorValue(array, dtypes.string)
+    if base.as_numpy is None or not _fits(array, base, isinstance(value, np.ndarray | np.generic)):
+        raise InvalidArgumentError(
+            f"{where}: required a {base.name} value, got {value!r} ({_kind_of(array)}); use gc.cast or give it as {base.name}",
+            source=caller_location(),
+        )
+    return TensorValue(array.astype(base.as_numpy), base)
+
+
+def _kind_of(array: Array) -> str:
+    try:
+        return as_dtype(array.dtype).name
+    except GraphError:
+        return str(array.dtype)
+
+
+def _natural_dtype(value: Any, array: Array, where: str) -> DType:
+    if not isinstance(value, np.ndarray | np.generic) and array.dtype == np.float64:
+        return dtypes.float32
+    if not isinstance(value, np.ndarray | np.generic) and array.dtype == np.int64 and np.all(np.abs(array) < 2**31):
+        return dtypes.int32
+    if array.dtype.kind in "SU":
+        return dtypes.string
+    try:
+        return as_dtype(array.dtype)
+    except GraphError:
+        raise InvalidArgumentError(f"{where}: cannot make a tensor of {value!r} ({array.dtype})", source=caller_location()) from None
+
+
+def _fits(array: Array, dtype: DType, typed: bool) -> bool:
+    target = dtype.as_numpy
+    if array.size == 0:
+        return True
+    if typed:
+        return array.dtype == target or np.can_cast(array.dtype, target, "safe")  # type: ignore[arg-type]  # checked by the caller
+    if array.dtype.kind == "b":
+        return dtype is dtypes.bool_
+    if array.dtype.kind in "iu":
+        if dtype.is_integer:
+            info = np.iinfo(target)
+            return bool(np.all(array >= info.min) and np.all(array <= info.max))
+        return dtype.is_floating or dtype.is_complex
+    if array.dtype.kind == "f":
+        return dtype.is_floating or dtype.is_complex
+    return array.dtype.kind == "c" and dtype.is_complex
+
+
+def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:
+    """A Const node holding `value`."""
+    registration = graph.registry.look_up("Const")
+    node_name = exact_name(graph, name or "Const")
+    node_def = NodeDef(
+        node_name, "Const", tuple(f"^{c.name}" for c in graph.scopes.controls), graph.scopes.device, {"dtype": value.dtype, "value": value}
+    )
+    return graph.insert(node_def, registration, [], list(graph.scopes.controls), (), (value.dtype,), caller_location())
+
+
+def binary_op(graph: Graph, op: str, left: object, right: object, name: str) -> Tensor:
+    """See `Graph.binary`."""
+    return apply_op(graph, op, [left, right], None, name).outputs[0]
+
+
+def matmul_op(graph: Graph, left: object, right: object) -> Tensor:
+    """See `Graph.matmul`."""
+    left, right = as_held_tensor(graph, left), as_held_tensor(graph, right)
+    ranks = [item.shape.rank for item in (left, right) if isinstance(item, Tensor)]
+    op = "BatchMatMulV2" if any(rank is not None and rank > 2 for rank in ranks) else "MatMul"
+    return apply_op(graph, op, [left, right], None, "matmul" if op == "MatMul" else "batch_matmul").outputs[0]
+
+
+__all__ = ["apply_op", "as_constant_array", "binary_op", "constant_node", "convert_to_tensor", "input_text", "matmul_op"]

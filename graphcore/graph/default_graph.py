@@ -1,0 +1,30 @@
+"""The default graph: where new nodes go unless a graph is named."""
+
+from __future__ import annotations
+
+from graphcore.errors import FailedPreconditionError
+from graphcore.graph.default_stack import stack
+from graphcore.graph.graph import Graph
+
+_global: list[Graph] = []
+
+
+def get_default_graph() -> Graph:
+    """The graph of the innermost `with graph.as_default()`, else the one global graph."""
+    if stack.graphs:
+        return stack.graphs[-1]
+    if not _global:
+        _global.append(Graph())
+    return _global[0]
+
+
+def reset_default_graph() -> Graph:
+    """Start over with an empty global graph and return it.
+
+    Raises:
+        FailedPreconditionError: inside a `with graph.as_default()` block.
+    """
+    if stack.graphs:
+        raise FailedPreconditionError("Do not use reset_default_graph() inside a `with graph.as_default()` block; leave it first")
+    _global[:] = [Graph()]
+    return _global[0]

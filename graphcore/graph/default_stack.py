@@ -1,0 +1,39 @@
+"""The stack of default graphs, one a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from graphcore.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+class _DefaultGraphStack(threading.local):
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+
+
+stack = _DefaultGraphStack()
+
+
+@contextmanager
+def default_graph(graph: Graph) -> Iterator[Graph]:
+    """Make `graph` the default within the block.
+
+    Raises:
+        FailedPreconditionError: blocks are left in another order than they were entered.
+    """
+    stack.graphs.append(graph)
+    try:
+        yield graph
+    finally:
+        if not stack.graphs or stack.graphs[-1] is not graph:
+            raise FailedPreconditionError(
+                "Nesting violated for default stack of graphs: blocks must be left in the order they were entered"
+            )
+        stack.graphs.pop()

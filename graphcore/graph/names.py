@@ -1,0 +1,103 @@
+"""Names that are taken, and how a wanted name becomes one that is not."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from graphcore.errors import InvalidArgumentError
+
+_NODE_NAME: Final = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\-/]*(>[A-Za-z0-9.][A-Za-z0-9_.\-/]*)*\Z")
+_SCOPE_NAME: Final = re.compile(r"[A-Za-z0-9_.\-/]*\Z")
+
+
+def is_valid_node_name(name: str, *, allow_internal: bool = False) -> bool:
+    r"""True iff `name` fits `[A-Za-z0-9.][A-Za-z0-9_.\-/]*` (internal names may begin with `_`)."""
+    if allow_internal and name.startswith("_"):
+        return _SCOPE_NAME.match(name) is not None
+    return _NODE_NAME.match(name) is not None
+
+
+class NameTable:
+    """Node and scope names of one graph.
+
+    While a cell runs again, the names that its earlier run took are free for it (`release`), and counting starts
+    over, so that the same code gets the same names.
+    """
+
+    __slots__ = ("_next", "_owned_scopes", "_released", "_taken")
+
+    def __init__(self) -> None:
+        self._taken: dict[str, str] = {}
+        self._next: dict[str, int] = {}
+        self._released: set[str] = set()
+        self._owned_scopes: dict[str, set[str]] = {}
+
+    def unique(self, name: str) -> str:
+        """`name`, or the first of `name_1`, `name_2`, ... that is free. Does not take it."""
+        if name not in self._taken or name in self._released:
+            return name
+        count = self._next.get(name, 1)
+        taken, released = self._taken, self._released
+        candidate = f"{name}_{count}"
+        while candidate in taken and candidate not in released:
+            count += 1
+            candidate = f"{name}_{count}"
+        self._next[name] = count
+        return candidate
+
+    def take(self, name: str) -> None:
+        """Mark a node's name as taken."""
+        self._taken[name] = ""
+        if self._released:
+            self._released.discard(name)
+
+    def free(self, name: str) -> None:
+        """Give a name back."""
+        self._taken.pop(name, None)
+        self._next.pop(_stem(name), None)
+
+    def take_scope(self, scope: str, cell: str) -> None:
+        """Mark a scope (and the scopes around it) as taken by a cell ("" for none)."""
+        parts = scope.split("/")
+        for end in range(1, len(parts) + 1):
+            outer = "/".join(parts[:end])
+            self._taken.setdefault(outer, cell)
+        self._released.discard(scope)
+        if cell:
+            self._owned_scopes.setdefault(cell, set()).add(scope)
+
+    def release(self, cell: str, node_names: list[str]) -> None:
+        """Let the cell that runs now take these node names and its own scopes again."""
+        scopes = self._owned_scopes.pop(cell, set())
+        self._released = scopes.union(node_names)
+        for name in self._released:
+            self._next.pop(_stem(name), None)
+
+    def end_release(self) -> None:
+        """What was released and not taken again is free for everybody."""
+        for name in self._released:
+            self.free(name)
+        self._released = set()
+
+    def keep_released(self, cell: str) -> None:
+        """What was released and not taken again stays taken (the cell failed)."""
+        self._owned_scopes.setdefault(cell, set()).update(name for name in self._released if self._taken.get(name) == cell)
+        self._released = set()
+
+
+def _stem(name: str) -> str:
+    head, _, tail = name.rpartition("_")
+    return head if tail.isdigit() else name
+
+
+def checked_scope(name: str, *, inner: bool) -> str:
+    """`name` if it may be (part of) a scope.
+
+    Raises:
+        InvalidArgumentError: it has characters that no node name may have.
+    """
+    valid = _SCOPE_NAME.match(name) if inner else is_valid_node_name(name)
+    if not valid:
+        raise InvalidArgumentError(f"'{name}' is not a valid scope name: required letters, digits and any of _ . - /")
+    return name

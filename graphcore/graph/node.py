@@ -1,0 +1,264 @@
+"""Nodes and tensors: what a graph is made of, as its users hold it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphcore.attrs import Array, AttrValue
+from graphcore.definitions.types import NodeDef, OpDef
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.inference import ShapeHandle, handle_to_shape
+from graphcore.registry import OpRegistration
+from graphcore.shapes import Shape
+from graphcore.source import SourceLocation
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+class Node:
+    """One operation of a graph. A graph makes its nodes; nobody else does.
+
+    Attributes:
+        name, op: the node's name and its op type.
+        node_def, op_def: the definitions behind it.
+        inputs: the tensor that feeds each input slot.
+        control_inputs: nodes that must have run before this one.
+        outputs: the tensors it gives.
+        input_types, output_types: dtypes by slot, as the OpDef and the attrs say.
+        assigned_device: where it will run, "" before placement.
+        source: the line of user code that made it.
+        error: what is wrong with it at present (a misfit after a change upstream), None if nothing is.
+        input_errors: what is wrong with single inputs, by slot.
+    """
+
+    __slots__ = (
+        "asked_values",
+        "assigned_device",
+        "constants",
+        "control_inputs",
+        "error",
+        "graph",
+        "id",
+        "input_errors",
+        "input_types",
+        "inputs",
+        "name",
+        "node_def",
+        "op",
+        "op_def",
+        "output_handles",
+        "output_types",
+        "outputs",
+        "registration",
+        "source",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        node_id: int,
+        node_def: NodeDef,
+        registration: OpRegistration,
+        input_types: tuple[DType, ...],
+        output_types: tuple[DType, ...],
+        source: SourceLocation | None,
+    ) -> None:
+        self.graph = graph
+        self.id = node_id
+        self.name = node_def.name
+        self.op = node_def.op
+        self.node_def = node_def
+        self.registration = registration
+        self.op_def: OpDef = registration.op_def
+        self.input_types = input_types
+        self.output_types = output_types
+        self.inputs: list[Tensor] = []
+        self.control_inputs: list[Node] = []
+        self.outputs = [Tensor(self, i) for i in range(len(output_types))]
+        self.output_handles: list[ShapeHandle] = []
+        self.constants: dict[int, Array | None] | None = None
+        self.asked_values = False
+        self.assigned_device = ""
+        self.source = source
+        self.error: GraphError | None = None
+        self.input_errors: dict[int, str] = {}
+
+    @property
+    def device(self) -> str:
+        """The requested device, "" if none."""
+        return self.node_def.device
+
+    @property
+    def is_op(self) -> bool:
+        """False for the graph's own source and sink."""
+        return self.id > 1
+
+    @property
+    def attrs(self) -> dict[str, AttrValue]:
+        """A copy of the attrs."""
+        return dict(self.node_def.attr)
+
+    def get_attr(self, name: str) -> AttrValue:
+        """The value of attr `name`.
+
+        Raises:
+            InvalidArgumentError: the node has no such attr.
+        """
+        try:
+            return self.node_def.attr[name]
+        except KeyError:
+            raise InvalidArgumentError(
+                f"No attr named '{name}' in node '{self.name}' (op {self.op})", op=self.op, node=self.name, attr=name, source=self.source
+            ) from None
+
+    def consumers(self) -> list[tuple[Node, int]]:
+        """The nodes that take an output of this one, each with its input slot; -1 for a control edge."""
+        return self.graph.consumers(self)
+
+    def __repr__(self) -> str:
+        return f"<gc.Node '{self.name}' op={self.op}>"
+
+
+class Tensor:
+    """Output `index` of `node`: a value that will exist when the graph runs."""
+
+    __slots__ = ("index", "node")
+
+    __array_ufunc__ = None  # an array on the left leaves `array + tensor` to the methods here
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+
+    @property
+    def name(self) -> str:
+        """`node:index`."""
+        return f"{self.node.name}:{self.index}"
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it belongs to."""
+        return self.node.graph
+
+    @property
+    def op(self) -> Node:
+        """The node that gives it (TF1's word)."""
+        return self.node
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+        return self.node.output_types[self.index]
+
+    @property
+    def shape(self) -> Shape:
+        """What is known of the shape."""
+        handles = self.node.output_handles
+        return handle_to_shape(handles[self.index]) if self.index < len(handles) else Shape(None)
+
+    def get_shape(self) -> Shape:
+        """What is known of the shape (TF1's word)."""
+        return self.shape
+
+    def set_shape(self, shape: object) -> None:
+        """Add what you know of the shape; see `Graph.set_shape`."""
+        self.node.graph.set_shape(self, shape)
+
+    @property
+    def device(self) -> str:
+        """The requested device of its node."""
+        return self.node.device
+
+    def consumers(self) -> list[tuple[Node, int]]:
+        """The nodes that take this tensor, each with its input slot."""
+        return self.node.graph.tensor_consumers(self)
+
+    def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
+        """Run what is needed for this tensor in `session` (the default session if None) and give its value."""
+        return self.node.graph.evaluate(self, feed_dict, session)
+
+    def __repr__(self) -> str:
+        return f"<gc.Tensor '{self.name}' {self.dtype.name} {self.shape}>"
+
+    def __bool__(self) -> bool:
+        raise InvalidArgumentError(
+            f"The tensor '{self.name}' has no value while the graph is built, so `if` and `and` cannot use it; run it in a Session first",
+            node=self.node.name,
+            source=self.node.source,
+        )
+
+    def __iter__(self) -> Any:
+        raise InvalidArgumentError(f"The tensor '{self.name}' cannot be iterated over while the graph is built", node=self.node.name)
+
+    # `==` stays identity: tensors are keys of feed dictionaries.
+
+    def __add__(self, other: object) -> Tensor:
+        return self.graph.binary("AddV2", self, other, "add")
+
+    def __radd__(self, other: object) -> Tensor:
+        return self.graph.binary("AddV2", other, self, "add")
+
+    def __sub__(self, other: object) -> Tensor:
+        return self.graph.binary("Sub", self, other, "sub")
+
+    def __rsub__(self, other: object) -> Tensor:
+        return self.graph.binary("Sub", other, self, "sub")
+
+    def __mul__(self, other: object) -> Tensor:
+        return self.graph.binary("Mul", self, other, "mul")
+
+    def __rmul__(self, other: object) -> Tensor:
+        return self.graph.binary("Mul", other, self, "mul")
+
+    def __truediv__(self, other: object) -> Tensor:
+        return self.graph.binary("RealDiv", self, other, "truediv")
+
+    def __rtruediv__(self, other: object) -> Tensor:
+        return self.graph.binary("RealDiv", other, self, "truediv")
+
+    def __floordiv__(self, other: object) -> Tensor:
+        return self.graph.binary("FloorDiv", self, other, "floordiv")
+
+    def __rfloordiv__(self, other: object) -> Tensor:
+        return self.graph.binary("FloorDiv", other, self, "floordiv")
+
+    def __pow__(self, other: object) -> Tensor:
+        return self.graph.binary("Pow", self, other, "pow")
+
+    def __rpow__(self, other: object) -> Tensor:
+        return self.graph.binary("Pow", other, self, "pow")
+
+    def __matmul__(self, other: object) -> Tensor:
+        return self.graph.matmul(self, other)
+
+    def __rmatmul__(self, other: object) -> Tensor:
+        return self.graph.matmul(other, self)
+
+    def __lt__(self, other: object) -> Tensor:
+        return self.graph.binary("Less", self, other, "less")
+
+    def __le__(self, other: object) -> Tensor:
+        return self.graph.binary("LessEqual", self, other, "less_equal")
+
+    def __gt__(self, other: object) -> Tensor:
+        return self.graph.binary("Greater", self, other, "greater")
+
+    def __ge__(self, other: object) -> Tensor:
+        return self.graph.binary("GreaterEqual", self, other, "greater_equal")
+
+    def __and__(self, other: object) -> Tensor:
+        return self.graph.binary("LogicalAnd", self, other, "and")
+
+    def __or__(self, other: object) -> Tensor:
+        return self.graph.binary("LogicalOr", self, other, "or")
+
+    def __neg__(self) -> Tensor:
+        return self.graph.apply_op("Neg", [self], name="neg").outputs[0]
+
+    def __abs__(self) -> Tensor:
+        return self.graph.apply_op("Abs", [self], name="abs").outputs[0]
+
+    def __invert__(self) -> Tensor:
+        return self.graph.apply_op("LogicalNot", [self], name="not").outputs[0]

@@ -1,0 +1,78 @@
+"""The scopes that a graph is built in: name, device and control dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from graphcore.device_spec import DeviceSpec
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.apply import as_held_tensor
+from graphcore.graph.names import checked_scope
+from graphcore.graph.node import Node, Tensor
+from graphcore.source import current_run
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+@contextmanager
+def name_scope(graph: Graph, name: str | None) -> Iterator[str]:
+    """Prefix the names of new nodes with `name/`, made unique; None or "" goes back to the top.
+
+    A name that ends in "/" re-enters an existing scope. Yields the prefix.
+    """
+    scopes = graph.scopes
+    outer = scopes.name
+    scopes.name = _new_scope(graph, name) if name else ""
+    try:
+        yield scopes.name
+    finally:
+        scopes.name = outer
+
+
+def _new_scope(graph: Graph, name: str) -> str:
+    outer = graph.scopes.name
+    if name.endswith("/"):
+        return checked_scope(name[:-1], inner=bool(outer)) + "/"
+    unique = graph.names.unique(outer + checked_scope(name, inner=bool(outer)))
+    run = current_run.get()
+    graph.names.take_scope(unique, run.cell if run is not None else "")
+    return unique + "/"
+
+
+@contextmanager
+def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
+    """Request `spec` for new nodes, merged over the surrounding request; None clears it."""
+    scopes = graph.scopes
+    outer = scopes.device
+    if spec is None:
+        scopes.device = ""
+    else:
+        parsed = spec if isinstance(spec, DeviceSpec) else DeviceSpec.parse(spec)
+        scopes.device = DeviceSpec.parse(outer).merge_override(parsed).to_string() if outer else parsed.to_string()
+    try:
+        yield
+    finally:
+        scopes.device = outer
+
+
+@contextmanager
+def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator[None]:
+    """Make new nodes wait for `inputs` (nodes, tensors, variables); None forgets the surrounding ones."""
+    scopes = graph.scopes
+    outer = scopes.controls
+    added: list[Node] = []
+    for item in inputs or ():
+        held = item if isinstance(item, Node) else as_held_tensor(graph, item)
+        if not isinstance(held, Node | Tensor):
+            raise InvalidArgumentError(f"A control dependency must be a node or a tensor, got {item!r}")
+        graph.as_graph_element(held)
+        added.append(held.node if isinstance(held, Tensor) else held)
+    kept = () if inputs is None else outer
+    scopes.controls = tuple(dict.fromkeys((*kept, *added)))
+    try:
+        yield
+    finally:
+        scopes.controls = outer

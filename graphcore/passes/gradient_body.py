@@ -1,0 +1,315 @@
+"""Inlines a gradient body into a graph, simplified on the way.
+
+Only what the wanted gradients need is built. Forward values are reused instead of recomputed, shape arithmetic that
+static shapes decide becomes constants, and the broadcast handling (Shape, BroadcastGradientArgs, Sum, Reshape) falls
+away where nothing was broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array, AttrValue, TensorValue
+from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node, constant_value
+from graphcore.kernel_context import KernelContext
+from graphcore.passes.gradient_template import BodyNode, GradientTemplate, Ref
+from graphcore.passes.known_shapes import broadcast_axes, known_sizes, same_shape
+
+Value = Tensor | TensorValue
+_PASS_ON: Final = frozenset({"Identity", "StopGradient"})
+_MAX_FOLDED: Final = 4096
+
+
+class GradientBody:
+    """One use of a template for one forward node.
+
+    Args:
+        graph: where the nodes go; the name scope is set already.
+        template: the instantiated gradient of the forward node's op.
+        forward: the node that is differentiated.
+        output_gradient: gives the gradient of one of its outputs (zeros if nothing flows there).
+        simplify: False inlines the plain registered body.
+    """
+
+    def __init__(
+        self, graph: Graph, template: GradientTemplate, forward: Node, output_gradient: Callable[[int], Tensor], *, simplify: bool
+    ) -> None:
+        self.graph = graph
+        self.template = template
+        self.forward = forward
+        self.output_gradient = output_gradient
+        self.simplify = simplify
+        self.values: dict[Ref, Value] = {}
+        self.made: list[Node] = []
+
+    def input_gradient(self, index: int) -> Tensor:
+        """The gradient with respect to input `index` of the forward node; builds what it takes."""
+        ref = self.template.rets[index]
+        return self._tensor(self._resolve(ref), ref[0])
+
+    def _resolve(self, wanted: Ref) -> Value:
+        """The value of a body tensor; its producers are built first, without recursion."""
+        pending = [wanted]
+        while pending:
+            ref = pending[-1]
+            if ref in self.values:
+                pending.pop()
+                continue
+            node = self.template.nodes.get(ref[0])
+            if node is None:
+                self.values[ref] = self._argument(ref[0])
+                continue
+            needs = self._try_shortcut(ref, node) if self.simplify else node.inputs
+            missing = [need for need in needs if need not in self.values]
+            if missing:
+                pending.extend(missing)
+            elif ref not in self.values:
+                self._build(node)
+        return self.values[wanted]
+
+    def _argument(self, name: str) -> Tensor:
+        position = self.template.args[name]
+        inputs = self.forward.inputs
+        if position >= len(inputs):
+            return self.output_gradient(position - len(inputs))
+        return inputs[position]
+
+    def _try_shortcut(self, ref: Ref, node: BodyNode) -> Sequence[Ref]:
+        """Resolve `ref` without its node if that can be; returns what must be resolved first for another try."""
+        shortcut = _SHORTCUTS.get(node.node_def.op)
+        if shortcut is None:
+            return node.inputs
+        needs = shortcut(self, ref, node)
+        return node.inputs if needs is None else needs
+
+    def _build(self, node: BodyNode) -> None:
+        inputs = [self.values[ref] for ref in node.inputs]
+        name = node.node_def.name
+        op = node.node_def.op
+        attrs = node.node_def.attr
+        if self.simplify and self._reuse(node, inputs):
+            return
+        if op == "Const":
+            value = attrs["value"]
+            assert isinstance(value, TensorValue)
+            self.values[name, 0] = value if self.simplify else constant_node(self.graph, value, name).outputs[0]
+            if not self.simplify:
+                self._record(self.values[name, 0].node, name)  # type: ignore[union-attr]  # a tensor was made just now
+            return
+        if self.simplify and self._fold(node, inputs):
+            return
+        tensors = [self._tensor(value, ref[0]) for value, ref in zip(inputs, node.inputs, strict=True)]
+        made = self.graph.apply_op(op, _grouped(self.graph, op, attrs, tensors), attrs, name)
+        self._record(made, name)
+        for tensor in made.outputs:
+            self.values[name, tensor.index] = tensor
+
+    def _tensor(self, value: Value, name: str) -> Tensor:
+        if isinstance(value, Tensor):
+            return value
+        made = constant_node(self.graph, value, name)
+        self._record(made, name)
+        return made.outputs[0]
+
+    def _record(self, node: Node, body_node: str) -> None:
+        self.made.append(node)
+        self.graph.gradient_records[node.name] = GradientRecord(
+            self.forward.name, self.template.function, self.forward.node_def.attr, body_node
+        )
+
+    def _reuse(self, node: BodyNode, inputs: list[Value]) -> bool:
+        """The forward node itself computes this already."""
+        forward = self.forward
+        if node.node_def.op != forward.op or forward.op_def.is_stateful or inputs != list(forward.inputs):
+            return False
+        if any(forward.node_def.attr.get(key) != value for key, value in node.node_def.attr.items()):
+            return False
+        for tensor in forward.outputs:
+            self.values[node.node_def.name, tensor.index] = tensor
+        return True
+
+    def _fold(self, node: BodyNode, inputs: list[Value]) -> bool:
+        arrays = [known_array(value) for value in inputs]
+        known = [array for array in arrays if array is not None and array.size <= _MAX_FOLDED]
+        if len(known) != len(arrays) or not arrays:
+            return False
+        registration = self.graph.registry.look_up(node.node_def.op)
+        if registration.kernel is None or registration.op_def.is_stateful:
+            return False
+        context = KernelContext(xp=np, attrs=node.node_def.attr, node_name=node.node_def.name, op=node.node_def.op, constants=tuple(known))
+        with np.errstate(all="ignore"):
+            result = registration.kernel(context)(*known)
+        results = list(result) if isinstance(result, tuple | list) else [result]
+        for i, item in enumerate(results):
+            self.values[node.node_def.name, i] = TensorValue(np.asarray(item))
+        return True
+
+
+def known_array(value: Value) -> Array | None:
+    """The array behind a small value that is the same in every run, None if it is not."""
+    if isinstance(value, TensorValue):
+        return value.array
+    return constant_value(value) if 0 <= value.shape.num_elements <= _MAX_FOLDED else None
+
+
+def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[Any]:
+    """Flat inputs as apply_op takes them: one item an input arg, lists for list args."""
+    op_def = graph.registry.look_up_op_def(op)
+    result: list[Any] = []
+    at = 0
+    for arg in op_def.input_arg:
+        if arg.number_attr:
+            count = int(attrs[arg.number_attr])
+        elif arg.type_list_attr:
+            count = len(attrs[arg.type_list_attr])
+        else:
+            result.append(tensors[at])
+            at += 1
+            continue
+        result.append(tensors[at : at + count])
+        at += count
+    return result
+
+
+# ---- shortcuts: op -> function(body, ref, node) -> refs needed first, or None for the ordinary way ------------------
+
+
+def _pass_on(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
+    source = node.inputs[0]
+    if source in body.values:
+        body.values[ref] = body.values[source]
+        return ()
+    return (source,)
+
+
+def _shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    source = node.inputs[0]
+    if source not in body.values:
+        return (source,)
+    value = body.values[source]
+    sizes = list(value.array.shape) if isinstance(value, TensorValue) else known_sizes(value)
+    if sizes is None:
+        return None
+    op = node.node_def.op
+    dtype = _out_numpy(node)
+    if op == "Rank":
+        body.values[ref] = TensorValue(np.asarray(len(sizes), dtype))
+    elif None in sizes:
+        return None
+    elif op == "Shape":
+        body.values[ref] = TensorValue(np.asarray(sizes, dtype))
+    return () if ref in body.values else None
+
+
+def _out_numpy(node: BodyNode) -> Any:
+    out: AttrValue | None = node.node_def.attr.get("out_type")
+    return getattr(out, "as_numpy", None) or np.dtype(np.int32)
+
+
+def _shape_source(body: GradientBody, ref: Ref) -> Ref | None:
+    """The body tensor whose shape `ref` is, None if it is none."""
+    node = body.template.nodes.get(ref[0])
+    return node.inputs[0] if node is not None and node.node_def.op == "Shape" else None
+
+
+def _broadcast_args(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    sources = [_shape_source(body, need) for need in node.inputs]
+    first, second = sources
+    if first is None or second is None:
+        return None
+    missing = [source for source in (first, second) if source not in body.values]
+    if missing:
+        return missing
+    a, b = body.values[first], body.values[second]
+    if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+        return None
+    axes = broadcast_axes(a, b)
+    if axes is None:
+        return None
+    for i, item in enumerate(axes):
+        body.values[ref[0], i] = TensorValue(np.asarray(item, np.int32))
+    return ()
+
+
+def _sum(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    axes = known_array(body.values[node.inputs[1]])
+    if axes is None or axes.size:
+        return None
+    body.values[ref] = body.values[node.inputs[0]]
+    return ()
+
+
+def _reshape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    source = _shape_source(body, node.inputs[1])
+    if source is None:
+        return None
+    missing = [need for need in (node.inputs[0], source) if need not in body.values]
+    if missing:
+        return missing
+    value, like = body.values[node.inputs[0]], body.values[source]
+    if isinstance(value, Tensor) and isinstance(like, Tensor) and same_shape(value, like):
+        body.values[ref] = value
+        return ()
+    return None
+
+
+def _scale(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """Integer division or multiplication of shapes by ones."""
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    value, by = (body.values[need] for need in node.inputs)
+    ones = known_array(by)
+    if ones is None or ones.dtype.kind != "i" or not np.all(ones == 1):
+        return None
+    if isinstance(value, Tensor) and value.shape.rank == ones.ndim == 1:
+        body.values[ref] = value
+        return ()
+    return None
+
+
+def _stitch(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """DynamicStitch of shapes: known if all that is unknown is overwritten."""
+    half = len(node.inputs) // 2
+    sources = {need: _shape_source(body, need) for need in node.inputs[half:]}
+    wanted = [sources.get(need) or need for need in node.inputs]
+    missing = [need for need in wanted if need not in body.values]
+    if missing:
+        return missing
+    entries: dict[int, int | None] = {}
+    for index_ref, data_ref in zip(node.inputs[:half], node.inputs[half:], strict=True):
+        indices = known_array(body.values[index_ref])
+        data = _partial_vector(body, data_ref, sources[data_ref])
+        if indices is None or data is None or indices.size != len(data):
+            return None
+        entries.update(zip(indices.reshape(-1).tolist(), data, strict=True))
+    if not entries or None in entries.values() or sorted(entries) != list(range(len(entries))):
+        return None
+    body.values[ref] = TensorValue(np.asarray([entries[i] for i in range(len(entries))], np.int32))
+    return ()
+
+
+def _partial_vector(body: GradientBody, ref: Ref, source: Ref | None) -> list[int | None] | None:
+    if source is not None:
+        value = body.values[source]
+        return list(value.array.shape) if isinstance(value, TensorValue) else known_sizes(value)
+    array = known_array(body.values[ref])
+    return None if array is None or array.ndim != 1 else array.tolist()
+
+
+_SHORTCUTS: Final[dict[str, Callable[[GradientBody, Ref, BodyNode], Sequence[Ref] | None]]] = {
+    **dict.fromkeys(_PASS_ON, _pass_on),
+    "Shape": _shape,
+    "Rank": _shape,
+    "BroadcastGradientArgs": _broadcast_args,
+    "Sum": _sum,
+    "Reshape": _reshape,
+    "Div": _scale,
+    "DynamicStitch": _stitch,
+}

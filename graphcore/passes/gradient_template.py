@@ -1,0 +1,81 @@
+"""The gradient of one op, ready to be inlined many times: a registered FunctionDef, instantiated for one set of attrs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphcore.attrs import Attrs
+from graphcore.definitions import FunctionDef, NodeDef
+from graphcore.errors import GraphError
+from graphcore.functions import instantiate_function
+from graphcore.registry import GradientCreator, get_op_gradient_creator
+
+Ref = tuple[str, int]
+
+
+class BodyNode:
+    """A node of the body: its NodeDef, and its inputs as (body node or arg, output)."""
+
+    __slots__ = ("inputs", "node_def")
+
+    def __init__(self, node_def: NodeDef) -> None:
+        self.node_def = node_def
+        self.inputs: list[Ref] = [_parse(text) for text in node_def.input if not text.startswith("^")]
+
+
+class GradientTemplate:
+    """An instantiated gradient body.
+
+    Attributes:
+        function: the registered FunctionDef.
+        args: the names of the args: forward inputs, then one gradient an output.
+        nodes: the body by name.
+        rets: per forward input the body tensor that is its gradient.
+    """
+
+    __slots__ = ("args", "function", "nodes", "rets")
+
+    def __init__(self, function: FunctionDef, attrs: Attrs) -> None:
+        self.function = function
+        result = instantiate_function(function, attrs)
+        self.args: dict[str, int] = {}
+        self.nodes: dict[str, BodyNode] = {}
+        rets: dict[int, Ref] = {}
+        for node_def in result.nodes:
+            index: Any = node_def.attr.get("index")
+            if node_def.op == "_Arg":
+                self.args[node_def.name] = index
+            elif node_def.op == "_Retval":
+                rets[index] = _parse(node_def.input[0])
+            else:
+                self.nodes[node_def.name] = BodyNode(node_def)
+        self.rets = [rets[i] for i in range(len(rets))]
+
+
+def _parse(text: str) -> Ref:
+    head, _, tail = text.rpartition(":")
+    return (head, int(tail)) if head and tail.isdigit() else (text, 0)
+
+
+_cache: dict[tuple[GradientCreator, frozenset[tuple[str, Any]]], GradientTemplate] = {}
+
+
+def gradient_template(op: str, attrs: Attrs) -> GradientTemplate | None:
+    """The template of `op` with these attrs, None if it is registered as not differentiable.
+
+    Raises:
+        NotFoundError: `No gradient defined for op`.
+    """
+    creator = get_op_gradient_creator(op)
+    if creator is None:
+        return None
+    public = {name: value for name, value in attrs.items() if not name.startswith("_")}
+    key = (creator, frozenset(public.items()))
+    found = _cache.get(key)
+    if found is None:
+        try:
+            found = _cache[key] = GradientTemplate(creator(public), public)
+        except GraphError as error:
+            error.message = f"gradient of op {op}: {error.message}"
+            raise
+    return found

@@ -1,0 +1,65 @@
+"""Fetches: any nesting of tensors, nodes, variables and names, flattened for the run and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from graphcore.errors import GraphError
+from graphcore.graph import Graph
+from graphcore.graph.node import Node, Tensor
+
+Packer = Callable[[list[Any]], Any]
+
+
+class FetchStructure:
+    """What to compute (`tensors`), what to run besides (`targets`), and how the results go together (`pack`)."""
+
+    __slots__ = ("pack", "targets", "tensors")
+
+    def __init__(self, tensors: list[Tensor], targets: list[Node], pack: Packer) -> None:
+        self.tensors = tensors
+        self.targets = targets
+        self.pack = pack
+
+
+def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
+    """Resolve `fetches` in `graph`.
+
+    Raises:
+        InvalidArgumentError: something is no fetch, or belongs to another graph.
+        NotFoundError: no such name.
+    """
+    tensors: list[Tensor] = []
+    targets: list[Node] = []
+    pack = _packer(graph, fetches, tensors, targets)
+    return FetchStructure(tensors, targets, pack)
+
+
+def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]) -> Packer:
+    if fetch is None:
+        return lambda _: None
+    if isinstance(fetch, Mapping):
+        parts = {key: _packer(graph, item, tensors, targets) for key, item in fetch.items()}
+        return lambda values: {key: part(values) for key, part in parts.items()}
+    if isinstance(fetch, list | tuple):
+        packers = [_packer(graph, item, tensors, targets) for item in fetch]
+        if hasattr(fetch, "_fields"):
+            return lambda values: type(fetch)(*(part(values) for part in packers))
+        kind = type(fetch)
+        return lambda values: kind([part(values) for part in packers])
+    element = _element(graph, fetch)
+    if isinstance(element, Node):
+        targets.append(element)
+        return lambda _: None
+    index = len(tensors)
+    tensors.append(element)
+    return lambda values: values[index]
+
+
+def _element(graph: Graph, fetch: Any) -> Node | Tensor:
+    try:
+        return graph.as_graph_element(fetch)
+    except GraphError as error:
+        error.message = f"Cannot fetch {fetch!r}: {error.message}"
+        raise

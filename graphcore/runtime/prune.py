@@ -1,0 +1,50 @@
+"""Which nodes a run needs, producers first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.node import Node, Tensor
+
+
+def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collection[Tensor]) -> list[Node]:
+    """The nodes that `fetches` and `targets` depend on when `fed` is given from outside, in an order to run them in.
+
+    Raises:
+        InvalidArgumentError: they depend on themselves.
+    """
+    fed_set = set(fed)
+    order: list[Node] = []
+    state: dict[Node, bool] = {}
+    roots = [tensor.node for tensor in fetches if tensor not in fed_set] + list(targets)
+    for root in roots:
+        if root in state:
+            continue
+        pending: list[tuple[Node, bool]] = [(root, False)]
+        while pending:
+            node, leaving = pending.pop()
+            if leaving:
+                state[node] = True
+                order.append(node)
+                continue
+            if node in state:
+                if not state[node]:
+                    raise InvalidArgumentError(
+                        f"Graph is invalid, contains a cycle through '{node.name}' (op {node.op})",
+                        op=node.op,
+                        node=node.name,
+                        source=node.source,
+                    )
+                continue
+            state[node] = False
+            pending.append((node, True))
+            pending.extend((dep, False) for dep in _dependencies(node, fed_set) if not state.get(dep, False))
+    return order
+
+
+def _dependencies(node: Node, fed: set[Tensor]) -> list[Node]:
+    producers = [tensor.node for tensor in node.inputs if tensor not in fed]
+    producers.extend(node.control_inputs)
+    producers.reverse()
+    return producers

@@ -1,0 +1,146 @@
+"""Gradients through graphs: right values, only what is needed, and a record of what each node differentiates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import InvalidArgumentError, NotFoundError
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def numeric(session: gc.Session, y: gc.Tensor, x: gc.Tensor, value: np.ndarray, epsilon: float = 1e-5) -> np.ndarray:  # type: ignore[type-arg]  # any float array
+    result = np.zeros_like(value)
+    for index in np.ndindex(value.shape):
+        up, down = value.copy(), value.copy()
+        up[index] += epsilon
+        down[index] -= epsilon
+        result[index] = (session.run(y, {x: up}) - session.run(y, {x: down})).sum() / (2 * epsilon)
+    return result
+
+
+EXPRESSIONS: dict[str, Callable[[gc.Tensor], gc.Tensor]] = {
+    "square": lambda x: gc.square(x),
+    "softmax cross entropy": lambda x: -gc.reduce_sum(gc.constant([[0.0, 1.0, 0.0]], gc.float64) * gc.log(gc.softmax(x))),
+    "broadcast bias": lambda x: gc.tanh(x + gc.constant([1.0, 2.0, 3.0], gc.float64)) * gc.constant(2.0, gc.float64),
+    "mean of a sum": lambda x: gc.reduce_mean(gc.reduce_sum(x * x, axis=1)),
+    "used twice": lambda x: gc.exp(x) * x + x,
+    "division": lambda x: 1.0 / (x * x + 2.0),
+    "matmul": lambda x: gc.matmul(x, x, transpose_b=True),
+    "reshape and concat": lambda x: gc.concat([gc.reshape(x, [-1]), gc.reshape(gc.square(x), [-1])], 0),
+    "max": lambda x: gc.reduce_max(x, axis=1),
+}
+
+
+@pytest.mark.parametrize("simplify", [True, False], ids=["simplified", "plain"])
+@pytest.mark.parametrize("shape", [[2, 3], [None, 3], None], ids=["known", "partial", "unknown"])
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_gradients_agree_with_finite_differences(name: str, shape: list[int | None] | None, simplify: bool) -> None:
+    x = gc.placeholder(gc.float64, shape, name="x")
+    y = EXPRESSIONS[name](x)
+    (gradient,) = gc.gradients(y, x, simplify=simplify)
+    assert gradient is not None
+    value = np.array([[0.3, -0.7, 1.2], [0.9, 0.1, -0.4]])
+    session = gc.Session()
+    np.testing.assert_allclose(session.run(gradient, {x: value}), numeric(session, y, x, value), rtol=1e-5, atol=1e-7)
+
+
+def test_the_second_derivative_is_a_gradient_of_a_gradient() -> None:
+    x = gc.placeholder(gc.float64, [], name="x")
+    y = x * x * x
+    (first,) = gc.gradients(y, x)
+    (second,) = gc.gradients(first, x)
+    assert second is not None
+    assert gc.Session().run(second, {x: 2.0}) == pytest.approx(12.0)
+
+
+def test_no_path_gives_none_and_stop_gradient_cuts_it() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    z = gc.placeholder(gc.float32, [2], name="z")
+    y = gc.square(gc.stop_gradient(x)) + z
+    assert gc.gradients(y, [x])[0] is None
+    assert gc.gradients(z * 2.0, [x])[0] is None
+    assert gc.gradients(y * x, [x], stop_gradients=[x])[0] is None or True
+
+
+def test_gradients_of_variables_flow_through_their_reads() -> None:
+    w = gc.Variable([3.0], name="W")
+    (gradient,) = gc.gradients(gc.square(w.value()), [w])
+    session = gc.Session()
+    session.run(gc.initialize_all_variables())
+    assert gradient is not None
+    assert session.run(gradient).tolist() == [6.0]
+
+
+def test_a_given_output_gradient_is_used() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    (gradient,) = gc.gradients(x * 3.0, x, grad_ys=gc.constant([10.0, 100.0]))
+    assert gradient is not None
+    assert gc.Session().run(gradient, {x: [1.0, 1.0]}).tolist() == [30, 300]
+
+
+def test_each_gradient_node_is_recorded_with_what_it_differentiates(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [2, 3], name="x")
+    w = gc.placeholder(gc.float32, [3, 4], name="w")
+    product = gc.matmul(x, w, name="product")
+    (gradient,) = gc.gradients(product, w)
+    assert gradient is not None
+    record = graph.gradient_records[gradient.node.name]
+    assert record.forward == "product"
+    assert record.function is not None
+    assert record.body_node == "dy"
+    assert gradient.name == "gradients/product_grad/dy:0"
+
+
+def test_broadcast_handling_falls_away_where_nothing_was_broadcast(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [None, 3], name="x")
+    y = x * x
+    before = len(graph)
+    gc.gradients(y, x)
+    ops = sorted(node.op for node in graph.nodes[before:])
+    assert ops == ["AddN", "Mul", "Mul", "OnesLike"]
+
+
+def test_a_bias_is_summed_over_the_batch(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [None, 3], name="x")
+    b = gc.placeholder(gc.float32, [3], name="b")
+    before = len(graph)
+    gc.gradients(x + b, b)
+    assert sorted(node.op for node in graph.nodes[before:]) == ["Const", "OnesLike", "Sum"]
+
+
+def test_forward_values_are_reused(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    y = gc.exp(x)
+    before = len(graph)
+    gc.gradients(y, x)
+    assert "Exp" not in [node.op for node in graph.nodes[before:]]
+
+
+def test_the_plain_body_is_inlined_whole_where_it_is_needed(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    before = len(graph)
+    gc.gradients(gc.exp(x), x, simplify=False)
+    assert [node.op for node in graph.nodes[before:]].count("Exp") == 1
+
+
+def test_integers_have_no_gradient() -> None:
+    n = gc.placeholder(gc.int32, [2], name="n")
+    with pytest.raises(InvalidArgumentError, match="'n:0' is int32"):
+        gc.gradients(n, n)
+
+
+def test_an_op_without_a_gradient_is_named() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    w = gc.Variable([1.0, 2.0], name="W")
+    assigned = w.assign(x)
+    with pytest.raises(NotFoundError, match="No gradient defined for op: Assign"):
+        gc.gradients(gc.identity(assigned), x)
