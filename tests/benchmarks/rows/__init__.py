@@ -1,0 +1,1 @@
+"""The rows of the table, a subject a file."""

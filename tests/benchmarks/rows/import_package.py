@@ -1,0 +1,53 @@
+"""Importing the package: time, and memory of a process that did nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+from tests.benchmarks.work import Budget, Row, Work
+
+# Linux counts in a child's ru_maxrss what its parent had; its own high-water mark is in /proc.
+PROGRAM = """
+import time
+begun = time.perf_counter()
+import {library}
+print(time.perf_counter() - begun)
+try:
+    with open("/proc/self/status") as status:
+        print(next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM")))
+except OSError:
+    import resource
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def importing(library: str, line: int) -> Callable[[], Work]:
+    """A fresh interpreter imports `library`; `line` of what it prints is the figure."""
+
+    def figure() -> float:
+        done = subprocess.run([sys.executable, "-c", PROGRAM.format(library=library)], capture_output=True, text=True, check=True)
+        return float(done.stdout.split()[line])
+
+    return lambda: Work(figure=figure)
+
+
+TIME = Row(
+    order=1.0,
+    title="import the package",
+    unit="s",
+    budgets=(Budget(0.25),),
+    ours=importing("graphcore", 0),
+    numpy=importing("numpy", 0),
+    tensorflow=importing("tensorflow", 0),
+)
+MEMORY = Row(
+    order=1.1,
+    title="memory after the import",
+    unit="MB",
+    budgets=(Budget(80),),
+    ours=importing("graphcore", 1),
+    numpy=importing("numpy", 1),
+    tensorflow=importing("tensorflow", 1),
+)

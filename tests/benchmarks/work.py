@@ -1,0 +1,72 @@
+"""What a benchmark row is: the same work three times, and what it may cost.
+
+This module and the rows are imported in TensorFlow's interpreter too, so at import they need nothing beyond NumPy; each variant
+imports the library it measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Float = npt.NDArray[np.float32]
+Unit = Literal["s", "ms", "us", "MB"]
+Variant = Literal["ours", "numpy", "tensorflow"]
+VARIANTS: tuple[Variant, ...] = ("ours", "numpy", "tensorflow")
+IN_UNITS: dict[Unit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "MB": 1e-6}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Something to be measured.
+
+    Args:
+        run: the work itself; takes what `prepare` returned, nothing where there is no `prepare`.
+        prepare: made anew before each `run`, outside the clock.
+        per: how many things one run makes (nodes); the figure is for one of them.
+        outcome: arrays that must be equal for every variant: the proof that the work is the same.
+        figure: measures by itself and returns seconds or bytes; takes the place of `run`.
+    """
+
+    run: Callable[..., object] | None = None
+    prepare: Callable[[], object] | None = None
+    per: int = 1
+    outcome: Callable[[], Sequence[Array]] | None = None
+    figure: Callable[[], float] | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that ours may cost: `limit` in the row's unit, or `limit` times another variant's figure of the same run."""
+
+    limit: float
+    times: Literal["", "numpy", "tensorflow"] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of the table. Module-level objects of this class in `rows/` are found by themselves."""
+
+    order: float
+    title: str
+    unit: Unit
+    budgets: tuple[Budget, ...]
+    ours: Callable[[], Work]
+    numpy: Callable[[], Work] | None = None
+    tensorflow: Callable[[], Work] | None = None
+    tolerance: float = field(default=1e-4)
+
+    def has(self, variant: Variant) -> bool:
+        """Whether there is such a variant."""
+        return getattr(self, variant) is not None
+
+
+def random_floats(seed: int, *shape: int, scale: float = 1.0) -> Float:
+    """Reproducible values in [0, scale), the same in every interpreter."""
+    values: Float = np.random.default_rng(seed).random(shape, dtype=np.float32) * np.float32(scale)
+    return values
