@@ -27,7 +27,7 @@ for package in (gc, widgets, kernelext):
 
 x = gc.placeholder(gc.float32, [None, 3], name="x")
 W = gc.Variable(np.ones((3, 2), np.float32), name="W")
-y = gc.ops.softmax(gc.ops.mat_mul(x, W))
+y = gc.softmax(x @ W)
 (gradient,) = gc.gradients(y, [W])
 with gc.Session() as session:
     session.run(gc.initialize_all_variables())

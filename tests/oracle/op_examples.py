@@ -1,0 +1,141 @@
+"""The examples of the registered ops, run by this project and told in plain values so that TensorFlow can run them too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import graphcore as gc
+from graphcore.attrs import as_attr_value, attr_kind
+from graphcore.definitions import ArgDef
+from graphcore.registry import OpRegistration
+
+Array = npt.NDArray[Any]
+Sent = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class OpExample:
+    """One example of one op."""
+
+    entry: OpRegistration
+    number: int
+    inputs: tuple[Any, ...]
+    attrs: Mapping[str, Any]
+    differentiable: bool
+
+    @property
+    def name(self) -> str:
+        """The op's name."""
+        return self.entry.op_def.name
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether two programs must give the same values. A stateful op without a variable draws random numbers."""
+        return not self.entry.op_def.is_stateful or any(arg.is_ref for arg in self.entry.op_def.input_arg)
+
+    def sent_inputs(self) -> list[Sent]:
+        """The inputs as TensorFlow's side takes them."""
+        return [self._sent(arg, value) for arg, value in zip(self.entry.op_def.input_arg, self.inputs, strict=True)]
+
+    def sent_attrs(self) -> dict[str, Sent]:
+        """The attrs as TensorFlow's side takes them; those that follow from the inputs are left out."""
+        args = self.entry.op_def.input_arg
+        inferred = {name for arg in args for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
+        kinds = {attr.name: attr.type for attr in self.entry.op_def.attr}
+        values = {key: as_attr_value(value, kinds[key]) for key, value in self.attrs.items()}
+        return {key: plain_attr(value) for key, value in values.items() if key not in inferred}
+
+    def run(self) -> list[Array]:
+        """The outputs here."""
+        graph = gc.Graph()
+        with graph.as_default():
+            tensors, start = self._tensors()
+            node = graph.apply_op(self.name, tensors, self.attrs)
+            with gc.Session(graph=graph) as session:
+                session.run(start)
+                if not node.outputs:
+                    session.run(node)
+                return [np.asarray(value) for value in session.run(list(node.outputs))]
+
+    def differentiated(self) -> tuple[list[int], list[Array | None]]:
+        """The floating outputs that are differentiated, and their gradients by each input here."""
+        graph = gc.Graph()
+        with graph.as_default():
+            tensors, _ = self._tensors()
+            node = graph.apply_op(self.name, tensors, self.attrs)
+            numbers = [i for i, output in enumerate(node.outputs) if output.dtype.is_floating]
+            flat = [part for tensor in tensors for part in (tensor if isinstance(tensor, list) else [tensor])]
+            found = gc.gradients([node.outputs[i] for i in numbers], flat)
+            with gc.Session(graph=graph) as session:
+                values = iter(session.run([gradient for gradient in found if gradient is not None]))
+            return numbers, [None if gradient is None else np.asarray(next(values)) for gradient in found]
+
+    def _tensors(self) -> tuple[list[Any], list[Any]]:
+        """The inputs as tensors of the default graph, and the initialisers of those that are variables."""
+        tensors: list[Any] = []
+        start: list[Any] = []
+        for kind, value in self.sent_inputs():
+            if kind == "list":
+                tensors.append([gc.constant(part) for part in value])
+            elif kind == "value":
+                tensors.append(gc.constant(value))
+            else:
+                number, array = value
+                shape = () if array is None else array.shape
+                ref = gc.apply_op("VariableV2", attrs={"shape": gc.Shape(shape), "dtype": gc.as_dtype(number)})
+                tensors.append(ref)
+                start += [] if array is None else [gc.apply_op("Assign", [ref, gc.constant(array)])]
+        return tensors, start
+
+    def _sent(self, arg: ArgDef, value: Any) -> Sent:
+        declared = arg.type or self.attrs.get(arg.type_attr)
+        dtype = None if declared is None else gc.as_dtype(declared).base
+        if arg.number_attr or arg.type_list_attr:
+            return "list", [natural_array(part, dtype) for part in value]
+        if not arg.is_ref:
+            return "value", natural_array(value, dtype)
+        if value is None:
+            assert dtype is not None, f"{self.name}: an uninitialised variable needs its dtype among the attrs"
+            return "ref", (dtype.number, None)
+        array = natural_array(value, dtype)
+        return "ref", (gc.as_dtype(array.dtype).number, array)
+
+
+def natural_array(value: Any, dtype: gc.DType | None) -> Array:
+    """An example's value as an array: of `dtype`, otherwise Python floats as float32 and ints as int32."""
+    if isinstance(value, gc.TensorValue):
+        return value.array
+    array: Array = np.asarray(value)
+    if dtype is not None:
+        return array.astype(dtype.as_numpy)
+    if isinstance(value, np.ndarray | np.generic):
+        return array
+    return array.astype({"float64": np.float32, "int64": np.int32}.get(array.dtype.name, array.dtype))
+
+
+def plain_attr(value: Any) -> Sent:
+    """An attr value as its kind and something that needs none of our classes."""
+    kind = attr_kind(value)
+    if isinstance(value, tuple):
+        return ("list(int)" if kind == "list" else kind), [plain_attr(part)[1] for part in value]
+    if isinstance(value, gc.DType):
+        return kind, value.number
+    if isinstance(value, gc.Shape):
+        return kind, None if value.rank is None else value.as_list()
+    if isinstance(value, gc.TensorValue):
+        return kind, (value.array, value.dtype.number)
+    return kind, value
+
+
+def all_examples() -> Iterator[OpExample]:
+    """Every example of every public op."""
+    for entry in gc.op_registry:
+        if entry.op_def.name.startswith("_"):
+            continue
+        for number, example in enumerate(entry.examples):
+            yield OpExample(entry, number, tuple(example.inputs), example.attrs, example.differentiable)

@@ -1,0 +1,115 @@
+"""One op at a time in TensorFlow's interpreter: run it, differentiate it, tell its signature. Nothing of this project is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+from tensorflow.python.framework import op_def_library, op_def_registry
+
+Array = npt.NDArray[Any]
+FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type", "shape": "shape", "tensor": "tensor", "func": "func"}
+Sent = tuple[str, Any]
+"""An input: ("value", array), ("list", arrays), ("ref", (dtype number, array or None)). An attr: its kind and a plain value."""
+
+
+def signature(name: str) -> dict[str, Any] | None:
+    """Names and kinds of an op's inputs, outputs and attrs, defaults and the stateful flag; None for an unknown op."""
+    op_def = op_def_registry.get(name)
+    if op_def is None:
+        return None
+    return {
+        "inputs": [_arg(arg) for arg in op_def.input_arg],
+        "outputs": [_arg(arg) for arg in op_def.output_arg],
+        "attrs": sorted((attr.name, attr.type, attr.HasField("default_value")) for attr in op_def.attr),
+        "stateful": op_def.is_stateful,
+    }
+
+
+def _arg(arg: Any) -> tuple[str, int, str, str, str, bool]:
+    return arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref
+
+
+def run_op(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> list[Array]:
+    """The outputs of one op in a fresh graph; variables hold their values before it runs."""
+    with tf.Graph().as_default():
+        node, _ = _build(name, inputs, attrs)
+        return _run(list(node.outputs), node)
+
+
+def run_gradient(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent], outputs: Sequence[int]) -> list[Array | None]:
+    """The gradients of the outputs of these numbers, summed, by each input (a list's parts one after the other)."""
+    with tf.Graph().as_default():
+        node, xs = _build(name, inputs, attrs)
+        found = tf.gradients([node.outputs[i] for i in outputs], xs)
+        values = iter(_run([tf.convert_to_tensor(g) for g in found if g is not None]))
+        return [None if g is None else next(values) for g in found]
+
+
+def _build(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> tuple[Any, list[Any]]:
+    op_def = op_def_registry.get(name)
+    given: dict[str, Any] = {}
+    flat: list[Any] = []
+    for arg, (kind, value) in zip(op_def.input_arg, inputs, strict=True):
+        if kind == "list":
+            given[arg.name] = [tf.constant(part) for part in value]
+            flat += given[arg.name]
+        else:
+            given[arg.name] = _variable(*value) if kind == "ref" else tf.constant(value)
+            flat.append(given[arg.name])
+    given.update(_defaults(op_def))
+    given.update((key, _attr(*sent)) for key, sent in attrs.items())
+    return _operation(op_def_library.apply_op(name, **given)), flat
+
+
+def _defaults(op_def: Any) -> dict[str, Any]:
+    """The default attrs that do not follow from the inputs. (`tf.raw_ops` would know them, but it renames arguments.)"""
+    inferred = {name for arg in op_def.input_arg for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
+    free = [attr for attr in op_def.attr if attr.HasField("default_value") and attr.name not in inferred]
+    return {attr.name: _plain(attr.type, attr.default_value) for attr in free}
+
+
+def _plain(kind: str, value: Any) -> Any:
+    if kind.startswith("list("):
+        inner = kind[5:-1]
+        return [tf.as_dtype(part) if inner == "type" else part for part in getattr(value.list, FIELDS[inner])]
+    found = getattr(value, FIELDS[kind])
+    return tf.as_dtype(found) if kind == "type" else found
+
+
+def _operation(made: Any) -> Any:
+    while isinstance(made, list | tuple):
+        made = made[0]
+    return getattr(made, "op", made)
+
+
+def _variable(number: int, value: Array | None) -> Any:
+    shape = [] if value is None else value.shape
+    made = tf.raw_ops.VariableV2(shape=shape, dtype=tf.as_dtype(number), container="", shared_name="")
+    if value is not None:
+        tf.compat.v1.add_to_collection("start", tf.raw_ops.Assign(ref=made, value=tf.constant(value)))
+    return made
+
+
+def _attr(kind: str, value: Any) -> Any:
+    if kind == "type":
+        return tf.as_dtype(value)
+    if kind == "shape":
+        return tf.TensorShape(value)
+    if kind == "tensor":
+        return tf.make_tensor_proto(value[0], tf.as_dtype(value[1]))
+    if kind.startswith("list("):
+        return [_attr(kind[5:-1], part) for part in value]
+    return value
+
+
+def _run(tensors: list[Any], node: Any = None) -> list[Array]:
+    with tf.compat.v1.Session() as session:
+        for start in tf.compat.v1.get_collection("start"):
+            session.run(start.op)
+        if not tensors and node is not None:
+            session.run(node)
+        return [np.asarray(value) for value in session.run(tensors)]

@@ -1,0 +1,99 @@
+"""Every registered op against TensorFlow's: its signature, what its examples give, and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import graphcore as gc
+from graphcore.definitions import ArgDef
+from graphcore.registry import OpRegistration
+from tests.oracle.conftest import Oracle
+from tests.oracle.op_examples import OpExample, all_examples
+from tests.support.remote import RemoteError
+
+Array = npt.NDArray[Any]
+SIDE = "tests.oracle.op_side"
+TOLERANCE = {"half": 2e-3, "bfloat16": 2e-2, "float": 2e-5, "double": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
+
+# Ops of this project that TensorFlow 2.21 does not register, each with the reason why it exists here.
+OURS_ONLY: dict[str, str] = {}
+
+ENTRIES = [entry for entry in gc.op_registry if not entry.op_def.name.startswith("_")]
+EXAMPLES = list(all_examples())
+
+
+def example_id(example: OpExample) -> str:
+    return f"{example.name}-{example.number}"
+
+
+def assert_same(ours: Array, theirs: Array, what: str) -> None:
+    assert ours.shape == theirs.shape, f"{what}: shape {ours.shape}, in TensorFlow {theirs.shape}"
+    assert gc.as_dtype(ours.dtype) is gc.as_dtype(theirs.dtype), f"{what}: {ours.dtype}, in TensorFlow {theirs.dtype}"
+    tolerance = TOLERANCE.get(gc.as_dtype(ours.dtype).name)
+    if tolerance is None:
+        assert ours.tolist() == theirs.tolist(), what
+        return
+    wide = np.complex128 if np.iscomplexobj(ours) else np.float64
+    np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=tolerance, atol=tolerance, err_msg=what)
+
+
+def arg_signature(arg: ArgDef) -> tuple[str, int, str, str, str, bool]:
+    number = 0 if arg.type is None else arg.type.base.number
+    return arg.name, number, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.op_def.name)
+def test_an_op_has_the_inputs_outputs_and_attrs_it_has_in_tensorflow(entry: OpRegistration, oracle: Oracle) -> None:
+    op_def = entry.op_def
+    theirs = oracle.call(f"{SIDE}:signature", op_def.name)
+    if theirs is None:
+        assert op_def.name in OURS_ONLY
+        return
+    assert [arg_signature(arg) for arg in op_def.input_arg] == theirs["inputs"]
+    assert [arg_signature(arg) for arg in op_def.output_arg] == theirs["outputs"]
+    assert sorted((attr.name, attr.type, attr.default_value is not None) for attr in op_def.attr) == theirs["attrs"]
+    assert op_def.is_stateful == theirs["stateful"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=example_id)
+def test_an_example_gives_what_it_gives_in_tensorflow(example: OpExample, oracle: Oracle) -> None:
+    if example.name in OURS_ONLY:
+        pytest.skip(OURS_ONLY[example.name])
+    try:
+        theirs = oracle.call(f"{SIDE}:run_op", example.name, example.sent_inputs(), example.sent_attrs())
+    except RemoteError as refusal:
+        if refusal.kind == "FailedPreconditionError":  # an uninitialised variable
+            with pytest.raises(gc.errors.FailedPreconditionError):
+                example.run()
+            return
+        raise
+    ours = example.run()
+    assert len(ours) == len(theirs)
+    for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        if example.deterministic:
+            assert_same(mine, other, f"{example.name}:{i}")
+        else:
+            assert (mine.shape, gc.as_dtype(mine.dtype)) == (other.shape, gc.as_dtype(other.dtype))
+
+
+@pytest.mark.parametrize(
+    "example", [example for example in EXAMPLES if example.differentiable and example.entry.gradient is not None], ids=example_id
+)
+def test_an_example_has_the_gradients_it_has_in_tensorflow(example: OpExample, oracle: Oracle) -> None:
+    if example.name in OURS_ONLY:
+        pytest.skip(OURS_ONLY[example.name])
+    numbers, ours = example.differentiated()
+    if not numbers:
+        assert all(gradient is None for gradient in ours)
+        return
+    theirs = oracle.call(f"{SIDE}:run_gradient", example.name, example.sent_inputs(), example.sent_attrs(), numbers)
+    for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        if other is None:  # where TensorFlow gives no gradient, zeros are as good
+            assert mine is None or not np.any(mine), f"{example.name} by input {i}: a gradient where TensorFlow has none"
+            continue
+        assert mine is not None, f"{example.name} by input {i}: no gradient where TensorFlow has one"
+        assert_same(mine, other, f"gradient of {example.name} by input {i}")
