@@ -70,7 +70,7 @@ class Viewer {
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
   #geometry: Geometry | null = null;
-  #layout: { dot: string; json: string } | null = null;
+  #layout: { dot: string; placed: string } | null = null;
   #drawing: Renderer = "graphviz";
   #lens = "";
   #selected = "";
@@ -249,24 +249,24 @@ class Viewer {
       const svg = await this.#mermaid.render(message.mermaid);
       return { geometry: () => this.#mermaid.show(svg, scene), layoutMs: performance.now() - start };
     }
-    const json = scene.nodes.length === 0 ? null : await this.#layoutJson(message);
-    const geometry = json === null ? EMPTY : parseGeometry(json, scene);
+    const placed = scene.nodes.length === 0 ? null : await this.#layoutText(message);
+    const geometry = placed === null ? EMPTY : parseGeometry(placed, scene);
     return { geometry: () => geometry, layoutMs: performance.now() - start };
   }
 
-  async #layoutJson({ scene }: SceneMessage): Promise<string> {
+  async #layoutText({ scene }: SceneMessage): Promise<string> {
     const dot = layoutDot(scene);
     if (this.#layout?.dot === dot) {
       this.#layouter.cancel();
-      return this.#layout.json;
+      return this.#layout.placed;
     }
-    const json = await this.#layouter.layout(dot, LAYOUT_LIMIT_MS).catch((error: unknown) => {
+    const placed = await this.#layouter.layout(dot, LAYOUT_LIMIT_MS).catch((error: unknown) => {
       if (error instanceof Superseded) throw error;
       this.#status.say("This graph is hard to lay out: taking shortcuts…");
       return this.#layouter.layout(layoutDot(scene, true), FAST_LAYOUT_LIMIT_MS);
     });
-    this.#layout = { dot, json };
-    return json;
+    this.#layout = { dot, placed };
+    return placed;
   }
 
   #draw(message: SceneMessage, { geometry: place, layoutMs }: Prepared): void {
