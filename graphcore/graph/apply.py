@@ -31,7 +31,7 @@ _Match = tuple[dict[str, AttrValue], tuple[DType, ...], tuple[DType, ...]]
 class _Plan:
     """What is needed to match inputs to an OpDef quickly."""
 
-    __slots__ = ("allowed", "args", "matched", "attr_kinds", "defaults", "outputs", "required", "simple")
+    __slots__ = ("allowed", "args", "attr_kinds", "defaults", "matched", "outputs", "required", "simple")
 
     def __init__(self, op_def: OpDef) -> None:
         self.args = [
