@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
+
+State = TypeVar("State")
 
 
 class RefVariable:
@@ -52,10 +55,18 @@ class RefVariable:
 
 
 class ResourceManager:
-    """The state that lives as long as a session: variables by (container, name)."""
+    """The state that lives as long as a session: variables by (container, name), and what else kernels keep."""
 
     def __init__(self) -> None:
         self.variables: dict[tuple[str, str], RefVariable] = {}
+        self._states: dict[Hashable, Any] = {}
+
+    def state(self, key: Hashable, make: Callable[[], State]) -> State:
+        """What is kept under `key`, made by `make` when first asked for (a random generator's position, a queue)."""
+        found: State | None = self._states.get(key)
+        if found is None:
+            found = self._states.setdefault(key, make())
+        return found
 
     def variable(self, container: str, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None) -> RefVariable:
         """Find or make a variable. One whose declared type or shape has changed starts uninitialised again."""

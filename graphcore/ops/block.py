@@ -1,0 +1,155 @@
+"""An op is one block: a class whose parts are the op's docstring, signature, shape function, kernel, gradient and examples.
+
+    @op
+    class Square:
+        \"\"\"`x * x`, element by element.\"\"\"
+
+        signature = "Square[T:{half, float, double}](x:T) -> (y:T)"
+        shape = unchanged_shape
+        kernel = ufunc("square")
+        gradient = unary_grad('''...''')
+        examples = (Example([[-2.0, 3.0]]),)
+
+`@op` refuses a block that lacks a part, and otherwise notes it: nothing is parsed before the op is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from graphcore.attrs import Attrs
+from graphcore.definitions.types import FunctionDef, OpDef
+from graphcore.errors import InvalidArgumentError
+from graphcore.functions import define_function
+from graphcore.inference import InferenceContext
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import GradientCreator, Kernel, OpRegistration, op_registry
+from graphcore.text import parse_op_signature
+
+__all__ = ["NO_GRADIENT", "Example", "InferenceContext", "Kernel", "KernelContext", "no_registered_gradient", "op"]
+
+Block = TypeVar("Block", bound=type)
+GradientText = str | Callable[[Attrs], str | FunctionDef]
+
+_PARTS: Final = ("signature", "shape", "kernel", "gradient", "examples")
+_FLAGS: Final = {
+    "commutative": "is_commutative",
+    "stateful": "is_stateful",
+    "aggregate": "is_aggregate",
+    "allows_uninitialized_input": "allows_uninitialized_input",
+}
+
+
+class Example(msgspec.Struct, frozen=True):
+    """One use of an op, that also drives its tests.
+
+    Args:
+        inputs: one entry an input argument: an array (or what NumPy makes one of; Python floats become float32, ints int32), a list of such for a
+            list argument, a TensorValue for other types. For a `Ref` argument: the variable's value, None if uninitialised.
+        attrs: what cannot be told from the inputs; the rest takes the op's defaults.
+        outputs: the expected outputs, where they are worth showing.
+        differentiable: False where the gradient does not exist at this point (a kink, a tie).
+    """
+
+    inputs: Sequence[Any] = ()
+    attrs: Mapping[str, Any] = {}
+    outputs: Sequence[Any] | None = None
+    differentiable: bool = True
+
+
+class NoGradient:
+    """Why an op has no gradient function. `registered`: known as not differentiable, so gradients stop here without an error."""
+
+    __slots__ = ("reason", "registered")
+
+    def __init__(self, reason: str, *, registered: bool) -> None:
+        self.reason = reason
+        self.registered = registered
+
+
+NO_GRADIENT: Final = NoGradient("it is constant almost everywhere, or its output is no number", registered=True)
+"""The op is registered as not differentiable (REGISTER_OP_NO_GRADIENT): gradients stop here."""
+
+
+def no_registered_gradient(reason: str) -> NoGradient:
+    """The op has no gradient and asking for one is an error (`No gradient defined for op: ...`), for the reason given."""
+    return NoGradient(reason, registered=False)
+
+
+class TextGradient:
+    """A gradient creator made from text: parsed when a gradient is first asked for, one FunctionDef a text."""
+
+    __slots__ = ("_made", "_text")
+
+    def __init__(self, text: GradientText) -> None:
+        self._text = text
+        self._made: dict[str, FunctionDef] = {}
+
+    def __call__(self, attrs: Attrs) -> FunctionDef:
+        """The gradient function for a node with these attrs.
+
+        Raises:
+            InvalidArgumentError: the text is no FunctionDef.
+        """
+        text = self._text if isinstance(self._text, str) else self._text(attrs)
+        if isinstance(text, FunctionDef):
+            return text
+        made = self._made.get(text)
+        if made is None:
+            made = self._made[text] = define_function(text)
+        return made
+
+
+def op(block: Block) -> Block:
+    """Register an op block.
+
+    Raises:
+        InvalidArgumentError: a part is missing.
+        AlreadyExistsError: the op exists.
+    """
+    missing = [] if (block.__doc__ or "").strip() else ["docstring"]
+    missing += [part for part in _PARTS if not hasattr(block, part) or (part == "examples" and not getattr(block, part))]
+    if missing:
+        raise InvalidArgumentError(
+            f"Op block '{block.__name__}' is incomplete: required are a docstring, {', '.join(_PARTS)}; missing: {', '.join(missing)}",
+            op=block.__name__,
+        )
+    op_registry.register_lazy(block.__name__, lambda: make_registration(block))
+    return block
+
+
+def make_registration(block: Any) -> OpRegistration:
+    """What a complete block says, as the registry keeps it.
+
+    Raises:
+        InvalidArgumentError: the signature or a gradient of the wrong kind.
+    """
+    entry = OpRegistration(_op_def(block), block.shape)
+    entry.kernel = block.kernel
+    entry.examples = tuple(block.examples)
+    gradient = block.gradient
+    if isinstance(gradient, NoGradient):
+        entry.has_gradient = gradient.registered
+        return entry
+    entry.has_gradient = True
+    entry.gradient = _creator(gradient, entry.op_def.name)
+    return entry
+
+
+def _creator(gradient: object, name: str) -> GradientCreator:
+    if isinstance(gradient, str) or callable(gradient):
+        return TextGradient(gradient)
+    raise InvalidArgumentError(
+        f"The gradient of op block '{name}' must be text, a function of the attrs, or NO_GRADIENT; got {gradient!r}", op=name
+    )
+
+
+def _op_def(block: Any) -> OpDef:
+    op_def = parse_op_signature(block.signature, block.__doc__)
+    if op_def.name != block.__name__:
+        raise InvalidArgumentError(f"Op block '{block.__name__}' has the signature of '{op_def.name}'", op=block.__name__)
+    flags = {field: True for flag, field in _FLAGS.items() if getattr(block, flag, False)}
+    return msgspec.structs.replace(op_def, **flags) if flags else op_def

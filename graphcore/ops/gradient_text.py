@@ -1,0 +1,98 @@
+"""What gradient texts have in common beyond the frames of graphcore.functions: constants, and index arguments of either width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from graphcore.attrs import Attrs
+from graphcore.definitions.types import FunctionDef
+from graphcore.dtypes import DType, int32
+from graphcore.errors import InvalidArgumentError
+from graphcore.functions import GradientTemplate, reduction_grad
+from graphcore.registry import GradientCreator
+
+INDEX_TYPE: Final = "INDEX"
+"""What `index_typed` replaces by the type of an op's index arguments."""
+
+_AXES_INPUT: Final = re.compile(r"(?<=[(, ])i(?=[,)])")
+
+
+def index_typed(attr: str, text: str) -> Callable[[Attrs], str]:
+    """A gradient text in which `INDEX` stands for the type that the op's attr `attr` names (int32 if it names none)."""
+
+    def gradient(attrs: Attrs) -> str:
+        return text.replace(INDEX_TYPE, index_type(attrs, attr).name)
+
+    return gradient
+
+
+def index_type(attrs: Attrs, attr: str) -> DType:
+    """The type that attr `attr` names, int32 if it names none."""
+    value = attrs.get(attr)
+    return value if isinstance(value, DType) else int32
+
+
+def required_type(attrs: Attrs, attr: str = "T") -> DType:
+    """The type that attr `attr` names.
+
+    Raises:
+        InvalidArgumentError: it names none.
+    """
+    value = attrs.get(attr)
+    if not isinstance(value, DType):
+        raise InvalidArgumentError(f"This gradient needs attr '{attr}', a type; got {value!r}", attr=attr)
+    return value
+
+
+def required_int(attrs: Attrs, attr: str) -> int:
+    """The value of int attr `attr`.
+
+    Raises:
+        InvalidArgumentError: there is none.
+    """
+    value = attrs.get(attr)
+    if not isinstance(value, int):
+        raise InvalidArgumentError(f"This gradient needs attr '{attr}', an int; got {value!r}", attr=attr)
+    return value
+
+
+def list_to_array(attrs: Attrs, elements: list[str], dtype: str | None = None) -> str:
+    """The right-hand side of a node that makes the elements one list argument `N*T` (or of type `dtype`)."""
+    each = required_type(attrs).name if dtype is None else dtype
+    kind = "$T" if dtype is None else dtype
+    return f"_ListToArray[N=$N, T={kind}, Tin={{{', '.join([each] * len(elements))}}}]({', '.join(elements)})"
+
+
+def is_complex(attrs: Attrs, attr: str = "T") -> bool:
+    """True if attr `attr` is a complex type."""
+    value = attrs.get(attr)
+    return isinstance(value, DType) and value.is_complex
+
+
+def axes_reduction_grad(body: str) -> GradientCreator:
+    """The reduction frame for axes of int32 and of int64; those are cast first."""
+    narrow = reduction_grad(body)
+    text = _AXES_INPUT.sub("i_32:y:0", narrow.text)
+    text = text.replace("i:int32", "i:int64").replace("ZerosLike[T=int32](i_32:y:0)", "ZerosLike[T=int64](i)")
+    wide = GradientTemplate(text.replace("{\n", "{\n  i_32 = Cast[DstT=int32, SrcT=int64](i)\n", 1))
+
+    def gradient(attrs: Attrs) -> FunctionDef:
+        return (wide if index_type(attrs, "Tidx").name == "int64" else narrow)(attrs)
+
+    return gradient
+
+
+def scalar(dtype: str, value: object) -> str:
+    """The right-hand side of a scalar constant's node."""
+    return f"Const[dtype={dtype}, value=Tensor<type: {dtype} shape: [] values: {value}>]()"
+
+
+def vector(dtype: str, *values: object) -> str:
+    """The right-hand side of a constant vector's node."""
+    return f"Const[dtype={dtype}, value=Tensor<type: {dtype} shape: [{len(values)}] values: {' '.join(map(str, values))}>]()"
+
+
+ONE: Final = f"const = {scalar('float', 1)}\n        one = Cast[SrcT=float, DstT=$T](const)"
+"""The lines that make `one` of type T, to be indented as a body in a block is."""

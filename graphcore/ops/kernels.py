@@ -1,0 +1,99 @@
+"""Kernel factories that many op blocks share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import Kernel, KernelFactory
+
+
+def ufunc(name: str) -> KernelFactory:
+    """A kernel that is the array module's own function `name`, so that running it costs what calling that costs."""
+
+    def kernel(k: KernelContext) -> Kernel:
+        found: Kernel = getattr(k.xp, name)
+        return found
+
+    return kernel
+
+
+def floating_ufunc(name: str) -> KernelFactory:
+    """As `ufunc`, refusing integer inputs as the reference does (the array module would answer with doubles)."""
+
+    def kernel(k: KernelContext) -> Kernel:
+        dtype = k.output_types[0]
+        if not (dtype.is_floating or dtype.is_complex):
+            raise UnimplementedError(
+                f"{k.op} needs a floating point or complex type, got {dtype.name}", op=k.op, node=k.node_name, source=k.source
+            )
+        found: Kernel = getattr(k.xp, name)
+        return found
+
+    return kernel
+
+
+def pass_through(_k: KernelContext) -> Kernel:
+    """The value itself: values are never changed in place, so no copy is needed."""
+    return _first
+
+
+def _first(x: Array) -> Array:
+    return x
+
+
+def constant_ints(k: KernelContext, index: int) -> tuple[int, ...] | None:
+    """Input `index` as ints if it is the same in every run, else None; a scalar gives one int."""
+    value = k.constant(index)
+    return None if value is None else ints(value)
+
+
+def ints(value: Any) -> tuple[int, ...]:
+    """The elements of an integer array (on any device) or scalar as Python ints."""
+    return tuple(value.reshape(-1).tolist())
+
+
+def constant_int(k: KernelContext, index: int) -> int | None:
+    """The single element of input `index` if it is the same in every run, else None.
+
+    Raises:
+        InvalidArgumentError: it has not exactly one element.
+    """
+    value = k.constant(index)
+    return None if value is None else one_int(k, value)
+
+
+def one_int(k: KernelContext, value: Any) -> int:
+    """The single element of an integer array or scalar.
+
+    Raises:
+        InvalidArgumentError: it has not exactly one element.
+    """
+    if value.size != 1:
+        raise invalid(k, f"required one integer, got a tensor of shape {list(value.shape)}")
+    return int(value.item())
+
+
+def invalid(k: KernelContext, text: str) -> InvalidArgumentError:
+    """An error that names the node."""
+    return InvalidArgumentError(f"{k.op} node '{k.node_name}': {text}", op=k.op, node=k.node_name, source=k.source)
+
+
+def normal_axis(k: KernelContext, axis: int, rank: int) -> int:
+    """`axis` counted from the front.
+
+    Raises:
+        InvalidArgumentError: there is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise invalid(k, f"required an axis in [{-rank}, {rank}), got {axis}")
+    return axis + rank if axis < 0 else axis
+
+
+def narrow(dtype: np.dtype[Any]) -> bool:
+    """True for the 16-bit floats, whose sums and products are made in float32 as the reference makes them."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"

@@ -1,0 +1,180 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Attrs
+from graphcore.inference.common_shape_fns import batch_matmul_shape, batch_matmul_v2_shape, matmul_shape
+from graphcore.ops.block import Example, Kernel, KernelContext, op
+from graphcore.ops.gradient_text import is_complex, vector
+from graphcore.ops.kernels import narrow
+
+_A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
+_B: Final = [[2.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
+_TYPES: Final = "T:{half, float, double}"
+_COMPLEX_TYPES: Final = "T:{complex64, complex128}"
+
+# By (first transposed, second transposed): the operands of dx and whether each is transposed, then those of dy.
+_PRODUCTS: Final = {
+    (False, False): (("dz", "y", False, True), ("x", "dz", True, False)),
+    (False, True): (("dz", "y", False, False), ("dz", "x", True, False)),
+    (True, False): (("y", "dz", False, True), ("x", "dz", False, False)),
+    (True, True): (("y", "dz", True, True), ("dz", "x", True, True)),
+}
+
+
+def _node(name: str, op_name: str, product: tuple[str, str, bool, bool], flags: tuple[str, str]) -> str:
+    left, right, first, second = product
+    return f"  {name} = {op_name}[T=$T, {flags[0]}={str(first).lower()}, {flags[1]}={str(second).lower()}]({left}, {right})\n"
+
+
+def _matmul_grad(attrs: Attrs) -> str:
+    """MatMul transposes without conjugating, so for complex types the operands are conjugated first."""
+    dx, dy = _PRODUCTS[bool(attrs.get("transpose_a")), bool(attrs.get("transpose_b"))]
+    head, types = "", _TYPES
+    if is_complex(attrs):
+        head, types = "  cx = Conj[T=$T](x) @ dz\n  cy = Conj[T=$T](y) @ dz\n", _COMPLEX_TYPES
+        dx, dy = _conjugated(dx), _conjugated(dy)
+    flags = ("transpose_a", "transpose_b")
+    return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{head}{_node('dx', 'MatMul', dx, flags)}{_node('dy', 'MatMul', dy, flags)}}}"
+
+
+def _conjugated(product: tuple[str, str, bool, bool]) -> tuple[str, str, bool, bool]:
+    left, right, first, second = product
+    return {"x": "cx", "y": "cy"}.get(left, left), {"x": "cx", "y": "cy"}.get(right, right), first, second
+
+
+def _batch_matmul_grad(attrs: Attrs) -> str:
+    dx, dy = _PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
+    types = _COMPLEX_TYPES if is_complex(attrs) else _TYPES
+    flags = ("adj_x", "adj_y")
+    return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{_node('dx', 'BatchMatMul', dx, flags)}{_node('dy', 'BatchMatMul', dy, flags)}}}"
+
+
+def _batch_matmul_v2_grad(op_name: str) -> Callable[[Attrs], str]:
+    def gradient(attrs: Attrs) -> str:
+        dx, dy = _PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
+        types = _COMPLEX_TYPES if is_complex(attrs) else _TYPES
+        flags = ("adj_x", "adj_y")
+        return (
+            f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n"
+            f"{_node('gx', op_name, dx, flags)}{_node('gy', op_name, dy, flags)}"
+            f"  zero = {vector('int32', 0)}\n"
+            f"  one = {vector('int32', 1)}\n"
+            f"  minustwo = {vector('int32', -2)}\n"
+            "  sx = Shape[T=$T](x)\n"
+            "  sy = Shape[T=$T](y)\n"
+            "  batch_sx = StridedSlice[Index=int32, T=int32](sx, zero, minustwo, one)\n"
+            "  batch_sy = StridedSlice[Index=int32, T=int32](sy, zero, minustwo, one)\n"
+            "  rx, ry = BroadcastGradientArgs(batch_sx, batch_sy)\n"
+            "  sum_gx = Sum[T=$T](gx, rx)\n"
+            "  sum_gy = Sum[T=$T](gy, ry)\n"
+            "  dx = Reshape[T=$T](sum_gx, sx)\n"
+            "  dy = Reshape[T=$T](sum_gy, sy)\n"
+            "}"
+        )
+
+    return gradient
+
+
+@op
+class MatMul:
+    """The matrix product `a @ b`, either matrix transposed first if asked.
+
+    a: [m, k], or [k, m] if transpose_a
+    b: [k, n], or [n, k] if transpose_b
+    product: [m, n]
+    """
+
+    signature = (
+        "MatMul[transpose_a:bool = false, transpose_b:bool = false, "
+        "T:{bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}, "
+        "grad_a:bool = false, grad_b:bool = false](a:T, b:T) -> (product:T)"
+    )
+    shape = matmul_shape
+    gradient = _matmul_grad
+    examples = (
+        Example([_A, _B]),
+        Example([_A, _A], {"transpose_b": True}),
+        Example([_A, _A], {"transpose_a": True}),
+        Example([_A, _B], {"transpose_a": True, "transpose_b": True}),
+    )
+
+    def kernel(k: KernelContext) -> Kernel:
+        # dot is matmul for two matrices, and a third quicker to call.
+        dot, dtype = k.xp.dot, k.dtype("T")
+        first, second = k.attr("transpose_a"), k.attr("transpose_b")
+        if narrow(dtype):
+            wide = np.float32
+            return lambda a, b: dot((a.T if first else a).astype(wide), (b.T if second else b).astype(wide)).astype(dtype)
+        if first and second:
+            return lambda a, b: dot(a.T, b.T)
+        if first:
+            return lambda a, b: dot(a.T, b)
+        if second:
+            return lambda a, b: dot(a, b.T)
+        plain: Kernel = dot
+        return plain
+
+
+def _batched(k: KernelContext) -> Kernel:
+    matmul, dtype = k.xp.matmul, k.dtype("Tout" if "Tout" in k.attrs else "T")
+    first, second = k.attr("adj_x"), k.attr("adj_y")
+    if not first and not second and all(given is k.output_types[0] for given in k.input_types) and not narrow(dtype):
+        plain: Kernel = matmul
+        return plain
+    wide = np.dtype(np.float32) if narrow(dtype) else dtype
+
+    def product(x: Any, y: Any) -> Any:
+        x = x.swapaxes(-1, -2).conj() if first else x
+        y = y.swapaxes(-1, -2).conj() if second else y
+        return matmul(x.astype(wide, copy=False), y.astype(wide, copy=False)).astype(dtype, copy=False)
+
+    return product
+
+
+_BATCHES: Final = (
+    Example([[_A, _A], [_B, _B]]),
+    Example([[_A], [_A]], {"adj_y": True}),
+    Example([[_A, _A], [_A, _A]], {"adj_x": True}),
+    Example([[_A], [_B]], {"adj_x": True, "adj_y": True}),
+)
+_BROADCAST_BATCHES: Final = (Example([[_A, _A], _B]), Example([[[_A], [_A]], [_A, _A, _A]], {"adj_y": True}))
+
+
+@op
+class BatchMatMul:
+    """Matrix products of two equal batches of matrices; `adj` takes the conjugate transpose first.
+
+    x: [..., m, k]  y: [..., k, n]  output: [..., m, n]
+    """
+
+    signature = (
+        "BatchMatMul[T:{bfloat16, half, float, double, int32, int64, complex64, complex128}, adj_x:bool = false, adj_y:bool = false, "
+        "grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
+    )
+    shape = batch_matmul_shape
+    kernel = _batched
+    gradient = _batch_matmul_grad
+    examples = _BATCHES
+
+
+@op
+class BatchMatMulV2:
+    """Matrix products of two batches of matrices whose batch dimensions broadcast; `adj` takes the conjugate transpose first.
+
+    x: [..., m, k]  y: [..., k, n]  output: [..., m, n]
+    """
+
+    signature = (
+        "BatchMatMulV2[T:{bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}, "
+        "adj_x:bool = false, adj_y:bool = false, grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
+    )
+    shape = batch_matmul_v2_shape
+    kernel = _batched
+    gradient = _batch_matmul_v2_grad("BatchMatMulV2")
+    examples = (*_BATCHES, *_BROADCAST_BATCHES)

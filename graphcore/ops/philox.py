@@ -1,0 +1,129 @@
+"""Philox4x32-10, the counter-based generator whose numbers the reference's random ops give; and the distributions made from them.
+
+Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A block is one counter turned into four 32-bit numbers.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+
+import numpy as np
+
+_MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
+_WEYL: Final = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS: Final = 10
+_LOW: Final = np.uint64(0xFFFFFFFF)
+_HIGH: Final = np.uint64(32)
+_SMALLEST_UNIFORM: Final = 1e-7
+_TRUNCATED_AT: Final = 2.0
+RESERVED_PER_OUTPUT: Final = 256
+"""How many 128-bit blocks a run sets aside for each number it draws, so that rejecting ones never runs into the next run's."""
+
+
+class Generator:
+    """A position in the stream of a key; each run takes its share and moves on."""
+
+    def __init__(self, key: int, stream: int) -> None:
+        self.key = key
+        self.stream = stream
+        self.position = 0
+        self._lock = threading.Lock()
+
+    def reserve(self, blocks: int) -> int:
+        """The position of the next `blocks` blocks, which nobody else will get."""
+        with self._lock:
+            first = self.position
+            self.position += blocks
+            return first
+
+
+def random_blocks(xp: Any, key: int, stream: int, positions: Any) -> Any:
+    """The blocks at `positions`: uint64 [n] -> uint64 [n, 4], each below 2**32."""
+    positions = positions.astype(np.uint64)
+    counter = [positions & _LOW, positions >> _HIGH, xp.full_like(positions, stream & 0xFFFFFFFF), xp.full_like(positions, stream >> 32)]
+    keys = [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(_ROUNDS):
+        first, second = (counter[i] * np.uint64(multiplier) for i, multiplier in zip((0, 2), _MULTIPLIERS, strict=True))
+        counter = [
+            (second >> _HIGH) ^ counter[1] ^ np.uint64(keys[0]),
+            second & _LOW,
+            (first >> _HIGH) ^ counter[3] ^ np.uint64(keys[1]),
+            first & _LOW,
+        ]
+        keys = [(part + step) & 0xFFFFFFFF for part, step in zip(keys, _WEYL, strict=True)]
+    return xp.stack(counter, -1)
+
+
+def group_size(dtype: np.dtype[Any]) -> int:
+    """How many numbers of this type one block gives."""
+    return 2 if dtype.itemsize == 8 else 4
+
+
+def uniform(blocks: Any, dtype: np.dtype[Any]) -> Any:
+    """Numbers in [0, 1): uint64 [n, 4] -> dtype [n, group]. The random bits become the fraction of a number in [1, 2)."""
+    if dtype == np.float64:
+        return _unit_doubles(blocks[:, 0::2], blocks[:, 1::2])
+    if dtype == np.float32:
+        return _unit_floats(blocks)
+    bits = 10 if dtype == np.float16 else 7
+    one = (15 << 10) if dtype == np.float16 else (127 << 7)
+    return ((blocks & np.uint64((1 << bits) - 1)) | np.uint64(one)).astype(np.uint16).view(dtype) - dtype.type(1)
+
+
+def _unit_floats(words: Any) -> Any:
+    return ((words & np.uint64(0x7FFFFF)) | np.uint64(127 << 23)).astype(np.uint32).view(np.float32) - np.float32(1)
+
+
+def _unit_doubles(high: Any, low: Any) -> Any:
+    fraction = ((high & np.uint64(0xFFFFF)) << _HIGH) | low
+    return (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
+
+
+def normal(xp: Any, blocks: Any, dtype: np.dtype[Any]) -> Any:
+    """Normally distributed numbers (Box and Muller): uint64 [n, 4] -> dtype [n, group]."""
+    if dtype == np.float64:
+        radius, angle = _unit_doubles(blocks[:, :1], blocks[:, 1:2]), _unit_doubles(blocks[:, 2:3], blocks[:, 3:])
+    else:
+        radius, angle = _unit_floats(blocks[:, 0::2]), _unit_floats(blocks[:, 1::2])
+    number = radius.dtype.type
+    length = xp.sqrt(number(-2) * xp.log(xp.maximum(radius, number(_SMALLEST_UNIFORM))))
+    angle = number(2 * np.pi) * angle
+    pairs = xp.stack([xp.sin(angle) * length, xp.cos(angle) * length], -1)
+    return pairs.reshape(len(blocks), -1).astype(dtype, copy=False)
+
+
+def draw(xp: Any, generator: Generator, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
+    """`count` numbers of `uniform`, `normal` or `truncated` distribution, as the reference draws them: dtype [count]."""
+    first = generator.reserve(count * RESERVED_PER_OUTPUT)
+    group = group_size(dtype)
+    groups = -(-count // group)
+    if distribution == "truncated":
+        return _truncated(xp, generator, first, groups, dtype).reshape(-1)[:count]
+    blocks = random_blocks(xp, generator.key, generator.stream, first + xp.arange(groups, dtype=np.uint64))
+    numbers = uniform(blocks, dtype) if distribution == "uniform" else normal(xp, blocks, dtype)
+    return numbers.reshape(-1)[:count]
+
+
+def _truncated(xp: Any, generator: Generator, first: int, groups: int, dtype: np.dtype[Any]) -> Any:
+    """Each group takes the first numbers below 2 standard deviations from a stretch of blocks of its own."""
+    group = group_size(dtype)
+    stretch = group * RESERVED_PER_OUTPUT // 4
+    wide = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
+    result = xp.zeros((groups, group), wide)
+    missing, depth = xp.arange(groups), 2
+    while len(missing):
+        positions = first + missing[:, None].astype(np.uint64) * np.uint64(stretch) + xp.arange(depth, dtype=np.uint64)
+        blocks = random_blocks(xp, generator.key, generator.stream, positions.reshape(-1))
+        candidates = normal(xp, blocks, wide).reshape(len(missing), -1)
+        accepted = xp.abs(candidates) < _TRUNCATED_AT
+        chosen = xp.argsort(~accepted, 1, kind="stable")[:, :group]
+        done = xp.take_along_axis(accepted, chosen, 1).all(1)
+        result[missing[done]] = xp.take_along_axis(candidates, chosen, 1)[done]
+        missing, depth = missing[~done], depth * 4
+    return result.astype(dtype, copy=False)
+
+
+def fresh_seed() -> int:
+    """64 bits that differ from run to run."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])

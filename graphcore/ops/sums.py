@@ -1,0 +1,47 @@
+"""Sums of several tensors."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from graphcore.attrs import Attrs
+from graphcore.inference.common_shape_fns import add_n_shape
+from graphcore.ops.block import Example, Kernel, KernelContext, op
+from graphcore.ops.gradient_text import list_to_array, required_int
+from graphcore.ops.kernels import invalid, pass_through
+from graphcore.ops.type_sets import NUMBER
+
+_X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
+
+
+@op
+class AddN:
+    """The sum of N tensors of one shape."""
+
+    signature = f"AddN[N:int, T:{NUMBER[:-1]}, variant}}](inputs:N*T) -> (sum:T)"
+    commutative = True
+    aggregate = True
+    shape = add_n_shape
+    examples = (Example([[_X, _X, _X]]), Example([[_X]]))
+
+    def gradient(attrs: Attrs) -> str:
+        """Each of the inputs takes the gradient of the sum."""
+        elements = ["dy"] * required_int(attrs, "N")
+        return f"""[N:int, T:{{half, float, double}}](x:N*T, dy:T) -> (dx:N*T) {{
+          dx = {list_to_array(attrs, elements)}
+        }}"""
+
+    def kernel(k: KernelContext) -> Kernel:
+        add, count = k.xp.add, k.attr("N")
+        if count == 1:
+            return pass_through(k)
+
+        def add_n(first: Any, second: Any, *others: Any) -> Any:
+            if first.shape != second.shape or any(other.shape != first.shape for other in others):
+                raise invalid(k, f"Inputs to operation {k.node_name} of type AddN must have the same size and shape.")
+            total = add(first, second)
+            for other in others:
+                total += other
+            return total
+
+        return add_n
