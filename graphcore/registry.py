@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from graphcore.attrs import Attrs
+from graphcore.definitions.op_def_validation import validate_op_def
 from graphcore.definitions.types import FunctionDef, OpDef
-from graphcore.errors import AlreadyExistsError, NotFoundError
+from graphcore.errors import AlreadyExistsError, GraphError, NotFoundError
 
 ShapeFn = Callable[[Any], None]
 """Takes an InferenceContext and sets its outputs."""
@@ -49,6 +50,7 @@ class OpRegistry:
 
         Raises:
             AlreadyExistsError: the name is taken.
+            InvalidArgumentError: the OpDef makes no sense.
         """
         if isinstance(op, OpDef):
             self._add(OpRegistration(op, shape_fn))
@@ -78,7 +80,7 @@ class OpRegistry:
             return found
         self._register_deferred()
         if name in self._lazy:
-            self._add(self._lazy.pop(name)())
+            self._make(name)
         found = self._by_name.get(name)
         if found is None:
             raise NotFoundError(f"Op type not registered '{name}'", op=name)
@@ -99,7 +101,7 @@ class OpRegistry:
     def __iter__(self) -> Iterator[OpRegistration]:
         self._register_deferred()
         while self._lazy:
-            self._add(self._lazy.pop(next(iter(self._lazy)))())
+            self._make(next(iter(self._lazy)))
         return iter(sorted(self._by_name.values(), key=lambda entry: entry.op_def.name))
 
     def export(self, include_internal: bool = False) -> list[OpDef]:
@@ -120,15 +122,28 @@ class OpRegistry:
         while self._deferred:
             self._add(self._deferred.pop(0)())
 
+    def _make(self, name: str) -> None:
+        # One that fails stays registered: asking again says again what is wrong with it.
+        entry = self._lazy[name]()
+        del self._lazy[name]
+        self._add(entry)
+
     def _add(self, entry: OpRegistration) -> None:
         name = entry.op_def.name
-        taken = name in self._by_name or name in self._lazy
-        error = AlreadyExistsError(f"Op with name {name}", op=name) if taken else None
+        error = self._reason_to_refuse(entry.op_def)
         if self._watcher is not None:
             self._watcher(entry.op_def, error)
         if error is not None:
             raise error
         self._by_name[name] = entry
+
+    def _reason_to_refuse(self, op_def: OpDef) -> GraphError | None:
+        try:
+            validate_op_def(op_def)
+        except GraphError as error:
+            return error
+        taken = op_def.name in self._by_name or op_def.name in self._lazy
+        return AlreadyExistsError(f"Op with name {op_def.name}", op=op_def.name) if taken else None
 
 
 op_registry = OpRegistry()

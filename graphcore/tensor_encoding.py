@@ -44,7 +44,7 @@ class EncodedTensor:
         return count if count < 2**63 else -1
 
     def num_bytes(self) -> int:
-        """The bytes that the decoded tensor takes, -1 if that is unknown or no int64. Strings count 32 each, as in the reference."""
+        """The bytes that the decoded tensor takes, -1 if that is unknown or no int64. Strings count 32 each."""
         count = self.num_elements()
         if count < 0:
             return -1

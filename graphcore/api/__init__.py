@@ -28,6 +28,7 @@ from graphcore.api.framework import (
     placeholder,
     zeros,
 )
+from graphcore.api.gradients import gradients
 from graphcore.api.math import (
     abs,  # noqa: A004 - TF1's name
     add,
@@ -82,6 +83,7 @@ __all__ = [
     "equal",
     "exp",
     "expand_dims",
+    "gradients",
     "group",
     "identity",
     "initialize_all_variables",

@@ -19,7 +19,7 @@ def gradients(
         ys, xs: a tensor, a variable, or a list of them.
         grad_ys: one tensor (or None for ones) a y: the gradient that arrives there, of the y's shape and dtype.
         name: the name scope of the new nodes.
-        stop_gradients: tensors to treat as constants.
+        stop_gradients: tensors that gradients reach but do not go through.
         simplify: False inlines the registered gradient bodies as they are.
 
     Returns:

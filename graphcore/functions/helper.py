@@ -75,7 +75,7 @@ class FunctionDefHelper:
         return BodyNode((name,), "Const", (), {"dtype": tensor.dtype, "value": tensor})
 
     @staticmethod
-    def create(  # noqa: PLR0917 - the reference's arguments in the reference's order
+    def create(
         name: str,
         in_def: Sequence[str],
         out_def: Sequence[str],

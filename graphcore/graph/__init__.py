@@ -7,6 +7,7 @@ from graphcore.graph.default_graph import get_default_graph, reset_default_graph
 from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import CONTROL_KEY, CONTROL_SLOT, Edge
 from graphcore.graph.graph import Graph
+from graphcore.graph.live import live_graphs
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.records import GradientRecord, ScopeStack
 from graphcore.graph.shape_refiner import ShapeRefiner
@@ -29,5 +30,6 @@ __all__ = [
     "convert_to_tensor",
     "default_graph",
     "get_default_graph",
+    "live_graphs",
     "reset_default_graph",
 ]

@@ -31,7 +31,7 @@ _Match = tuple[dict[str, AttrValue], tuple[DType, ...], tuple[DType, ...]]
 class _Plan:
     """What is needed to match inputs to an OpDef quickly."""
 
-    __slots__ = ("allowed", "args", "matched", "attr_kinds", "defaults", "outputs", "required", "simple")
+    __slots__ = ("allowed", "args", "attr_kinds", "defaults", "matched", "outputs", "required", "simple")
 
     def __init__(self, op_def: OpDef) -> None:
         self.args = [
@@ -151,7 +151,13 @@ def _build(op_def: OpDef, node_name: str, tensors: list[Any], given: dict[str, A
     try:
         return builder.finalize()
     except GraphError as error:
+        error.message += f"\n  with inputs {_described(tensors)}" if tensors else ""
         raise error.with_node(node_name, op=op_def.name, source=caller_location()) from None
+
+
+def _described(tensors: list[Any]) -> str:
+    flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
+    return ", ".join(f"'{tensor.name}' {tensor.dtype.name} {tensor.shape}" for tensor in flat)
 
 
 def _given_attrs(plan: _Plan, attrs: Mapping[str, Any], op: str, name: str | None) -> dict[str, AttrValue]:

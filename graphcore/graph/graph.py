@@ -27,6 +27,7 @@ from graphcore.graph.cells import CellBook
 from graphcore.graph.changes import Change, ChangeKind, Subscriber
 from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import Edge, EdgeStore
+from graphcore.graph.live import note_graph
 from graphcore.graph.names import NameTable, is_valid_node_name
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.records import GradientRecord, ScopeStack
@@ -75,6 +76,7 @@ class Graph:
         self.source_node = Node(self, 0, NodeDef("_SOURCE", "_Source"), _SOURCE_OP, (), (), None)
         self.sink_node = Node(self, 1, NodeDef("_SINK", "_Sink"), _SINK_OP, (), (), None)
         self.edge_store.add_ends(self.source_node, self.sink_node)
+        note_graph(self)
 
     # ---- looking ---------------------------------------------------------------------------------------------------
 

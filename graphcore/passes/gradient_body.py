@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.attrs import Array, AttrValue, TensorValue
+from graphcore.definitions import in_out_types_for_node
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node, constant_value
 from graphcore.kernel_context import KernelContext
 from graphcore.passes.gradient_template import BodyNode, GradientTemplate, Ref
@@ -139,7 +140,16 @@ class GradientBody:
         registration = self.graph.registry.look_up(node.node_def.op)
         if registration.kernel is None or registration.op_def.is_stateful:
             return False
-        context = KernelContext(xp=np, attrs=node.node_def.attr, node_name=node.node_def.name, op=node.node_def.op, constants=tuple(known))
+        types = in_out_types_for_node(node.node_def, registration.op_def)
+        context = KernelContext(
+            xp=np,
+            attrs=node.node_def.attr,
+            node_name=node.node_def.name,
+            op=node.node_def.op,
+            input_types=tuple(types[0]),
+            output_types=tuple(types[1]),
+            constants=tuple(known),
+        )
         with np.errstate(all="ignore"):
             result = registration.kernel(context)(*known)
         results = list(result) if isinstance(result, tuple | list) else [result]

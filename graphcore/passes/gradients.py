@@ -30,7 +30,7 @@ def build_gradients(
         ys, xs: tensors of `graph`.
         grad_ys: the gradients that arrive at `ys`; ones where None.
         name: the name scope of the new nodes.
-        stop_gradients: tensors to treat as constants.
+        stop_gradients: tensors that gradients reach but do not go through.
         simplify: False inlines the plain registered bodies.
 
     Returns:
@@ -59,6 +59,7 @@ class _Backpropagation:
         self.stop = set(stop)
         self.simplify = simplify
         self.arrived: dict[Tensor, list[Tensor]] = {}
+        self.scope = graph.scopes.name
 
     def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
         order = self._between(ys)
@@ -66,7 +67,7 @@ class _Backpropagation:
             self.arrived.setdefault(y, []).append(given if given is not None else self._ones(y, f"grad_ys_{i}"))
         useful = set(order)
         for node in order:
-            if any(tensor in self.arrived for tensor in node.outputs):
+            if any(tensor in self.arrived and tensor not in self.stop for tensor in node.outputs):
                 self._differentiate(node, useful)
         return [self._total(x) if x in self.arrived else None for x in self.xs]
 
@@ -81,8 +82,8 @@ class _Backpropagation:
             while pending:
                 node, leaving = pending.pop()
                 if leaving:
-                    inputs = [tensor for tensor in node.inputs if tensor not in self.stop]
-                    depends[node] = node in x_nodes or any(t in x_set or depends.get(t.node, False) for t in inputs)
+                    through = [t for t in node.inputs if t in x_set or (t not in self.stop and depends.get(t.node, False))]
+                    depends[node] = node in x_nodes or bool(through)
                     order.append(node)
                 elif node not in depends:
                     depends[node] = False
@@ -96,7 +97,7 @@ class _Backpropagation:
         slots = [
             slot
             for slot, tensor in enumerate(node.inputs)
-            if (tensor in x_set or tensor.node in useful) and tensor not in self.stop and _differentiable(tensor)
+            if (tensor in x_set or (tensor.node in useful and tensor not in self.stop)) and _differentiable(tensor)
         ]
         if not slots:
             return
@@ -134,14 +135,11 @@ class _Backpropagation:
         """The sum of what has arrived at `tensor`."""
         parts = self.arrived[tensor]
         if len(parts) > 1:
-            with self.graph.name_scope(None), self.graph.name_scope(f"{self._scope()}{tensor.node.name}_sum"):
+            with self.graph.name_scope(None), self.graph.name_scope(f"{self.scope}{tensor.node.name}_sum"):
                 node = self.graph.apply_op("AddN", [parts], None, "AddN")
             self._record(node, tensor.node, "sum")
             self.arrived[tensor] = parts = [node.outputs[0]]
         return parts[0]
-
-    def _scope(self) -> str:
-        return self.graph.scopes.name.split("/")[0] + "/"
 
     def _record(self, made: Node, forward: Node, what: str) -> None:
         self.graph.gradient_records[made.name] = GradientRecord(forward.name, None, {}, what)

@@ -16,7 +16,7 @@ from graphcore.definitions.types import ArgDef, AttrDef, OpDef, OpDeprecation
 from graphcore.dtypes import dtype_by_name, resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.text.scanner import Scanner, fail_at, name_text, quote
-from graphcore.text.value_parser import parse_attr_value
+from graphcore.text.value_parser import parse_attr_text
 from graphcore.text.values import attr_value_text
 
 _ARG: Final = re.compile(
@@ -226,7 +226,7 @@ def _attr_def(spec: str, without_default: str, default: str) -> AttrDef:
         return parse_attr_spec(spec)
     attr = parse_attr_spec(without_default)
     try:
-        value = parse_attr_value(default, attr.type)
+        value = parse_attr_text(default, attr.type)
     except InvalidArgumentError:
         return parse_attr_spec(spec)
     kind = attr_kind(value)

@@ -135,7 +135,8 @@ def _read_directive(scanner: Scanner, body: Body) -> None:
     if word == "return":
         _read_return(scanner, body.control_ret)
     elif word == "attr":
-        body.attr[_read_new(scanner, body.attr, "an attr")] = read_value(scanner)
+        key = _read_new(scanner, body.attr, "an attr")
+        body.attr[key] = read_value(scanner)
     elif word == "arg":
         _read_arg_attrs(scanner, body)
     elif word == "control_output":

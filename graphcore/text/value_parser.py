@@ -29,7 +29,7 @@ _MOST_DEPTH: Final = 50
 _A_VALUE: Final = 'an attr value (a type, number, true, false, "string", $name, {types}, [list], Tensor<...> or function)'
 
 
-def parse_attr_value(text: str, kind: str | None = None) -> AttrValue:
+def parse_attr_text(text: str, kind: str | None = None) -> AttrValue:
     """The value that all of `text` stands for, as `kind` (`int`, `list(shape)`, ...) if one is given.
 
     Raises:

@@ -6,6 +6,8 @@ const MIN_SCALE = 0.05;
 const MAX_SCALE = 4;
 const MARGIN = 24;
 const LARGEST_FIT = 1.15;
+/** Below this scale nobody reads a label: a picture that would have to be smaller is followed piece by piece. */
+const READABLE = 0.42;
 const GLIDE_MS = 220;
 
 interface View {
@@ -21,6 +23,8 @@ export class Camera {
   covered = 0;
   #view: View = { x: 0, y: 0, scale: 1 };
   #gliding = 0;
+  /** The user asked for all of the picture, however small. */
+  #whole = false;
   #world: SVGGElement;
   readonly #window: () => { width: number; height: number };
   readonly #changed: (scale: number) => void;
@@ -45,13 +49,13 @@ export class Camera {
   }
 
   pan(dx: number, dy: number): void {
-    this.following = false;
+    this.#leave();
     this.#set({ ...this.#view, x: this.#view.x + dx, y: this.#view.y + dy });
   }
 
   /** Zooms by a factor about a point of the window; its middle when none is given. */
   zoom(factor: number, about?: Point): void {
-    this.following = false;
+    this.#leave();
     const { width, height } = this.#window();
     const { x, y } = about ?? { x: width / 2, y: height / 2 };
     const scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.#view.scale * factor));
@@ -59,18 +63,35 @@ export class Camera {
     this.#set({ x: x - (x - this.#view.x) * ratio, y: y - (y - this.#view.y) * ratio, scale });
   }
 
-  /** Shows all of a rectangle, never larger than life, and follows growth from now on. */
+  /** Shows all of a rectangle, almost never larger than life, and follows growth from now on. */
   fit(rect: Rect | null, glide = true): void {
     const { width, height } = this.#window();
     if (!rect || width < 10 || height < 10) return;
     this.following = true;
+    this.#whole = true;
     this.#centre(rect, this.#fittingScale(rect), glide);
+  }
+
+  /** Shows a new picture: all of it while that is readable, else where its news are, else its upper end. */
+  follow(rect: Rect | null, news: Rect | null, glide: boolean): void {
+    if (!rect) return;
+    const whole = this.#whole;
+    if (whole || this.#fittingScale(rect) >= READABLE) {
+      this.fit(rect, glide);
+      this.#whole = whole;
+      return;
+    }
+    this.following = true;
+    const { width, height } = this.#window();
+    const room = { width: width / READABLE, height: (height - this.covered - 2 * MARGIN) / READABLE };
+    const shown = news && news.height < room.height ? news : { ...(news ?? rect), height: room.height };
+    this.#centre(shown, READABLE, glide);
   }
 
   /** Fits a rectangle into a window that has shrunk, unless it would become much smaller for that: false then. */
   refit(rect: Rect | null): boolean {
     if (!rect || this.#fittingScale(rect) < 0.75 * this.#view.scale) return false;
-    this.fit(rect);
+    this.follow(rect, null, true);
     return true;
   }
 
@@ -82,7 +103,7 @@ export class Camera {
 
   /** Brings a rectangle to the middle, near enough to be read. */
   focus(rect: Rect): void {
-    this.following = false;
+    this.#leave();
     this.#centre(rect, Math.min(Math.max(this.#view.scale, 0.8), 1.5), true);
   }
 
@@ -103,6 +124,11 @@ export class Camera {
   hold(before: Point, after: Point): void {
     const { x, y, scale } = this.#view;
     this.#set({ x: x + (before.x - after.x) * scale, y: y + (before.y - after.y) * scale, scale });
+  }
+
+  #leave(): void {
+    this.following = false;
+    this.#whole = false;
   }
 
   #centre(rect: Rect, scale: number, glide: boolean): void {

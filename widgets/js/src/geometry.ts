@@ -1,4 +1,4 @@
-// From the layout engine's JSON to places on the page: pixels, y downwards, by the scene's ids.
+// From the layout engine's answer to places on the page: pixels, y downwards, by the scene's ids.
 import type { Scene } from "./generated";
 
 export interface Point {
@@ -30,20 +30,8 @@ export interface Geometry {
   readonly edges: ReadonlyMap<string, Route>;
 }
 
-interface EngineObject {
-  readonly name?: string;
-  readonly id?: string;
-  readonly pos?: string;
-  readonly bb?: string;
-  readonly lp?: string;
-  readonly width?: string;
-  readonly height?: string;
-}
-
-interface EngineGraph extends EngineObject {
-  readonly objects?: readonly EngineObject[];
-  readonly edges?: readonly EngineObject[];
-}
+/** Attributes of one thing in the engine's answer. */
+type Attributes = ReadonlyMap<string, string>;
 
 const numbers = (text: string): number[] => text.split(",").map(Number);
 const round = (value: number): number => Math.round(value * 10) / 10;
@@ -54,8 +42,9 @@ function parsePoint(text: string, top: number): Point {
 }
 
 /** Graphviz writes `s,x,y e,x,y p0 c1 c2 p1 ...`: the start and end points lie outside the spline. */
-function parseRoute(edge: EngineObject, top: number, backwards: boolean): Route | null {
-  const parts = (edge.pos ?? "").split(" ").filter(Boolean);
+function parseRoute(edge: Attributes, top: number, backwards: boolean): Route | null {
+  const parts = (edge.get("pos") ?? "").split(" ").filter(Boolean);
+  const label = edge.get("lp");
   const spline: Point[] = [];
   let tip: Point | null = null;
   for (const part of parts) {
@@ -70,7 +59,7 @@ function parseRoute(edge: EngineObject, top: number, backwards: boolean): Route 
   for (let i = 1; i + 2 < spline.length; i += 3) {
     curves.push(`C${[spline[i], spline[i + 1], spline[i + 2]].map((p) => `${p?.x},${p?.y}`).join(" ")}`);
   }
-  return { path: curves.join(""), tip: tip ?? last, base: last, label: edge.lp ? parsePoint(edge.lp, top) : null };
+  return { path: curves.join(""), tip: tip ?? last, base: last, label: label ? parsePoint(label, top) : null };
 }
 
 function parseRect(bb: string, top: number): Rect {
@@ -78,30 +67,50 @@ function parseRect(bb: string, top: number): Rect {
   return { x: round(left), y: round(top - upper), width: round(right - left), height: round(upper - bottom) };
 }
 
-/** Reads the engine's answer to `layoutDot(scene)`. Throws an Error when it is not a layout. */
-export function parseGeometry(json: string, scene: Scene): Geometry {
-  const graph = JSON.parse(json) as EngineGraph;
-  if (!graph.bb) throw new Error("the layout engine gave no bounding box");
-  const [, , width = 0, height = 0] = numbers(graph.bb);
+/** One statement of DOT: the start of a cluster, attributes of the graph it is in, an edge, or a node. */
+const STATEMENT =
+  /subgraph cluster_(\d+) |\bgraph\s*\[([^\]]*)\]|\bn\d+ -> n\d+\s*\[([^\]]*)\]|\bn(\d+)\s*\[([^\]]*)\]/g;
+const ATTRIBUTE = /(\w+)=(?:"([^"]*)"|([^\s,"]+))/g;
+
+function attributes(text: string): Attributes {
+  return new Map([...text.matchAll(ATTRIBUTE)].map(([, name = "", quoted, bare]) => [name, quoted ?? bare ?? ""]));
+}
+
+/** Reads the engine's answer to `layoutDot(scene)`, DOT with places. Throws an Error when it is not a layout. */
+export function parseGeometry(answer: string, scene: Scene): Geometry {
   const nodes = new Map<string, Rect>();
   const groups = new Map<string, Rect>();
   const edges = new Map<string, Route>();
-  for (const object of graph.objects ?? []) {
-    const name = object.name ?? "";
-    const group = scene.groups[Number(name.slice("cluster_".length))];
-    if (name.startsWith("cluster_") && group && object.bb) groups.set(group.id, parseRect(object.bb, height));
-    const node = name.startsWith("n") ? scene.nodes[Number(name.slice(1))] : undefined;
-    if (!node || !object.pos) continue;
-    const { x, y } = parsePoint(object.pos, height);
-    const size = { width: round(Number(object.width) * 72), height: round(Number(object.height) * 72) };
-    nodes.set(node.id, { x: round(x - size.width / 2), y: round(y - size.height / 2), ...size });
+  let cluster = -1;
+  let box: string | undefined;
+  let [width, height] = [0, 0];
+  // Long values go on after a backslash at the end of the line.
+  for (const [, opened, frame, line, index, node] of answer.replace(/\\\r?\n/g, "").matchAll(STATEMENT)) {
+    if (opened !== undefined) cluster = Number(opened);
+    if (frame !== undefined) {
+      const bb = attributes(frame).get("bb");
+      const group = scene.groups[cluster];
+      if (cluster < 0 && bb) [box, width = 0, height = 0] = [bb, ...numbers(bb).slice(2)];
+      else if (group && bb) groups.set(group.id, parseRect(bb, height));
+    }
+    if (line !== undefined) {
+      const found = attributes(line);
+      const edge = scene.edges[Number(found.get("id")?.slice(1))];
+      const route = edge && parseRoute(found, height, edge.reversed);
+      if (edge && route) edges.set(edge.id, route);
+    }
+    const shown = index === undefined ? undefined : scene.nodes[Number(index)];
+    if (shown && node !== undefined) nodes.set(shown.id, parseBox(attributes(node), height));
   }
-  for (const object of graph.edges ?? []) {
-    const edge = scene.edges[Number((object.id ?? "").slice(1))];
-    const route = edge && parseRoute(object, height, edge.reversed);
-    if (edge && route) edges.set(edge.id, route);
-  }
+  if (!box) throw new Error("the layout engine gave no bounding box");
   return { width, height, nodes, groups, edges };
+}
+
+function parseBox(found: Attributes, top: number): Rect {
+  const { x, y } = parsePoint(found.get("pos") ?? "", top);
+  const size = (name: string): number => round(Number(found.get(name)) * 72);
+  const [width, height] = [size("width"), size("height")];
+  return { x: round(x - width / 2), y: round(y - height / 2), width, height };
 }
 
 /** The smallest rectangle around some rectangles, or null around none. */

@@ -5,7 +5,7 @@ import type { LayoutAnswer, LayoutRequest } from "./engines/graphviz";
 export class Superseded extends Error {}
 
 interface EngineGlobal {
-  graphloupeGraphviz?: { layout(dot: string): Promise<string> };
+  graphloupeGraphviz?: { layout(dot: string, format: string): Promise<string> };
 }
 
 /** Idle workers of the whole page, shared by its views. */
@@ -24,7 +24,7 @@ async function layoutHere(url: string, dot: string): Promise<string> {
   const page = globalThis as EngineGlobal;
   if (!page.graphloupeGraphviz) await import(/* @vite-ignore */ url);
   if (!page.graphloupeGraphviz) throw new Error("the layout engine did not start");
-  return page.graphloupeGraphviz.layout(dot);
+  return page.graphloupeGraphviz.layout(dot, "dot");
 }
 
 export class Layouter {
@@ -44,7 +44,7 @@ export class Layouter {
     this.#current = null;
   }
 
-  /** Lays out DOT and gives Graphviz's JSON; rejects with `Superseded`, or an Error after `limit` ms or a failure. */
+  /** Lays out DOT and gives it back with places; rejects with `Superseded`, or an Error after `limit` ms or a failure. */
   async layout(dot: string, limit: number): Promise<string> {
     this.cancel();
     const serial = this.#serial;

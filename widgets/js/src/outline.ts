@@ -118,7 +118,7 @@ export class Outline {
       },
       h("span", { class: "gl-twist", "aria-hidden": "true" }, open === null ? "" : open ? "−" : "+"),
       h("span", { class: "gl-row-name" }, name),
-      h("span", { class: "gl-row-kind" }, kind),
+      kind === name ? null : h("span", { class: "gl-row-kind" }, kind),
     );
   }
 

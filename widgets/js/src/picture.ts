@@ -164,7 +164,8 @@ export class Picture {
     this.#offline = offline;
     this.#patterns = patterns;
     this.#layers = { groups: s("g"), edges: s("g"), nodes: s("g") };
-    this.world = s("g", { class: "gl-world" }, this.#layers.groups, this.#layers.edges, this.#layers.nodes);
+    // Frames lie over the lines, so that no line crosses out a frame's name; they let the mouse through to the lines.
+    this.world = s("g", { class: "gl-world" }, this.#layers.edges, this.#layers.groups, this.#layers.nodes);
   }
 
   /** The element of a box, for focus and tests. */

@@ -32,7 +32,10 @@ async function render({ model, el }: { model: Model; el: HTMLElement }): Promise
   el.append(waiting);
   try {
     const core = (await import(await engineUrl("core", host))) as { mount: typeof mount };
-    const { dispose } = core.mount(el, host);
+    // A panel of its own gives the view all its height; between cells it takes a fixed part of the page.
+    const panel = el.closest(".jp-LinkedOutputView, .jupyterlab-sidecar") !== null;
+    if (panel) el.style.height = "100%";
+    const { dispose } = core.mount(el, host, { height: panel ? "fill" : "480px" });
     waiting.remove();
     return dispose;
   } catch (error) {

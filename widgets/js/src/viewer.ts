@@ -70,7 +70,7 @@ class Viewer {
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
   #geometry: Geometry | null = null;
-  #layout: { dot: string; json: string } | null = null;
+  #layout: { dot: string; placed: string } | null = null;
   #drawing: Renderer = "graphviz";
   #lens = "";
   #selected = "";
@@ -249,24 +249,24 @@ class Viewer {
       const svg = await this.#mermaid.render(message.mermaid);
       return { geometry: () => this.#mermaid.show(svg, scene), layoutMs: performance.now() - start };
     }
-    const json = scene.nodes.length === 0 ? null : await this.#layoutJson(message);
-    const geometry = json === null ? EMPTY : parseGeometry(json, scene);
+    const placed = scene.nodes.length === 0 ? null : await this.#layoutText(message);
+    const geometry = placed === null ? EMPTY : parseGeometry(placed, scene);
     return { geometry: () => geometry, layoutMs: performance.now() - start };
   }
 
-  async #layoutJson({ scene }: SceneMessage): Promise<string> {
+  async #layoutText({ scene }: SceneMessage): Promise<string> {
     const dot = layoutDot(scene);
     if (this.#layout?.dot === dot) {
       this.#layouter.cancel();
-      return this.#layout.json;
+      return this.#layout.placed;
     }
-    const json = await this.#layouter.layout(dot, LAYOUT_LIMIT_MS).catch((error: unknown) => {
+    const placed = await this.#layouter.layout(dot, LAYOUT_LIMIT_MS).catch((error: unknown) => {
       if (error instanceof Superseded) throw error;
       this.#status.say("This graph is hard to lay out: taking shortcuts…");
       return this.#layouter.layout(layoutDot(scene, true), FAST_LAYOUT_LIMIT_MS);
     });
-    this.#layout = { dot, json };
-    return json;
+    this.#layout = { dot, placed };
+    return placed;
   }
 
   #draw(message: SceneMessage, { geometry: place, layoutMs }: Prepared): void {
@@ -285,8 +285,8 @@ class Viewer {
     this.#applyLens();
     this.#outline.update(scene);
     if (this.#selected) this.#mark(this.#selected);
-    if (first || !sameRenderer) this.#camera.fit(this.#bounds(), false);
-    else if (this.#camera.following) this.#camera.fit(this.#bounds());
+    if (first || !sameRenderer) this.#camera.follow(this.#bounds(), null, false);
+    else if (this.#camera.following) this.#camera.follow(this.#bounds(), this.#news(), true);
     else if (before) this.#holdView(before, geometry);
     if (hadFocus && !this.#svg.contains(document.activeElement)) this.#canvas.focus({ preventScroll: true });
     this.#status.say(scene.title ? `${scene.title}${scene.summary ? ` · ${scene.summary}` : ""}` : scene.summary);
@@ -341,6 +341,14 @@ class Viewer {
     return union([...geometry.nodes.values(), ...geometry.groups.values()]);
   }
 
+  /** Where boxes are new, changed or in error, if that is not everywhere. */
+  #news(): Rect | null {
+    const scene = this.#shown?.scene;
+    const news = (scene?.nodes ?? []).filter(({ state }) => state !== "normal" && state !== "stale");
+    if (!scene || news.length === scene.nodes.length) return null;
+    return union(news.flatMap(({ id }) => this.#rectOf(id) ?? []));
+  }
+
   #fit(): void {
     this.#camera.fit(this.#bounds());
   }
@@ -378,7 +386,11 @@ class Viewer {
       const appeared = known === "";
       known = size;
       // With the inspector open the picture first stays put: it must not slide away under a double click.
-      if (this.#camera.following && (appeared || !this.#inspector.shown)) this.#camera.fit(this.#bounds(), false);
+      if (this.#camera.following && (appeared || !this.#inspector.shown)) {
+        this.#camera.follow(this.#bounds(), null, false);
+      }
+      const chosen = this.#rectOf(this.#selected);
+      if (chosen && !this.#camera.following) this.#camera.ensureVisible(chosen);
     });
     observer.observe(this.#canvas);
     observer.observe(this.root);

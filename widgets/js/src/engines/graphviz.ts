@@ -8,7 +8,7 @@ export interface LayoutRequest {
   readonly dot: string;
 }
 
-/** `text` is Graphviz's JSON, or `error` says why there is none; `ready` announces a worker that has compiled its engine. */
+/** `text` is the DOT with places, or `error` says why there is none; `ready` announces a worker that has compiled its engine. */
 export interface LayoutAnswer {
   readonly id: number;
   readonly text?: string;
@@ -49,7 +49,7 @@ function reason(error: unknown): string {
 
 if (scope.WorkerGlobalScope !== undefined && scope.postMessage !== undefined) {
   scope.onmessage = ({ data }) => {
-    layout(data.dot).then(
+    layout(data.dot, "dot").then(
       (text) => answer({ id: data.id, text }),
       (error: unknown) => answer({ id: data.id, error: reason(error) }),
     );

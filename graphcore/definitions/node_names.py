@@ -1,0 +1,90 @@
+"""The grammar of node and input names, and how nodes are renamed when a graph is copied into another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+import msgspec
+
+from graphcore.definitions.node_def_util import attach_def
+from graphcore.definitions.op_tables import attr_of
+from graphcore.definitions.types import NodeDef
+from graphcore.errors import InvalidArgumentError
+
+_PART: Final = r"[A-Za-z0-9.][A-Za-z0-9_.\\/-]*"
+_NAME: Final = re.compile(rf"{_PART}(?:>{_PART})*", re.ASCII)
+_INTERNAL_NAME: Final = re.compile(rf"[A-Za-z0-9._][A-Za-z0-9_.\\/-]*(?:>{_PART})*", re.ASCII)
+# The reference goes on after a port (`a:0:1`), so does this.
+_DATA_INPUT: Final = re.compile(rf"{_PART}(?:>{_PART}|:(?:0|[1-9][0-9]*))*", re.ASCII)
+_COLOCATION: Final = b"loc:@"
+_CLASS: Final = "_class"
+_FRAME_OPS: Final = frozenset({"Enter", "RefEnter"})
+
+
+def is_valid_node_name(name: str, *, allow_internal_ops: bool = False) -> bool:
+    """True iff a graph from outside may call a node so; internal names may begin with `_`."""
+    return (_INTERNAL_NAME if allow_internal_ops else _NAME).fullmatch(name) is not None
+
+
+def validate_external_node_def_syntax(node_def: NodeDef) -> None:
+    """Require a node from outside to have well-formed names, and its control inputs last.
+
+    Raises:
+        InvalidArgumentError: it has not; the node is attached to the message.
+    """
+    if _NAME.fullmatch(node_def.name) is None:
+        raise _error(f"Illegal op name '{node_def.name}'", node_def)
+    in_control_inputs = False
+    for name in node_def.input:
+        is_control = name[:1] == "^"
+        if (_NAME.fullmatch(name, 1) if is_control else _DATA_INPUT.fullmatch(name)) is None:
+            raise _error(f"Illegal op input name '{name}'", node_def)
+        if in_control_inputs and not is_control:
+            raise _error("All control inputs must follow all data inputs", node_def)
+        in_control_inputs = is_control
+
+
+def _error(text: str, node_def: NodeDef) -> Exception:
+    return attach_def(InvalidArgumentError(text), node_def)
+
+
+def add_prefix_and_suffix(prefix: str, suffix: str, node_def: NodeDef, *, uniquify_frame_name: bool = True) -> NodeDef:
+    """The node renamed to prefix + name + suffix; the frame of an Enter node is renamed likewise, so that loops stay apart.
+
+    Raises:
+        NotFoundError: an Enter node without `frame_name`.
+    """
+    renamed = msgspec.structs.replace(node_def, name=f"{prefix}{node_def.name}{suffix}")
+    if not uniquify_frame_name or node_def.op not in _FRAME_OPS:
+        return renamed
+    frame = attr_of(renamed, "frame_name")
+    if not isinstance(frame, bytes):
+        raise InvalidArgumentError("AttrValue for frame_name is no string", op=node_def.op, node=renamed.name, attr="frame_name")
+    return msgspec.structs.replace(renamed, attr={**node_def.attr, "frame_name": prefix.encode() + frame + suffix.encode()})
+
+
+def add_prefix_to_colocation(match: Collection[str], prefix: str, node_def: NodeDef) -> NodeDef:
+    """The node with `prefix` before the nodes in its `_class` entries, where they are in `match`."""
+    return _map_colocation(node_def, lambda name: prefix + name if name in match else name)
+
+
+def update_colocation_with_map(node_names: Mapping[str, str], node_def: NodeDef) -> NodeDef:
+    """The node with the nodes in its `_class` entries replaced as `node_names` says."""
+    return _map_colocation(node_def, lambda name: node_names.get(name, name))
+
+
+def _map_colocation(node_def: NodeDef, rename: Callable[[str], str]) -> NodeDef:
+    entries = node_def.attr.get(_CLASS)
+    if not isinstance(entries, tuple):
+        return node_def
+    changed = tuple(_renamed(entry, rename) for entry in entries)
+    return node_def if changed == entries else msgspec.structs.replace(node_def, attr={**node_def.attr, _CLASS: changed})
+
+
+def _renamed(entry: object, rename: Callable[[str], str]) -> object:
+    if not isinstance(entry, bytes) or not entry.startswith(_COLOCATION):
+        return entry
+    name = entry[len(_COLOCATION) :].decode(errors="surrogateescape")
+    return _COLOCATION + rename(name).encode(errors="surrogateescape")

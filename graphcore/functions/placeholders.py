@@ -1,0 +1,34 @@
+"""Binds the `$name` placeholders in attr values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphcore.attrs import AttrValue, Func, Placeholder
+
+Substitute = Callable[[str], AttrValue | None]
+"""Takes a placeholder's name, gives its value, None if it has none."""
+
+
+def has_placeholder(value: AttrValue) -> bool:
+    """True iff the value is a placeholder or has one inside: in a list, or in the attrs of a function."""
+    if isinstance(value, Placeholder):
+        return True
+    if isinstance(value, tuple):
+        return any(has_placeholder(item) for item in value)
+    return isinstance(value, Func) and any(has_placeholder(item) for item in value.attr.values())
+
+
+def substitute_placeholders(substitute: Substitute, value: AttrValue) -> AttrValue | None:
+    """The value with every placeholder replaced, also in lists and in the attrs of functions; None if one stays unbound."""
+    if isinstance(value, Placeholder):
+        return substitute(value.name)
+    if not has_placeholder(value):
+        return value
+    if isinstance(value, tuple):
+        items = [substitute_placeholders(substitute, item) for item in value]
+        return None if any(item is None for item in items) else tuple(items)
+    assert isinstance(value, Func)
+    attrs = {name: substitute_placeholders(substitute, item) for name, item in value.attr.items()}
+    bound = {name: item for name, item in attrs.items() if item is not None}
+    return Func(value.name, bound) if len(bound) == len(attrs) else None

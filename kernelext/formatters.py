@@ -1,0 +1,73 @@
+"""How a graph, a node or a tensor looks as the last expression of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from graphcore.graph import Graph, Node, Tensor
+
+
+class Formatters:
+    """Registers display functions with the shell and takes them back.
+
+    Args:
+        shell: the IPython shell.
+        picture: gives the HTML of a still picture of a graph.
+    """
+
+    def __init__(self, shell: InteractiveShell, picture: Callable[[Graph], str]) -> None:
+        self._shell = shell
+        self._picture = picture
+        self._before: list[tuple[Any, type, Any]] = []
+
+    def start(self) -> None:
+        """Register; what was registered before is kept for `stop`."""
+        self._set("text/plain", Node, _printing(node_text))
+        self._set("text/plain", Tensor, _printing(tensor_text))
+        self._set("text/html", Graph, self._picture)
+
+    def stop(self) -> None:
+        """Put back what was there."""
+        for formatter, kind, before in reversed(self._before):
+            if before is None:
+                formatter.pop(kind, None)
+            else:
+                formatter.for_type(kind, before)
+        self._before.clear()
+
+    def _set(self, mime: str, kind: type, function: Callable[..., Any]) -> None:
+        display_formatter: Any = self._shell.display_formatter
+        formatter = display_formatter.formatters[mime]
+        self._before.append((formatter, kind, formatter.for_type(kind)))
+        formatter.for_type(kind, function)
+
+
+def _printing(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
+    def show(value: Any, printer: Any, cycle: bool) -> None:  # noqa: ARG001 - IPython says when it goes in circles; this text cannot
+        printer.text(text(value))
+
+    return show
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """Type and shape of a tensor, the op that gives it, and the line that made it."""
+    lines = [repr(tensor), f"  from     {tensor.node.name} ({tensor.node.op})"]
+    return "\n".join(lines + _state(tensor.node))
+
+
+def node_text(node: Node) -> str:
+    """A node's inputs, outputs and attrs with types and shapes, and the line that made it."""
+    lines = [repr(node)]
+    lines += [f"  input    {tensor.name}  {tensor.dtype.name} {tensor.shape}" for tensor in node.inputs]
+    lines += [f"  after    {control.name}" for control in node.control_inputs]
+    lines += [f"  output   {tensor.name}  {tensor.dtype.name} {tensor.shape}" for tensor in node.outputs]
+    return "\n".join(lines + _state(node))
+
+
+def _state(node: Node) -> list[str]:
+    lines = [f"  device   {node.device}"] if node.device else []
+    lines += [f"  error    {node.error.message}"] if node.error is not None else []
+    return [*lines, f"  made in  {node.source}"] if node.source is not None else lines

@@ -1,0 +1,22 @@
+"""Graphs behind the user's variables, and the names in them."""
+
+from __future__ import annotations
+
+from graphcore.graph import Graph
+
+
+def graph_of(value: object) -> Graph | None:
+    """The graph that `value` is, or belongs to (a tensor, a node, a variable, a session)."""
+    if isinstance(value, Graph):
+        return value
+    graph = getattr(value, "graph", None) if type(value).__module__.startswith("graphcore.") else None
+    return graph if isinstance(graph, Graph) else None
+
+
+def matching_names(graph: Graph, typed: str, *, outputs: bool) -> list[str]:
+    """Names of nodes (or of their outputs, once a colon is typed) that continue `typed`, in the order of the graph."""
+    head, colon, _ = typed.partition(":")
+    if outputs and colon:
+        node = graph.find(head)
+        return [] if node is None else [name for name in (tensor.name for tensor in node.outputs) if name.startswith(typed)]
+    return [node.name for node in graph.nodes if node.name.startswith(typed)]
