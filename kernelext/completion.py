@@ -15,7 +15,7 @@ from kernelext.graph_names import graph_of, matching_names
 _TENSORS: Final = frozenset({"run", "get_tensor_by_name", "as_graph_element", "fetch"})
 _NODES: Final = frozenset({"find", "get_operation_by_name"})
 _CALL: Final = re.compile(
-    r"(?P<object>[A-Za-z_]\w*)(?:\.\w+)*\.(?P<method>\w+)\([^()'\"]*(?:(['\"])[^'\"]*\3[^()'\"]*)*['\"](?P<typed>[^'\"]*)$"
+    r"(?P<object>[A-Za-z_]\w*)(?:\.\w+(?:\(\))?)*\.(?P<method>\w+)\([^()'\"]*(?:(['\"])[^'\"]*\3[^()'\"]*)*['\"](?P<typed>[^'\"]*)$"
 )
 _MAGIC: Final = re.compile(r"^\s*%graph\s+(?:.*\s)?(?P<typed>[\w-]*)$")
 _MOST: Final = 300
