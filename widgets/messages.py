@@ -109,7 +109,7 @@ class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
     mermaid: str = ""
     focus: str = ""
     sent_at: float = 0.0
-    lens: str = "shapes"
+    lens: str = "structure"
     renderer: Renderer = "graphviz"
 
 

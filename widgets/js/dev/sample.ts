@@ -97,8 +97,19 @@ export function inspection(id: string, fields: Partial<Inspection> = {}): Inspec
 
 const cellTone: Readonly<Record<string, number>> = { "In [3]": 1, "In [4]": 2, "In [5]": 3, "In [6]": 4 };
 
+const shapeTones = ["scalar", "vector", "matrix"];
+
+function shapeMark(label: string): Record<string, LensMark> {
+  const shape = /\[(.*)\]/.exec(label)?.[1];
+  if (shape === undefined) return {};
+  return { shapes: { text: label, tone: shape === "" ? 1 : 1 + shape.split(",").length } };
+}
+
 function marked(item: SceneNode): SceneNode {
+  const given = edges.find((line) => line.source === item.id)?.label ?? "";
   const lenses: Record<string, LensMark> = {
+    structure: { text: "computation", tone: 0 },
+    ...shapeMark(given),
     devices: { text: item.kind === "variable" ? "/gpu:0" : "/cpu:0", tone: item.kind === "variable" ? 2 : 1 },
   };
   if (item.cell) lenses.cells = { text: item.cell, tone: cellTone[item.cell] ?? 0 };
@@ -236,12 +247,13 @@ export const SAMPLE = scene({
   title: "graph",
   summary: "33 boxes, gradients of loss",
   nodes: [...forward, ...backward, ...update].map(marked),
-  edges,
+  edges: edges.map((line) => ({ ...line, lenses: shapeMark(line.label) })),
   groups,
   total_nodes: 48,
   hidden_nodes: 15,
   lenses: [
     { name: "structure", title: "Structure", legend: [] },
+    { name: "shapes", title: "Shapes", legend: shapeTones.map((text, i) => ({ tone: i + 1, text })) },
     {
       name: "devices",
       title: "Devices",

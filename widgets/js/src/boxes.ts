@@ -44,14 +44,14 @@ export function fullName(node: SceneNode): string {
 }
 
 function counted(word: string, count: number): string {
-  return `${word} · ${count} ${count === 1 ? "node" : "nodes"}`;
+  return `${word} · ${count.toLocaleString("en")} ${count === 1 ? "node" : "nodes"}`;
 }
 
 /** The lines of a box: what it is, its name, and one detail. The words tell the kind even without shape and colour. */
 export function boxTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
   if (node.kind === "stub") return [[`↗ ${node.label || fullName(node)}`, "name"]];
   const texts: [string, FontName][] = [];
-  if (node.kind === "scope" || node.kind === "function") {
+  if (node.kind === "scope") {
     texts.push([node.label || node.id, "title"], [counted(node.kind, node.count), "name"]);
     return texts;
   }

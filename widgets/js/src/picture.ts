@@ -3,11 +3,13 @@ import { boxLook, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from 
 import { reducedMotion, s, setAttributes } from "./dom";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "./generated";
 import type { Geometry, Rect, Route } from "./geometry";
+import { PLAIN_LENS } from "./legend";
 import { ellipsize, oneLine, textWidth } from "./measure";
 import { arrowPath, detailPath, outlinePath } from "./shapes";
 
 const ANIMATED_BOXES = 500;
 const MOVE_MS = 260;
+const NOTHING: ReadonlySet<string> = new Set();
 const BADGES: Readonly<Record<string, string>> = { new: "+", changed: "~", error: "!", stale: "!" };
 
 /** One keyed element with the drawing it shows now. */
@@ -112,6 +114,11 @@ function drawEdge(edge: SceneEdge, route: Route): (SVGElement | null)[] {
       : null,
     label && text ? s("text", { class: "gl-edge-label", x: label.x, y: label.y + 3.5 }, text) : null,
   ];
+}
+
+/** Whether the words of a lens are not on the picture yet. */
+function tells(mark: LensMark, node: SceneNode, outgoing: ReadonlySet<string>): boolean {
+  return (mark.tone & 7) !== 0 && node.kind !== "stub" && mark.text !== node.detail && !outgoing.has(mark.text);
 }
 
 /** A small tag over the upper edge of a box that says in words what the lens sees. */
@@ -297,23 +304,28 @@ export class Picture {
     }
   }
 
+  /** Tone 0 is nothing special: such boxes stay plain, and their words are in the tooltip only. */
   #applyLens(): void {
+    const marks = this.#lens !== PLAIN_LENS;
+    const outgoing = new Map<string, Set<string>>();
+    for (const { source, label } of this.#scene?.edges ?? []) {
+      outgoing.set(source, (outgoing.get(source) ?? new Set()).add(label));
+    }
     for (const node of this.#scene?.nodes ?? []) {
       const element = this.nodeElement(node.id);
-      const mark = node.lenses[this.#lens];
+      const mark = marks ? node.lenses[this.#lens] : undefined;
       if (!element) continue;
-      setAttributes(element, { "data-tone": mark ? mark.tone & 7 : null, "data-lens-text": mark?.text || null });
-      element
-        .querySelector(".gl-lens")
-        ?.setAttribute("fill", mark ? `url(#${this.#patterns}-${mark.tone & 7})` : "none");
-      const tag = mark?.text && node.kind !== "stub" ? lensTag(mark, boxLook(node).width) : [];
+      const tone = (mark?.tone ?? 0) & 7;
+      setAttributes(element, { "data-tone": tone || null, "data-lens-text": mark?.text || null });
+      element.querySelector(".gl-lens")?.setAttribute("fill", tone ? `url(#${this.#patterns}-${tone})` : "none");
+      const tag = mark && tells(mark, node, outgoing.get(node.id) ?? NOTHING) ? lensTag(mark, boxLook(node).width) : [];
       element.querySelector(".gl-mark")?.replaceChildren(...tag);
     }
     for (const edge of this.#scene?.edges ?? []) {
-      const mark = edge.lenses[this.#lens];
+      const mark = marks ? edge.lenses[this.#lens] : undefined;
       const element = this.#edges.get(edge.id)?.element;
-      if (element)
-        setAttributes(element, { "data-tone": mark ? mark.tone & 7 : null, "data-lens-text": mark?.text || null });
+      const tone = mark ? mark.tone & 7 || null : null;
+      if (element) setAttributes(element, { "data-tone": tone, "data-lens-text": mark?.text || null });
     }
   }
 }

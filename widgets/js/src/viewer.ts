@@ -12,7 +12,7 @@ import { ICONS } from "./icons";
 import { Inspector } from "./inspector";
 import { layoutDot } from "./layout_dot";
 import { Layouter, Superseded } from "./layouter";
-import { legendElement, patternDefs } from "./legend";
+import { legendElement, PLAIN_LENS, patternDefs } from "./legend";
 import { MermaidView } from "./mermaid_view";
 import { Outline } from "./outline";
 import { Picture } from "./picture";
@@ -75,6 +75,8 @@ class Viewer {
   #lens = "";
   #selected = "";
   #inspecting = "";
+  /** Whether the user wants the legend open; null as long as the user has not said. */
+  #legendOpen: boolean | null = null;
   #settling: ReturnType<typeof setTimeout> | undefined;
   #wanted: { format: ExportFormat; copy: boolean } | null = null;
 
@@ -566,8 +568,15 @@ class Viewer {
     const name = lens?.name ?? "";
     this.root.dataset.lens = name;
     this.#picture.setLens(name);
-    this.#legendPlace.replaceChildren(legendElement(this.#drawing === "graphviz" ? lens : undefined, this.#patterns));
-    this.#camera.covered = this.#legendPlace.querySelector<HTMLElement>(".gl-legend")?.offsetHeight ?? 0;
+    const open = this.#legendOpen ?? (name !== PLAIN_LENS && this.#drawing === "graphviz");
+    const seen = this.#drawing === "graphviz" ? lens : undefined;
+    const legend = legendElement(scene, seen, this.#patterns, open, (now) => {
+      if (now !== open) this.#legendOpen = now;
+      this.#camera.covered = legend.offsetHeight;
+      if (this.#camera.following) this.#camera.follow(this.#bounds(), null, true);
+    });
+    this.#legendPlace.replaceChildren(legend);
+    this.#camera.covered = legend.offsetHeight;
     this.#toolbar.update(scene.lenses, name, this.#shown.renderer);
   }
 

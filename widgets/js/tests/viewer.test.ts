@@ -195,6 +195,23 @@ test("another lens marks boxes in words, colours and patterns without a new layo
   expect(page.box("W").getAttribute("transform")).toBe(place);
 });
 
+test("a lens that has nothing special to say of a box, or says what stands there already, adds no tag", async () => {
+  const mark = (text: string, tone: number) => ({ lenses: { l: { text, tone } } });
+  const nodes = [node("plain", mark("usual", 0)), node("known", mark("float [2]", 3)), node("told", mark("rare", 2))];
+  const lenses = [{ name: "l", title: "L", legend: [] }];
+  await page.show(scene({ nodes, edges: [edge("known", "told", "float [2]")], lenses }), { lens: "l" });
+  expect(nodes.map(({ id }) => page.box(id).querySelector(".gl-mark")?.textContent)).toEqual(["", "", "rare"]);
+  expect(nodes.map(({ id }) => page.box(id).dataset.tone)).toEqual([undefined, "3", "2"]);
+});
+
+test("the structure lens explains shapes and lines that occur", async () => {
+  await page.show(SAMPLE, { lens: "structure" });
+  const legend = page.text(".gl-legend");
+  for (const word of ["variable", "input", "gradient", "closed scope", "reference"]) expect(legend).toContain(word);
+  await page.show(small(2));
+  expect(page.text(".gl-legend")).not.toContain("variable");
+});
+
 test("an empty graph shows a hint, and the hint goes with the first node", async () => {
   await page.show(scene({ revision: 1 }));
   expect(page.one<HTMLElement>(".gl-hint").hidden).toBe(false);
