@@ -126,7 +126,7 @@ class TensorValue:
 
     def _content(self) -> tuple[object, ...]:
         """Shape and elements; what is too large to build, or cannot be built, is compared as the file holds it."""
-        if self._array is None and self.encoded is not None and not 0 <= self.encoded.num_bytes() <= _MAX_COMPARED_BYTES:
+        if self.encoded is not None and not 0 <= self.encoded.num_bytes() <= _MAX_COMPARED_BYTES:
             return self._file_form()
         try:
             array = self.array

@@ -61,7 +61,7 @@ class EncodedTensor:
         count = self.num_elements()
         if not is_valid_dtype(self.dtype) or self.dtype.as_numpy is None or self.dtype.is_ref:
             raise InvalidArgumentError(f"A constant cannot have type {self.dtype.name}")
-        if count < 0 or self.dims is None:
+        if count < 0 or self.dims is None or count * self.dtype.as_numpy.itemsize >= 2**63:
             raise InvalidArgumentError(f"A constant needs a full shape within int64, got {_dims_text(self.dims)}")
         if len(self.dims) > 64:
             raise InvalidArgumentError(f"A constant has at most 64 dimensions, got {len(self.dims)}")

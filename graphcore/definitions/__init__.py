@@ -1,7 +1,6 @@
 """Definitions of ops, nodes, functions and graphs: values, their builders and validators."""
 
 from graphcore.definitions.attr_equality import attr_value_hash, attr_values_equal, attrs_equal
-from graphcore.definitions.attr_placeholders import has_placeholder, substitute_placeholders
 from graphcore.definitions.attr_slice import AttrSlice, get_node_attr
 from graphcore.definitions.attr_spec import parse_attr_spec
 from graphcore.definitions.attr_text import parse_attr_value
@@ -84,7 +83,6 @@ __all__ = [
     "check_op_deprecation",
     "format_node_for_error",
     "get_node_attr",
-    "has_placeholder",
     "in_out_types_for_node",
     "input_type_for_node",
     "is_valid_node_name",
@@ -96,7 +94,6 @@ __all__ = [
     "parse_attr_value",
     "repeated_attr_defs_equal",
     "strip_default_attrs",
-    "substitute_placeholders",
     "summarize_args",
     "summarize_attr_value",
     "summarize_attrs",

@@ -61,10 +61,9 @@ def _check_dtype(dtype: DType, verb: str) -> None:
     if dtype is INVALID:
         raise InvalidArgumentError(f"AttrValue {verb} invalid DataType")
     if not is_valid_dtype(dtype):
-        raise InvalidArgumentError(f"AttrValue {verb} invalid DataType enum: {dtype.number}")
+        raise InvalidArgumentError(f"AttrValue has invalid DataType enum: {dtype.number}")
     if dtype.is_ref:
-        has = "must not have" if verb == "has" else "must not contain"
-        raise InvalidArgumentError(f"AttrValue {has} reference type value of {dtype.name}")
+        raise InvalidArgumentError(f"AttrValue must not have reference type value of {dtype.name}")
 
 
 def validate_attr_value(value: AttrValue, attr: AttrDef) -> None:
