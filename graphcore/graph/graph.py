@@ -326,6 +326,12 @@ class Graph:
             self.publish("shapes", tensor.node)
             rewiring.infer_downstream(self, tensor.node)
 
+    def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
+        """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on."""
+        tensor.node.like[tensor.index] = other
+        self.refiner.add_node(tensor.node)
+        self.publish("shapes", tensor.node)
+
     def _resolve_inputs(self, node_def: NodeDef) -> tuple[list[Tensor], list[Node]]:
         inputs: list[Tensor] = []
         controls: list[Node] = []

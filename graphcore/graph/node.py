@@ -31,6 +31,7 @@ class Node:
         source: the line of user code that made it.
         error: what is wrong with it at present (a misfit after a change upstream), None if nothing is.
         input_errors: what is wrong with single inputs, by slot.
+        like: outputs that have the shape of another tensor whatever their op can tell: a gradient has the shape of what it is for.
     """
 
     __slots__ = (
@@ -44,6 +45,7 @@ class Node:
         "input_errors",
         "input_types",
         "inputs",
+        "like",
         "name",
         "node_def",
         "op",
@@ -80,6 +82,7 @@ class Node:
         self.output_handles: list[ShapeHandle] = []
         self.constants: dict[int, Array | None] | None = None
         self.asked_values = False
+        self.like: dict[int, Tensor] = {}
         self.assigned_device = ""
         self.source = source
         self.error: GraphError | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphcore.attrs import Array
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.constant_values import constant_value
 from graphcore.graph.node import Node, Tensor
 from graphcore.inference import InferenceContext, ShapeHandle, shape_of_sizes
@@ -36,7 +36,10 @@ class ShapeRefiner:
             raise InvalidArgumentError(
                 f"No shape inference function exists for op '{node.op}', did you forget to define it?", op=node.op, node=node.name
             )
-        node.output_handles = [ShapeHandle() if handle is None else handle for handle in context.outputs]
+        handles = [ShapeHandle() if handle is None else handle for handle in context.outputs]
+        for index, other in node.like.items():
+            handles[index] = _refined(context, handles[index], other.node.output_handles[other.index])
+        node.output_handles = handles
         node.constants = None
 
     def get_context(self, node: Node) -> InferenceContext:
@@ -79,6 +82,14 @@ class ShapeRefiner:
             return False
         node.output_handles = [*node.output_handles[:index], merged, *node.output_handles[index + 1 :]]
         return True
+
+
+def _refined(context: InferenceContext, inferred: ShapeHandle, like: ShapeHandle) -> ShapeHandle:
+    """`inferred` with what `like` adds; `like` itself where it says it all. While a changed graph does not fit, `inferred` alone."""
+    try:
+        return context.merge(like, inferred)
+    except GraphError:
+        return inferred
 
 
 def partial_value(tensor: Tensor) -> ShapeHandle | None:

@@ -89,14 +89,12 @@ class Assign:
             c.set_output(0, c.input(1))
 
     def kernel(k: KernelContext) -> Kernel:
-        copy = k.xp.array
         validate = k.attr("validate_shape")
 
         def assign(ref: RefVariable, value: Any) -> RefVariable:
             if validate and value.shape != ref.shape.dims and not ref.shape.is_compatible_with(Shape(value.shape)):
                 raise invalid(k, f"Assign requires shapes of both tensors to match. lhs shape= {ref.shape} rhs shape= {Shape(value.shape)}")
-            # A copy: the value may be an array that the caller fed and goes on writing to.
-            ref.value = copy(value)
+            ref.assign(value)
             return ref
 
         return assign
@@ -112,7 +110,7 @@ def _update(name: str) -> KernelFactory:
                 raise invalid(
                     k, f"{k.op} requires shapes of both tensors to match. lhs shape= {list(old.shape)} rhs shape= {list(value.shape)}"
                 )
-            ref.value = combine(old, value)
+            ref.assign(combine(old, value))
             return ref
 
         return update

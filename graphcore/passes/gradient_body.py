@@ -49,7 +49,10 @@ class GradientBody:
     def input_gradient(self, index: int) -> Tensor:
         """The gradient with respect to input `index` of the forward node; builds what it takes."""
         ref = self.template.rets[index]
-        return self._tensor(self._resolve(ref), ref[0])
+        gradient = self._tensor(self._resolve(ref), ref[0])
+        if gradient.node in self.made and not same_shape(gradient, self.forward.inputs[index]):
+            self.graph.set_shape_like(gradient, self.forward.inputs[index])
+        return gradient
 
     def _resolve(self, wanted: Ref) -> Value:
         """The value of a body tensor; its producers are built first, without recursion."""
