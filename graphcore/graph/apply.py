@@ -16,7 +16,7 @@ from graphcore.attrs import Array, AttrValue, TensorValue, as_attr_value
 from graphcore.definitions import NodeDef, NodeDefBuilder, NodeOut, OpDef, in_out_types_for_node
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.node import Node, Tensor
+from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.rewiring import input_text
 from graphcore.source import caller_location
 
@@ -70,7 +70,7 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
     tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
     node_name = exact_name(graph, name or op)
     scopes = graph.scopes
-    controls = list(scopes.controls)
+    controls = list(scopes.controls) if scopes.controls else NO_CONTROLS
     resolved = _remembered_match(plan, tensors, given) if plan.simple and plan.outputs is not None else None
     if resolved is None:
         node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)

@@ -328,7 +328,7 @@ class Graph:
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
         """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on."""
-        tensor.node.like[tensor.index] = other
+        tensor.node.like = {**tensor.node.like, tensor.index: other}
         self.refiner.add_node(tensor.node)
         self.publish("shapes", tensor.node)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.attrs import Array, AttrValue
 from graphcore.definitions.types import NodeDef, OpDef
@@ -15,6 +15,13 @@ from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
+
+
+# Shared by all nodes that have none, because the cyclic collector visits every container of a large graph. They are
+# replaced, never changed.
+NO_CONTROLS: Final[list[Node]] = []
+_NO_ERRORS: Final[dict[int, str]] = {}
+_NOTHING_ALIKE: Final[dict[int, Tensor]] = {}
 
 
 class Node:
@@ -77,16 +84,16 @@ class Node:
         self.input_types = input_types
         self.output_types = output_types
         self.inputs: list[Tensor] = []
-        self.control_inputs: list[Node] = []
+        self.control_inputs: list[Node] = NO_CONTROLS
         self.outputs = [Tensor(self, i) for i in range(len(output_types))]
         self.output_handles: list[ShapeHandle] = []
         self.constants: dict[int, Array | None] | None = None
         self.asked_values = False
-        self.like: dict[int, Tensor] = {}
+        self.like: dict[int, Tensor] = _NOTHING_ALIKE
         self.assigned_device = ""
         self.source = source
         self.error: GraphError | None = None
-        self.input_errors: dict[int, str] = {}
+        self.input_errors: dict[int, str] = _NO_ERRORS
 
     @property
     def device(self) -> str:

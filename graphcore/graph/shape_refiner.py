@@ -10,6 +10,34 @@ from graphcore.inference import InferenceContext, ShapeHandle, shape_of_sizes
 from graphcore.shapes import Shape
 
 
+class ExtendedInferenceContext(InferenceContext):
+    """The inference context of a graph's node: values are looked up in the graph when a shape function asks."""
+
+    __slots__ = ("_constants", "node")
+
+    def __init__(self, refiner: ShapeRefiner, node: Node) -> None:
+        super().__init__(
+            node.name,
+            node.op_def,
+            node.node_def.attr,
+            [tensor.node.output_handles[tensor.index] for tensor in node.inputs],
+            graph_def_version=refiner.graph_def_version,
+            num_outputs=len(node.output_types),
+        )
+        self.node = node
+        self._constants = not refiner.disable_constant_propagation
+
+    def evaluate_input(self, index: int) -> Array | None:
+        """The constant value of input `index`, None if it has none."""
+        self.node.asked_values = True
+        return constant_value(self.node.inputs[index]) if self._constants else None
+
+    def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
+        """What is known of input `index` as a shape, None if nothing is."""
+        self.node.asked_values = True
+        return partial_value(self.node.inputs[index]) if self._constants else None
+
+
 class ShapeRefiner:
     """Infers and keeps the shapes of nodes.
 
@@ -42,28 +70,9 @@ class ShapeRefiner:
         node.output_handles = handles
         node.constants = None
 
-    def get_context(self, node: Node) -> InferenceContext:
-        """A context on the present shapes of the node's inputs; its outputs are those last inferred."""
-
-        def value_of(index: int) -> Array | None:
-            node.asked_values = True
-            return None if self.disable_constant_propagation else constant_value(node.inputs[index])
-
-        def partial_value_of(index: int) -> ShapeHandle | None:
-            node.asked_values = True
-            return None if self.disable_constant_propagation else partial_value(node.inputs[index])
-
-        shapes = [tensor.node.output_handles[tensor.index] for tensor in node.inputs]
-        return InferenceContext(
-            node.name,
-            node.op_def,
-            node.node_def.attr,
-            shapes,
-            graph_def_version=self.graph_def_version,
-            input_tensor=value_of,
-            input_partial_shape=partial_value_of,
-            num_outputs=len(node.outputs),
-        )
+    def get_context(self, node: Node) -> ExtendedInferenceContext:
+        """A context on the present shapes of the node's inputs, without outputs."""
+        return ExtendedInferenceContext(self, node)
 
     def set_shape(self, node: Node, index: int, shape: Shape) -> bool:
         """Merge `shape` into what is known of output `index`. True iff something new was learned.

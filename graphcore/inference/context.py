@@ -190,7 +190,7 @@ class InferenceContext(HandleShapes):
             self._asked_tensors = {}
         found = self._asked_tensors.get(index, _NOT_ASKED)
         if found is _NOT_ASKED:
-            found = None if self._input_tensor is None else self._input_tensor(index)
+            found = self.evaluate_input(index)
             self._asked_tensors[index] = found
         return found  # type: ignore[no-any-return]  # the sentinel is gone here
 
@@ -200,9 +200,17 @@ class InferenceContext(HandleShapes):
             self._asked_as_shape = {}
         found = self._asked_as_shape.get(index, _NOT_ASKED)
         if found is _NOT_ASKED:
-            found = None if self._input_partial_shape is None else self._input_partial_shape(index)
+            found = self.evaluate_input_as_partial_shape(index)
             self._asked_as_shape[index] = found
         return found  # type: ignore[no-any-return]  # the sentinel is gone here
+
+    def evaluate_input(self, index: int) -> Array | None:
+        """Find the constant value of input `index`; a graph's own context overrides this."""
+        return None if self._input_tensor is None else self._input_tensor(index)
+
+    def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
+        """Find what is known of input `index` as a shape; a graph's own context overrides this."""
+        return None if self._input_partial_shape is None else self._input_partial_shape(index)
 
     @property
     def requested_input_tensors(self) -> frozenset[int]:
