@@ -12,7 +12,7 @@ from graphcore.passes.gradients import build_gradients
 
 def gradients(
     ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", stop_gradients: Any = None, simplify: bool = True
-) -> list[Tensor | None]:
+) -> list[Any]:
     """Add the nodes that compute the derivatives of `sum(ys)` with respect to each of `xs`.
 
     Args:
@@ -23,7 +23,7 @@ def gradients(
         simplify: False inlines the registered gradient bodies as they are.
 
     Returns:
-        One gradient an x, of its shape; None where no y depends on it.
+        One gradient tensor an x, of its shape; None where no y depends on it.
 
     Raises:
         NotFoundError: `No gradient defined for op`.

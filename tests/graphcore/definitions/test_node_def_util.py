@@ -225,12 +225,19 @@ BAD_TYPES: list[tuple[OpDef, dict[str, Any], type[GraphError], str]] = [
     (REPEATS, {"N": True, "M": 1, "T": d.int32}, InvalidArgumentError, "AttrValue had value with type 'bool' when 'int' expected"),
     (POLYMORPHIC, {"T": d.int32, "U": 3}, InvalidArgumentError, "AttrValue had value with type 'int' when 'type' expected"),
     (OpDef(name="X", output_arg=(ArgDef(name="a"),)), {}, InvalidArgumentError, 'No type fields in name: "a"'),
-    (OpDef(name="X", output_arg=(ArgDef(name="a", number_attr="N"),)), {"N": 1}, InvalidArgumentError, "Missing type or type_attr field in"),
+    (
+        OpDef(name="X", output_arg=(ArgDef(name="a", number_attr="N"),)),
+        {"N": 1},
+        InvalidArgumentError,
+        "Missing type or type_attr field in",
+    ),
     (op("X", "O a: Ref(T)", "A T: type"), {"T": d.int32.ref}, InvalidArgumentError, "Requested reference to a reference type"),
 ]
 
 
-@pytest.mark.parametrize(("op_def", "attrs", "kind", "text"), BAD_TYPES, ids=lambda value: f"N4-{value[:40]}" if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("op_def", "attrs", "kind", "text"), BAD_TYPES, ids=lambda value: f"N4-{value[:40]}" if isinstance(value, str) else ""
+)
 def test_types_that_cannot_be_found_are_an_error(op_def: OpDef, attrs: dict[str, Any], kind: type[GraphError], text: str) -> None:
     for _ in range(2):
         with pytest.raises(kind) as caught:

@@ -149,7 +149,7 @@ def test_control_edges_are_added_once_and_removed(graph: gc.Graph) -> None:
     with pytest.raises(InvalidArgumentError, match="cycle"):
         graph.add_control_edge(b, a)
     assert graph.remove_control_edge(a, b)
-    assert b.node_def.input == ()
+    assert not b.node_def.input
 
 
 def test_every_change_is_published_with_a_growing_version(graph: gc.Graph) -> None:
@@ -165,7 +165,7 @@ def test_every_change_is_published_with_a_growing_version(graph: gc.Graph) -> No
 def test_a_tensor_of_another_graph_is_refused_by_name(graph: gc.Graph) -> None:
     with gc.Graph().as_default():
         foreign = gc.constant(1.0, name="foreign")
-    with pytest.raises(InvalidArgumentError, match="'foreign:0' .op Const. belongs to another graph"):
+    with pytest.raises(InvalidArgumentError, match=r"'foreign:0' \(op Const\) belongs to another graph"):
         gc.negative(foreign)
 
 
