@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.functions.define import define_body
 from graphcore.registry import op_registry
 from graphcore.text.printer import reads_as_stateful
-from graphcore.text.statements import Body, Statement
+from graphcore.text.statements import Body, LookUp, Statement
 
 Pairs: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
@@ -98,20 +98,16 @@ class FunctionDefHelper:
             signature = msgspec.structs.replace(signature, is_stateful=True)
         return FunctionDef(signature=signature, node_def=body, ret=dict(ret), control_ret=control)
 
-    @overload
     @staticmethod
-    def define(
-        name: str, arg_def: Sequence[str], ret_def: Sequence[str], attr_def: Sequence[str], nodes: Iterable[AnyNode], /
-    ) -> FunctionDef: ...
-    @overload
-    @staticmethod
-    def define(arg_def: Sequence[str], ret_def: Sequence[str], attr_def: Sequence[str], nodes: Iterable[AnyNode], /) -> FunctionDef: ...
-    @staticmethod
-    def define(*args: Any) -> FunctionDef:
+    def define(*args: Any, look_up: LookUp | None = None) -> FunctionDef:
         """A function whose body names its inputs by result names: `define(name, arg_def, ret_def, attr_def, nodes)`.
 
         Without a name it is called `_`. A node lists a name for every output of its op; each return is a result of its name.
         It is marked stateful if an op of the body is.
+
+        Args:
+            args: the name (may be left out), specs of arguments, returns and attrs, and the nodes.
+            look_up: gives the OpDef of an op by name; the global registry unless given.
 
         Raises:
             InvalidArgumentError: the signature has errors, an input is not defined before, an output has no name.
@@ -121,8 +117,8 @@ class FunctionDefHelper:
             raise InvalidArgumentError(f"define takes ([name,] arg_def, ret_def, attr_def, nodes), got {len(args)} arguments")
         name, arg_def, ret_def, attr_def, nodes = args if len(args) == 5 else ("_", *args)
         statements = [Statement(list(node.ret), node.to_node_def(), 0) for node in map(_as_node, nodes)]
-        body = Body(statements=statements)
-        return define_body(_signature(name, arg_def, ret_def, attr_def, {}), {}, body, op_registry.look_up_op_def)
+        signature = _signature(name, arg_def, ret_def, attr_def, {})
+        return define_body(signature, {}, Body(statements=statements), look_up or op_registry.look_up_op_def)
 
 
 def _signature(name: str, inputs: Sequence[str], outputs: Sequence[str], attrs: Sequence[str], control: Mapping[str, str]) -> OpDef:
