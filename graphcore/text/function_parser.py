@@ -15,7 +15,7 @@ from graphcore.text.scanner import Scanner
 from graphcore.text.signature import read_signature
 from graphcore.text.statements import Body, LookUp, read_body, read_statement
 
-_TYPED: Final = re.compile(r"\s*:\s*([a-z]\w*)(?:@([A-Za-z]\w*:\d+))?", re.ASCII)
+_TYPED: Final = re.compile(r":\s*([a-z]\w*)(?:@([A-Za-z]\w*:\d+))?", re.ASCII)
 _TENSOR: Final = re.compile(r"[A-Za-z0-9_.][\w.\-/>]*(?::\d+)?", re.ASCII)
 
 
@@ -106,7 +106,7 @@ def _read_typed(scanner: Scanner) -> list[tuple[str, DType, str]]:
     entries: list[tuple[str, DType, str]] = []
     while not scanner.take(")"):
         name = scanner.name("a tensor and its type, such as x:float", _TENSOR)
-        start = scanner.pos
+        start = scanner.skip()
         found = scanner.match(_TYPED)
         dtype = None if found is None else dtype_by_name(found.group(1))
         if found is None or dtype is None:

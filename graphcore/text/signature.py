@@ -20,7 +20,7 @@ from graphcore.text.value_parser import parse_attr_text
 from graphcore.text.values import attr_value_text
 
 _ARG: Final = re.compile(
-    r"([A-Za-z_]\w*)\s*:\s*(?:(Ref)\s*\(\s*)?(?:([A-Za-z_]\w*)\s*\*\s*)?([A-Za-z_]\w*)(?(2)\s*\))",
+    r"([A-Za-z0-9_.][\w.\-/>]*|\"(?:[^\"\\\n]|\\.)*\")\s*:\s*(?:(Ref)\s*\(\s*)?(?:([A-Za-z_]\w*)\s*\*\s*)?([A-Za-z_]\w*)(?(2)\s*\))",
     re.ASCII,
 )
 _SPEC_PIECE: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[\[\](){},=]|[^\"'\[\](){},=]+", re.DOTALL)
@@ -124,7 +124,8 @@ def arg_text(arg: ArgDef) -> str:
     kind = arg.type.name if arg.type is not None else arg.type_attr or arg.type_list_attr
     if arg.number_attr:
         kind = f"{arg.number_attr}*{kind}"
-    return f"{arg.name}:Ref({kind})" if arg.is_ref else f"{arg.name}:{kind}"
+    name = name_text(arg.name)
+    return f"{name}:Ref({kind})" if arg.is_ref else f"{name}:{kind}"
 
 
 def _attr_def_text(attr: AttrDef, is_length: bool) -> str:
@@ -254,6 +255,8 @@ def _read_args(scanner: Scanner, attrs: dict[str, AttrDef]) -> tuple[ArgDef, ...
 def _arg(scanner: Scanner, found: re.Match[str], attrs: dict[str, AttrDef], start: int) -> ArgDef:
     name, ref, number, kind = found.groups(default="")
     is_ref = bool(ref)
+    if name.startswith('"'):
+        name = Scanner(name).name("the name of an argument")
     if number:
         _require_kind(scanner, attrs, number, "int", start)
         _give_length(attrs, number)

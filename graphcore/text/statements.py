@@ -15,10 +15,10 @@ from graphcore.shapes import Shape
 from graphcore.text.scanner import INPUT, NAME, Scanner
 from graphcore.text.value_parser import as_kind, read_attrs, read_value
 
-_SHORT_DEVICE: Final = re.compile(r"(?:[A-Za-z]\w*)?:\d+|<FAILED_TO_PARSE>", re.ASCII)
+_SHORT_DEVICE: Final = re.compile(r"device\s*=\s*((?:[A-Za-z]\w*)?:\d+|<FAILED_TO_PARSE>)", re.ASCII)
 _INDEX: Final = re.compile(r"\d{1,9}(?!\w)", re.ASCII)
 _SAME_LINE_AT: Final = re.compile(r"[ \t]*@")
-_RETURN: Final = re.compile(r"return\b(?!\s*[=,])", re.ASCII)
+_RETURN: Final = re.compile(r"return(?![\w.\-/>])(?!\s*[=,])", re.ASCII)
 _DIRECTIVES: Final = "return, attr, arg or control_output after '@'"
 _OPEN_KINDS: Final = frozenset({int, tuple, Shape, Func})
 
@@ -117,12 +117,12 @@ def _read_node_attrs(scanner: Scanner) -> tuple[dict[str, AttrValue], str]:
     if not scanner.take("["):
         return attrs, ""
     while not scanner.take("]"):
-        key = _read_new(scanner, attrs, "an attr")
-        short = scanner.match(_SHORT_DEVICE) if key == "device" else None
+        short = scanner.match(_SHORT_DEVICE)
         if short is not None:
-            device = scanner.name("the full device name") if scanner.sees('"') else f"/device:{short.group()}"
+            device = scanner.name("the full device name") if scanner.sees('"') else f"/device:{short.group(1)}"
             scanner.expect("]")
             return attrs, device
+        key = _read_new(scanner, attrs, "an attr")
         attrs[key] = read_value(scanner)
         if not scanner.take(",") and not scanner.sees("]"):
             scanner.fail("',' or ']'")

@@ -244,14 +244,14 @@ def _element_reader(dtype: DType) -> Callable[[str], Any]:
         return float
     if dtype.name == "bool":
         return _boolean
-    assert dtype.as_numpy is not None
-    limits = np.iinfo(dtype.as_numpy)
-    return lambda text: _integer(text, int(limits.min), int(limits.max))
+    bits = int(dtype.name.lstrip("quint"))
+    low, high = (0, 1 << bits) if "u" in dtype.name.partition("int")[0] else (-1 << bits - 1, 1 << bits - 1)
+    return lambda text: _integer(text, low, high)
 
 
-def _integer(text: str, least: int, most: int) -> int:
+def _integer(text: str, low: int, high: int) -> int:
     number = int(text[:_MOST_DIGITS])
-    if not least <= number <= most:
+    if not low <= number < high:
         raise ValueError(text)
     return number
 

@@ -124,7 +124,7 @@ def test_flags_and_a_deprecation_follow_the_outputs() -> None:
         ('X[a:int="f"]() -> ()', "line 1, column 3: Could not parse default value '\"f\"'"),
         ("X() -> () @foo", "line 1, column 12: expected one of the flags stateful,"),
         ("X() -> () y", "line 1, column 11: expected the end of the signature, found 'y'"),
-        ("X[T:type\n](\n  x:T, 9:T) -> ()", "line 3, column 8: expected an argument"),
+        ("X[T:type\n](\n  x:T, !:T) -> ()", "line 3, column 8: expected an argument"),
         ("X(x:float_ref) -> ()", "expected Ref(float)"),
         ("X(x:float, x:int32) -> ()", "expected arguments with different names"),
         ("X[T:type, T:int]() -> ()", "expected attrs with different names"),
