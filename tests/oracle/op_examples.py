@@ -68,9 +68,12 @@ class OpExample:
         with graph.as_default():
             tensors, _ = self._tensors()
             node = graph.apply_op(self.name, tensors, self.attrs)
-            numbers = [i for i, output in enumerate(node.outputs) if output.dtype.is_floating]
+            numbers = [i for i, output in enumerate(node.outputs) if output.dtype.is_floating or output.dtype.is_complex]
+            if not numbers:
+                return [], []
             flat = [part for tensor in tensors for part in (tensor if isinstance(tensor, list) else [tensor])]
-            found = gc.gradients([node.outputs[i] for i in numbers], flat)
+            ys = [node.outputs[i] for i in numbers]
+            found = gc.gradients(ys, flat, [gc.apply_op("OnesLike", [y]) for y in ys])
             with gc.Session(graph=graph) as session:
                 values = iter(session.run([gradient for gradient in found if gradient is not None]))
             return numbers, [None if gradient is None else np.asarray(next(values)) for gradient in found]
@@ -85,9 +88,8 @@ class OpExample:
             elif kind == "value":
                 tensors.append(gc.constant(value))
             else:
-                number, array = value
-                shape = () if array is None else array.shape
-                ref = gc.apply_op("VariableV2", attrs={"shape": gc.Shape(shape), "dtype": gc.as_dtype(number)})
+                name, shape, array = value
+                ref = gc.apply_op("VariableV2", attrs={"shape": gc.Shape(shape), "dtype": gc.as_dtype(name)})
                 tensors.append(ref)
                 start += [] if array is None else [gc.apply_op("Assign", [ref, gc.constant(array)])]
         return tensors, start
@@ -99,11 +101,13 @@ class OpExample:
             return "list", [natural_array(part, dtype) for part in value]
         if not arg.is_ref:
             return "value", natural_array(value, dtype)
-        if value is None:
-            assert dtype is not None, f"{self.name}: an uninitialised variable needs its dtype among the attrs"
-            return "ref", (dtype.number, None)
-        array = natural_array(value, dtype)
-        return "ref", (gc.as_dtype(array.dtype).number, array)
+        array = natural_array(self._alike(arg) if value is None else value, dtype)
+        return "ref", (gc.as_dtype(array.dtype).name, array.shape, None if value is None else array)
+
+    def _alike(self, arg: ArgDef) -> Any:
+        """The value of another input of the same type, or any number: what tells type and shape of a variable without a value."""
+        pairs = zip(self.entry.op_def.input_arg, self.inputs, strict=True)
+        return next((value for other, value in pairs if other.type_attr == arg.type_attr and value is not None), 0)
 
 
 def natural_array(value: Any, dtype: gc.DType | None) -> Array:

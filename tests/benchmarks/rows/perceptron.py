@@ -35,8 +35,8 @@ def ours() -> Work:
         y = gc.softmax(h @ weights[-1] + biases[-1])
         loss = -gc.reduce_mean(gc.reduce_sum(t * gc.log(y), 1), 0)
         variables = [*weights, *biases]
-        gradients = gc.gradients(loss, variables)
-        step = gc.group(*(v.assign_sub(RATE * g) for v, g in zip(variables, gradients, strict=True)))
+        slopes = gc.gradients(loss, variables)
+        step = gc.group(*(v.assign_sub(RATE * g) for v, g in zip(variables, slopes, strict=True) if g is not None))
         init = gc.initialize_all_variables()
     session = gc.Session(graph=graph)
     session.run(init)
