@@ -17,6 +17,8 @@ from graphcore.definitions import (
     VersionDef,
     add_default_attrs,
     in_out_types_for_node,
+    is_valid_node_name,
+    validate_node_def,
 )
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
@@ -28,7 +30,7 @@ from graphcore.graph.changes import Change, ChangeKind, Subscriber
 from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import Edge, EdgeStore
 from graphcore.graph.live import note_graph
-from graphcore.graph.names import NameTable, is_valid_node_name
+from graphcore.graph.names import NameTable
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.records import GradientRecord, ScopeStack
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
@@ -214,11 +216,12 @@ class Graph:
         """
         registration = self.registry.look_up(node_def.op)
         name = node_def.name
-        if not is_valid_node_name(name, allow_internal=True):
+        if not is_valid_node_name(name, allow_internal_ops=True):
             raise InvalidArgumentError(f"Node '{name}': Node name contains invalid characters", op=node_def.op, node=name)
         node_def = add_default_attrs(node_def, registration.op_def)
-        input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
         inputs, controls = self._resolve_inputs(node_def)
+        validate_node_def(node_def, registration.op_def)
+        input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
         return self.insert(node_def, registration, inputs, controls, tuple(input_types), tuple(output_types), source or caller_location())
 
     def insert(

@@ -5,17 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from graphcore.definitions import is_valid_node_name
 from graphcore.errors import InvalidArgumentError
 
-_NODE_NAME: Final = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\-/]*(>[A-Za-z0-9.][A-Za-z0-9_.\-/]*)*\Z")
 _SCOPE_NAME: Final = re.compile(r"[A-Za-z0-9_.\-/]*\Z")
-
-
-def is_valid_node_name(name: str, *, allow_internal: bool = False) -> bool:
-    r"""True iff `name` fits `[A-Za-z0-9.][A-Za-z0-9_.\-/]*` (internal names may begin with `_`)."""
-    if allow_internal and name.startswith("_"):
-        return _SCOPE_NAME.match(name) is not None
-    return _NODE_NAME.match(name) is not None
 
 
 class NameTable:
