@@ -161,7 +161,7 @@ class MirrorPadGrad:
     }"""
     examples = (
         Example([[[1.0, 2.0, 3.0, 4.0, 5.0]], [[0, 0], [2, 0]]], {"mode": "REFLECT"}),
-        Example([[[1.0, 2.0, 3.0, 4.0, 5.0]], [[0, 0], [1, 2]]], {"mode": "SYMMETRIC"}, outputs=[[[3.0, 3.0 + 5.0 + 4.0]]]),
+        Example([[[1.0, 2.0, 3.0, 4.0, 5.0]], [[0, 0], [1, 2]]], {"mode": "SYMMETRIC"}),
     )
 
     def kernel(k: KernelContext) -> Kernel:

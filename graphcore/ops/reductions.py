@@ -22,7 +22,7 @@ _EXAMPLES: Final = (
     Example([_X, [1]]),
     Example([_X, 0]),
     Example([_X, [0, -1]], {"keep_dims": True}),
-    Example([[_X, _X], [-2, 0]]),
+    Example([[_X, [[4.0, 5.0, -6.0], [0.5, -7.0, 8.0]]], [-2, 0]]),
     Example([_X, np.zeros(0, np.int32)]),
 )
 
@@ -131,7 +131,7 @@ class Prod:
         after = Cumprod[T=$T, exclusive=true, reverse=true](matrix:output:0, zero:output:0)
         rest_matrix = Mul[T=$T](before:out:0, after:out:0)
         rest_permuted = Reshape[T=$T](rest_matrix:z:0, permuted_shape:output:0)
-        inverse = InvertPermutation(perm:output:0)
+        inverse = InvertPermutation[T=int32](perm:output:0)
         rest = Transpose[T=$T](rest_permuted:output:0, inverse:y:0)
         dy_reshaped = Reshape[T=$T](dy, y_shape:merged:0)
         product = Mul[T=$T](rest:y:0, dy_reshaped:output:0)

@@ -80,7 +80,7 @@ class Assign:
     signature = "Assign[T:type, validate_shape:bool = true, use_locking:bool = true](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
     allows_uninitialized_input = True
     gradient = _NO_GRADIENT
-    examples = (Example([None, _X]), Example([_X, [1.0, 2.0]], {"validate_shape": False}))
+    examples = (Example([_Y, _X], outputs=[_X]), Example([_X, [1.0, 2.0]], {"validate_shape": False}))
 
     def shape(c: InferenceContext) -> None:
         if c.attr("validate_shape"):

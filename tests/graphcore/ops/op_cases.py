@@ -1,0 +1,143 @@
+"""The examples of the registry as cases: the inputs as arrays, one node built from them, and what the node gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import graphcore as gc
+from graphcore.definitions import ArgDef, OpDef
+from graphcore.graph import Node
+from graphcore.registry import OpRegistration
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One example of one op.
+
+    Attributes:
+        inputs: one entry an argument; a list for a list argument.
+    """
+
+    entry: OpRegistration
+    number: int
+    inputs: tuple[Any, ...]
+    attrs: Mapping[str, Any]
+    outputs: Sequence[Any] | None
+    differentiable: bool
+
+    @property
+    def op_def(self) -> OpDef:
+        return self.entry.op_def
+
+    @property
+    def id(self) -> str:
+        return f"{self.op_def.name}-{self.number}"
+
+    @property
+    def takes_variable(self) -> bool:
+        return any(arg.is_ref for arg in self.op_def.input_arg)
+
+    @property
+    def runs(self) -> bool:
+        """False for an op that has to be fed, and for one whose output is a variable that has no value yet."""
+        return self.op_def.name not in {"Placeholder", "PlaceholderV2", "VariableV2"}
+
+    @property
+    def deterministic(self) -> bool:
+        return not self.op_def.is_stateful or self.takes_variable
+
+    @property
+    def arrays(self) -> list[Array]:
+        """The inputs without the lists."""
+        return [array for value in self.inputs for array in (value if isinstance(value, list) else [value])]
+
+    def build(self, tensors: Sequence[Any]) -> Node:
+        """The node in the default graph; `tensors` takes the place of the inputs, without lists."""
+        left = iter(tensors)
+        arguments = [[next(left) for _ in value] if isinstance(value, list) else next(left) for value in self.inputs]
+        return gc.get_default_graph().apply_op(self.op_def.name, arguments, self.attrs)
+
+
+def all_cases() -> list[Case]:
+    """Every example of every op."""
+    return [
+        Case(entry, number, _inputs(entry.op_def, example), example.attrs, example.outputs, example.differentiable)
+        for entry in gc.op_registry
+        for number, example in enumerate(entry.examples)
+    ]
+
+
+def constants(arrays: Sequence[Array]) -> list[Any]:
+    return [gc.constant(array) for array in arrays]
+
+
+def hidden(arrays: Sequence[Array], sizes: str) -> list[Any]:
+    """Tensors with these values of which the graph knows only that the rank is `known`, or not even that."""
+    shapes = [gc.Shape([None] * array.ndim) if sizes == "unknown" else gc.Shape(None) for array in arrays]
+    return [
+        gc.apply_op("PlaceholderWithDefault", [gc.constant(array)], {"shape": shape}) for array, shape in zip(arrays, shapes, strict=True)
+    ]
+
+
+def run(node: Node) -> list[Array]:
+    with gc.Session(graph=node.graph) as session:
+        if not node.outputs:
+            session.run(node)
+        return [np.asarray(value) for value in session.run(list(node.outputs))]
+
+
+def with_variables(case: Case) -> tuple[Node, list[Any]]:
+    """A node whose reference inputs are variables, and their initialisers."""
+    tensors: list[Any] = []
+    start: list[Any] = []
+    for arg, value in zip(case.op_def.input_arg, case.inputs, strict=True):
+        if not arg.is_ref:
+            tensors.append(gc.constant(value))
+            continue
+        shape = gc.Shape([] if value is None else value.shape)
+        dtype = gc.as_dtype(case.attrs["dtype"]) if value is None else gc.as_dtype(value.dtype)
+        tensors.append(gc.apply_op("VariableV2", attrs={"shape": shape, "dtype": dtype}))
+        start += [] if value is None else [gc.apply_op("Assign", [tensors[-1], gc.constant(value)])]
+    return case.build(tensors), start
+
+
+def _inputs(op_def: OpDef, example: Any) -> tuple[Any, ...]:
+    types: dict[str, gc.DType] = {
+        name: gc.as_dtype(value) for name, value in example.attrs.items() if isinstance(value, str | gc.DType) and _is_type(op_def, name)
+    }
+    return tuple([_argument(arg, value, types) for arg, value in zip(op_def.input_arg, example.inputs, strict=True)])
+
+
+def _is_type(op_def: OpDef, name: str) -> bool:
+    attr = op_def.find_attr(name)
+    return attr is not None and attr.type == "type"
+
+
+def _argument(arg: ArgDef, value: Any, types: dict[str, gc.DType]) -> Any:
+    dtype = arg.type or types.get(arg.type_attr)
+    if arg.number_attr or arg.type_list_attr:
+        return [_array(part, dtype) for part in value]
+    if value is None:
+        return None
+    array = _array(value, dtype)
+    if arg.type_attr:
+        types.setdefault(arg.type_attr, gc.as_dtype(array.dtype))
+    return array
+
+
+def _array(value: Any, dtype: gc.DType | None) -> Array:
+    array = np.asarray(value)
+    if dtype is not None:
+        return array.astype(dtype.as_numpy)
+    if array.dtype.kind == "S":
+        return array.astype(np.object_)
+    if isinstance(value, np.ndarray | np.generic):
+        return array
+    return array.astype({"float64": np.float32, "int64": np.int32}.get(array.dtype.name, array.dtype))
