@@ -1,0 +1,102 @@
+"""Values known in part, and what a rule sees of the node that makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from graphcore.attrs import Array, AttrValue
+from graphcore.inference.handles import DimensionHandle, ShapeHandle
+
+Item = DimensionHandle | int
+"""A dimension of some tensor (whose size may be unknown), or a plain number."""
+MAX_ITEMS: Final = 256
+"""Longer vectors are hardly shapes: nothing is said of them."""
+
+
+class NodeLike(Protocol):
+    """What is asked of a node: its op, its attrs, and where its inputs come from."""
+
+    @property
+    def op(self) -> str:
+        """The op type."""
+        ...
+
+    @property
+    def node_def(self) -> Any:
+        """The NodeDef; its `attr` is read."""
+        ...
+
+    @property
+    def inputs(self) -> Sequence[Any]:
+        """The tensors that feed it, each with `node` and `index`."""
+        ...
+
+
+GetShape = Callable[[Any, int], ShapeHandle]
+"""The static shape of output `index` of a node."""
+GetConstant = Callable[[Any, int], Array | None]
+"""The constant value of output `index` of a node, None if it has none."""
+
+
+class PartialValue(msgspec.Struct, frozen=True, eq=False):
+    """A number or a vector of numbers, some of which may be unknown."""
+
+    items: tuple[Item, ...]
+    is_scalar: bool = False
+
+
+class ValueView:
+    """One output of a node while its rule runs: its attrs, and shapes, constants and values of its inputs by slot."""
+
+    __slots__ = ("_constant", "_found", "_shape", "index", "node")
+
+    def __init__(
+        self,
+        node: Any,
+        index: int,
+        found: Mapping[tuple[int, int], PartialValue | None],
+        get_shape: GetShape,
+        get_constant: GetConstant,
+    ) -> None:
+        self.node = node
+        self.index = index
+        self._found = found
+        self._shape = get_shape
+        self._constant = get_constant
+
+    @property
+    def attrs(self) -> Mapping[str, AttrValue]:
+        """The node's attrs."""
+        attrs: Mapping[str, AttrValue] = self.node.node_def.attr
+        return attrs
+
+    def shape(self, slot: int) -> ShapeHandle:
+        """The static shape of an input."""
+        tensor = self.node.inputs[slot]
+        return self._shape(tensor.node, tensor.index)
+
+    def own_constant(self) -> Array | None:
+        """The constant value of the output itself, None if it has none."""
+        return self._constant(self.node, self.index)
+
+    def own_shape(self) -> ShapeHandle:
+        """The static shape of the output itself."""
+        return self._shape(self.node, self.index)
+
+    def constant(self, slot: int) -> Array | None:
+        """The constant value of an input, None if it has none."""
+        tensor = self.node.inputs[slot]
+        return self._constant(tensor.node, tensor.index)
+
+    def value(self, slot: int) -> PartialValue | None:
+        """What is known of the value of an input."""
+        tensor = self.node.inputs[slot]
+        return self._found.get((id(tensor.node), tensor.index))
+
+    def int_attr(self, name: str) -> int:
+        """An int or bool attr, 0 if it is missing."""
+        value = self.attrs.get(name, 0)
+        return value if isinstance(value, int) else 0

@@ -1,0 +1,97 @@
+"""Values known in part: what a vector of sizes says although some of them are known only when the graph runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphcore.attrs import Array
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
+from graphcore.inference.partial_rules import RULES
+from graphcore.inference.partial_types import MAX_ITEMS, GetConstant, GetShape, NodeLike, PartialValue, ValueView
+
+
+def partial_value(node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant) -> PartialValue | None:
+    """What is known of the value of output `index` of `node`; None if that is nothing, not even its length.
+
+    Dimensions that a Shape op reads stay the handles they are, so that a shape made of them shares them. Works without
+    recursion, so a chain of any length is fine.
+    """
+    found: dict[tuple[int, int], PartialValue | None] = {}
+    pending: list[tuple[Any, int]] = [(node, index)]
+    while pending:
+        current, output = pending[-1]
+        key = (id(current), output)
+        if key in found:
+            pending.pop()
+            continue
+        waiting = _unvisited_inputs(current, output, found, get_constant)
+        if waiting:
+            pending.extend(waiting)
+            continue
+        pending.pop()
+        found[key] = _evaluate(ValueView(current, output, found, get_shape, get_constant))
+    return found[id(node), index]
+
+
+def partial_shape(node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant) -> ShapeHandle | None:
+    """The value of output `index` of `node` understood as a shape, -1 for an unknown size; None if nothing is known.
+
+    Raises:
+        InvalidArgumentError: a size below -1.
+    """
+    value = partial_value(node, index, get_shape, get_constant)
+    return None if value is None or value.is_scalar else as_shape_handle(value)
+
+
+def as_shape_handle(value: PartialValue) -> ShapeHandle:
+    """A vector understood as a shape; dimensions are shared.
+
+    Raises:
+        InvalidArgumentError: a size below -1.
+    """
+    dims: list[DimensionHandle] = []
+    for item in value.items:
+        if isinstance(item, DimensionHandle):
+            dims.append(item)
+            continue
+        if item < UNKNOWN:
+            raise InvalidArgumentError(f"Invalid value in tensor used for shape: {item}")
+        dims.append(DimensionHandle(item))
+    return ShapeHandle(tuple(dims))
+
+
+def _unvisited_inputs(
+    node: Any, output: int, found: Mapping[tuple[int, int], PartialValue | None], get_constant: GetConstant
+) -> list[tuple[Any, int]]:
+    rule = RULES.get(node.op)
+    if rule is None or not rule.reads_values:
+        return []
+    waiting = [(tensor.node, tensor.index) for tensor in node.inputs if (id(tensor.node), tensor.index) not in found]
+    return [] if not waiting or get_constant(node, output) is not None else waiting
+
+
+def _evaluate(view: ValueView) -> PartialValue | None:
+    constant = view.own_constant()
+    if constant is not None:
+        return _from_array(constant)
+    rule = RULES.get(view.node.op)
+    known = None if rule is None else rule.apply(view)
+    return _of_unknown_items(view.own_shape()) if known is None else known
+
+
+def _from_array(array: Array) -> PartialValue | None:
+    if array.ndim > 1 or array.dtype.kind not in "iu" or array.size > MAX_ITEMS:
+        return None
+    return PartialValue(tuple(array.reshape(-1).tolist()), array.ndim == 0)
+
+
+def _of_unknown_items(shape: ShapeHandle) -> PartialValue | None:
+    """All that the length of a vector tells."""
+    if shape.dims is None or len(shape.dims) > 1:
+        return None
+    if not shape.dims:
+        return PartialValue((DimensionHandle(),), is_scalar=True)
+    length = shape.dims[0].value
+    return None if not 0 <= length <= MAX_ITEMS else PartialValue(tuple([DimensionHandle() for _ in range(length)]))
