@@ -8,6 +8,7 @@ import numpy as np
 
 from graphcore.attrs import Array, TensorValue
 from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 
@@ -108,10 +109,17 @@ def _shape_constants(node: Node) -> dict[int, Array | None] | None:
         elif not shape.is_fully_defined:
             return None
         elif node.op == "Size":
-            results[i] = np.asarray(shape.num_elements, dtype)
+            results[i] = _numbers(shape.num_elements, dtype)
         else:
-            results[i] = np.asarray(shape.as_list(), dtype)
+            results[i] = _numbers(shape.as_list(), dtype)
     return results
+
+
+def _numbers(value: int | list[int | None], dtype: np.dtype[np.generic]) -> Array:
+    try:
+        return np.asarray(value, dtype)
+    except OverflowError:
+        raise InvalidArgumentError(f"Value is out of {dtype.name} range: {value}") from None
 
 
 def _numpy(dtype: DType) -> np.dtype[np.generic]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.constant_values import constant_value
-from graphcore.graph.node import Node, Tensor
-from graphcore.inference import InferenceContext, ShapeHandle, shape_of_sizes
+from graphcore.graph.node import Node
+from graphcore.inference import InferenceContext, ShapeHandle
+from graphcore.inference.partial_values import partial_shape
 from graphcore.shapes import Shape
 
 
@@ -35,7 +36,10 @@ class ExtendedInferenceContext(InferenceContext):
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
         """What is known of input `index` as a shape, None if nothing is."""
         self.node.asked_values = True
-        return partial_value(self.node.inputs[index]) if self._constants else None
+        if not self._constants:
+            return None
+        tensor = self.node.inputs[index]
+        return partial_shape(tensor.node, tensor.index, _shape_of, _constant_of)
 
 
 class ShapeRefiner:
@@ -101,7 +105,9 @@ def _refined(context: InferenceContext, inferred: ShapeHandle, like: ShapeHandle
         return inferred
 
 
-def partial_value(tensor: Tensor) -> ShapeHandle | None:
-    """What is known of a value that is used as a shape."""
-    value = constant_value(tensor)
-    return None if value is None or value.ndim != 1 else shape_of_sizes([int(size) for size in value])
+def _shape_of(node: Node, index: int) -> ShapeHandle:
+    return node.output_handles[index]
+
+
+def _constant_of(node: Node, index: int) -> Array | None:
+    return constant_value(node.outputs[index])
