@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from widgets.scene.types import EdgeKind, LensMark, Role, SceneEdge
 from widgets.scene.visible import Box, Visible
-from widgets.scene.words import counted, tensor_label
+from widgets.scene.words import tensor_label
 
 if TYPE_CHECKING:
     from graphcore.graph import Tensor
@@ -17,14 +17,13 @@ _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "
 class Bundle:
     """All tensors (or control edges) that run from one box to another."""
 
-    __slots__ = ("controls", "errors", "kind", "source", "target", "tensors")
+    __slots__ = ("errors", "kind", "source", "target", "tensors")
 
     def __init__(self, source: Box, target: Box, kind: EdgeKind) -> None:
         self.source = source
         self.target = target
         self.kind: EdgeKind = kind
         self.tensors: dict[tuple[str, int], Tensor] = {}
-        self.controls: set[tuple[str, str]] = set()
         self.errors: list[str] = []
 
     @property
@@ -34,15 +33,13 @@ class Bundle:
 
     @property
     def count(self) -> int:
-        """Tensors, or control edges."""
-        return len(self.tensors) or len(self.controls)
+        """How many tensors; 1 for control edges, which carry none."""
+        return len(self.tensors) or 1
 
     def label(self) -> str:
-        """Type and shape if all tensors agree, else how many there are."""
+        """Type and shape if all tensors agree, else nothing: the count says enough."""
         labels = {tensor_label(tensor) for tensor in self.tensors.values()}
-        if len(labels) == 1:
-            return labels.pop()
-        return counted(len(self.tensors), "tensor") if labels else ""
+        return labels.pop() if len(labels) == 1 else ""
 
 
 class LostInput:
@@ -89,10 +86,7 @@ def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
                 source = box_of.get(producer.name)
                 if source is None or source is box:
                     continue
-                bundle = controls.get((source, box))
-                if bundle is None:
-                    bundle = controls[source, box] = Bundle(source, box, "control")
-                bundle.controls.add((producer.name, node.name))
+                controls.setdefault((source, box), Bundle(source, box, "control"))
     return [*data.values(), *references.values(), *controls.values()], lost
 
 

@@ -18,6 +18,8 @@ LONG_TOTAL: Final = 1500
 """Layers that all lines together may span before the longest are cut."""
 VERY_FAR: Final = 12
 """Shorter lines are never cut for the sake of the total."""
+MANY: Final = 6
+"""More far producers than this of one box share one stub."""
 
 
 def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge]) -> tuple[list[SceneNode], list[SceneEdge]]:
@@ -30,16 +32,22 @@ def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge]) -> tuple[list
     cut = _chosen(edges, by_id, ranks)
     if not cut:
         return nodes, edges
-    stubs: dict[str, SceneNode] = {}
-    result = []
+    per_target: dict[str, list[SceneEdge]] = {}
     for edge in edges:
-        if edge.id not in cut:
-            result.append(edge)
+        if edge.id in cut:
+            per_target.setdefault(edge.target, []).append(edge)
+    stubs: dict[str, SceneNode] = {}
+    result = [edge for edge in edges if edge.id not in cut]
+    for target, far in per_target.items():
+        if len(far) > MANY:
+            stub = _crowd(far, by_id[target])
+            stubs[stub.id] = stub
+            result.append(_bundled(far, stub))
             continue
-        source, target = by_id[edge.source], by_id[edge.target]
-        stub = _stub(source, target)
-        stubs[stub.id] = stub
-        result.append(msgspec.structs.replace(edge, source=stub.id, reversed=False))
+        for edge in far:
+            stub = _stub(by_id[edge.source], by_id[target])
+            stubs[stub.id] = stub
+            result.append(msgspec.structs.replace(edge, source=stub.id, reversed=False))
     return [*nodes, *stubs.values()], result
 
 
@@ -56,6 +64,32 @@ def _chosen(edges: list[SceneEdge], by_id: dict[str, SceneNode], ranks: dict[str
             cut.add(key)
             total -= span
     return cut
+
+
+def _crowd(far: list[SceneEdge], target: SceneNode) -> SceneNode:
+    """One stub for many far producers: a row of them would be wider than the picture."""
+    return SceneNode(
+        id=f"stub:*:{target.id}",
+        label=f"{len({edge.source for edge in far})} boxes far above",
+        kind="stub",
+        detail=", ".join(edge.source for edge in far),
+        group=target.group,
+        count=0,
+    )
+
+
+def _bundled(far: list[SceneEdge], stub: SceneNode) -> SceneEdge:
+    target = far[0].target
+    labels = {edge.label for edge in far}
+    return SceneEdge(
+        id=f"{stub.id}->{target}",
+        source=stub.id,
+        target=target,
+        label=labels.pop() if len(labels) == 1 else "",
+        count=sum(edge.count for edge in far),
+        error="\n".join(filter(None, (edge.error for edge in far))),
+        role=far[0].role,
+    )
 
 
 def _stub(source: SceneNode, target: SceneNode) -> SceneNode:

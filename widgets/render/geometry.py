@@ -1,0 +1,173 @@
+"""Scene to the layout engine and back: DOT made of numbers only, and the places that come out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from widgets.render.looks import Size, box_look, edge_label_size, group_label_size
+from widgets.scene.types import Scene, SceneGroup
+
+
+class Point(NamedTuple):
+    """A place on the picture: pixels, y downwards."""
+
+    x: float
+    y: float
+
+
+class Rect(NamedTuple):
+    """A rectangle by its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Route(NamedTuple):
+    """The line of an edge: cubic Bezier points (1 + 3n) to the base of the arrowhead, its tip, the middle of the label."""
+
+    points: list[Point]
+    tip: Point
+    label: Point | None
+
+
+class Geometry(msgspec.Struct, frozen=True):
+    """Where everything is, by the scene's ids. `engine` says who laid it out, `note` what the reader should know of it."""
+
+    width: float
+    height: float
+    nodes: dict[str, Rect]
+    groups: dict[str, Rect]
+    edges: dict[str, Route]
+    engine: str
+    note: str = ""
+
+
+def layout_dot(scene: Scene, *, fast: bool = False) -> str:
+    """DOT with nodes `n<index>`, clusters `cluster_<index>` and edges with id `e<index>`; no text of the user is in it.
+
+    Args:
+        fast: let the engine take shortcuts (no edge labels, straight lines).
+    """
+    index = {node.id: number for number, node in enumerate(scene.nodes)}
+    parents = group_parents(scene.groups)
+    members: dict[str, list[str]] = {"": []} | {group.id: [] for group in scene.groups}
+    for number, node in enumerate(scene.nodes):
+        look = box_look(node)
+        members[node.group if node.group in parents else ""].append(f"n{number}[width={_inches(look.width)},height={_inches(look.height)}]")
+    numbers = {group.id: number for number, group in enumerate(scene.groups)}
+    for group in sorted(scene.groups, key=lambda item: -len(group_ancestors(item.id, parents))):
+        inner = members[group.id]
+        if inner:
+            label = _empty_label(group_label_size(group))
+            head = f"subgraph cluster_{numbers[group.id]}{{graph[margin=12,labeljust=l,label={label}]"
+            members[parents[group.id]].append("\n".join([head, *inner, "}"]))
+    shortcuts = ",splines=line,nslimit=2,nslimit1=2,mclimit=.3" if fast else ""
+    return "\n".join(
+        [
+            f"digraph{{graph[rankdir=TB,nodesep=.25,ranksep=.3,pad=0,margin=0{shortcuts}]",
+            'node[shape=box,fixedsize=true,label=""]',
+            "edge[arrowsize=.55]",
+            *members[""],
+            *_edge_lines(scene, index, labels=not fast),
+            "}",
+        ]
+    )
+
+
+def _edge_lines(scene: Scene, index: dict[str, int], *, labels: bool) -> list[str]:
+    lines = []
+    for number, edge in enumerate(scene.edges):
+        if edge.source not in index or edge.target not in index:
+            continue
+        attributes = [f'id="e{number}"']
+        if edge.kind == "control":
+            attributes.append("weight=0")
+        if edge.reversed:
+            attributes.append("dir=back")
+        size = edge_label_size(edge) if labels else None
+        if size:
+            attributes.append(f"label={_empty_label(size)}")
+        ends = (edge.target, edge.source) if edge.reversed else (edge.source, edge.target)
+        lines.append(f"n{index[ends[0]]}->n{index[ends[1]]}[{','.join(attributes)}]")
+    return lines
+
+
+def parse_geometry(text: str, scene: Scene, *, engine: str, note: str = "") -> Geometry:
+    """Read the engine's JSON for `layout_dot(scene)`.
+
+    Raises:
+        ValueError: it is not a layout.
+    """
+    graph: dict[str, Any] = msgspec.json.decode(text)
+    if "bb" not in graph:
+        raise ValueError("the layout engine gave no bounding box")
+    _, _, width, top = _numbers(graph["bb"])
+    nodes: dict[str, Rect] = {}
+    groups: dict[str, Rect] = {}
+    edges: dict[str, Route] = {}
+    for item in graph.get("objects", ()):
+        name = item.get("name", "")
+        if name.startswith("cluster_") and "bb" in item:
+            left, bottom, right, upper = _numbers(item["bb"])
+            groups[scene.groups[int(name[8:])].id] = Rect(left, top - upper, right - left, upper - bottom)
+        elif name.startswith("n") and "pos" in item:
+            x, y = _numbers(item["pos"])
+            w, h = float(item["width"]) * 72, float(item["height"]) * 72
+            nodes[scene.nodes[int(name[1:])].id] = Rect(x - w / 2, top - y - h / 2, w, h)
+    for item in graph.get("edges", ()):
+        edge = scene.edges[int(item["id"][1:])]
+        if item.get("pos"):
+            edges[edge.id] = _route(item, top, backwards=edge.reversed)
+    return Geometry(width, top, nodes, groups, edges, engine, note)
+
+
+def _route(item: dict[str, Any], top: float, *, backwards: bool) -> Route:
+    points = []
+    tip = None
+    for part in item["pos"].split():
+        x, y = _numbers(part.removeprefix("e,").removeprefix("s,"))
+        if part[1] == ",":
+            tip = Point(x, top - y)
+        else:
+            points.append(Point(x, top - y))
+    if backwards:
+        points.reverse()
+    label = Point(_numbers(item["lp"])[0], top - _numbers(item["lp"])[1]) if "lp" in item else None
+    return Route(points, tip or points[-1], label)
+
+
+def group_parents(groups: Iterable[SceneGroup]) -> dict[str, str]:
+    """The parent of each frame; "" where it is missing or where frames would contain themselves."""
+    parents = {group.id: group.parent for group in groups}
+    for key, parent in list(parents.items()):
+        if parent not in parents or key in group_ancestors(key, parents):
+            parents[key] = ""
+    return parents
+
+
+def group_ancestors(key: str, parents: dict[str, str]) -> list[str]:
+    """The frames around a frame, innermost first."""
+    found: list[str] = []
+    above = parents.get(key, "")
+    while above and above not in found:
+        found.append(above)
+        above = parents.get(above, "")
+    return found
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
+def _inches(pixels: float) -> str:
+    return f"{pixels / 72:.3f}"
+
+
+def _empty_label(size: Size) -> str:
+    fixed = f'FIXEDSIZE="TRUE" WIDTH="{size.width:.0f}" HEIGHT="{size.height:.0f}"'
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" {fixed}><TR><TD></TD></TR></TABLE>>'

@@ -1,0 +1,163 @@
+"""Places for a scene: the bundled Graphviz in a process of its own, or plain layers when that cannot be had."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import logging
+import queue
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Final
+
+from widgets.render.geometry import Geometry, layout_dot, parse_geometry
+from widgets.render.layers import layered_geometry
+from widgets.scene.types import Scene
+
+STATIC: Final = Path(__file__).resolve().parent.parent / "static"
+ENGINE: Final = STATIC / "graphviz.js.gz"
+WORKER: Final = Path(__file__).resolve().parent / "layout_worker.py"
+START_LIMIT: Final = 20.0
+"""Seconds that the engine may take to start (it takes half a second)."""
+LAYOUT_LIMIT: Final = 8.0
+"""Seconds for one layout; a second attempt with shortcuts gets as many again."""
+MAX_BOXES: Final = 1500
+"""Larger scenes are not given to the engine: it would not end in time."""
+
+_log = logging.getLogger(__name__)
+
+
+class EngineError(Exception):
+    """The layout engine is missing, took too long, or refused the graph."""
+
+
+class LayoutEngine:
+    """One worker process, started when it is first needed and again after it had to be ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._answers: queue.Queue[str] = queue.Queue()
+        self._serial = 0
+        self._warm = False
+
+    def warm_up(self) -> None:
+        """Start the worker without waiting for it. Never raises."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._running()
+        except EngineError as error:
+            _log.debug("the layout engine does not start: %s", error)
+        finally:
+            self._lock.release()
+
+    def layout(self, dot: str, *, limit: float = LAYOUT_LIMIT) -> str:
+        """Graphviz's JSON for this DOT.
+
+        Args:
+            limit: seconds; starting the worker is not counted.
+
+        Raises:
+            EngineError: there is no engine, it refused the graph, or the time ran out (the worker is ended then).
+        """
+        with self._lock:
+            process = self._running()
+            self._serial += 1
+            wait = limit if self._warm else limit + START_LIMIT
+            try:
+                answer = self._ask(process, dot, wait)
+            except (OSError, queue.Empty) as error:
+                self._end()
+                raise EngineError(f"no layout within {wait:.0f} s" if isinstance(error, queue.Empty) else str(error)) from error
+            self._warm = True
+        if "text" not in answer:
+            raise EngineError(answer.get("error") or "the layout engine gave no answer")
+        return str(answer["text"])
+
+    def close(self) -> None:
+        """End the worker; a later layout starts a new one."""
+        with self._lock:
+            self._end()
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        if not ENGINE.exists():
+            raise EngineError(f"the layout engine is missing: {ENGINE}")
+        self._end()
+        self._answers = queue.Queue()
+        try:
+            process = subprocess.Popen(  # noqa: S603 - our own script, no shell
+                [sys.executable, "-P", str(WORKER), str(ENGINE)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                encoding="utf-8",
+                start_new_session=True,  # Ctrl-C in the notebook is for the user's cell
+            )
+        except OSError as error:
+            raise EngineError(f"the layout engine does not start: {error}") from error
+        self._process = process
+        threading.Thread(target=_pump, args=(process.stdout, self._answers), daemon=True).start()
+        return process
+
+    def _ask(self, process: subprocess.Popen[str], dot: str, wait: float) -> dict[str, str]:
+        if process.stdin is None:
+            return {}
+        process.stdin.write(json.dumps({"id": self._serial, "dot": dot}) + "\n")
+        process.stdin.flush()
+        while True:
+            line = self._answers.get(timeout=wait)
+            if not line:
+                raise OSError("the layout engine ended")
+            with contextlib.suppress(ValueError):
+                answer: dict[str, str] = json.loads(line)
+                if answer.get("id") == self._serial:
+                    return answer
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        self._warm = False
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+def _pump(pipe: IO[str] | None, answers: queue.Queue[str]) -> None:
+    """Hand on lines until the worker ends, which an empty line says."""
+    with contextlib.suppress(ValueError):
+        for line in pipe or ():
+            answers.put(line)
+    answers.put("")
+
+
+engine: Final = LayoutEngine()
+"""The one engine of this process."""
+atexit.register(engine.close)
+
+
+def lay_out(scene: Scene, *, limit: float = LAYOUT_LIMIT) -> Geometry:
+    """Places for all boxes, frames and lines of a scene. Never fails: without the engine the boxes stand in plain layers.
+
+    Args:
+        limit: seconds that one attempt of the engine may take.
+    """
+    if len(scene.nodes) > MAX_BOXES:
+        return layered_geometry(scene, note=f"drawn in plain layers: more than {MAX_BOXES:,} boxes")
+    reason = ""
+    for fast in (False, True):
+        try:
+            return parse_geometry(engine.layout(layout_dot(scene, fast=fast), limit=limit), scene, engine="graphviz")
+        except (EngineError, ValueError, KeyError, IndexError) as error:
+            reason = str(error)
+            _log.info("layout with%s shortcuts failed: %s", "" if fast else "out", reason)
+    return layered_geometry(scene, note=f"drawn in plain layers: {reason}")

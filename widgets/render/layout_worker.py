@@ -1,0 +1,36 @@
+"""The layout engine in a process of its own: one JSON request a line in, one JSON answer a line out.
+
+WebAssembly cannot be interrupted from within Python, so a layout that takes too long is ended by ending this process.
+Run as a script with the path of the packed engine; it imports nothing of this project.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+from py_mini_racer import MiniRacer
+
+MAX_HEAP = 512 * 1024 * 1024
+
+
+def serve(engine: Path) -> None:
+    """Answer requests until standard input ends. Each is `{"id": int, "dot": str}`, each answer has `text` or `error`."""
+    racer = MiniRacer()
+    racer.set_hard_memory_limit(MAX_HEAP)
+    racer.eval(gzip.decompress(engine.read_bytes()).decode("utf-8"))
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            promise = racer.eval(f"graphloupeGraphviz.layout({json.dumps(request['dot'])}, 'json')")
+            answer = {"id": request["id"], "text": promise.get()}
+        except Exception as error:  # noqa: BLE001 - whatever V8 throws is this request's answer, and the next may do
+            answer = {"id": request["id"], "error": str(error)}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))

@@ -1,0 +1,101 @@
+"""What stands in a box and how big it is, before any layout: the same texts and insets as in the viewer."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from widgets.render.text_width import ellipsize, text_width
+from widgets.scene.types import NodeKind, SceneEdge, SceneGroup, SceneNode
+
+FontName = Literal["title", "name", "detail", "label", "group"]
+FONT_SIZES: Final[dict[FontName, float]] = {"title": 12, "name": 11, "detail": 10, "label": 10, "group": 11}
+BOLD: Final = frozenset({"title", "group"})
+_TEXT_LIMIT: Final = 168
+_LINE_HEIGHT: Final[dict[FontName, float]] = {"title": 15, "name": 13.5, "detail": 12.5, "label": 13, "group": 16}
+_INSETS: Final[dict[NodeKind, tuple[int, int, int]]] = {
+    "op": (12, 6, 6),
+    "constant": (12, 6, 6),
+    "variable": (13, 12, 7),
+    "placeholder": (20, 6, 6),
+    "control": (17, 6, 6),
+    "scope": (14, 8, 8),
+    "function": (18, 8, 8),
+    "stub": (12, 4, 4),
+}
+
+
+class Line(NamedTuple):
+    """One line of text; `y` is its baseline below the top of the box."""
+
+    text: str
+    font: FontName
+    y: float
+
+
+class Look(NamedTuple):
+    """Size and text of one box, in pixels."""
+
+    width: float
+    height: float
+    lines: list[Line]
+
+
+class Size(NamedTuple):
+    """Width and height in pixels."""
+
+    width: float
+    height: float
+
+
+def box_texts(node: SceneNode) -> list[tuple[str, FontName]]:
+    """The lines of a box: what it is, its name, and one detail. Words tell the kind even without shape and colour."""
+    if node.kind == "stub":
+        return [(f"↗ {node.label or node.stands_for or node.id}", "name")]
+    if node.kind == "scope":
+        return [(node.label or node.id, "title"), (f"scope · {node.count:,} {'node' if node.count == 1 else 'nodes'}", "name")]
+    title = node.op or node.label or node.id
+    texts: list[tuple[str, FontName]] = [(f"∇ {title}" if node.role == "gradient" else title, "title")]
+    if node.label and node.label != title:
+        texts.append((node.label, "name"))
+    if node.detail:
+        texts.append((node.detail, "detail"))
+    return texts
+
+
+def box_look(node: SceneNode) -> Look:
+    """Text and size of one box."""
+    side, top, bottom = _INSETS[node.kind]
+    lines = []
+    y = float(top)
+    widest = 0.0
+    for raw, font in box_texts(node):
+        bold = font in BOLD
+        text = ellipsize(raw, FONT_SIZES[font], _TEXT_LIMIT, bold=bold, middle=font == "name")
+        lines.append(Line(text, font, y + _LINE_HEIGHT[font] * 0.76))
+        widest = max(widest, text_width(text, FONT_SIZES[font], bold=bold))
+        y += _LINE_HEIGHT[font]
+    return Look(max(round(widest + 2 * side), 48), round(y + bottom), lines)
+
+
+def edge_text(edge: SceneEdge) -> str:
+    """The words on a line between boxes."""
+    count = f"{edge.count} × " if edge.count > 1 else ""
+    label = f"{count}{edge.label}" if edge.label else f"{edge.count} tensors" if edge.count > 1 else ""
+    return ellipsize(f"✕ {label}" if edge.error else label, FONT_SIZES["label"], 150)
+
+
+def edge_label_size(edge: SceneEdge) -> Size | None:
+    """Room for an edge's words, None if it has none."""
+    text = edge_text(edge)
+    return Size(round(text_width(text, FONT_SIZES["label"])) + 8, 13) if text else None
+
+
+def group_text(group: SceneGroup) -> str:
+    """The header of a frame."""
+    mark = "ƒ " if group.kind == "function" else "∇ " if group.role == "gradient" else ""
+    return ellipsize(mark + (group.label or group.id), FONT_SIZES["group"], 220, bold=True, middle=True)
+
+
+def group_label_size(group: SceneGroup) -> Size:
+    """Room for the header of a frame."""
+    return Size(round(text_width(group_text(group), FONT_SIZES["group"], bold=True)) + 34, 16)

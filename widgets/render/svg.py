@@ -1,0 +1,152 @@
+"""A scene and its places as one SVG file that needs nothing else: no script, no link, no style from outside.
+
+Every text of the graph goes through `xml.sax.saxutils`; shapes and words tell kinds apart without colour.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+from xml.sax.saxutils import escape
+
+from widgets.render.geometry import Geometry, Point, Rect, Route
+from widgets.render.layers import straight_route
+from widgets.render.layout import lay_out
+from widgets.render.looks import FONT_SIZES, box_look, edge_text, group_text
+from widgets.render.shapes import arrow_path, detail_path, outline_path
+from widgets.render.text_width import one_line, text_width
+from widgets.scene.types import Scene, SceneEdge, SceneGroup, SceneNode
+
+MARGIN: Final = 16.0
+_BADGES: Final = {"new": "+", "changed": "~", "error": "!", "stale": "!"}
+# One sheet of quiet paper of its own, so that it reads the same on a light and on a dark page.
+_STYLE: Final = """
+text{font-family:Inter,"Segoe UI",system-ui,-apple-system,"Helvetica Neue","Liberation Sans",Arial,sans-serif;text-anchor:middle;fill:#1b2430}
+.sheet{fill:#f8f9fb;stroke:#dde2e9}.title{font-size:12px;font-weight:600}.name{font-size:11px;fill:#566171}
+.detail,.label{font-size:10px;fill:#566171}.group{font-size:11px;font-weight:600;text-anchor:start;fill:#566171}
+.box{fill:#fff;stroke:#aab6c5;stroke-width:1.2}.line{fill:none;stroke:#7f8c9d;stroke-width:1.2}.head{fill:#7f8c9d}
+.mark{fill:none;stroke:#aab6c5}.frame{fill:#6b7f99;fill-opacity:.06;stroke:#c3ccd7}
+.variable .box{fill:#e6f4f0;stroke:#3f9281}.variable .mark{stroke:#3f9281}.variable .title{fill:#0d5044}
+.constant .box{fill:#f1f3f6;stroke:#a5afbd}.constant .mark{stroke:#a5afbd}
+.placeholder .box{fill:#e8f1fd;stroke:#4d88d8}.placeholder .title{fill:#174a8c}
+.controlbox .box{fill:#f7f2e6;stroke:#a98e57}.controlbox .title{fill:#5b4617}
+.scope .box{fill:#eef2f7;stroke:#8295ad;stroke-width:1.4}.scope .mark{stroke:#8295ad}
+.function .box{fill:#fdf2e4;stroke:#c98736}.function .mark{stroke:#c98736}.function .title{fill:#6d430c}
+.gradient .box{fill:#f7effd;stroke:#8d44c9;stroke-width:1.4;stroke-dasharray:5 2.5}.gradient .mark{stroke:#8d44c9}
+.gradient .title,.gradient .group{fill:#5f2394}.gradient .frame{fill:#8d44c9;stroke:#8d44c9;stroke-opacity:.45;stroke-dasharray:5 2.5}
+.gradient .line{stroke:#8d44c9}.gradient .head{fill:#8d44c9}
+.stub .box{fill:none;stroke:#7f8c9d;stroke-width:1;stroke-dasharray:2 3}
+.control .line{stroke-dasharray:2 3}.reference .line{stroke-width:3.6}.core{fill:none;stroke:#f8f9fb;stroke-width:1.4}
+.new .box{stroke:#18794e;stroke-width:2}.changed .box{stroke:#8a5a00;stroke-width:2}.stale .box{stroke:#8a5a00;stroke-width:2}
+.error .box{fill:#fdeeee;stroke:#c32222;stroke-width:2}.error .line{stroke:#c32222;stroke-width:2}.error .head{fill:#c32222}
+.error .label{fill:#8d1414}.error .title{fill:#8d1414}
+.badge{fill:#18794e;stroke:#f8f9fb;stroke-width:1.5}.changed .badge,.stale .badge{fill:#8a5a00}.error .badge{fill:#c32222}
+.sign{font-size:11px;font-weight:700;fill:#fff}.paper{fill:#f8f9fb;fill-opacity:.85}
+"""
+
+
+def to_svg(scene: Scene, geometry: Geometry | None = None) -> str:
+    """The picture of a scene as SVG text.
+
+    Args:
+        geometry: where everything is; laid out here if None.
+    """
+    places = geometry or lay_out(scene)
+    notes = [places.note] if places.note else []
+    width, height = places.width + 2 * MARGIN, places.height + 2 * MARGIN + 14 * len(notes)
+    width = max(width, max((text_width(note, 10) + 2 * MARGIN for note in notes), default=0.0), 2 * MARGIN + 40)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
+        f"<title>{_text(scene.title)}</title><desc>{_text(scene.summary)}</desc><style>{_STYLE}</style>",
+        f'<rect class="sheet" x=".5" y=".5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="8"/>',
+        f'<g transform="translate({MARGIN:g},{MARGIN:g})">',
+        *_frames(scene, places),
+        *_lines(scene, places),
+        *[_box(node, places.nodes[node.id]) for node in scene.nodes if node.id in places.nodes],
+        "</g>",
+    ]
+    parts.extend(
+        f'<text class="label" x="{width / 2:.0f}" y="{height - MARGIN + 6 - 14 * number:.0f}">{_text(note)}</text>'
+        for number, note in enumerate(notes)
+    )
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def _frames(scene: Scene, places: Geometry) -> list[str]:
+    """The biggest first, so that inner ones lie on top."""
+    drawn = [(group, places.groups[group.id]) for group in scene.groups if group.id in places.groups]
+    drawn.sort(key=lambda item: -item[1].width * item[1].height)
+    return [_frame(group, rect) for group, rect in drawn]
+
+
+def _frame(group: SceneGroup, rect: Rect) -> str:
+    size = f'width="{_n(rect.width)}" height="{_n(rect.height)}"'
+    return (
+        f'<g class="{group.role}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(group.id)}</title>'
+        f'<rect class="frame" {size} rx="10"/><text class="group" x="12" y="18">{_text(group_text(group))}</text></g>'
+    )
+
+
+def _lines(scene: Scene, places: Geometry) -> list[str]:
+    """Lines with errors come last: they lie on top."""
+    lines = []
+    for edge in sorted(scene.edges, key=lambda item: bool(item.error)):
+        if edge.source not in places.nodes or edge.target not in places.nodes:
+            continue
+        route = places.edges.get(edge.id) or straight_route(places.nodes[edge.source], places.nodes[edge.target])
+        lines.append(_line(edge, route))
+    return lines
+
+
+def _line(edge: SceneEdge, route: Route) -> str:
+    first, *rest = route.points
+    path = f"M{_p(first)}" + "".join(f"C{_p(a)} {_p(b)} {_p(c)}" for a, b, c in zip(rest[::3], rest[1::3], rest[2::3], strict=True))
+    classes = f"{edge.kind} {edge.role}{' error' if edge.error else ''}"
+    told = "\n".join(filter(None, [f"{edge.source} → {edge.target}", edge.label, edge.error]))
+    parts = [f'<g class="{classes}"><title>{_text(told)}</title><path class="line" d="{path}L{_p(route.tip)}"/>']
+    if edge.kind == "reference":
+        parts.append(f'<path class="core" d="{path}"/>')
+    base = next((point for point in reversed(route.points) if point != route.tip), first)
+    parts.append(f'<path class="head" d="{arrow_path(base, route.tip)}"/>')
+    text = edge_text(edge)
+    if route.label is not None and text:
+        width = text_width(text, FONT_SIZES["label"]) + 6
+        x, y = route.label
+        parts.append(f'<rect class="paper" x="{_n(x - width / 2)}" y="{_n(y - 7)}" width="{_n(width)}" height="14" rx="3"/>')
+        parts.append(f'<text class="label" x="{_n(x)}" y="{_n(y + 3.5)}">{_text(text)}</text>')
+    return "".join(parts) + "</g>"
+
+
+def _box(node: SceneNode, rect: Rect) -> str:
+    look = box_look(node)
+    kind = "controlbox" if node.kind == "control" else node.kind
+    state = "" if node.state == "normal" else f" {node.state}"
+    told = "\n".join(filter(None, [node.stands_for or node.id, node.op, node.detail, node.error]))
+    parts = [
+        f'<g class="{kind} {node.role}{state}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(told)}</title>',
+        f'<path class="box" d="{outline_path(node.kind, look.width, look.height)}"/>',
+    ]
+    mark = detail_path(node.kind, look.width, look.height)
+    if mark:
+        parts.append(f'<path class="mark" d="{mark}"/>')
+    parts.extend(f'<text class="{line.font}" x="{_n(look.width / 2)}" y="{_n(line.y)}">{_text(line.text)}</text>' for line in look.lines)
+    sign = _BADGES.get(node.state)
+    if sign:
+        x = look.width - 3
+        parts.append(f'<circle class="badge" cx="{_n(x)}" r="7"/><text class="sign" x="{_n(x)}" y="3.6">{sign}</text>')
+    return "".join(parts) + "</g>"
+
+
+def _text(text: str) -> str:
+    """Text content: escaped, without the control characters that XML forbids."""
+    lines = (one_line(line) for line in text.splitlines())
+    return escape("\n".join(lines))
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0") if math.isfinite(value) else "0"
+
+
+def _p(point: Point) -> str:
+    return f"{_n(point.x)},{_n(point.y)}"

@@ -1,0 +1,63 @@
+"""How wide text is in the sans-serif font of the pictures, without a font engine: widths of Helvetica's letters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+_REGULAR: Final = (
+    "278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 278 278 584 584 584 556 "
+    "1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 722 667 611 722 667 944 667 667 611 278 278 278 469 556 "
+    "333 556 556 500 556 556 278 556 556 222 222 500 222 833 556 556 556 556 333 500 278 556 500 722 500 500 500 334 260 334 584"
+)
+_BOLD: Final = (
+    "278 333 474 556 556 889 722 238 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556 333 333 584 584 584 611 "
+    "975 722 722 722 722 667 611 778 722 278 556 722 611 833 722 778 667 778 722 667 611 722 667 944 667 667 611 333 278 333 584 556 "
+    "333 556 611 556 611 556 333 611 611 278 278 556 278 889 611 611 611 611 389 556 333 611 556 778 556 556 500 389 280 389 584"
+)
+_WIDTHS: Final = {
+    bold: {chr(32 + place): int(width) for place, width in enumerate(table.split())} for bold, table in ((False, _REGULAR), (True, _BOLD))
+}
+_SPACES: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff]+")
+MAX_LETTERS: Final = 2000
+
+
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
+    """The width of one line in pixels at a font size in pixels."""
+    widths = _WIDTHS[bold]
+    total = sum(widths.get(letter) or _other_width(letter) for letter in text)
+    return total * size / 1000
+
+
+def one_line(text: str) -> str:
+    """White space, control and writing-direction characters become single spaces; surrogates become `?`."""
+    line = _SPACES.sub(" ", text).strip()
+    return line.encode("utf-8", "replace").decode("utf-8") if not line.isascii() else line
+
+
+def ellipsize(text: str, size: float, limit: float, *, bold: bool = False, middle: bool = False) -> str:
+    """The longest start (with `middle`: start and end) that fits into `limit` pixels, with … where something is missing."""
+    line = one_line(text[:MAX_LETTERS])
+    if text_width(line, size, bold=bold) <= limit:
+        return line
+    low, high = 0, len(line)
+    while low < high:
+        kept = (low + high + 1) // 2
+        if text_width(_shortened(line, kept, middle=middle), size, bold=bold) <= limit:
+            low = kept
+        else:
+            high = kept - 1
+    return _shortened(line, low, middle=middle)
+
+
+def _shortened(line: str, kept: int, *, middle: bool) -> str:
+    head = (kept + 1) // 2 if middle else kept
+    tail = kept - head
+    return line[:head] + "…" + (line[-tail:] if tail else "")
+
+
+def _other_width(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 1000 if unicodedata.east_asian_width(letter) in {"W", "F"} else 600
