@@ -100,4 +100,5 @@ def _edge_attributes(edge: SceneEdge) -> dict[str, str]:
 
 def _label(lines: list[str]) -> str:
     """Lines of text as a plain label: backslashes mean themselves, and `<...>` is never taken for markup."""
-    return str.__new__(NoHtml, "\\n".join(escape(one_line(line)) for line in lines))
+    text: str = NoHtml("\\n".join(escape(one_line(line)) for line in lines))
+    return text

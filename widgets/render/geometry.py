@@ -55,7 +55,7 @@ def layout_dot(scene: Scene, *, fast: bool = False) -> str:
     """
     index = {node.id: number for number, node in enumerate(scene.nodes)}
     parents = group_parents(scene.groups)
-    members: dict[str, list[str]] = {"": []} | {group.id: [] for group in scene.groups}
+    members: dict[str, list[str]] = {"": [], **{group.id: [] for group in scene.groups}}
     for number, node in enumerate(scene.nodes):
         look = box_look(node)
         members[node.group if node.group in parents else ""].append(f"n{number}[width={_inches(look.width)},height={_inches(look.height)}]")

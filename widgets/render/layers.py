@@ -19,7 +19,7 @@ def layered_geometry(scene: Scene, *, note: str) -> Geometry:
     """Rows by rank; open scopes are columns beside each other, so that frames never overlap."""
     looks = {node.id: box_look(node) for node in scene.nodes}
     parents = group_parents(scene.groups)
-    inside: dict[str, list[str]] = {"": []} | {group.id: [] for group in scene.groups}
+    inside: dict[str, list[str]] = {"": [], **{group.id: [] for group in scene.groups}}
     for group in scene.groups:
         inside[parents[group.id]].append(group.id)
     known = set(looks)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from widgets.render.geometry import Geometry, layout_dot, parse_geometry
 from widgets.render.layers import layered_geometry
@@ -75,7 +75,7 @@ class LayoutEngine:
                 raise EngineError(f"no layout within {wait:.0f} s" if isinstance(error, queue.Empty) else str(error)) from error
             self._warm = True
         if "text" not in answer:
-            raise EngineError(answer.get("error") or "the layout engine gave no answer")
+            raise EngineError(str(answer.get("error", "the layout engine gave no answer")))
         return str(answer["text"])
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class LayoutEngine:
         threading.Thread(target=_pump, args=(process.stdout, self._answers), daemon=True).start()
         return process
 
-    def _ask(self, process: subprocess.Popen[str], dot: str, wait: float) -> dict[str, str]:
+    def _ask(self, process: subprocess.Popen[str], dot: str, wait: float) -> dict[str, Any]:
         if process.stdin is None:
             return {}
         process.stdin.write(json.dumps({"id": self._serial, "dot": dot}) + "\n")
@@ -115,7 +115,7 @@ class LayoutEngine:
             if not line:
                 raise OSError("the layout engine ended")
             with contextlib.suppress(ValueError):
-                answer: dict[str, str] = json.loads(line)
+                answer: dict[str, Any] = json.loads(line)
                 if answer.get("id") == self._serial:
                     return answer
 

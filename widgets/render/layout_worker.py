@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from py_mini_racer import MiniRacer
+from py_mini_racer import JSPromise, MiniRacer
 
 MAX_HEAP = 512 * 1024 * 1024
 
@@ -25,7 +25,7 @@ def serve(engine: Path) -> None:
         request = json.loads(line)
         try:
             promise = racer.eval(f"graphloupeGraphviz.layout({json.dumps(request['dot'])}, 'json')")
-            answer = {"id": request["id"], "text": promise.get()}
+            answer = {"id": request["id"], "text": promise.get() if isinstance(promise, JSPromise) else promise}
         except Exception as error:  # noqa: BLE001 - whatever V8 throws is this request's answer, and the next may do
             answer = {"id": request["id"], "error": str(error)}
         sys.stdout.write(json.dumps(answer) + "\n")

@@ -42,7 +42,7 @@ def _name(node: SceneNode) -> str:
 def _box_lines(node: SceneNode, edges: list[SceneEdge], names: dict[str, str]) -> list[str]:
     what = f"scope {node.id} ({node.count:,} nodes)" if node.kind == "scope" else f"{node.op or node.kind} {node.id}"
     detail = f" {node.detail}" if node.detail and node.kind != "scope" else ""
-    notes = [node.state] if node.state != "normal" else []
+    notes: list[str] = [node.state] if node.state != "normal" else []
     if node.role == "gradient":
         notes.insert(0, f"gradient of {node.mirrors}" if node.mirrors else "gradient")
     note = f" [{', '.join(notes)}]" if notes else ""

@@ -114,8 +114,8 @@ def _view(
         main = counter.most_common(1)[0][0] if len(counter) > 1 else next(iter(counter))
         tone = tones.get(main, 0)
         used.setdefault(tone, main or rest)
-        single = words is not None and box.main is not None and len(box.nodes) == 1
-        marks[box.id] = LensMark(text=words(box.main) if single else _counter_text(counter, rest), tone=tone)
+        text = _counter_text(counter, rest) if words is None or len(box.nodes) > 1 else words(box.nodes[0])
+        marks[box.id] = LensMark(text=text, tone=tone)
     if list(tones.values()).count(_LAST_TONE) > 1:
         used[_LAST_TONE] = "others"
     return LensView(name, title, marks, [LegendEntry(tone=tone, text=text) for tone, text in sorted(used.items())])
