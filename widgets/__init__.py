@@ -1,1 +1,7 @@
-"""widgets."""
+"""Views of graphs: scenes, renderers, and the live view."""
+
+from widgets.files import save, to_dot, to_html, to_mermaid, to_outline, to_svg
+from widgets.graph_view import GraphView
+from widgets.scene import Scene, SceneState, build_scene
+
+__all__ = ["GraphView", "Scene", "SceneState", "build_scene", "save", "to_dot", "to_html", "to_mermaid", "to_outline", "to_svg"]

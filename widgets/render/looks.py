@@ -51,8 +51,10 @@ def box_texts(node: SceneNode) -> list[tuple[str, FontName]]:
     """The lines of a box: what it is, its name, and one detail. Words tell the kind even without shape and colour."""
     if node.kind == "stub":
         return [(f"↗ {node.label or node.stands_for or node.id}", "name")]
-    if node.kind == "scope":
-        return [(node.label or node.id, "title"), (f"scope · {node.count:,} {'node' if node.count == 1 else 'nodes'}", "name")]
+    if node.kind == "scope" or (node.kind == "function" and not node.op):
+        title = node.label or node.id
+        count = f"{node.kind} · {node.count:,} {'node' if node.count == 1 else 'nodes'}"
+        return [(f"∇ {title}" if node.role == "gradient" else title, "title"), (count, "name")]
     title = node.op or node.label or node.id
     texts: list[tuple[str, FontName]] = [(f"∇ {title}" if node.role == "gradient" else title, "title")]
     if node.label and node.label != title:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
 from widgets.scene.lenses import LensView, all_lenses, cell_label
@@ -12,13 +13,14 @@ from widgets.scene.state import SceneState
 from widgets.scene.stubs import cut_long_edges
 from widgets.scene.tree import Chunk, Scope, Thing
 from widgets.scene.types import NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State
-from widgets.scene.visible import Box, Visible, scope_tree, visible_boxes
-from widgets.scene.words import counted, last_part, node_detail, node_kind, tensor_label
+from widgets.scene.visible import Box, Visible, visible_boxes
+from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, tensor_label
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
 
-MAX_NAMED_ERRORS = 3
+MAX_NAMED_ERRORS: Final = 3
+_DEFAULT_NAME: Final = re.compile(r"(Const|zeros|ones)(_\d+)?")
 
 
 def build_scene(
@@ -33,12 +35,14 @@ def build_scene(
     """
     state = state or SceneState()
     visible = visible_boxes(graph, state)
-    roles = Roles(graph, scope_tree(graph, state))
+    roles = visible.roles
     lenses = all_lenses(graph, visible.boxes, roles)
     box_roles: dict[str, Role] = {box.id: _role(box, roles) for box in visible.boxes}
-    mirrors = {box.id: roles.mirrored(box, visible.box_of) for box in visible.boxes if box_roles[box.id] == "gradient"}
+    mirrors = _mirrors(visible, box_roles)
     nodes = [
-        _scene_node(box, role=box_roles[box.id], state=_box_state(graph, box, previous), mirrors=mirrors.get(box.id, ""), lenses=lenses)
+        _scene_node(
+            box, visible, role=box_roles[box.id], state=_box_state(graph, box, previous), mirrors=mirrors.get(box.id, ""), lenses=lenses
+        )
         for box in visible.boxes
     ]
     bundles, lost = bundle_edges(visible)
@@ -70,15 +74,28 @@ def _role(box: Box, roles: Roles) -> Role:
     return roles.of_nodes(box.nodes)
 
 
-def _scene_node(box: Box, *, role: Role, state: State, mirrors: str, lenses: list[LensView]) -> SceneNode:
+def _mirrors(visible: Visible, box_roles: dict[str, Role]) -> dict[str, str]:
+    if "gradient" not in box_roles.values():
+        return {}
+    box_ids = {name: box.id for name, box in visible.box_of.items()}
+    return {box.id: visible.roles.mirrored(box.nodes, box_ids) for box in visible.boxes if box_roles[box.id] == "gradient"}
+
+
+def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors: str, lenses: list[LensView]) -> SceneNode:
     error = _box_error(box)
     main = box.main
+    kind: NodeKind
+    if main is None:
+        body = isinstance(box.part, Scope) and visible.roles.body_of(box.part.path)
+        kind, op, label, detail = "function" if body else "scope", "", _part_label(box), ""
+    else:
+        kind, op, label, detail = _node_words(box, main, visible)
     return SceneNode(
         id=box.id,
-        label=_label(box),
-        kind="scope" if main is None else node_kind(main),
-        op="" if main is None else main.op,
-        detail="" if main is None else node_detail(main),
+        label=label,
+        kind=kind,
+        op=op,
+        detail=detail,
         group=box.group,
         role=role,
         state="error" if error else state,
@@ -95,10 +112,19 @@ def _is_single(box: Box) -> bool:
     return not isinstance(box.part, Scope | Chunk | Thing)
 
 
-def _label(box: Box) -> str:
-    if box.main is not None:
-        return last_part(box.main.name)
+def _part_label(box: Box) -> str:
     return box.part.label if isinstance(box.part, Scope | Chunk) else box.id
+
+
+def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
+    """Kind, op, label and detail. A constant with one consumer shows its value alone, or its value under a name of the user's."""
+    kind = node_kind(node)
+    label = node.name.removeprefix(box.group) if "#" not in box.group else last_part(node.name)
+    detail = node_detail(node)
+    if kind != "constant" or not detail or len(box.nodes) > 1 or len(node.consumers()) != 1:
+        return kind, node.op, label, detail
+    unnamed = _DEFAULT_NAME.fullmatch(last_part(node.name)) or node.name in visible.roles
+    return (kind, "", detail, "") if unnamed and is_short(node) else (kind, "", label, detail)
 
 
 def _cells(box: Box) -> str:
@@ -111,7 +137,8 @@ def _cells(box: Box) -> str:
 def node_error(node: Node) -> str:
     """What is wrong with a node, in words, "" if nothing is."""
     parts = [node.error.message] if node.error is not None else []
-    parts.extend(f"input {slot}: {text}" for slot, text in sorted(node.input_errors.items()) if text not in parts)
+    said = parts[0] if parts else ""
+    parts.extend(text for _, text in sorted(node.input_errors.items()) if text not in said)
     return "\n".join(parts)
 
 
@@ -164,6 +191,7 @@ def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:
             parent=frame.parent,
             count=frame.part.total,
             role=roles.of_part(frame.part),
+            kind="function" if roles.body_of(frame.part.key) else "scope",
         )
         for frame in visible.frames
     ]

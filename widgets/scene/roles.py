@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from widgets.scene.tree import Chunk, Scope, ScopeTree, Thing
 from widgets.scene.types import Role
-from widgets.scene.visible import Box
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
@@ -21,11 +21,23 @@ class Roles:
         self._tree = tree
         self._counts: Counter[str] = Counter()
         self._helpers: dict[str, bool] = {}
-        for name in self._records:
+        forwards: dict[str, set[str]] = {}
+        for name, record in self._records.items():
             scope = tree.scope_of(name)
+            if scope is not None and scope.path and not scope.scopes and record.function is not None:
+                forwards.setdefault(scope.path, set()).add(record.forward)
             while scope is not None and scope.path:
                 self._counts[scope.path] += 1
                 scope = scope.parent
+        self._bodies = {path: names.pop() for path, names in forwards.items() if len(names) == 1 and self._is_whole(path)}
+
+    def body_of(self, path: str) -> str:
+        """The forward node whose inlined gradient function a scope is, "" if it is none."""
+        return self._bodies.get(path, "")
+
+    def __contains__(self, name: str) -> bool:
+        """True iff `name` is a recorded gradient node."""
+        return name in self._records
 
     def is_gradient(self, node: Node) -> bool:
         """True for a recorded gradient node and for a helper in a scope of gradient nodes."""
@@ -52,18 +64,26 @@ class Roles:
         gradient = sum(1 for node in nodes if self.is_gradient(node))
         return "gradient" if 2 * gradient > len(nodes) else "forward"
 
-    def mirrored(self, box: Box, box_of: dict[str, Box]) -> str:
-        """The id of the one forward box that most gradient nodes of `box` differentiate, "" if there is none."""
+    def mirrored(self, nodes: list[Node], box_of: Mapping[str, str]) -> str:
+        """The id of the one forward box that most of these gradient nodes differentiate, "" if there is none.
+
+        Args:
+            box_of: box ids by node name.
+        """
         forward: Counter[str] = Counter()
-        for node in box.nodes:
+        for node in nodes:
             record = self._records.get(node.name)
             target = None if record is None else box_of.get(record.forward)
-            if target is not None and target is not box:
-                forward[target.id] += 1
+            if target is not None and target != box_of.get(node.name):
+                forward[target] += 1
         if not forward:
             return ""
         best, count = forward.most_common(1)[0]
         return best if 2 * count > sum(forward.values()) else ""
+
+    def _is_whole(self, path: str) -> bool:
+        scope = self._tree.find(path)
+        return scope is not None and all(name in self._records for name in scope.nodes)
 
     def _mostly_gradient(self, scope: Scope | None) -> bool:
         return scope is not None and bool(scope.path) and 2 * self._counts[scope.path] > scope.total

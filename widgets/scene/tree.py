@@ -102,7 +102,10 @@ class Scope:
         return self.path.rpartition("/")[2]
 
     def parts(self) -> list[Part]:
-        """What appears when it is opened: nodes, things and scopes in the order they were made, in chunks if too many."""
+        """What appears when it is opened: nodes, things and scopes in the order they were made, in chunks if too many.
+
+        A scope of one node is that node.
+        """
         if self._parts is None:
             self._parts = _chunked(self.path, self._plain_parts(), 0)
         return self._parts
@@ -130,7 +133,7 @@ class Scope:
                 things.add(path)
                 parts.append(Thing(main, scope))
             else:
-                parts.append(scope)
+                parts.append(scope if scope.total > 1 else scope.all_nodes()[0])
         parts.extend(node for name, node in self.nodes.items() if name not in things)
         if self.scopes:
             parts.sort(key=_part_order)

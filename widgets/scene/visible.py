@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from widgets.scene.roles import Roles
 from widgets.scene.state import SceneState
 from widgets.scene.tree import Chunk, Part, Scope, ScopeTree, Thing
 
@@ -44,11 +45,12 @@ class Frame:
 
 
 class Visible:
-    """The boxes and frames of one picture, and the box of every node by name."""
+    """The boxes and frames of one picture, the box of every node by name, and who belongs to the backward pass."""
 
-    __slots__ = ("box_of", "boxes", "frames")
+    __slots__ = ("box_of", "boxes", "frames", "roles")
 
-    def __init__(self) -> None:
+    def __init__(self, roles: Roles) -> None:
+        self.roles = roles
         self.boxes: list[Box] = []
         self.frames: list[Frame] = []
         self.box_of: dict[str, Box] = {}
@@ -64,9 +66,10 @@ def scope_tree(graph: Graph, state: SceneState) -> ScopeTree:
 
 def visible_boxes(graph: Graph, state: SceneState) -> Visible:
     """Decide what shows. Every node is in exactly one box."""
-    root = scope_tree(graph, state).root
-    opened = choose_open(root, state)
-    visible = Visible()
+    tree = scope_tree(graph, state)
+    root = tree.root
+    visible = Visible(Roles(graph, tree))
+    opened = choose_open(root, state, visible.roles)
     _place(root.parts(), "", opened, visible)
     box_of = visible.box_of
     for box in visible.boxes:
@@ -75,7 +78,7 @@ def visible_boxes(graph: Graph, state: SceneState) -> Visible:
     return visible
 
 
-def choose_open(root: Scope, state: SceneState) -> set[str]:
+def choose_open(root: Scope, state: SceneState, roles: Roles) -> set[str]:
     """The keys of everything open: what the user opened first, then by size while there is room."""
     wanted = list(state.opened)
     while True:
@@ -84,7 +87,7 @@ def choose_open(root: Scope, state: SceneState) -> set[str]:
             break
         wanted.pop(0)
     if state.mode != "none":
-        _open_by_size(closed, opened, boxes, state)
+        _Opener(state, roles, opened, boxes).run(closed)
     return opened
 
 
@@ -106,31 +109,47 @@ def _open_wanted(root: Scope, wanted: set[str]) -> tuple[set[str], int, list[tup
     return opened, boxes, closed
 
 
-def _open_by_size(closed: list[tuple[str, Foldable]], opened: set[str], boxes: int, state: SceneState) -> None:
-    """Open the largest first. Siblings of like size open together or not at all, so that equal layers look equal."""
-    limit = state.max_boxes if state.mode == "all" else min(state.max_boxes, AUTO_BOXES)
-    families: list[tuple[int, str, list[Foldable]]] = []
-    for parent in dict.fromkeys(parent for parent, _ in closed):
-        _push_families(families, [part for above, part in closed if above == parent], state)
-    while families:
-        _, _, family = heapq.heappop(families)
-        more = sum(len(part.parts()) - 1 for part in family)
-        if boxes + more > limit:
-            continue
-        boxes += more
-        for part in family:
-            opened.add(part.key)
-            _push_families(families, [inner for inner in part.parts() if isinstance(inner, Scope | Chunk | Thing)], state)
+class _Opener:
+    """Opens the largest first. Siblings of like size open together or not at all, so that equal layers look equal."""
 
+    def __init__(self, state: SceneState, roles: Roles, opened: set[str], boxes: int) -> None:
+        self.state = state
+        self.roles = roles
+        self.opened = opened
+        self.boxes = boxes
+        self.limit = state.max_boxes if state.mode == "all" else min(state.max_boxes, AUTO_BOXES)
+        self.families: list[tuple[int, str, list[Foldable]]] = []
 
-def _push_families(families: list[tuple[int, str, list[Foldable]]], siblings: list[Foldable], state: SceneState) -> None:
-    may_open = [part for part in siblings if part.key not in state.closed and (state.mode == "all" or isinstance(part, Scope))]
-    may_open.sort(key=lambda part: -part.total)
-    while may_open:
-        largest = may_open[0].total
-        family = [part for part in may_open if 2 * part.total >= largest]
-        heapq.heappush(families, (-largest, family[0].key, family))
-        may_open = may_open[len(family) :]
+    def run(self, closed: list[tuple[str, Foldable]]) -> None:
+        """Go on from the closed parts, given with their parents' keys."""
+        siblings: dict[str, list[Foldable]] = {}
+        for parent, part in closed:
+            siblings.setdefault(parent, []).append(part)
+        for parts in siblings.values():
+            self._consider(parts)
+        while self.families:
+            _, _, family = heapq.heappop(self.families)
+            more = sum(len(part.parts()) - 1 for part in family)
+            if self.boxes + more > self.limit:
+                continue
+            self.boxes += more
+            for part in family:
+                self.opened.add(part.key)
+                self._consider([inner for inner in part.parts() if isinstance(inner, Scope | Chunk | Thing)])
+
+    def _consider(self, siblings: list[Foldable]) -> None:
+        may_open = sorted((part for part in siblings if self._may_open(part)), key=lambda part: -part.total)
+        while may_open:
+            largest = may_open[0].total
+            family = [part for part in may_open if 2 * part.total >= largest]
+            heapq.heappush(self.families, (-largest, family[0].key, family))
+            may_open = may_open[len(family) :]
+
+    def _may_open(self, part: Foldable) -> bool:
+        """Helpers, chunks and bodies of gradient functions stay closed until somebody asks."""
+        if part.key in self.state.closed:
+            return False
+        return self.state.mode == "all" or (isinstance(part, Scope) and not self.roles.body_of(part.path))
 
 
 def _place(parts: list[Part], group: str, opened: set[str], visible: Visible) -> None:

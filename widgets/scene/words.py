@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_VALUE: Final = 28
 """Characters of a constant's value that stand in its box."""
+MAX_ITEMS: Final = 8
+"""Larger constants show type and shape instead."""
 
 _KINDS: Final[dict[str, NodeKind]] = {
     **dict.fromkeys(("Const", "HostConst"), "constant"),
@@ -67,17 +69,23 @@ def tensor_label(tensor: Tensor) -> str:
 
 def value_text(value: TensorValue) -> str:
     """A constant's value if it is short (`0.5`, `[1, 2]`), else its type and shape."""
-    if value.array.size > 8:
+    if value.array.size > MAX_ITEMS:
         return f"{value.dtype.name} {value.shape}"
     items = value.array.tolist()
     text = _item_text(items)
     return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
 
 
+def is_short(node: Node) -> bool:
+    """True iff `value_text` gives the value of this constant itself."""
+    value = node.node_def.attr.get("value")
+    return isinstance(value, TensorValue) and value.array.size <= MAX_ITEMS
+
+
 def attr_text(value: AttrValue) -> str:
     """An attr's value as the inspector shows it: one line, cut off when long."""
     if isinstance(value, TensorValue):
-        return f"{value.dtype.name} {value.shape} {value_text(value)}" if value.array.size <= 8 else value_text(value)
+        return f"{value.dtype.name} {value.shape} {value_text(value)}" if value.array.size <= MAX_ITEMS else value_text(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(attr_text(item) for item in value) + "]"
     if isinstance(value, bytes):

@@ -1,0 +1,72 @@
+"""A graph or a scene as a file: the one door to all renderers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Graph
+from widgets.render.dot import to_dot as scene_to_dot
+from widgets.render.html import to_page
+from widgets.render.mermaid import to_mermaid as scene_to_mermaid
+from widgets.render.outline import to_outline as scene_to_outline
+from widgets.render.svg import to_svg as scene_to_svg
+from widgets.scene.build import build_scene
+from widgets.scene.inspect import inspect_all
+from widgets.scene.state import SceneState
+from widgets.scene.types import Scene
+
+SUFFIXES: Final = (".svg", ".dot", ".mmd", ".html", ".txt")
+
+
+def to_dot(source: Graph | Scene, state: SceneState | None = None) -> str:
+    """DOT text of a graph (as folded by `state`) or of a scene."""
+    return scene_to_dot(as_scene(source, state))
+
+
+def to_mermaid(source: Graph | Scene, state: SceneState | None = None) -> str:
+    """Mermaid flowchart text of a graph (as folded by `state`) or of a scene."""
+    return scene_to_mermaid(as_scene(source, state))
+
+
+def to_outline(source: Graph | Scene, state: SceneState | None = None) -> str:
+    """A text tree of a graph (as folded by `state`) or of a scene."""
+    return scene_to_outline(as_scene(source, state))
+
+
+def to_svg(source: Graph | Scene, state: SceneState | None = None) -> str:
+    """An SVG picture of a graph (as folded by `state`) or of a scene."""
+    return scene_to_svg(as_scene(source, state))
+
+
+def to_html(source: Graph | Scene, state: SceneState | None = None) -> str:
+    """An interactive page of a graph (as folded by `state`) or of a scene; it opens offline. Only a graph can be inspected in it."""
+    state = state or SceneState()
+    scene = as_scene(source, state)
+    inspections = inspect_all(source, state, scene) if isinstance(source, Graph) else {}
+    return to_page(scene, inspections=inspections, lens=state.lens, renderer=state.renderer, with_mermaid=True)
+
+
+def save(source: Graph | Scene, path: str | Path, state: SceneState | None = None) -> Path:
+    """Write a graph or a scene to a file; its suffix says how: .svg, .dot, .mmd, .html or .txt.
+
+    Returns:
+        The path.
+
+    Raises:
+        InvalidArgumentError: another suffix.
+        OSError: it cannot be written.
+    """
+    target = Path(path)
+    writers = dict(zip(SUFFIXES, (to_svg, to_dot, to_mermaid, to_html, to_outline), strict=True))
+    writer = writers.get(target.suffix.lower())
+    if writer is None:
+        raise InvalidArgumentError(f"Cannot tell the format of '{target.name}': required a name that ends in one of {', '.join(SUFFIXES)}")
+    target.write_text(writer(source, state), encoding="utf-8")
+    return target
+
+
+def as_scene(source: Graph | Scene, state: SceneState | None = None) -> Scene:
+    """`source` if it is a scene, else the scene of the graph."""
+    return source if isinstance(source, Scene) else build_scene(source, state)

@@ -1,0 +1,95 @@
+"""The standalone page: viewer, scene, answers and layout engine in one file that opens offline."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from html import escape
+from typing import Final
+
+import msgspec
+
+from widgets.messages import Inspection, Renderer, SceneMessage
+from widgets.render.dot import to_dot
+from widgets.render.layout import STATIC
+from widgets.render.mermaid import to_mermaid
+from widgets.render.outline import to_outline
+from widgets.render.text_width import one_line
+from widgets.scene.types import Scene
+
+_PAGE: Final = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>html,body{{height:100%;margin:0}}#graphloupe{{height:100%}}</style>
+</head>
+<body>
+<div id="graphloupe"></div>
+<noscript><pre>{outline}</pre></noscript>
+<script type="application/json" id="graphloupe-data">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+# Scripts and workers come from this file alone (the engine becomes a blob), and nothing is ever fetched.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; worker-src blob:; connect-src blob: data:; "
+    "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+)
+
+
+def to_page(
+    scene: Scene,
+    *,
+    inspections: Mapping[str, Inspection] | None = None,
+    lens: str = "shapes",
+    renderer: Renderer = "graphviz",
+    with_mermaid: bool = False,
+) -> str:
+    """An HTML page with the interactive viewer of one scene.
+
+    Args:
+        inspections: what the inspector shows, by box id.
+        lens, renderer: what is on when the page opens.
+        with_mermaid: carry Mermaid's engine too (320 KB).
+    """
+    mermaid = to_mermaid(scene)
+    with_mermaid = with_mermaid or renderer == "mermaid"
+    message = SceneMessage(scene=scene, mermaid=mermaid if renderer == "mermaid" else "", lens=lens, renderer=renderer)
+    data: dict[str, object] = {
+        "message": message,
+        "inspections": dict(inspections or {}),
+        "dot": to_dot(scene),
+        "mermaid": mermaid,
+        "engine_gzip_base64": _packed("graphviz"),
+    }
+    if with_mermaid:
+        data["mermaid_engine_gzip_base64"] = _packed("mermaid")
+    return _PAGE.format(
+        policy=escape(_POLICY, quote=True),
+        title=escape(one_line(scene.title), quote=True),
+        outline=escape(to_outline(scene), quote=True),
+        data=_inert_json(data),
+        script=_inert_script((STATIC / "standalone.js").read_text("utf-8")),
+    )
+
+
+def _packed(engine: str) -> str:
+    return base64.b64encode((STATIC / f"{engine}.js.gz").read_bytes()).decode("ascii")
+
+
+def _inert_json(data: object) -> str:
+    """JSON in which nothing can end the script element or begin a comment: `<`, `>` and `&` are written as escapes."""
+    text = msgspec.json.encode(data).decode("utf-8")
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _inert_script(text: str) -> str:
+    """Our own script; an end tag within its strings must not end the element."""
+    return text.replace("</script", "<\\/script").replace("<!--", "\\x3c!--")

@@ -1,0 +1,31 @@
+"""The picture that stays: HTML which shows without kernel, trust, network or widget state.
+
+An `<img>` with the SVG inside its address is kept where scripts, styles and inline SVG are stripped.
+"""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+
+from widgets.render.geometry import Geometry
+from widgets.render.outline import to_outline
+from widgets.render.svg import to_svg
+from widgets.render.text_width import one_line
+from widgets.scene.types import Scene
+
+
+def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
+    """An `<img>` with alt text and, folded in, the outline as text. No script, nothing from outside.
+
+    Args:
+        geometry: where everything is; laid out here if None.
+    """
+    svg = to_svg(scene, geometry).encode("utf-8")
+    address = "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
+    alt = escape(one_line(f"{scene.title}: {scene.summary}"), quote=True)
+    outline = escape(to_outline(scene), quote=True)
+    return (
+        f'<figure><img src="{address}" alt="{alt}" style="max-width:100%;height:auto">'
+        f"<figcaption><details><summary>Outline of {alt}</summary><pre>{outline}</pre></details></figcaption></figure>"
+    )

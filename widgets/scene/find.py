@@ -1,0 +1,38 @@
+"""Finding nodes by what a user remembers of them: a part of the name, the op, or the cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from widgets.messages import SearchHit, SearchMessage
+from widgets.scene.lenses import cell_label
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Node
+
+MAX_HITS: Final = 50
+
+
+def find(graph: Graph, query: str, *, limit: int = MAX_HITS) -> SearchMessage:
+    """The nodes whose name, op or cell contains `query`, upper and lower case alike; the best matches of names first.
+
+    Args:
+        limit: how many hits to give; `total` counts all.
+    """
+    wanted = query.strip().lower()
+    if not wanted:
+        return SearchMessage(query=query, hits=[], total=0)
+    found = [(rank, node) for node in graph.nodes if (rank := _rank(node, wanted)) is not None]
+    found.sort(key=lambda item: (item[0], len(item[1].name), item[1].id))
+    hits = [SearchHit(node=node.name, name=node.name, op=node.op) for _, node in found[:limit]]
+    return SearchMessage(query=query, hits=hits, total=len(found))
+
+
+def _rank(node: Node, wanted: str) -> int | None:
+    name = node.name.lower()
+    if wanted in name:
+        last = name.rpartition("/")[2]
+        return 0 if wanted in {name, last} else 1 if last.startswith(wanted) else 2
+    if wanted in node.op.lower():
+        return 3
+    return 4 if wanted in cell_label(node).lower() else None

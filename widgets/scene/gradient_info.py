@@ -1,0 +1,82 @@
+"""Where a gradient comes from: the forward node, the registered function, and its body with the types of this use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from graphcore.definitions import FunctionDef
+from graphcore.errors import GraphError
+from graphcore.functions import instantiate_function
+from graphcore.registry import get_op_gradient_creator
+from graphcore.text import debug_string
+from widgets.messages import GradientInfo
+from widgets.scene.visible import Visible
+
+if TYPE_CHECKING:
+    from graphcore.graph import GradientRecord, Graph, Node
+
+_UNNAMED: Final = ("", "_")
+
+
+def gradient_info(graph: Graph, node: Node, visible: Visible) -> GradientInfo | None:
+    """For a gradient node: what it differentiates, and which part of which function it is. None for any other node."""
+    record = graph.gradient_records.get(node.name)
+    return None if record is None else _from_record(graph, record, visible, record.body_node)
+
+
+def body_info(graph: Graph, path: str, nodes: list[Node], visible: Visible) -> GradientInfo | None:
+    """For a scope that is one inlined gradient function: the same. None for any other scope."""
+    if not visible.roles.body_of(path) or not nodes:
+        return None
+    record = graph.gradient_records.get(nodes[0].name)
+    return None if record is None else _from_record(graph, record, visible, "")
+
+
+def registered_gradient(node: Node) -> GradientInfo | None:
+    """The registered gradient of a node's op, for this node's attrs. None if there is none."""
+    try:
+        creator = get_op_gradient_creator(node.op)
+        function = None if creator is None else creator(node.node_def.attr)
+    except GraphError:
+        return None
+    if function is None:
+        return None
+    named = _named(function, node.op)
+    return GradientInfo(
+        differentiates="",
+        differentiates_id="",
+        function=named.name,
+        definition=debug_string(named).strip("\n"),
+        instantiated=_instantiated(function, node.node_def.attr),
+    )
+
+
+def _from_record(graph: Graph, record: GradientRecord, visible: Visible, body_node: str) -> GradientInfo:
+    forward = graph.find(record.forward)
+    box = visible.box_of.get(record.forward)
+    function = None if record.function is None else _named(record.function, "" if forward is None else forward.op)
+    return GradientInfo(
+        differentiates=record.forward,
+        differentiates_id="" if box is None else box.id,
+        function="" if function is None else function.name,
+        definition="" if function is None else debug_string(function).strip("\n"),
+        instantiated="" if record.function is None else _instantiated(record.function, record.attrs),
+        body_node=body_node,
+    )
+
+
+def _named(function: FunctionDef, op: str) -> FunctionDef:
+    """Functions written in an op's block have no name of their own: they are called after the op."""
+    if function.name not in _UNNAMED:
+        return function
+    return msgspec.structs.replace(function, signature=msgspec.structs.replace(function.signature, name=f"{op}Grad"))
+
+
+def _instantiated(function: FunctionDef, attrs: Mapping[str, object]) -> str:
+    try:
+        return debug_string(instantiate_function(function, attrs).nodes).strip("\n")
+    except GraphError as error:
+        return f"cannot be instantiated: {error.message}"

@@ -1,0 +1,233 @@
+"""All that can be told of one box, as plain text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from graphcore.attrs import TensorValue
+from graphcore.definitions import name_ranges_for_node, summarize_node_def
+from graphcore.errors import GraphError
+from graphcore.text import debug_string
+from widgets.messages import Clash, Inspection, SourceRow, TensorRow
+from widgets.scene.build import node_error
+from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
+from widgets.scene.state import SceneState
+from widgets.scene.types import Scene
+from widgets.scene.visible import Box, Frame, Visible, visible_boxes
+from widgets.scene.words import attr_text, counted, node_kind, value_text
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Node, Tensor
+    from graphcore.source import SourceLocation
+
+MAX_CONSUMERS: Final = 24
+MAX_CONTENTS: Final = 40
+MAX_ERRORS: Final = 10
+MAX_INSPECTED: Final = 400
+"""Boxes whose inspections a standalone page carries."""
+
+
+def inspect(graph: Graph, state: SceneState, box_id: str) -> Inspection | None:
+    """What the inspector shows of a box, frame, stub or node.
+
+    Args:
+        state: the view that the box stands in; links lead to its boxes.
+        box_id: an id out of the scene, or a node's name.
+
+    Returns:
+        None if nothing has this id.
+    """
+    found = _inspect(graph, visible_boxes(graph, state), box_id)
+    return None if found is None else msgspec.structs.replace(found, id=box_id)
+
+
+def inspect_all(graph: Graph, state: SceneState, scene: Scene) -> dict[str, Inspection]:
+    """The inspections of a scene's boxes and frames by id, for a page without a kernel."""
+    visible = visible_boxes(graph, state)
+    ids = [node.id for node in scene.nodes if node.kind != "stub"] + [group.id for group in scene.groups]
+    found = {box_id: _inspect(graph, visible, box_id) for box_id in ids[:MAX_INSPECTED]}
+    return {box_id: inspection for box_id, inspection in found.items() if inspection is not None}
+
+
+def _inspect(graph: Graph, visible: Visible, box_id: str) -> Inspection | None:
+    if box_id.startswith("stub:"):
+        box_id = _behind_stub(visible, box_id)
+    for box in visible.boxes:
+        if box.id == box_id:
+            return _scope(graph, visible, box) if box.main is None else _node(graph, visible, box.main, box)
+    for frame in visible.frames:
+        if frame.id == box_id:
+            return _scope(graph, visible, frame)
+    node = graph.find(box_id)
+    return None if node is None else _node(graph, visible, node, None)
+
+
+def _behind_stub(visible: Visible, stub_id: str) -> str:
+    """The box that a stub `stub:<box>:<consumer>` stands for."""
+    return next((box.id for box in visible.boxes if stub_id.startswith(f"stub:{box.id}:")), stub_id)
+
+
+def _node(graph: Graph, visible: Visible, node: Node, box: Box | None) -> Inspection:
+    in_names, out_names = _slot_names(node)
+    definition = node.op_def
+    helpers = [] if box is None else [other for other in box.nodes if other is not node]
+    return Inspection(
+        id=node.name if box is None else box.id,
+        name=node.name,
+        op=node.op,
+        kind=node_kind(node),
+        node_def=debug_string(node.node_def),
+        summary=summarize_node_def(node.node_def),
+        doc="\n\n".join(filter(None, (definition.summary, definition.description))),
+        signature=debug_string(definition),
+        device=_device(node),
+        attrs=[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())],
+        inputs=[_input_row(node, slot, tensor, in_names, visible) for slot, tensor in enumerate(node.inputs)],
+        outputs=_output_rows(node, out_names, visible),
+        control_inputs=[_control_row(other, visible) for other in node.control_inputs],
+        control_outputs=[_control_row(other, visible) for other, slot in islice(node.consumers(), 1000) if slot < 0][:MAX_CONSUMERS],
+        source=source_row(node.source),
+        error=node_error(node),
+        clashes=_clashes(node),
+        gradient=gradient_info(graph, node, visible),
+        registered_gradient=registered_gradient(node),
+        contents=_contents(helpers),
+    )
+
+
+def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
+    nodes = place.nodes if isinstance(place, Box) else place.part.all_nodes()
+    path = place.part.key if isinstance(place, Frame) else place.id.removesuffix("/")
+    info = body_info(graph, path, nodes, visible)
+    wrong = [node for node in nodes if node.error is not None or node.input_errors]
+    errors = [f"{node.name}: {node_error(node)}" for node in wrong[:MAX_ERRORS]]
+    if len(wrong) > MAX_ERRORS:
+        errors.append(f"and {len(wrong) - MAX_ERRORS} more")
+    return Inspection(
+        id=place.id,
+        name=path,
+        op="",
+        kind="inlined gradient function" if info is not None else "scope",
+        summary=counted(len(nodes), "node"),
+        error="\n".join(errors),
+        clashes=_clashes(wrong[0]) if len(wrong) == 1 else [],
+        source=source_row(nodes[0].source) if nodes and len({_cell(node) for node in nodes}) == 1 else None,
+        gradient=info,
+        inputs=_boundary(nodes, visible, place.id),
+        contents=_contents(nodes),
+    )
+
+
+def source_row(source: SourceLocation | None) -> SourceRow | None:
+    """A source location as the inspector shows it."""
+    if source is None:
+        return None
+    label = source.cell or (source.run.label if source.run is not None else "")
+    return SourceRow(cell=label, line=source.line, text=source.text, file=source.file)
+
+
+def _cell(node: Node) -> str:
+    row = source_row(node.source)
+    return "" if row is None else row.cell or row.file
+
+
+def _device(node: Node) -> str:
+    if node.assigned_device:
+        return node.assigned_device + (f" (requested {node.device})" if node.device else "")
+    return f"requested {node.device}" if node.device else ""
+
+
+def _slot_names(node: Node) -> tuple[list[str], list[str]]:
+    """The argument's name for each input and output slot; `x[2]` within a list."""
+    try:
+        ranges = name_ranges_for_node(node.node_def, node.op_def)
+    except GraphError:
+        return [""] * len(node.inputs), [""] * len(node.outputs)
+    named: tuple[list[str], list[str]] = ([], [])
+    for names, found in zip(named, ranges, strict=True):
+        for name, (start, stop) in found.items():
+            names.extend([name] if stop - start == 1 else [f"{name}[{place}]" for place in range(stop - start)])
+    return named
+
+
+def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible: Visible) -> TensorRow:
+    value = tensor.node.node_def.attr.get("value") if tensor.node.op == "Const" else None
+    box = visible.box_of.get(tensor.node.name)
+    return TensorRow(
+        name=names[slot] if slot < len(names) else "",
+        tensor=tensor.name,
+        dtype=tensor.dtype.name,
+        shape=str(tensor.shape),
+        node="" if box is None else box.id,
+        error=node.input_errors.get(slot, ""),
+        note=f"= {value_text(value)}" if isinstance(value, TensorValue) and value.array.size <= 1 else "",
+    )
+
+
+def _output_rows(node: Node, names: list[str], visible: Visible) -> list[TensorRow]:
+    """One row for each consumer of each output; an output that nobody takes has one row."""
+    consumers: dict[int, list[tuple[Node, int]]] = {}
+    for consumer, slot in node.consumers():
+        if slot >= 0:
+            consumers.setdefault(consumer.inputs[slot].index, []).append((consumer, slot))
+    rows = []
+    for index, tensor in enumerate(node.outputs):
+        dtype, shape = tensor.dtype.name, str(tensor.shape)
+        name = names[index] if index < len(names) else ""
+        users = consumers.get(index, [])
+        if not users:
+            rows.append(TensorRow(name=name, tensor="", dtype=dtype, shape=shape, note="not used"))
+        for consumer, slot in users[:MAX_CONSUMERS]:
+            box = visible.box_of.get(consumer.name)
+            note = f"input {slot}"
+            rows.append(TensorRow(name=name, tensor=consumer.name, dtype=dtype, shape=shape, node="" if box is None else box.id, note=note))
+        if len(users) > MAX_CONSUMERS:
+            rows.append(
+                TensorRow(name=name, tensor="", dtype=dtype, shape=shape, note=f"and {len(users) - MAX_CONSUMERS:,} more consumers")
+            )
+    return rows
+
+
+def _control_row(node: Node, visible: Visible) -> TensorRow:
+    box = visible.box_of.get(node.name)
+    return TensorRow(name="", tensor=f"^{node.name}", dtype="", shape="", node="" if box is None else box.id)
+
+
+def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[TensorRow]:
+    """The tensors that enter a scope from outside."""
+    inside = {node.name for node in nodes}
+    entering: dict[str, Tensor] = {}
+    for node in nodes:
+        for tensor in node.inputs:
+            if tensor.node.name not in inside:
+                entering.setdefault(tensor.name, tensor)
+    rows = []
+    for name, tensor in islice(entering.items(), MAX_CONSUMERS):
+        box = visible.box_of.get(tensor.node.name)
+        node_id = "" if box is None or box.id == place_id else box.id
+        rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.name, shape=str(tensor.shape), node=node_id))
+    return rows
+
+
+def _clashes(node: Node) -> list[Clash]:
+    """The inputs of a node that carries an error: shape, and the line of user code that made each."""
+    if node.error is None and not node.input_errors:
+        return []
+    wrong = [slot for slot in range(len(node.inputs)) if slot in node.input_errors] or range(len(node.inputs))
+    return [
+        Clash(
+            tensor=node.inputs[slot].name,
+            shape=f"{node.inputs[slot].dtype.name} {node.inputs[slot].shape}",
+            source=source_row(node.inputs[slot].node.source),
+        )
+        for slot in wrong
+    ]
+
+
+def _contents(nodes: list[Node]) -> list[tuple[str, int]]:
+    """How many nodes of which op."""
+    return Counter(node.op for node in nodes).most_common(MAX_CONTENTS)
