@@ -88,10 +88,11 @@ class NodeDef(msgspec.Struct, frozen=True, gc=False):
         return hash((self.name, self.op, self.input, self.device, frozenset(self.attr.items())))
 
 
-class FunctionDef(msgspec.Struct, frozen=True, kw_only=True):
+class FunctionDef(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A function: signature, body nodes, and which body tensor each return takes.
 
     In the body an input is `arg` or `node:out_arg:index`. `arg_attr` maps an argument's index to its attrs.
+    Two are equal if their texts are: docs and debug info do not count.
     """
 
     signature: OpDef
@@ -105,6 +106,32 @@ class FunctionDef(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """The function's name."""
         return self.signature.name
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FunctionDef):
+            return NotImplemented
+        if self is other:
+            return True
+        maps = (self.ret, self.control_ret, self.attr, self.arg_attr) == (other.ret, other.control_ret, other.attr, other.arg_attr)
+        return maps and _without_docs(self.signature) == _without_docs(other.signature) and _plain_nodes(self) == _plain_nodes(other)
+
+    def __hash__(self) -> int:
+        return hash((self.signature.name, tuple([(node.name, node.op, node.input) for node in self.node_def])))
+
+
+def _without_docs(op_def: OpDef) -> OpDef:
+    return msgspec.structs.replace(
+        op_def,
+        summary="",
+        description="",
+        input_arg=tuple([msgspec.structs.replace(arg, description="") for arg in op_def.input_arg]),
+        output_arg=tuple([msgspec.structs.replace(arg, description="") for arg in op_def.output_arg]),
+        attr=tuple([msgspec.structs.replace(attr, description="") for attr in op_def.attr]),
+    )
+
+
+def _plain_nodes(function: FunctionDef) -> list[NodeDef]:
+    return [msgspec.structs.replace(node, original_node_names=(), original_func_names=()) for node in function.node_def]
 
 
 class GradientDef(msgspec.Struct, frozen=True):

@@ -1,17 +1,27 @@
-"""Functions as values: defining them in text or from nodes, instantiating them."""
+"""Functions as values: defining them in text or from nodes, comparing, naming and instantiating them, libraries of them."""
 
+from graphcore.functions.call_frame import FunctionCallFrame
+from graphcore.functions.canonicalize import InstantiateOptions, canonicalize
 from graphcore.functions.define import define_function
+from graphcore.functions.equality import function_def_hash, function_defs_equal
 from graphcore.functions.gradient_templates import GradientTemplate, binary_grad, reduction_grad, unary_grad
 from graphcore.functions.helper import FunctionDefHelper
 from graphcore.functions.instantiate import InstantiationResult, instantiate_function
+from graphcore.functions.library import FunctionLibraryDefinition
 from graphcore.functions.placeholders import has_placeholder, substitute_placeholders
 
 __all__ = [
+    "FunctionCallFrame",
     "FunctionDefHelper",
+    "FunctionLibraryDefinition",
     "GradientTemplate",
+    "InstantiateOptions",
     "InstantiationResult",
     "binary_grad",
+    "canonicalize",
     "define_function",
+    "function_def_hash",
+    "function_defs_equal",
     "has_placeholder",
     "instantiate_function",
     "reduction_grad",

@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue, as_attr_value
+from graphcore.attrs import AttrValue, Func, TensorValue
 from graphcore.definitions.op_def_builder import OpDefBuilder
 from graphcore.definitions.types import FunctionDef, NodeDef, OpDef
 from graphcore.dtypes import DType, float32, int32
 from graphcore.errors import InvalidArgumentError
 from graphcore.functions.define import define_body
+from graphcore.functions.placeholders import given_attr
 from graphcore.registry import op_registry
 from graphcore.text.printer import reads_as_stateful
 from graphcore.text.statements import Body, LookUp, Statement
@@ -139,13 +140,7 @@ def _as_node(node: AnyNode) -> BodyNode:
 
 
 def _attrs(attrs: Pairs) -> dict[str, AttrValue]:
-    return {name: _attr_value(value) for name, value in dict(attrs).items()}
-
-
-def _attr_value(value: object) -> AttrValue:
-    if isinstance(value, str) and len(value) >= 2 and value.startswith("$"):
-        return Placeholder(value[1:])
-    return as_attr_value(value)
+    return {name: given_attr(value) for name, value in dict(attrs).items()}
 
 
 def _python_dtype(value: object) -> DType | None:

@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from graphcore.attrs import Attrs, AttrValue, Func, Placeholder, as_attr_value
+from graphcore.attrs import Attrs, AttrValue, Func, Placeholder
 from graphcore.definitions.attr_value_util import check_attr_kind
 from graphcore.definitions.node_def_util import format_node_for_error
 from graphcore.definitions.op_def_util import summarize_op_def
@@ -16,7 +16,7 @@ from graphcore.definitions.value_text import summarize_attr_value
 from graphcore.dtypes import DType, int32
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError, NotFoundError
 from graphcore.functions.arg_types import SignaturePlan, Types, arg_types, plan_of
-from graphcore.functions.placeholders import substitute_placeholders
+from graphcore.functions.placeholders import given_attr, substitute_placeholders
 from graphcore.registry import op_registry
 from graphcore.text.signature import arg_text
 from graphcore.text.statements import LookUp
@@ -231,7 +231,7 @@ def _bound_attrs(signature: OpDef, attrs: Mapping[str, object]) -> dict[str, Att
     bound: dict[str, AttrValue] = {}
     kinds = {attr.name: attr.type for attr in signature.attr}
     for name, value in attrs.items():
-        bound[name] = _given(value, kinds.get(name))
+        bound[name] = given_attr(value, kinds.get(name))
     for attr in signature.attr:
         if attr.name in bound:
             try:
@@ -243,12 +243,6 @@ def _bound_attrs(signature: OpDef, attrs: Mapping[str, object]) -> dict[str, Att
         else:
             raise NotFoundError(f"Attr {attr.name} is not found from {summarize_op_def(signature)}", attr=attr.name)
     return bound
-
-
-def _given(value: object, kind: str | None) -> AttrValue:
-    if isinstance(value, str) and len(value) >= 2 and value.startswith("$"):
-        return Placeholder(value[1:])
-    return as_attr_value(value, kind)
 
 
 def _fail_input(arg: str, types: Types, done: int, name: str, got: Types) -> NoReturn:

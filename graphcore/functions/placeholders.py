@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphcore.attrs import AttrValue, Func, Placeholder
+from graphcore.attrs import AttrValue, Func, Placeholder, as_attr_value
 
 Substitute = Callable[[str], AttrValue | None]
 """Takes a placeholder's name, gives its value, None if it has none."""
+
+
+def given_attr(value: object, kind: str | None = None) -> AttrValue:
+    """What a user gives for an attr: a string `$T` stands for the attr T.
+
+    Raises:
+        InvalidArgumentError: it is no attr value.
+    """
+    if isinstance(value, str) and len(value) >= 2 and value.startswith("$"):
+        return Placeholder(value[1:])
+    return as_attr_value(value, kind)
 
 
 def has_placeholder(value: AttrValue) -> bool:

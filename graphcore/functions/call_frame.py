@@ -1,0 +1,122 @@
+"""The values that a running function takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphcore.dtypes import DType, as_dtype
+from graphcore.errors import GraphError, InternalError, InvalidArgumentError
+
+
+class FunctionCallFrame:
+    """Arguments and return values of one call. A return value is set once.
+
+    Args:
+        arg_types, ret_types: what the function takes and gives.
+    """
+
+    __slots__ = ("_args", "_has_value", "_rets", "arg_types", "ret_types")
+
+    def __init__(self, arg_types: Iterable[DType | str], ret_types: Iterable[DType | str]) -> None:
+        self.arg_types = tuple([as_dtype(dtype) for dtype in arg_types])
+        self.ret_types = tuple([as_dtype(dtype) for dtype in ret_types])
+        self._args: tuple[Any, ...] = ()
+        self._rets: list[Any] = [None] * len(self.ret_types)
+        self._has_value = [False] * len(self.ret_types)
+
+    @property
+    def num_args(self) -> int:
+        """How many arguments the function takes."""
+        return len(self.arg_types)
+
+    @property
+    def num_retvals(self) -> int:
+        """How many values the function returns."""
+        return len(self.ret_types)
+
+    def set_args(self, args: Sequence[Any]) -> None:
+        """Give all arguments.
+
+        Raises:
+            InvalidArgumentError: a wrong number of them, or one of a wrong type.
+        """
+        if len(args) != len(self.arg_types):
+            raise InvalidArgumentError(f"Expects {len(self.arg_types)} arguments, but {len(args)} is provided")
+        for index, (value, dtype) in enumerate(zip(args, self.arg_types, strict=True)):
+            if not _fits(value, dtype):
+                raise InvalidArgumentError(f"Expects arg[{index}] to be {dtype.name} but {_type_name(value)} is provided")
+        self._args = tuple(args)
+
+    def get_arg(self, index: int) -> Any:
+        """Argument `index`.
+
+        Raises:
+            InvalidArgumentError: there is none.
+            InternalError: the arguments were not given yet.
+        """
+        if not 0 <= index < len(self.arg_types):
+            raise InvalidArgumentError(f"GetArg {index} is not within [0, {len(self.arg_types)})")
+        if not self._args:
+            raise InternalError(f"Arg[{index}] does not have value")
+        return self._args[index]
+
+    def set_retval(self, index: int, value: Any) -> None:
+        """Give return value `index`.
+
+        Raises:
+            InvalidArgumentError: there is none, or it is of another type.
+            InternalError: it is there already.
+        """
+        if not 0 <= index < len(self.ret_types):
+            raise InvalidArgumentError(f"SetRetval {index} is not within [0, {len(self.ret_types)})")
+        dtype = self.ret_types[index]
+        if not _fits(value, dtype):
+            raise InvalidArgumentError(f"Expects ret[{index}] to be {dtype.name}, but {_type_name(value)} is provided.")
+        if self._has_value[index]:
+            raise InternalError(f"Retval[{index}] has already been set.")
+        self._rets[index] = value
+        self._has_value[index] = True
+
+    def get_retvals(self) -> list[Any]:
+        """All return values.
+
+        Raises:
+            InternalError: one is missing.
+        """
+        if False in self._has_value:
+            raise InternalError(f"Retval[{self._has_value.index(False)}] does not have value")
+        return list(self._rets)
+
+    def consume_retvals(self) -> list[Any]:
+        """All return values, which the frame then no longer holds.
+
+        Raises:
+            InternalError: one is missing.
+        """
+        values = self.get_retvals()
+        self._rets = [None] * len(values)
+        self._has_value = [False] * len(values)
+        return values
+
+
+def _fits(value: Any, dtype: DType) -> bool:
+    """True iff `value` is of type `dtype`; what has no type is a resource or a variant."""
+    own = getattr(value, "dtype", None)
+    if isinstance(own, DType):
+        return own.base is dtype.base
+    if own is None:
+        return dtype.as_numpy is None and not isinstance(value, bool | int | float | complex | str | bytes)
+    return bool(dtype.as_numpy == own)
+
+
+def _type_name(value: Any) -> str:
+    own = getattr(value, "dtype", None)
+    if isinstance(own, DType):
+        return own.name
+    try:
+        return as_dtype(own if own is not None else np.asarray(value).dtype).name
+    except GraphError:
+        return type(value).__name__

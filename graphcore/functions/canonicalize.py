@@ -1,0 +1,86 @@
+"""The canonical name of an instantiation: equal for equal attrs and options, whatever their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from graphcore.attrs import AttrValue, Func, TensorValue
+from graphcore.definitions.value_text import escape_bytes, summarize_attr_value
+from graphcore.dtypes import DType
+from graphcore.fingerprint import fingerprint64
+from graphcore.functions.placeholders import given_attr
+from graphcore.text.values import attr_value_text
+
+EXECUTOR_ATTR: Final = "_executor"
+
+
+class InstantiateOptions(msgspec.Struct, frozen=True):
+    """How a function is to be instantiated.
+
+    Args:
+        target: the device or task that runs it.
+        state_handle: instantiations with different ones do not share kernels.
+        executor_type: the engine; that of the function's attr `_executor` unless given.
+        lib_def: a library that counts for this instantiation only; it is known by its identity.
+        input_devices, output_devices: where arguments and returns are.
+    """
+
+    target: str = ""
+    state_handle: str = ""
+    executor_type: str = ""
+    lib_def: object | None = None
+    input_devices: tuple[str, ...] = ()
+    output_devices: tuple[str, ...] = ()
+
+
+def canonicalize(name: str, attrs: Mapping[str, object], options: InstantiateOptions | None = None) -> str:
+    """`Name[k=v,k=v]`: the entries sorted, strings replaced by their fingerprint.
+
+    Args:
+        name: the function.
+        attrs: its attrs.
+        options: what else tells instantiations apart.
+    """
+    chosen = options or InstantiateOptions()
+    values = {key: given_attr(value) for key, value in attrs.items()}
+    executor = chosen.executor_type or _text(values.pop(EXECUTOR_ATTR, b""))
+    values.pop(EXECUTOR_ATTR, None)
+    entries = [(key, -1, _hashed_text(value)) for key, value in values.items()]
+    entries += [("_input_dev", index, _escaped(device)) for index, device in enumerate(chosen.input_devices)]
+    entries += [("_output_dev", index, _escaped(device)) for index, device in enumerate(chosen.output_devices)]
+    extra = {
+        "_target": _escaped(chosen.target),
+        "_lib_def": "" if chosen.lib_def is None else str(id(chosen.lib_def)),
+        "_state_handle": chosen.state_handle,
+        EXECUTOR_ATTR: executor,
+    }
+    entries += [(key, -1, text) for key, text in extra.items() if text]
+    texts = [f"{key}={text}" if index < 0 else f"{key}{index}={text}" for key, index, text in sorted(entries)]
+    return f"{name}[{','.join(texts)}]"
+
+
+def _hashed_text(value: AttrValue) -> str:
+    """As functions print it, but for strings; nothing that could tell two values apart is cut."""
+    if isinstance(value, bytes):
+        return str(fingerprint64(value))
+    if isinstance(value, Func):
+        if not value.attr:
+            return value.name
+        return f"{value.name}[{', '.join(sorted([f'{key}={_hashed_text(item)}' for key, item in value.attr.items()]))}]"
+    if isinstance(value, DType | TensorValue) or (isinstance(value, tuple) and any(isinstance(item, _CUT_IN_SUMMARIES) for item in value)):
+        return attr_value_text(value)
+    return summarize_attr_value(value)
+
+
+_CUT_IN_SUMMARIES: Final = (DType, bytes, TensorValue, Func)
+
+
+def _escaped(text: str) -> str:
+    return escape_bytes(text.encode(errors="surrogatepass"))
+
+
+def _text(value: AttrValue) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else ""

@@ -1,0 +1,267 @@
+"""FunctionLibraryDefinition: the functions of a graph by name, with an op registry behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
+
+from graphcore.attrs import AttrValue, Func
+from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef
+from graphcore.errors import InvalidArgumentError
+from graphcore.functions.equality import function_defs_equal
+from graphcore.inference.common_shape_fns import unknown_shape
+from graphcore.registry import OpRegistration, OpRegistry, op_registry
+
+GRADIENT_OP: Final = "SymbolicGradient"
+FUNC_ATTR: Final = "f"
+
+
+class _HasNodeDef(Protocol):
+    @property
+    def node_def(self) -> NodeDef: ...
+
+
+class FunctionLibraryDefinition:
+    """Functions by name and which of them are gradients of which; ops are looked up in the registry behind.
+
+    Args:
+        default_registry: where names are looked up that are no function; the global registry unless given.
+        library: functions to begin with; of several with one name the last counts.
+    """
+
+    def __init__(self, default_registry: OpRegistry | None = None, library: FunctionDefLibrary | None = None) -> None:
+        self.default_registry = op_registry if default_registry is None else default_registry
+        self._functions: dict[str, OpRegistration] = {}
+        self._definitions: dict[str, FunctionDef] = {}
+        self._gradients: dict[str, str] = {}
+        for function in () if library is None else library.function:
+            self._set(function)
+        for gradient in () if library is None else library.gradient:
+            self._gradients[gradient.function_name] = gradient.gradient_func
+
+    def contains(self, name: str) -> bool:
+        """True iff there is a function of this name."""
+        return name in self._definitions
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._definitions
+
+    def __iter__(self) -> Iterator[FunctionDef]:
+        return iter(list(self._definitions.values()))
+
+    def __len__(self) -> int:
+        return len(self._definitions)
+
+    @property
+    def num_functions(self) -> int:
+        """How many functions there are."""
+        return len(self._definitions)
+
+    def list_function_names(self) -> list[str]:
+        """The names of the functions, in the order in which they were added."""
+        return list(self._definitions)
+
+    def find(self, name: str) -> FunctionDef | None:
+        """The function of this name, None if there is none."""
+        return self._definitions.get(name)
+
+    def find_gradient(self, name: str) -> str:
+        """The function that is the gradient of function `name`, an empty string if none is."""
+        return self._gradients.get(name, "")
+
+    def look_up(self, name: str) -> OpRegistration:
+        """The function as an op (its shapes unknown), or the op of this name.
+
+        Raises:
+            NotFoundError: there is neither.
+        """
+        return self._functions.get(name) or self.default_registry.look_up(name)
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The signature of the function or op of this name.
+
+        Raises:
+            NotFoundError: there is neither.
+        """
+        return self.look_up(name).op_def
+
+    def add_function_def(self, function: FunctionDef) -> None:
+        """Add a function; an equal one may be there already.
+
+        Raises:
+            InvalidArgumentError: a different function or an op has its name.
+        """
+        if self._may_add(function, self._definitions):
+            self._set(function)
+
+    def add_gradient_def(self, gradient: GradientDef) -> None:
+        """Say which function is the gradient of another; neither need be there.
+
+        Raises:
+            InvalidArgumentError: another one is already.
+        """
+        _require_gradient_fits(gradient, self._gradients)
+        self._gradients[gradient.function_name] = gradient.gradient_func
+
+    def add_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
+        """Add all functions and gradients of another library, or nothing at all.
+
+        Raises:
+            InvalidArgumentError: something in it does not fit what is here, or another part of it.
+        """
+        other = library.to_proto() if isinstance(library, FunctionLibraryDefinition) else library
+        functions = dict(self._definitions)
+        gradients = dict(self._gradients)
+        for function in other.function:
+            if self._may_add(function, functions):
+                functions[function.name] = function
+        for gradient in other.gradient:
+            _require_gradient_fits(gradient, gradients)
+            gradients[gradient.function_name] = gradient.gradient_func
+        for name, function in functions.items():
+            if name not in self._definitions:
+                self._set(function)
+        self._gradients = gradients
+
+    def replace_function(self, name: str, function: FunctionDef) -> None:
+        """Put `function` in the place of function `name`.
+
+        Raises:
+            InvalidArgumentError: there is no function `name`, or the new one's name is taken.
+        """
+        self._require_function(name)
+        others = {other: definition for other, definition in self._definitions.items() if other != name}
+        if self._may_add(function, others):
+            self.remove_function(name)
+            self._set(function)
+            return
+        self.remove_function(name)
+
+    def replace_gradient(self, gradient: GradientDef) -> None:
+        """Name another function as gradient.
+
+        Raises:
+            InvalidArgumentError: the function has no gradient yet.
+        """
+        self._require_gradient(gradient.function_name)
+        self._gradients[gradient.function_name] = gradient.gradient_func
+
+    def remove_function(self, name: str) -> None:
+        """Take a function away.
+
+        Raises:
+            InvalidArgumentError: it is not there.
+        """
+        self._require_function(name)
+        del self._definitions[name]
+        del self._functions[name]
+
+    def remove_gradient(self, name: str) -> None:
+        """Forget which function is the gradient of `name`.
+
+        Raises:
+            InvalidArgumentError: none is.
+        """
+        self._require_gradient(name)
+        del self._gradients[name]
+
+    def clear(self) -> None:
+        """Take all functions and gradients away."""
+        self._functions.clear()
+        self._definitions.clear()
+        self._gradients.clear()
+
+    def unique_function_name(self, prefix: str) -> str:
+        """`prefix` and the smallest number from 0 on that makes a name not in use."""
+        number = 0
+        while f"{prefix}{number}" in self._definitions:
+            number += 1
+        return f"{prefix}{number}"
+
+    def get_attr(self, node: NodeDef | _HasNodeDef, name: str) -> AttrValue:
+        """Attr `name` of the function that the node calls; of a SymbolicGradient, of the gradient function, else of the function itself.
+
+        Raises:
+            InvalidArgumentError: no such function, or it has no such attr.
+        """
+        function = self._called_by(node if isinstance(node, NodeDef) else node.node_def)
+        if function is None or name not in function.attr:
+            raise InvalidArgumentError(f"Attr {name} is not defined.", attr=name)
+        return function.attr[name]
+
+    def reachable_definitions(self, start: GraphDef | FunctionDef | Iterable[NodeDef]) -> FunctionLibraryDefinition:
+        """A library of the functions that the nodes call or name in attrs, directly or through other functions, and of their gradients."""
+        nodes = start.node if isinstance(start, GraphDef) else start.node_def if isinstance(start, FunctionDef) else start
+        waiting = [name for node in nodes for name in _names_in_node(node)]
+        found = FunctionLibraryDefinition(self.default_registry)
+        while waiting:
+            name = waiting.pop()
+            function = self._definitions.get(name)
+            if function is None or name in found:
+                continue
+            found._set(function)
+            waiting += [inner for node in function.node_def for inner in _names_in_node(node)]
+            if name in self._gradients:
+                found._gradients[name] = self._gradients[name]
+                waiting.append(self._gradients[name])
+        return found
+
+    def to_proto(self) -> FunctionDefLibrary:
+        """The functions and gradients as a value."""
+        gradients = tuple([GradientDef(name, gradient) for name, gradient in self._gradients.items()])
+        return FunctionDefLibrary(tuple(self._definitions.values()), gradients)
+
+    def copy(self) -> FunctionLibraryDefinition:
+        """A library of its own with the same functions and gradients."""
+        return FunctionLibraryDefinition(self.default_registry, self.to_proto())
+
+    def _called_by(self, node: NodeDef) -> FunctionDef | None:
+        if node.op != GRADIENT_OP:
+            return self._definitions.get(node.op)
+        forward = node.attr.get(FUNC_ATTR)
+        if not isinstance(forward, Func):
+            return None
+        return self._definitions.get(self._gradients.get(forward.name) or forward.name)
+
+    def _set(self, function: FunctionDef) -> None:
+        self._definitions[function.name] = function
+        self._functions[function.name] = OpRegistration(function.signature, unknown_shape, is_function=True)
+
+    def _may_add(self, function: FunctionDef, functions: dict[str, FunctionDef]) -> bool:
+        """False if an equal function is there already."""
+        name = function.name
+        present = functions.get(name)
+        if present is not None and not function_defs_equal(present, function):
+            raise InvalidArgumentError(
+                f"Cannot add function '{name}' because a different function with the same name already exists.", op=name
+            )
+        if present is None and name in self.default_registry:
+            raise InvalidArgumentError(f"Cannot add function '{name}' because an op with the same name already exists.", op=name)
+        return present is None
+
+    def _require_function(self, name: str) -> None:
+        if name not in self._definitions:
+            raise InvalidArgumentError(f"Tried to remove non-existent function '{name}'.", op=name)
+
+    def _require_gradient(self, name: str) -> None:
+        if name not in self._gradients:
+            raise InvalidArgumentError(f"Tried to remove non-existent gradient '{name}'.", op=name)
+
+
+def _require_gradient_fits(gradient: GradientDef, gradients: dict[str, str]) -> None:
+    name, present = gradient.function_name, gradients.get(gradient.function_name)
+    if present is not None and present != gradient.gradient_func:
+        raise InvalidArgumentError(
+            f"Cannot assign gradient function '{gradient.gradient_func}' to '{name}' because it already has gradient function '{present}'",
+            op=name,
+        )
+
+
+def _names_in_node(node: NodeDef) -> list[str]:
+    return [node.op, *[name for value in node.attr.values() for name in _names_in_value(value)]]
+
+
+def _names_in_value(value: AttrValue) -> list[str]:
+    if isinstance(value, Func):
+        return [value.name, *[name for item in value.attr.values() for name in _names_in_value(item)]]
+    return [name for item in value for name in _names_in_value(item)] if isinstance(value, tuple) else []
