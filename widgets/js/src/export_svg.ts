@@ -1,25 +1,22 @@
 // The picture as an SVG file that stands alone: styles written out, no classes, no scripts, nothing of the page.
 import { s } from "./dom";
 import type { Rect } from "./geometry";
+import { FONT_FAMILY } from "./measure";
 
-const PROPERTIES = [
-  "fill",
-  "fill-opacity",
-  "stroke",
-  "stroke-width",
-  "stroke-opacity",
-  "stroke-dasharray",
-  "stroke-linecap",
-  "stroke-linejoin",
-  "opacity",
-  "font-family",
-  "font-size",
-  "font-weight",
-  "font-style",
-  "text-anchor",
-  "dominant-baseline",
-  "paint-order",
-] as const;
+/** Properties that are written out, with the values that SVG has anyway. */
+const SHAPE_DEFAULTS = {
+  fill: "",
+  "fill-opacity": "1",
+  stroke: "none",
+  "stroke-width": "1px",
+  "stroke-opacity": "1",
+  "stroke-dasharray": "none",
+  "stroke-linecap": "butt",
+  "stroke-linejoin": "miter",
+  opacity: "1",
+  "paint-order": "normal",
+};
+const TEXT_DEFAULTS = { "font-size": "", "font-weight": "400", "font-style": "normal", "text-anchor": "start" };
 const KEPT_ATTRIBUTES = new Set(
   "d,x,y,x1,y1,x2,y2,cx,cy,r,rx,ry,width,height,points,transform,viewBox,id,dx,dy,patternUnits,refX,refY,markerWidth,markerHeight,orient,markerUnits,marker-end,marker-start,markerEnd".split(
     ",",
@@ -33,6 +30,20 @@ function hidden(style: CSSStyleDeclaration): boolean {
   return style.display === "none" || style.visibility === "hidden";
 }
 
+function writeStyle(copy: Element, style: CSSStyleDeclaration): void {
+  const tag = copy.tagName;
+  if (/^(title|defs|svg|pattern|marker)$/.test(tag)) return;
+  const shape = tag === "g" ? { opacity: "1" } : SHAPE_DEFAULTS;
+  const wanted = { ...shape, ...(/^t(ext|span)$/.test(tag) ? TEXT_DEFAULTS : {}) };
+  const stroked = style.getPropertyValue("stroke") !== "none";
+  for (const [property, usual] of Object.entries(wanted)) {
+    const value = style.getPropertyValue(property);
+    const idle = property.startsWith("stroke-") && !stroked;
+    if (value && value !== usual && !idle) copy.setAttribute(property, value);
+    else copy.removeAttribute(property);
+  }
+}
+
 /** A copy of one element with its computed style as attributes; null when it is not to be seen. */
 function plainCopy(element: Element): Element | null {
   if (element.matches(PAGE_ONLY) || element.tagName === "style") return null;
@@ -42,13 +53,7 @@ function plainCopy(element: Element): Element | null {
   for (const { name } of [...copy.attributes]) {
     if (!KEPT_ATTRIBUTES.has(name)) copy.removeAttribute(name);
   }
-  if (!/^(g|title|defs|svg)$/.test(element.tagName)) {
-    for (const property of PROPERTIES) {
-      const value = style.getPropertyValue(property);
-      if (value) copy.setAttribute(property, value.replaceAll('"', "'"));
-    }
-  }
-  if (element.tagName === "g" && style.opacity !== "1" && style.opacity) copy.setAttribute("opacity", style.opacity);
+  writeStyle(copy, style);
   for (const child of element.childNodes) {
     if (child.nodeType === Node.TEXT_NODE) copy.append(child.cloneNode());
     if (!(child instanceof Element)) continue;
@@ -72,6 +77,7 @@ export function standaloneSvg(world: SVGGElement, defs: SVGDefsElement, bounds: 
     height: box.height,
     viewBox: `${box.x} ${box.y} ${box.width} ${box.height}`,
     role: "img",
+    "font-family": FONT_FAMILY,
   });
   const drawing = plainCopy(world);
   drawing?.removeAttribute("transform");

@@ -586,7 +586,10 @@ class Viewer {
     const bounds = this.#bounds();
     const world = this.#drawing === "mermaid" ? this.#mermaid.world : this.#picture.world;
     if (!bounds) return this.#status.fail("There is no picture to export yet");
+    const chosen = this.#selected;
+    this.#mark("");
     const text = standaloneSvg(world, this.#defs, bounds, getComputedStyle(this.#canvas).backgroundColor);
+    this.#mark(chosen);
     await this.#exported({ type: "export", format, name: "graph.svg", text });
   }
 

@@ -24,6 +24,7 @@ mermaid.initialize({
     rankSpacing: 34,
     padding: 10,
     wrappingWidth: 320,
+    subGraphTitleMargin: { top: 3, bottom: 7 },
   },
 });
 
