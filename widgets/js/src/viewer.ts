@@ -143,15 +143,19 @@ class Viewer {
       splitter(this.#inspector.element),
       this.#inspector.element,
     );
-    // Keys belong to the viewer while the focus is inside, not to JupyterLab's shortcuts.
     this.root = h(
       "div",
-      { class: "graphloupe", "data-lm-suppress-shortcuts": "true", "data-busy": "true", "data-renderer": "graphviz" },
+      { class: "graphloupe", "data-busy": "true", "data-renderer": "graphviz" },
       this.#toolbar.element,
       body,
       this.#status.element,
     );
     this.root.addEventListener("keydown", (event) => this.#rootKey(event));
+    // Keys belong to the viewer while the focus is inside: JupyterLab's shortcuts (`d d` deletes a cell) match the focused
+    // element itself, so the mark that keeps them off must stand on that very element.
+    this.root.addEventListener("focusin", ({ target }) => {
+      if (target instanceof Element) target.setAttribute("data-lm-suppress-shortcuts", "true");
+    });
     if (options.height) this.root.style.setProperty("--gl-height", options.height === "fill" ? "100%" : options.height);
     this.#camera = new Camera(
       this.#picture.world,

@@ -148,6 +148,14 @@ test("the keyboard walks along the lines, inspects, opens and closes", async () 
   expect(page.root.dataset.selected).toBe("");
 });
 
+test("whatever has the focus is marked as no business of JupyterLab's shortcuts", async () => {
+  await page.show(small(1));
+  page.click(page.box("x"));
+  expect(document.activeElement?.getAttribute("data-lm-suppress-shortcuts")).toBe("true");
+  page.key("/");
+  expect(document.activeElement?.getAttribute("data-lm-suppress-shortcuts")).toBe("true");
+});
+
 test("the focus survives that the focused box goes", async () => {
   await page.show(small(1, ["z"]));
   page.click(page.box("z"));
