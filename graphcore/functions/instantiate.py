@@ -28,8 +28,8 @@ _MAY_HOLD_PLACEHOLDERS: Final = frozenset({Placeholder, Func, tuple})
 class InstantiationResult(msgspec.Struct, frozen=True):
     """A function with its attrs bound: `_Arg` nodes, body, `_Retval` nodes; inputs are `node` or `node:port`."""
 
-    arg_types: tuple[DType, ...]
-    ret_types: tuple[DType, ...]
+    arg_types: list[DType]
+    ret_types: list[DType]
     nodes: list[NodeDef]
 
 
@@ -94,7 +94,7 @@ class _Instantiation:
                 self.add_return(arg)
             except GraphError as error:
                 _fail(error, f"In function output {arg_text(arg)}")
-        return InstantiationResult(tuple(self.arg_types), tuple(self.ret_types), self.nodes)
+        return InstantiationResult(self.arg_types, self.ret_types, self.nodes)
 
     def add_item(self, name: str, item: _Item) -> None:
         if name in self.items:

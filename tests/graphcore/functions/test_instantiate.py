@@ -29,8 +29,8 @@ def inputs(result: InstantiationResult) -> dict[str, tuple[str, ...]]:
 
 def test_arguments_come_first_then_the_body_then_the_returns() -> None:
     result = instantiate("f(x:float) -> (y:float) {\n a = Neg[T=float](x)\n return y = a:y:0\n}")
-    assert result.arg_types == (dt.float32,)
-    assert result.ret_types == (dt.float32,)
+    assert result.arg_types == [dt.float32]
+    assert result.ret_types == [dt.float32]
     assert result.nodes == [
         NodeDef("x", "_Arg", (), "", {"T": dt.float32, "index": 0}),
         NodeDef("a", "Neg", ("x",), "", {"T": dt.float32}),
@@ -77,7 +77,7 @@ def test_missing_attrs_get_the_ops_defaults() -> None:
 
 def test_missing_attrs_of_the_function_get_its_defaults() -> None:
     result = instantiate("f[T:type = int32](x:T) -> (y:T) {\n a = Neg[T=$T](x)\n return y = a:y:0\n}")
-    assert result.ret_types == (dt.int32,)
+    assert result.ret_types == [dt.int32]
 
 
 def test_extra_attrs_and_extra_returns_are_no_errors() -> None:
@@ -112,12 +112,12 @@ def test_attrs_of_an_argument_go_to_its_node() -> None:
 def test_a_reference_argument_has_a_reference_type_at_its_node() -> None:
     result = instantiate("f(r:Ref(float), v:float) -> (y:float) {\n a = Assign[T=float](r, v)\n return y = a:output_ref:0\n}")
     assert result.nodes[0].attr["T"] is dt.float32.ref
-    assert result.arg_types == (dt.float32, dt.float32)
+    assert result.arg_types == [dt.float32, dt.float32]
 
 
 def test_attrs_may_be_given_by_name_and_strings_with_a_dollar_are_placeholders() -> None:
     text = "f[T:type](x:T) -> () {}"
-    assert instantiate(text, {"T": "float"}).arg_types == (dt.float32,)
+    assert instantiate(text, {"T": "float"}).arg_types == [dt.float32]
     with pytest.raises(InvalidArgumentError, match="unexpected type 'placeholder'"):
         instantiate(text, {"T": "$T"})
 

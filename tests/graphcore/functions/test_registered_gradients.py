@@ -1,0 +1,80 @@
+"""Every registered gradient as a function: it reads back from its text, and its instantiation fits the op."""
+
+from __future__ import annotations
+
+import pytest
+
+import graphcore as gc
+from tests.graphcore.ops.op_cases import Case, all_cases, constants
+
+CASES = [case for case in all_cases() if case.entry.gradient is not None and case.runs and not case.takes_variable]
+
+
+def node_of(case: Case) -> gc.Node:
+    with gc.Graph().as_default():
+        return case.build(constants(case.arrays))
+
+
+def gradient_of(case: Case, node: gc.Node) -> gc.FunctionDef:
+    assert case.entry.gradient is not None
+    return case.entry.gradient(node.node_def.attr)
+
+
+def test_there_are_gradients_to_look_at() -> None:
+    assert len({case.op_def.name for case in CASES}) > 40
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_gradient_reads_back_from_its_text(case: Case) -> None:
+    function = gradient_of(case, node_of(case))
+    assert gc.parse_function(gc.debug_string(function)) == function
+    assert not function.signature.is_stateful or case.op_def.is_stateful
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_gradient_takes_inputs_and_output_gradients_and_gives_input_gradients(case: Case) -> None:
+    node = node_of(case)
+    result = gc.instantiate_function(gradient_of(case, node), node.node_def.attr)
+    types = [dtype.base for dtype in node.input_types]
+    assert result.arg_types == types + [dtype.base for dtype in node.output_types]
+    assert result.ret_types == types
+    assert gc.debug_string(gc.parse_nodes(gc.debug_string(result.nodes))) == gc.debug_string(result.nodes)
+
+
+def test_f11_the_gradient_of_add() -> None:
+    function = gc.get_op_gradient_creator("Add")
+    assert function is not None
+    definition = function({"T": gc.float32})
+    body = gc.debug_string(gc.instantiate_function(definition, {"T": gc.float32}).nodes)
+    assert (
+        body
+        == """
+(x:float, y:float, dz:float) -> (dx:float, dy:float) {
+  sx = Shape[T=float, out_type=int32](x)
+  sy = Shape[T=float, out_type=int32](y)
+  gx = Identity[T=float](dz)
+  gy = Identity[T=float](dz)
+  rx = BroadcastGradientArgs[T=int32](sx, sy)
+  sum_gx = Sum[T=float, Tidx=int32, keep_dims=false](gx, rx)
+  dx = Reshape[T=float, Tshape=int32](sum_gx, sx)
+  sum_gy = Sum[T=float, Tidx=int32, keep_dims=false](gy, rx:1)
+  dy = Reshape[T=float, Tshape=int32](sum_gy, sy)
+}
+"""
+    )
+
+
+def test_f7_a_second_gradient_for_an_op_is_refused() -> None:
+    with pytest.raises(gc.errors.AlreadyExistsError, match="Duplicated gradient for Add"):
+        gc.register_op_gradient("Add", lambda _: gc.parse_function("f() -> () {}"))
+    with pytest.raises(gc.errors.AlreadyExistsError, match="Duplicated gradient for Shape"):
+        gc.register_op_no_gradient("Shape")
+
+
+def test_f7_looking_for_a_gradient_that_is_not_there_says_so() -> None:
+    with pytest.raises(gc.errors.NotFoundError, match="No gradient defined for op: SurelyNoSuchOp"):
+        gc.get_op_gradient_creator("SurelyNoSuchOp")
+
+
+def test_f7_no_gradient_is_a_null_creator() -> None:
+    assert gc.get_op_gradient_creator("Shape") is None
