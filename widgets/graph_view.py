@@ -135,7 +135,7 @@ class GraphView(anywidget.AnyWidget):
             if self._waiting is not None:
                 self._waiting.cancel()
                 self._waiting = None
-        super().close()  # type: ignore[no-untyped-call]  # ipywidgets leaves it without annotations
+        super().close()
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 
