@@ -245,12 +245,9 @@ class GraphView(anywidget.AnyWidget):
 
     def _export(self, kind: messages.ExportFormat) -> None:
         scene = self.scene
-        name, text = {
-            "svg": lambda: ("graph.svg", to_svg(scene)),
-            "dot": lambda: ("graph.dot", to_dot(scene)),
-            "mermaid": lambda: ("graph.mmd", to_mermaid(scene)),
-        }[kind]()
-        self._tell(messages.ExportMessage(format=kind, name=name, text=text))
+        write = {"svg": to_svg, "dot": to_dot, "mermaid": to_mermaid}[kind]
+        suffix = {"svg": "svg", "dot": "dot", "mermaid": "mmd"}[kind]
+        self._tell(messages.ExportMessage(format=kind, name=f"graph.{suffix}", text=write(scene)))
 
 
 @lru_cache

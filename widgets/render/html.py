@@ -46,7 +46,7 @@ def to_page(
     scene: Scene,
     *,
     inspections: Mapping[str, Inspection] | None = None,
-    lens: str = "shapes",
+    lens: str = "structure",
     renderer: Renderer = "graphviz",
     with_mermaid: bool = False,
 ) -> str:

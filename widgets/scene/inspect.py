@@ -12,8 +12,9 @@ from graphcore.attrs import TensorValue
 from graphcore.definitions import name_ranges_for_node, summarize_node_def
 from graphcore.errors import GraphError
 from graphcore.text import debug_string
-from widgets.messages import Clash, Inspection, SourceRow, TensorRow
+from widgets.messages import Inspection, TensorRow
 from widgets.scene.build import node_error
+from widgets.scene.clashes import clashes_of, source_row
 from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
@@ -22,7 +23,6 @@ from widgets.scene.words import attr_text, counted, node_kind, value_text
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
-    from graphcore.source import SourceLocation
 
 MAX_CONSUMERS: Final = 24
 MAX_CONTENTS: Final = 40
@@ -92,7 +92,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None) -> Inspec
         control_outputs=[_control_row(other, visible) for other, slot in islice(node.consumers(), 1000) if slot < 0][:MAX_CONSUMERS],
         source=source_row(node.source),
         error=node_error(node),
-        clashes=_clashes(node),
+        clashes=clashes_of(node),
         gradient=gradient_info(graph, node, visible),
         registered_gradient=registered_gradient(node),
         contents=_contents(helpers),
@@ -114,20 +114,12 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
         kind="inlined gradient function" if info is not None else "scope",
         summary=counted(len(nodes), "node"),
         error="\n".join(errors),
-        clashes=_clashes(wrong[0]) if len(wrong) == 1 else [],
+        clashes=clashes_of(wrong[0]) if len(wrong) == 1 else [],
         source=source_row(nodes[0].source) if nodes and len({_cell(node) for node in nodes}) == 1 else None,
         gradient=info,
         inputs=_boundary(nodes, visible, place.id),
         contents=_contents(nodes),
     )
-
-
-def source_row(source: SourceLocation | None) -> SourceRow | None:
-    """A source location as the inspector shows it."""
-    if source is None:
-        return None
-    label = source.cell or (source.run.label if source.run is not None else "")
-    return SourceRow(cell=label, line=source.line, text=source.text, file=source.file)
 
 
 def _cell(node: Node) -> str:
@@ -211,21 +203,6 @@ def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[Tensor
         node_id = "" if box is None or box.id == place_id else box.id
         rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.name, shape=str(tensor.shape), node=node_id))
     return rows
-
-
-def _clashes(node: Node) -> list[Clash]:
-    """The inputs of a node that carries an error: shape, and the line of user code that made each."""
-    if node.error is None and not node.input_errors:
-        return []
-    wrong = [slot for slot in range(len(node.inputs)) if slot in node.input_errors] or range(len(node.inputs))
-    return [
-        Clash(
-            tensor=node.inputs[slot].name,
-            shape=f"{node.inputs[slot].dtype.name} {node.inputs[slot].shape}",
-            source=source_row(node.inputs[slot].node.source),
-        )
-        for slot in wrong
-    ]
 
 
 def _contents(nodes: list[Node]) -> list[tuple[str, int]]:

@@ -8,32 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from widgets.scene.edges import SHAPE_TONES, shape_class
 from widgets.scene.roles import Roles
-from widgets.scene.types import LegendEntry, Lens, LensMark, NodeKind
+from widgets.scene.types import LegendEntry, Lens, LensMark
 from widgets.scene.visible import Box
-from widgets.scene.words import called_functions, node_kind, tensor_label
+from widgets.scene.words import called_functions, tensor_label
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
 
 LENS_NAMES: Final = ("structure", "shapes", "devices", "gradients", "functions", "cells")
 _LAST_TONE: Final = 7
-_FAMILIES: Final[dict[NodeKind, str]] = {
-    "op": "computation",
-    "placeholder": "input",
-    "constant": "constant",
-    "variable": "variable",
-    "control": "control flow",
-    "function": "function call",
-}
-_STRUCTURE_TONES: Final = {
-    "computation": 0,
-    "input": 1,
-    "constant": 2,
-    "variable": 3,
-    "state change": 4,
-    "control flow": 5,
-    "function call": 6,
-}
 _GRADIENT_TONES: Final = {"not differentiated": 0, "forward, differentiated": 1, "gradient": 2, "gradient seed or sum": 3}
 
 
@@ -61,7 +44,7 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
         return found if record is None or record.function is None else f"gradient of {record.forward} ({record.function.name})"
 
     return [
-        _view("structure", "Structure", boxes, _family, tones=_STRUCTURE_TONES),
+        LensView("structure", "Structure", {}, []),  # kinds and roles have shapes and colours of their own
         _shapes(boxes),
         _view("devices", "Devices", boxes, _device, rest="no device requested"),
         _view("gradients", "Gradients", boxes, gradient_class, tones=_GRADIENT_TONES, words=gradient_words),
@@ -73,12 +56,6 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
 def cell_label(node: Node) -> str:
     """The label of the cell run that made a node, "" outside a notebook."""
     return node.source.run.label if node.source is not None and node.source.run is not None else ""
-
-
-def _family(node: Node) -> str:
-    if node.op.startswith("Assign") or "Scatter" in node.op or node.op.startswith("ResourceApply"):
-        return "state change"
-    return _FAMILIES[node_kind(node)]
 
 
 def _device(node: Node) -> str:
@@ -103,7 +80,10 @@ def _view(
     rest: str = "",
     words: Callable[[Node], str] | None = None,
 ) -> LensView:
-    """A lens by classes. Without `tones` the classes get tones 1, 2, ... as they come, the last for all that are left."""
+    """A lens by classes; "" is the class of nodes that it says nothing of.
+
+    Without `tones` the classes get tones 1, 2, ... as they come, the last for all that are left.
+    """
     counts = {box.id: Counter(map(classify, box.nodes)) for box in boxes}
     if tones is None:
         tones = _tones_by_size(counts.values())
@@ -111,6 +91,8 @@ def _view(
     used: dict[int, str] = {}
     for box in boxes:
         counter = counts[box.id]
+        if not any(counter):
+            continue
         main = counter.most_common(1)[0][0] if len(counter) > 1 else next(iter(counter))
         tone = tones.get(main, 0)
         used.setdefault(tone, main or rest)

@@ -26,7 +26,9 @@ class SceneState:
         lens, renderer: what the user looks through.
     """
 
-    def __init__(self, *, max_boxes: int = MAX_BOXES, lens: str = "shapes", renderer: Literal["graphviz", "mermaid"] = "graphviz") -> None:
+    def __init__(
+        self, *, max_boxes: int = MAX_BOXES, lens: str = "structure", renderer: Literal["graphviz", "mermaid"] = "graphviz"
+    ) -> None:
         self.opened: dict[str, None] = {}
         self.closed: set[str] = set()
         self.mode: Mode = "auto"

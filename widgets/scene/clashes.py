@@ -1,0 +1,59 @@
+"""Which inputs of a node do not fit together, and where the sizes that clash came into the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from widgets.messages import Clash, SourceRow
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node, Tensor
+    from graphcore.source import SourceLocation
+
+MAX_STEPS: Final = 10_000
+
+
+def clashes_of(node: Node) -> list[Clash]:
+    """The inputs that the node's error speaks of, each followed by the tensor that brought its odd size in. [] without an error."""
+    if node.error is None and not node.input_errors:
+        return []
+    wrong = [tensor for slot, tensor in enumerate(node.inputs) if slot in node.input_errors] or node.inputs
+    rows = []
+    for tensor in wrong:
+        rows.append(_row(tensor, tensor.name))
+        others = [other for other in wrong if other is not tensor]
+        odd = _sizes(tensor).difference(*map(_sizes, others)) if others else set()
+        size, origin = _origin(tensor, odd)
+        if origin.node.source != tensor.node.source:
+            rows.append(_row(origin, f"{origin.name}, where {size} comes from"))
+    return rows
+
+
+def source_row(source: SourceLocation | None) -> SourceRow | None:
+    """A source location as the inspector shows it."""
+    if source is None:
+        return None
+    label = source.cell or (source.run.label if source.run is not None else "")
+    return SourceRow(cell=label, line=source.line, text=source.text, file=source.file)
+
+
+def _row(tensor: Tensor, text: str) -> Clash:
+    return Clash(tensor=text, shape=f"{tensor.dtype.base.name} {tensor.shape}", source=source_row(tensor.node.source))
+
+
+def _sizes(tensor: Tensor) -> set[int]:
+    return {size for size in tensor.shape.dims or () if size is not None and size != 1}
+
+
+def _origin(tensor: Tensor, sizes: set[int]) -> tuple[int, Tensor]:
+    """Follow one of `sizes` towards the inputs, as long as an input has it too."""
+    for size in sorted(sizes):
+        current = tensor
+        for _ in range(MAX_STEPS):
+            before = next((given for given in current.node.inputs if size in _sizes(given)), None)
+            if before is None or before is current:
+                break
+            current = before
+        if current is not tensor:
+            return size, current
+    return 0, tensor
