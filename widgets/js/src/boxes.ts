@@ -50,13 +50,11 @@ function counted(word: string, count: number): string {
 /** The lines of a box: what it is, its name, and one detail. The words tell the kind even without shape and colour. */
 export function boxTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
   if (node.kind === "stub") return [[`↗ ${node.label || fullName(node)}`, "name"]];
-  const texts: [string, FontName][] = [];
-  if (node.kind === "scope") {
-    texts.push([node.label || node.id, "title"], [counted(node.kind, node.count), "name"]);
-    return texts;
-  }
   const title = node.op || node.label || node.id;
-  texts.push([node.role === "gradient" ? `∇ ${title}` : title, "title"]);
+  const texts: [string, FontName][] = [[node.role === "gradient" ? `∇ ${title}` : title, "title"]];
+  if (node.kind === "scope" || (node.kind === "function" && !node.op)) {
+    return [...texts, [counted(node.kind, node.count), "name"]];
+  }
   if (node.label && node.label !== title) texts.push([node.label, "name"]);
   if (node.detail) texts.push([node.detail, "detail"]);
   return texts;

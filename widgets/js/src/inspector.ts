@@ -15,6 +15,21 @@ function section(title: string, ...children: Child[]): HTMLElement | null {
   return kept.length > 0 ? h("section", {}, h("h3", {}, title), ...kept) : null;
 }
 
+/** Lines of code; one that is too long goes on further in than it began. */
+function codeLines(text: string): HTMLElement[] {
+  const lines = text.replace(/\n+$/, "").split("\n");
+  return lines.map((line, index) => {
+    const hang = (/^ */.exec(line)?.[0].length ?? 0) + 4;
+    const style = `padding-left:${hang}ch;text-indent:-${hang}ch`;
+    return h("span", { class: "gl-code-line", style }, index < lines.length - 1 ? `${line}\n` : line);
+  });
+}
+
+/** Plain text in which `code` stands between backquotes. */
+function prose(text: string): Child[] {
+  return text.split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
+}
+
 function source(row: SourceRow | null): HTMLElement | null {
   if (!row) return null;
   const place = `${row.cell || row.file || "unknown place"}${row.line ? `, line ${row.line}` : ""}`;
@@ -54,7 +69,7 @@ export class Inspector {
       this.#header(node),
       this.#error(node),
       gradient && section("Gradient", ...gradient),
-      node.doc ? h("p", { class: "gl-doc" }, node.doc) : null,
+      node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
       section("Made by", source(node.source)),
       section("Inputs", this.#tensors(node.inputs)),
       section("Outputs", this.#tensors(node.outputs)),
@@ -63,7 +78,7 @@ export class Inspector {
       section("Attributes", this.#attributes(node.attrs)),
       node.device ? section("Device", h("code", {}, node.device)) : null,
       section("Contents", this.#contents(node.contents)),
-      node.summary ? section("Summary", h("p", {}, node.summary)) : null,
+      node.summary ? section("Summary", h("p", {}, ...prose(node.summary))) : null,
       node.signature ? section("Signature", this.#code(node.signature)) : null,
       node.node_def ? section("NodeDef", this.#code(node.node_def)) : null,
       node.registered_gradient && section("Registered gradient", ...this.#gradient(node.registered_gradient)),
@@ -174,7 +189,7 @@ export class Inspector {
       { class: "gl-code" },
       h("figcaption", {}, title),
       copy,
-      h("pre", { tabindex: "0", class: text.includes("\n") ? null : "gl-wrap" }, text),
+      h("pre", { tabindex: "0" }, ...codeLines(text)),
     );
   }
 }

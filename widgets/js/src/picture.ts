@@ -123,7 +123,7 @@ function tells(mark: LensMark, node: SceneNode, outgoing: ReadonlySet<string>): 
 
 /** A small tag over the upper edge of a box that says in words what the lens sees. */
 function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
-  const text = ellipsize(mark.text, "label", Math.max(boxWidth - 16, 30));
+  const text = ellipsize(mark.text, "label", Math.max(boxWidth - 30, 30));
   if (!text) return [];
   const width = textWidth(text, "label") + 10;
   return [s("rect", { x: 6, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: 6 + width / 2, y: 1 }, text)];

@@ -343,8 +343,7 @@ class Viewer {
   #bounds(): Rect | null {
     const geometry = this.#geometry;
     if (!geometry) return null;
-    if (this.#drawing === "mermaid") return { x: 0, y: 0, width: geometry.width, height: geometry.height };
-    return union([...geometry.nodes.values(), ...geometry.groups.values()]);
+    return geometry.nodes.size > 0 ? { x: 0, y: 0, width: geometry.width, height: geometry.height } : null;
   }
 
   /** Where boxes are new, changed or in error, if that is not everywhere. */
@@ -385,7 +384,8 @@ class Viewer {
     let known = "";
     const observer = new ResizeObserver(() => {
       const { clientWidth: width, clientHeight: height } = this.#canvas;
-      const narrow = this.root.clientWidth < 640;
+      const { clientWidth: across, clientHeight: down } = this.root;
+      const narrow = across < 640 || (across < 900 && across < down);
       this.root.classList.toggle("gl-narrow", narrow);
       const size = `${width}x${height}`;
       if (size === known || width < 10) return;
