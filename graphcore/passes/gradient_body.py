@@ -165,6 +165,9 @@ def known_array(value: Value) -> Array | None:
     """The array behind a small value that is the same in every run, None if it is not."""
     if isinstance(value, TensorValue):
         return value.array
+    node = value.node
+    if node.op != "Const" and node.output_types[value.index].is_floating:
+        return None  # what is worth folding besides constants is shape arithmetic, and that is done in integers
     return constant_value(value) if 0 <= value.shape.num_elements <= _MAX_FOLDED else None
 
 
