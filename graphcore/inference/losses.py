@@ -5,25 +5,24 @@ from __future__ import annotations
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.broadcast import broadcast_shapes
 from graphcore.inference.context import InferenceContext
-from graphcore.inference.handles import UNKNOWN, ShapeHandle
+from graphcore.inference.handles import UNKNOWN, DimensionHandle
 
 
 def softmax_cross_entropy_shape(c: InferenceContext) -> None:
     """`features: [batch, classes]  labels: likewise, or broadcast -> loss: [batch]  backprop: [batch, classes]`."""
-    backprop = _same_or_broadcast(c)
-    if backprop.dims is None:
-        raise InvalidArgumentError("Shape must be broadcasted with rank 2, but is rank is unknown.")
-    if len(backprop.dims) != 2:
-        raise InvalidArgumentError(f"Shape must be broadcasted with rank 2, but is rank {len(backprop.dims)}")
-    c.set_output(0, c.vector(backprop.dims[0]))
+    features, labels = (c.unknown_shape_of_rank(2) if given.dims is None else given for given in c.inputs[:2])
+    backprop = broadcast_shapes(features, labels)
+    if backprop.dims is None or len(backprop.dims) != 2:
+        raise InvalidArgumentError(f"Shape must be broadcasted with rank 2, but is rank {c.rank(backprop)}")
+    if features.dims is not None and labels.dims is not None and len(features.dims) == len(labels.dims):
+        backprop = c.make_shape([_one_of(c, *dims) for dims in zip(features.dims, labels.dims, backprop.dims, strict=True)])
+    c.set_output(0, c.vector(c.dim(backprop, 0)))
     c.set_output(1, backprop)
 
 
-def _same_or_broadcast(c: InferenceContext) -> ShapeHandle:
-    try:
-        return c.merge(c.with_rank(c.input(0), 2), c.input(1))
-    except InvalidArgumentError:
-        return broadcast_shapes(c.input(0), c.input(1))  # labels of another shape are allowed if they can be stretched
+def _one_of(c: InferenceContext, feature: DimensionHandle, label: DimensionHandle, both: DimensionHandle) -> DimensionHandle:
+    """Two unknown sizes are taken to be equal, as they nearly always are; a size of 1 may still be stretched to an unknown one."""
+    return c.merge_dim(feature, label) if feature.value == label.value == UNKNOWN else both
 
 
 def sparse_softmax_cross_entropy_shape(c: InferenceContext) -> None:
