@@ -39,7 +39,9 @@ class Placeholder(msgspec.Struct, frozen=True, gc=False):
 
 
 class NoValue(msgspec.Struct, frozen=True, gc=False):
-    """What an attr holds in which no field is set."""
+    """What an attr holds in which no field is set, or only fields that are unknown here (`wire` keeps those)."""
+
+    wire: bytes = b""
 
 
 NO_VALUE: Final = NoValue()
@@ -136,17 +138,20 @@ class TensorValue:
 
     def _file_form(self) -> tuple[object, ...]:
         assert self.encoded is not None
-        return "encoded", self.encoded.dims, self.encoded.content, tuple(self.encoded.values)
+        return "encoded", self.encoded.dims, self.encoded.content, tuple(self.encoded.values), self.encoded.other_fields
 
     def __repr__(self) -> str:
-        if 0 <= self.num_bytes() <= 256:
-            return f"TensorValue({self.dtype.name}, {self.shape}, {self.array.tolist()!r})"
-        return f"TensorValue({self.dtype.name}, {self.shape})"
+        try:
+            elements = f", {self.array.tolist()!r}" if 0 <= self.num_bytes() <= _MAX_SHOWN_BYTES else ""
+            return f"TensorValue({self.dtype.name}, {self.shape}{elements})"
+        except GraphError as error:
+            return f"TensorValue({self.dtype.name}, {error.message})"
 
 
 AttrValue = int | float | bool | bytes | DType | Shape | TensorValue | Func | Placeholder | NoValue | tuple[Any, ...]
 Attrs = Mapping[str, AttrValue]
 
+_MAX_SHOWN_BYTES: Final = 256
 _MAX_COMPARED_BYTES: Final = 1 << 25
 _KINDS: Final[dict[type, str]] = {
     int: "int",

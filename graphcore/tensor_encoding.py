@@ -14,6 +14,8 @@ from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
 
 MAX_DECODED_BYTES: Final = 1 << 31
 """A constant that would take more than this is refused: a few bytes of a file must not claim all memory."""
+_MAX_REPEATED_BYTES: Final = 1 << 40
+"""One repeated value takes no memory, but nothing can be done with more than this either."""
 _BIT_FIELDS: Final = {"half": np.uint16, "bfloat16": np.uint16}
 
 
@@ -26,15 +28,19 @@ class EncodedTensor:
         content: the elements' bytes in row-major order, little endian; empty if `values` hold them.
         values: the first elements; the last one stands for all that follow. Half and bfloat16 are given by their bits, complex
             numbers as real and imaginary part in a row, the 8-bit floats as one bytes value.
+        other_fields: what else the file says (resource handles, variants, unknown fields), serialised, to be written back.
     """
 
-    __slots__ = ("content", "dims", "dtype", "values")
+    __slots__ = ("content", "dims", "dtype", "other_fields", "values")
 
-    def __init__(self, dtype: DType, dims: tuple[int, ...] | None, content: bytes = b"", values: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, dtype: DType, dims: tuple[int, ...] | None, content: bytes = b"", values: Sequence[Any] = (), other_fields: bytes = b""
+    ) -> None:
         self.dtype = dtype
         self.dims = dims
         self.content = content
         self.values = values
+        self.other_fields = other_fields
 
     def num_elements(self) -> int:
         """The number of elements, -1 if the shape is not fully known or the number is no int64."""
@@ -61,8 +67,10 @@ class EncodedTensor:
         count = self.num_elements()
         if not is_valid_dtype(self.dtype) or self.dtype.as_numpy is None or self.dtype.is_ref:
             raise InvalidArgumentError(f"A constant cannot have type {self.dtype.name}")
-        if count < 0 or self.dims is None or count * self.dtype.as_numpy.itemsize >= 2**63:
+        if count < 0 or self.dims is None:
             raise InvalidArgumentError(f"A constant needs a full shape within int64, got {_dims_text(self.dims)}")
+        if count * self.dtype.as_numpy.itemsize > _MAX_REPEATED_BYTES:
+            raise ResourceExhaustedError(f"A constant of shape {_dims_text(self.dims)} and type {self.dtype.name} is too large")
         if len(self.dims) > 64:
             raise InvalidArgumentError(f"A constant has at most 64 dimensions, got {len(self.dims)}")
         flat = self._flat(count)

@@ -1,4 +1,7 @@
-"""The definitions: immutable values that print, compare and hash. Protobuf is only their wire form."""
+"""The definitions: immutable values that print, compare and hash. Protobuf is only their wire form.
+
+What a file says beyond these fields is kept, serialised, in `other_fields` and written back with the value.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ class ArgDef(msgspec.Struct, frozen=True, kw_only=True):
     number_attr: str = ""
     type_list_attr: str = ""
     is_ref: bool = False
+    other_fields: bytes = b""
 
 
 class AttrDef(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +68,7 @@ class OpDef(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     allows_uninitialized_input: bool = False
     is_distributed_communication: bool = False
     deprecation: OpDeprecation | None = None
+    other_fields: bytes = b""
 
     def find_attr(self, name: str) -> AttrDef | None:
         """The attr called `name`, None if there is none."""
@@ -83,6 +88,7 @@ class NodeDef(msgspec.Struct, frozen=True, gc=False):
     attr: Mapping[str, AttrValue] = {}
     original_node_names: tuple[str, ...] = ()
     original_func_names: tuple[str, ...] = ()
+    other_fields: bytes = b""
 
     def __hash__(self) -> int:
         return hash((self.name, self.op, self.input, self.device, frozenset(self.attr.items())))
@@ -101,6 +107,7 @@ class FunctionDef(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     control_ret: Mapping[str, str] = {}
     attr: Mapping[str, AttrValue] = {}
     arg_attr: Mapping[int, Mapping[str, AttrValue]] = {}
+    other_fields: bytes = b""
 
     @property
     def name(self) -> str:
@@ -146,6 +153,7 @@ class FunctionDefLibrary(msgspec.Struct, frozen=True):
 
     function: tuple[FunctionDef, ...] = ()
     gradient: tuple[GradientDef, ...] = ()
+    other_fields: bytes = b""
 
 
 class VersionDef(msgspec.Struct, frozen=True):
@@ -162,3 +170,4 @@ class GraphDef(msgspec.Struct, frozen=True, kw_only=True):
     node: tuple[NodeDef, ...] = ()
     versions: VersionDef = VersionDef()
     library: FunctionDefLibrary = FunctionDefLibrary()
+    other_fields: bytes = b""

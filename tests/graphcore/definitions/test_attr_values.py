@@ -232,7 +232,7 @@ def test_an_encoded_tensor_decodes_its_last_value_repeats(value: TensorValue, sh
     [
         encoded(d.float32, (2,), b"abc"), encoded(d.float32, None), encoded(d.float32, (-1,)), encoded(d.resource, ()), encoded(d.INVALID, ()),
         encoded(d.float32.ref, ()), encoded(d.string, (2,), b"\5\5a"), encoded(d.string, (10**9,), b"a"), encoded(d.string, (1,), b"\xff"),
-        encoded(d.float32, (2**62,)), encoded(d.int32, (1,) * 70),
+        encoded(d.float32, (2**62, 2)), encoded(d.int32, (1,) * 70),
     ],
     ids=["content", "rank", "size", "resource", "no type", "ref", "strings", "string count", "varint", "overflow", "rank 70"],
 )  # fmt: skip

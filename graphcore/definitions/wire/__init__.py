@@ -1,0 +1,52 @@
+"""GraphDef files: the messages, and values to and from them. Only who reads or writes files imports this; it loads protobuf."""
+
+from graphcore.definitions.wire.files import (
+    function_def_from_bytes,
+    function_def_to_bytes,
+    graph_def_from_bytes,
+    graph_def_to_bytes,
+    graph_def_to_json,
+    graph_def_to_text,
+    node_def_from_bytes,
+    node_def_to_bytes,
+    op_def_from_bytes,
+    op_def_to_bytes,
+    op_list_from_bytes,
+    op_list_to_bytes,
+)
+from graphcore.definitions.wire.saved_model import (
+    MetaGraph,
+    Signature,
+    TensorInfo,
+    load_graph_def,
+    load_meta_graph,
+    load_meta_graphs,
+    read_meta_graphs,
+    save_graph_def,
+)
+from graphcore.definitions.wire.tensors import tensor_from_bytes, tensor_to_bytes
+
+__all__ = [
+    "MetaGraph",
+    "Signature",
+    "TensorInfo",
+    "function_def_from_bytes",
+    "function_def_to_bytes",
+    "graph_def_from_bytes",
+    "graph_def_to_bytes",
+    "graph_def_to_json",
+    "graph_def_to_text",
+    "load_graph_def",
+    "load_meta_graph",
+    "load_meta_graphs",
+    "node_def_from_bytes",
+    "node_def_to_bytes",
+    "op_def_from_bytes",
+    "op_def_to_bytes",
+    "op_list_from_bytes",
+    "op_list_to_bytes",
+    "read_meta_graphs",
+    "save_graph_def",
+    "tensor_from_bytes",
+    "tensor_to_bytes",
+]

@@ -1,0 +1,210 @@
+"""GraphDefs as bytes, protobuf text and JSON, told apart by content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+from google.protobuf import json_format, text_format
+from google.protobuf.message import DecodeError, EncodeError
+
+from graphcore.definitions.types import FunctionDef, GraphDef, NodeDef, OpDef
+from graphcore.definitions.wire import schema
+from graphcore.definitions.wire.graphs import (
+    read_function_def,
+    read_graph_def,
+    read_node_def,
+    write_function_def,
+    write_graph_def,
+    write_node_def,
+)
+from graphcore.definitions.wire.ops import read_op_def, write_op_def
+from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
+
+_CONTROL: Final = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r")
+_Value = TypeVar("_Value")
+
+
+def looks_binary(data: bytes) -> bool:
+    """True iff `data` is no text: it has control characters (a serialised node always has) or is no UTF-8."""
+    if data.translate(None, _CONTROL) != data:
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def parse_message(message: Any, data: bytes, what: str) -> Any:
+    """Fill a message from bytes, protobuf text or JSON, whichever `data` is.
+
+    Raises:
+        InvalidArgumentError: it is none of them, cut off, or of another kind.
+    """
+    if looks_binary(data):
+        return _parse_binary(message, data, what)
+    text = data.decode()
+    if text.lstrip().startswith("{"):
+        return _parse_json(message, text, what)
+    return _parse_text(message, text, what)
+
+
+def _parse_binary(message: Any, data: bytes, what: str) -> Any:
+    try:
+        message.ParseFromString(data)
+    except (DecodeError, ValueError) as error:
+        raise InvalidArgumentError(f"Not a {what}: {error} in {len(data)} bytes of binary data") from None
+    if data and not message.ListFields():
+        raise InvalidArgumentError(f"Not a {what}: {len(data)} bytes of binary data have none of its fields")
+    return message
+
+
+def _parse_text(message: Any, text: str, what: str) -> Any:
+    try:
+        text_format.Parse(text, message, descriptor_pool=schema.POOL)
+    except (text_format.ParseError, ValueError, RecursionError) as error:
+        raise InvalidArgumentError(f"Not a {what}: protobuf text at line:column {error}") from None
+    return message
+
+
+def _parse_json(message: Any, text: str, what: str) -> Any:
+    try:
+        json_format.Parse(text, message, descriptor_pool=schema.POOL)
+    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        raise InvalidArgumentError(f"Not a {what}: JSON: {error}") from None
+    return message
+
+
+def may_have_unknown(message: Any, data: bytes) -> bool:
+    """Find out quickly whether fields unknown to the schema may be there; if not, looking for them everywhere is saved.
+
+    Args:
+        message: what was parsed from `data`; it is left as parsed.
+        data: any of the forms.
+    """
+    if not looks_binary(data):
+        return False
+    message.DiscardUnknownFields()
+    if message.ByteSize() == len(data):
+        return False
+    message.ParseFromString(data)
+    return True
+
+
+def serialize(message: Any, what: str) -> bytes:
+    """The message as bytes, maps sorted by key.
+
+    Raises:
+        ResourceExhaustedError: it would take more than 2 GiB, which protobuf cannot write.
+    """
+    try:
+        data: bytes = message.SerializeToString(deterministic=True)
+    except (EncodeError, ValueError) as error:
+        raise ResourceExhaustedError(f"The {what} cannot be written: {error}; a message has at most 2 GiB") from None
+    return data
+
+
+def _written(value: _Value, write: Callable[[_Value, Any], None], message: Any, what: str) -> Any:
+    try:
+        write(value, message)
+    except (TypeError, ValueError, UnicodeError) as error:
+        raise InvalidArgumentError(f"The {what} cannot be written: {error}") from None
+    return message
+
+
+def graph_def_from_bytes(data: bytes) -> GraphDef:
+    """Read a GraphDef.
+
+    Args:
+        data: a serialised GraphDef, its protobuf text, or its JSON; which it is is seen from the content.
+
+    Raises:
+        InvalidArgumentError: it is none of them, or is cut off.
+    """
+    message = parse_message(schema.GraphDef(), data, "GraphDef")
+    return read_graph_def(message, has_unknown=may_have_unknown(message, data))
+
+
+def graph_def_to_bytes(graph_def: GraphDef) -> bytes:
+    """Serialise a GraphDef, the same way each time.
+
+    Raises:
+        InvalidArgumentError: a value in it has no place in a file.
+        ResourceExhaustedError: it takes more than 2 GiB.
+    """
+    return serialize(_written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef"), "GraphDef")
+
+
+def graph_def_to_text(graph_def: GraphDef) -> str:
+    """A GraphDef in protobuf's text form (pbtxt). Fields that are unknown here cannot be named and are left out."""
+    message = _written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef")
+    text: str = text_format.MessageToString(message, descriptor_pool=schema.POOL)
+    return text
+
+
+def graph_def_to_json(graph_def: GraphDef) -> str:
+    """A GraphDef in protobuf's JSON form. Fields that are unknown here cannot be named and are left out."""
+    message = _written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef")
+    text: str = json_format.MessageToJson(message, descriptor_pool=schema.POOL)
+    return text
+
+
+def op_list_from_bytes(data: bytes) -> list[OpDef]:
+    """Read the OpDefs of an OpList from bytes, protobuf text or JSON.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    message = parse_message(schema.OpList(), data, "OpList")
+    return [read_op_def(op_def, has_unknown=True) for op_def in message.op]
+
+
+def op_list_to_bytes(op_defs: Iterable[OpDef]) -> bytes:
+    """Serialise OpDefs as an OpList."""
+    message = schema.OpList()
+    for op_def in op_defs:
+        _written(op_def, write_op_def, message.op.add(), "OpDef")
+    return serialize(message, "OpList")
+
+
+def node_def_from_bytes(data: bytes) -> NodeDef:
+    """Read a NodeDef from bytes, protobuf text or JSON.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    return read_node_def(parse_message(schema.NodeDef(), data, "NodeDef"), has_unknown=True)
+
+
+def node_def_to_bytes(node_def: NodeDef) -> bytes:
+    """Serialise a NodeDef."""
+    return serialize(_written(node_def, write_node_def, schema.NodeDef(), "NodeDef"), "NodeDef")
+
+
+def op_def_from_bytes(data: bytes) -> OpDef:
+    """Read an OpDef from bytes, protobuf text or JSON.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    return read_op_def(parse_message(schema.OpDef(), data, "OpDef"), has_unknown=True)
+
+
+def op_def_to_bytes(op_def: OpDef) -> bytes:
+    """Serialise an OpDef."""
+    return serialize(_written(op_def, write_op_def, schema.OpDef(), "OpDef"), "OpDef")
+
+
+def function_def_from_bytes(data: bytes) -> FunctionDef:
+    """Read a FunctionDef from bytes, protobuf text or JSON.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    return read_function_def(parse_message(schema.FunctionDef(), data, "FunctionDef"), has_unknown=True)
+
+
+def function_def_to_bytes(function: FunctionDef) -> bytes:
+    """Serialise a FunctionDef."""
+    return serialize(_written(function, write_function_def, schema.FunctionDef(), "FunctionDef"), "FunctionDef")

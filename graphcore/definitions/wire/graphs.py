@@ -1,0 +1,139 @@
+"""Nodes, functions and graphs between values and messages."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, VersionDef
+from graphcore.definitions.wire.ops import read_op_def, write_op_def
+from graphcore.definitions.wire.rest import rest_of
+from graphcore.definitions.wire.values import read_attrs, write_attrs
+
+_NODE_FIELDS: Final = frozenset({"name", "op", "input", "device", "attr", "experimental_debug_info"})
+_FUNCTION_FIELDS: Final = frozenset({"signature", "node_def", "ret", "control_ret", "attr", "arg_attr"})
+_LIBRARY_FIELDS: Final = frozenset({"function", "gradient"})
+_NO_LIBRARY: Final = FunctionDefLibrary()
+_NO_VERSIONS: Final = VersionDef()
+
+
+def read_node_def(message: Any, has_unknown: bool = False) -> NodeDef:
+    """The NodeDef in a NodeDef message.
+
+    Raises:
+        InvalidArgumentError: a shape in an attr is none.
+    """
+    names: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    rest = b""
+    if message.HasField("experimental_debug_info"):
+        names = tuple(message.experimental_debug_info.original_node_names)
+        functions = tuple(message.experimental_debug_info.original_func_names)
+    if has_unknown or message.HasField("experimental_type"):
+        rest = rest_of(message, _NODE_FIELDS, has_unknown=has_unknown)
+    attr = read_attrs(message.attr, has_unknown)
+    return NodeDef(message.name, message.op, tuple(message.input), message.device, attr, names, functions, rest)
+
+
+def write_node_def(node_def: NodeDef, message: Any) -> None:
+    """Set a NodeDef message."""
+    if node_def.other_fields:
+        message.MergeFromString(node_def.other_fields)
+    message.name = node_def.name
+    message.op = node_def.op
+    message.input.extend(node_def.input)
+    message.device = node_def.device
+    write_attrs(node_def.attr, message.attr)
+    if node_def.original_node_names or node_def.original_func_names:
+        message.experimental_debug_info.original_node_names.extend(node_def.original_node_names)
+        message.experimental_debug_info.original_func_names.extend(node_def.original_func_names)
+
+
+def read_function_def(message: Any, *, has_unknown: bool = False) -> FunctionDef:
+    """The FunctionDef in a FunctionDef message.
+
+    Raises:
+        InvalidArgumentError: a shape in an attr is none.
+    """
+    return FunctionDef(
+        signature=read_op_def(message.signature, has_unknown=has_unknown),
+        node_def=tuple([read_node_def(node, has_unknown) for node in message.node_def]),
+        ret=dict(message.ret),
+        control_ret=dict(message.control_ret),
+        attr=read_attrs(message.attr, has_unknown),
+        arg_attr={index: read_attrs(attrs.attr, has_unknown) for index, attrs in message.arg_attr.items()},
+        other_fields=rest_of(message, _FUNCTION_FIELDS, has_unknown=has_unknown),
+    )
+
+
+def write_function_def(function: FunctionDef, message: Any) -> None:
+    """Set a FunctionDef message."""
+    message.MergeFromString(function.other_fields)
+    message.signature.SetInParent()
+    write_op_def(function.signature, message.signature)
+    for node_def in function.node_def:
+        write_node_def(node_def, message.node_def.add())
+    message.ret.update(function.ret)
+    message.control_ret.update(function.control_ret)
+    write_attrs(function.attr, message.attr)
+    for index, attrs in function.arg_attr.items():
+        message.arg_attr[index].SetInParent()
+        write_attrs(attrs, message.arg_attr[index].attr)
+
+
+def _read_library(message: Any, has_unknown: bool) -> FunctionDefLibrary:
+    return FunctionDefLibrary(
+        function=tuple([read_function_def(function, has_unknown=has_unknown) for function in message.function]),
+        gradient=tuple([GradientDef(entry.function_name, entry.gradient_func) for entry in message.gradient]),
+        other_fields=rest_of(message, _LIBRARY_FIELDS, has_unknown=has_unknown),
+    )
+
+
+def _write_library(library: FunctionDefLibrary, message: Any) -> None:
+    message.MergeFromString(library.other_fields)
+    for function in library.function:
+        write_function_def(function, message.function.add())
+    for entry in library.gradient:
+        message.gradient.add(function_name=entry.function_name, gradient_func=entry.gradient_func)
+
+
+def _read_versions(message: Any) -> VersionDef:
+    versions = message.versions
+    if not message.HasField("versions") and message.version:
+        # Very old graphs have only this number.
+        return VersionDef(producer=message.version)
+    return VersionDef(versions.producer, versions.min_consumer, tuple(versions.bad_consumers))
+
+
+def read_graph_def(message: Any, *, has_unknown: bool = False) -> GraphDef:
+    """The GraphDef in a GraphDef message.
+
+    Raises:
+        InvalidArgumentError: a shape in an attr is none.
+    """
+    library = _read_library(message.library, has_unknown)
+    versions = _read_versions(message)
+    # An empty library or version is not written back by itself, so that it is there is kept with the rest.
+    empty = {"library"} if library == _NO_LIBRARY else set()
+    empty |= {"versions"} if versions == _NO_VERSIONS else set()
+    return GraphDef(
+        node=tuple([read_node_def(node, has_unknown) for node in message.node]),
+        versions=versions,
+        library=library,
+        other_fields=rest_of(message, frozenset({"node", "library", "versions"} - empty), has_unknown=has_unknown),
+    )
+
+
+def write_graph_def(graph_def: GraphDef, message: Any) -> None:
+    """Set a GraphDef message."""
+    message.MergeFromString(graph_def.other_fields)
+    for node_def in graph_def.node:
+        write_node_def(node_def, message.node.add())
+    if graph_def.versions != _NO_VERSIONS and graph_def.versions != VersionDef(producer=message.version):
+        versions = message.versions
+        versions.SetInParent()
+        versions.producer = graph_def.versions.producer
+        versions.min_consumer = graph_def.versions.min_consumer
+        versions.bad_consumers.extend(graph_def.versions.bad_consumers)
+    if graph_def.library != _NO_LIBRARY:
+        message.library.SetInParent()
+        _write_library(graph_def.library, message.library)

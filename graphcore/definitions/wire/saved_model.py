@@ -1,0 +1,212 @@
+"""Reads and writes graph files: GraphDef, MetaGraphDef, SavedModel file or directory, recognised by content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
+
+from graphcore.definitions.types import GraphDef
+from graphcore.definitions.wire import schema
+from graphcore.definitions.wire.files import (
+    graph_def_from_bytes,
+    graph_def_to_bytes,
+    graph_def_to_json,
+    graph_def_to_text,
+    looks_binary,
+    may_have_unknown,
+)
+from graphcore.definitions.wire.graphs import read_graph_def
+from graphcore.definitions.wire.tensors import read_shape
+from graphcore.dtypes import DType, dtype_from_wire
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.shapes import Shape
+
+_OP_NAME: Final = re.compile(r"[A-Za-z_][\w.>/-]*", re.ASCII)
+_FIRST_FIELD: Final = re.compile(r"(?:\s|#[^\n]*)*(\w+)", re.ASCII)
+_SAVED_MODEL_FIELDS: Final = frozenset({"saved_model_schema_version", "meta_graphs"})
+_META_GRAPH_FIELDS: Final = frozenset({"meta_info_def", "graph_def", "saver_def", "collection_def", "signature_def"})
+_SCHEMA_VERSION_TAG: Final = b"\x08"
+
+
+class TensorInfo(msgspec.Struct, frozen=True):
+    """One input or output of a signature: the tensor's name in the graph, its type and shape."""
+
+    name: str
+    dtype: DType
+    shape: Shape
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """A way to call a saved model: tensors by argument name."""
+
+    inputs: Mapping[str, TensorInfo]
+    outputs: Mapping[str, TensorInfo]
+    method_name: str = ""
+
+
+class MetaGraph(msgspec.Struct, frozen=True):
+    """One graph of a saved model with its tags and signatures."""
+
+    graph_def: GraphDef
+    tags: tuple[str, ...] = ()
+    signatures: Mapping[str, Signature] = {}
+    tensorflow_version: str = ""
+
+
+def read_meta_graphs(data: bytes) -> tuple[MetaGraph, ...]:
+    """The graphs in a file's content; a plain GraphDef is one graph without tags and signatures.
+
+    Args:
+        data: a SavedModel, MetaGraphDef or GraphDef, binary or text, or a GraphDef as JSON.
+
+    Raises:
+        InvalidArgumentError: it is none of these, or cut off.
+    """
+    first = "" if looks_binary(data) else _first_field(data)
+    if data.startswith(_SCHEMA_VERSION_TAG) or first in _SAVED_MODEL_FIELDS:
+        message = _parse(schema.SavedModel(), data, "SavedModel")
+        return tuple(_read_meta_graph(each, data) for each in message.meta_graphs)
+    if first in _META_GRAPH_FIELDS or (not first and _is_binary_meta_graph(data)):
+        return (_read_meta_graph(_parse(schema.MetaGraphDef(), data, "MetaGraphDef"), data),)
+    return (MetaGraph(graph_def_from_bytes(data)),)
+
+
+def _first_field(data: bytes) -> str:
+    match = _FIRST_FIELD.match(data.decode())
+    return match.group(1) if match is not None else ""
+
+
+def _is_binary_meta_graph(data: bytes) -> bool:
+    """Field 1 of a MetaGraphDef read as a node has no op name."""
+    if not looks_binary(data):
+        return False
+    graph = schema.GraphDef()
+    try:
+        graph.ParseFromString(data)
+    except DecodeError:
+        return _has_graph(data)
+    return bool(graph.node) and _OP_NAME.fullmatch(graph.node[0].op) is None and _has_graph(data)
+
+
+def _has_graph(data: bytes) -> bool:
+    message = schema.MetaGraphDef()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        return False
+    return bool(message.HasField("meta_info_def") and message.HasField("graph_def"))
+
+
+def _parse(message: Any, data: bytes, what: str) -> Any:
+    try:
+        if looks_binary(data):
+            message.ParseFromString(data)
+        else:
+            # Most of these messages is of no use here and not in the schema.
+            text_format.Parse(data.decode(), message, allow_unknown_field=True, descriptor_pool=schema.POOL)
+    except (DecodeError, text_format.ParseError, ValueError, RecursionError) as error:
+        raise InvalidArgumentError(f"Not a {what}: {error} in {len(data)} bytes") from None
+    return message
+
+
+def _read_meta_graph(message: Any, data: bytes) -> MetaGraph:
+    graph = message.graph_def
+    info = message.meta_info_def
+    return MetaGraph(
+        graph_def=read_graph_def(graph, has_unknown=looks_binary(data) and may_have_unknown(graph, graph.SerializeToString())),
+        tags=tuple(info.tags),
+        signatures={name: _read_signature(each) for name, each in sorted(message.signature_def.items())},
+        tensorflow_version=info.tensorflow_version,
+    )
+
+
+def _read_signature(message: Any) -> Signature:
+    return Signature(_read_infos(message.inputs), _read_infos(message.outputs), message.method_name)
+
+
+def _read_infos(infos: Any) -> dict[str, TensorInfo]:
+    return {
+        name: TensorInfo(info.name or info.coo_sparse.values_tensor_name, dtype_from_wire(info.dtype), read_shape(info.tensor_shape))
+        for name, info in sorted(infos.items())
+    }
+
+
+def load_meta_graphs(path: str | Path) -> tuple[MetaGraph, ...]:
+    """The graphs in a file, or in a SavedModel directory.
+
+    Args:
+        path: a file, or a directory that holds `saved_model.pb` or `saved_model.pbtxt`.
+
+    Raises:
+        NotFoundError: nothing is there.
+        InvalidArgumentError: it is no graph file.
+    """
+    place = Path(path)
+    if place.is_dir():
+        found = next((place / name for name in ("saved_model.pb", "saved_model.pbtxt") if (place / name).is_file()), None)
+        if found is None:
+            raise NotFoundError(f"No saved_model.pb or saved_model.pbtxt in directory {place}")
+        place = found
+    if not place.is_file():
+        raise NotFoundError(f"No such file or directory: {place}")
+    try:
+        return read_meta_graphs(place.read_bytes())
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{place}: {error.message}") from None
+    except OSError as error:
+        raise FailedPreconditionError(f"Cannot read {place}: {error}") from None
+
+
+def load_meta_graph(path: str | Path, tags: Collection[str] | None = None) -> MetaGraph:
+    """The one graph in a file or SavedModel directory, or the one with exactly these tags.
+
+    Raises:
+        NotFoundError: there is no file, or no graph with these tags.
+        InvalidArgumentError: it is no graph file, or has several graphs and `tags` does not say which.
+    """
+    graphs = load_meta_graphs(path)
+    if tags is None and len(graphs) == 1:
+        return graphs[0]
+    choices = ", ".join("{" + ", ".join(graph.tags) + "}" for graph in graphs) or "none"
+    if tags is None:
+        raise InvalidArgumentError(f"{path} holds {len(graphs)} graphs; say which by its tags: {choices}")
+    chosen = next((graph for graph in graphs if set(graph.tags) == set(tags)), None)
+    if chosen is None:
+        raise NotFoundError(f"{path} holds no graph tagged {{{', '.join(sorted(tags))}}}; there are: {choices}")
+    return chosen
+
+
+def load_graph_def(path: str | Path, tags: Collection[str] | None = None) -> GraphDef:
+    """The GraphDef in a file (binary, pbtxt, JSON, MetaGraphDef, SavedModel) or SavedModel directory.
+
+    Raises:
+        NotFoundError: there is no file, or no graph with these tags.
+        InvalidArgumentError: it is no graph file, or has several graphs and `tags` does not say which.
+    """
+    return load_meta_graph(path, tags).graph_def
+
+
+def save_graph_def(graph_def: GraphDef, path: str | Path) -> None:
+    """Write a GraphDef: as protobuf text if `path` ends in `.pbtxt` or `.txt`, as JSON if in `.json`, else binary.
+
+    Raises:
+        InvalidArgumentError: a value in it has no place in a file.
+        FailedPreconditionError: the file cannot be written.
+    """
+    place = Path(path)
+    if place.suffix in {".pbtxt", ".txt"}:
+        data = graph_def_to_text(graph_def).encode()
+    elif place.suffix == ".json":
+        data = graph_def_to_json(graph_def).encode()
+    else:
+        data = graph_def_to_bytes(graph_def)
+    try:
+        place.write_bytes(data)
+    except OSError as error:
+        raise FailedPreconditionError(f"Cannot write {place}: {error}") from None

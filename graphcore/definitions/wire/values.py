@@ -1,0 +1,164 @@
+"""Attr values between Python values and AttrValue messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from graphcore.attrs import NO_VALUE, Attrs, AttrValue, Func, NoValue, Placeholder, TensorValue
+from graphcore.definitions.wire.tensors import read_shape, read_tensor, write_shape, write_tensor
+from graphcore.dtypes import DType, dtype_from_wire
+from graphcore.errors import InvalidArgumentError
+from graphcore.shapes import Shape
+
+_INT64: Final = range(-(2**63), 2**63)
+
+
+def read_attr_value(message: Any, has_unknown: bool = False) -> AttrValue:
+    """The value in an AttrValue message.
+
+    Args:
+        message: the AttrValue.
+        has_unknown: whether fields unknown to the schema may be there, which are to be kept.
+
+    Raises:
+        InvalidArgumentError: a shape in it is none.
+    """
+    field = message.WhichOneof("value")
+    if field in _PLAIN:
+        value: AttrValue = getattr(message, field)
+        return value
+    if field == "type":
+        return dtype_from_wire(message.type)
+    if field == "shape":
+        return read_shape(message.shape)
+    if field == "list":
+        return _read_list(message.list, has_unknown)
+    if field == "tensor":
+        return read_tensor(message.tensor, has_unknown=has_unknown)
+    if field == "func":
+        return Func(message.func.name, read_attrs(message.func.attr, has_unknown))
+    if field == "placeholder":
+        return Placeholder(message.placeholder)
+    return NoValue(message.SerializeToString()) if has_unknown and len(UnknownFieldSet(message)) else NO_VALUE
+
+
+_PLAIN: Final = frozenset({"i", "b", "s", "f"})
+
+
+def _read_list(message: Any, has_unknown: bool) -> tuple[AttrValue, ...]:
+    values: list[AttrValue] = []
+    for field, items in message.ListFields():
+        name = field.name
+        if name == "type":
+            values += map(dtype_from_wire, items)
+        elif name == "shape":
+            values += map(read_shape, items)
+        elif name == "tensor":
+            values += [read_tensor(item, has_unknown=has_unknown) for item in items]
+        elif name == "func":
+            values += [Func(item.name, read_attrs(item.attr, has_unknown)) for item in items]
+        else:
+            values += items
+    return tuple(values)
+
+
+def read_attrs(attrs: Any, has_unknown: bool = False) -> dict[str, AttrValue]:
+    """The attrs in a map of AttrValue messages."""
+    return {name: read_attr_value(attrs[name], has_unknown) for name in attrs}
+
+
+def write_attr_value(value: AttrValue, message: Any) -> None:
+    """Set an AttrValue message.
+
+    Raises:
+        InvalidArgumentError: an int beyond int64, or a list of lists.
+    """
+    _WRITERS[type(value)](value, message)
+
+
+def write_attrs(attrs: Attrs, messages: Any) -> None:
+    """Fill a map of AttrValue messages."""
+    for name, value in attrs.items():
+        _WRITERS[type(value)](value, messages[name])
+
+
+def _write_int(value: int, message: Any) -> None:
+    if value not in _INT64:
+        raise InvalidArgumentError(f"An int attr is an int64, got {value}")
+    message.i = value
+
+
+def _write_list(values: tuple[AttrValue, ...], message: Any) -> None:
+    items = message.list
+    items.SetInParent()
+    for value in values:
+        write = _LIST_WRITERS.get(type(value))
+        if write is None:
+            raise InvalidArgumentError(f"A list attr cannot hold {value!r}")
+        write(value, items)
+
+
+def _append_int(value: int, items: Any) -> None:
+    if value not in _INT64:
+        raise InvalidArgumentError(f"An int attr is an int64, got {value}")
+    items.i.append(value)
+
+
+def _write_func(value: Func, message: Any) -> None:
+    message.SetInParent()
+    message.name = value.name
+    write_attrs(value.attr, message.attr)
+
+
+def _setter(field: str) -> Callable[[Any, Any], None]:
+    def write(value: Any, message: Any) -> None:
+        setattr(message, field, value)
+
+    return write
+
+
+def _appender(field: str) -> Callable[[Any, Any], None]:
+    def write(value: Any, items: Any) -> None:
+        getattr(items, field).append(value)
+
+    return write
+
+
+def _write_type(value: DType, message: Any) -> None:
+    message.type = value.number
+
+
+def _write_placeholder(value: Placeholder, message: Any) -> None:
+    message.placeholder = value.name
+
+
+def _write_nothing(value: NoValue, message: Any) -> None:
+    message.MergeFromString(value.wire)
+
+
+_WRITERS: Final[Mapping[type, Callable[[Any, Any], None]]] = {
+    int: _write_int,
+    float: _setter("f"),
+    bool: _setter("b"),
+    bytes: _setter("s"),
+    DType: _write_type,
+    Shape: lambda value, message: write_shape(value, message.shape),
+    TensorValue: lambda value, message: write_tensor(value, message.tensor),
+    Func: lambda value, message: _write_func(value, message.func),
+    Placeholder: _write_placeholder,
+    NoValue: _write_nothing,
+    tuple: _write_list,
+}
+_LIST_WRITERS: Final[Mapping[type, Callable[[Any, Any], None]]] = {
+    int: _append_int,
+    float: _appender("f"),
+    bool: _appender("b"),
+    bytes: _appender("s"),
+    DType: lambda value, items: items.type.append(value.number),
+    Shape: lambda value, items: write_shape(value, items.shape.add()),
+    TensorValue: lambda value, items: write_tensor(value, items.tensor.add()),
+    Func: lambda value, items: _write_func(value, items.func.add()),
+}

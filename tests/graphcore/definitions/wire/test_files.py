@@ -1,0 +1,228 @@
+"""GraphDefs in their three written forms, with nothing lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphcore import dtypes as d
+from graphcore.attrs import NO_VALUE, AttrValue, Func, NoValue, Placeholder, TensorValue
+from graphcore.definitions import (
+    FunctionDef,
+    FunctionDefLibrary,
+    GradientDef,
+    GraphDef,
+    NodeDef,
+    OpDef,
+    OpDefBuilder,
+    OpDeprecation,
+    VersionDef,
+)
+from graphcore.definitions.wire import (
+    function_def_from_bytes,
+    function_def_to_bytes,
+    graph_def_from_bytes,
+    graph_def_to_bytes,
+    graph_def_to_json,
+    graph_def_to_text,
+    node_def_from_bytes,
+    node_def_to_bytes,
+    op_def_from_bytes,
+    op_def_to_bytes,
+    op_list_from_bytes,
+    op_list_to_bytes,
+    schema,
+)
+from graphcore.errors import InvalidArgumentError
+from graphcore.shapes import Shape
+
+DATA = Path(__file__).parents[3] / "data"
+FILES = sorted(DATA.glob("*.pb"))
+VALUES: dict[str, AttrValue] = {
+    "int": -(2**63),
+    "float": 0.5,
+    "bool": False,
+    "string": b"\xff\x00text",
+    "type": d.bfloat16,
+    "ref": d.float32.ref,
+    "unknown type": d.dtype_from_wire(1000),
+    "no type": d.INVALID,
+    "shape": Shape([None, 3]),
+    "scalar shape": Shape([]),
+    "unknown shape": Shape(None),
+    "tensor": TensorValue([[1.5, -2.0]], d.float32),
+    "func": Func("f", {"T": d.int32, "g": Func("g", {"n": 1})}),
+    "placeholder": Placeholder("T"),
+    "nothing": NO_VALUE,
+    "empty list": (),
+    "ints": (1, 2),
+    "floats": (0.5, float("inf")),
+    "bools": (True, False),
+    "strings": (b"a", b"\xff"),
+    "types": (d.int32, d.string),
+    "shapes": (Shape([1]), Shape(None)),
+    "tensors": (TensorValue(1, d.int32), TensorValue([b"x"], d.string)),
+    "funcs": (Func("f"), Func("g", {"a": 1})),
+}
+OP = (
+    OpDefBuilder("Everything").input("a: N*T").input("b: Ref(float)").output("c: L").control_output("k").attr("N: int >= 2 = 3")
+    .attr("T: {float, int32} = DT_FLOAT").attr("L: list(type) = [DT_INT32]").attr("s: {'x', 'y'} = 'x'").attr("e: list(int) = []")
+    .doc("Summary.\n\nMore.\na: Input a.\nT: Type.").set_is_stateful().set_is_commutative().set_is_aggregate()
+    .set_allows_uninitialized_input().deprecated(9, "Gone").finalize()
+)  # fmt: skip
+FUNCTION = FunctionDef(
+    signature=OpDef(name="F", is_distributed_communication=True),
+    node_def=(NodeDef("n", "Everything", ("a", "b:c:0", "^d"), "/cpu:0", {"T": Placeholder("T")}, ("o",), ("f",)),),
+    ret={"y": "n:c:0"},
+    control_ret={"k": "n"},
+    attr={"_noinline": True},
+    arg_attr={0: {"_output_shapes": (Shape([1]),)}, 2: {}},
+)
+GRAPH = GraphDef(
+    node=(NodeDef("n", "Everything", ("a", "b:1", "^c"), "/job:worker/gpu:1", VALUES), NodeDef("m", "NoOp")),
+    versions=VersionDef(1000, 12, (7, 8)),
+    library=FunctionDefLibrary((FUNCTION,), (GradientDef("F", "FGrad"),)),
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_made_by_tensorflow_is_written_back_byte_for_byte(path: Path) -> None:
+    data = path.read_bytes()
+    canonical = schema.GraphDef.FromString(data).SerializeToString(deterministic=True)
+    graph_def = graph_def_from_bytes(data)
+    assert len(graph_def.node) > 5
+    assert graph_def_to_bytes(graph_def) == canonical
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.stat().st_size < 200_000], ids=lambda path: path.name)
+def test_a_file_made_by_tensorflow_survives_text_and_json(path: Path) -> None:
+    graph_def = graph_def_from_bytes(path.read_bytes())
+    assert graph_def_from_bytes(graph_def_to_text(graph_def).encode()) == graph_def
+    assert graph_def_from_bytes(graph_def_to_json(graph_def).encode()) == graph_def
+
+
+def test_there_are_files_made_by_tensorflow() -> None:
+    assert len(FILES) == 5
+
+
+@pytest.mark.parametrize("form", ["binary", "text", "json"])
+def test_every_kind_of_value_survives_each_form(form: str) -> None:
+    text = {"text": graph_def_to_text, "json": graph_def_to_json}
+    data = text[form](GRAPH).encode() if form in text else graph_def_to_bytes(GRAPH)
+    again = graph_def_from_bytes(data)
+    for name, value in VALUES.items():
+        assert again.node[0].attr[name] == value, name
+    assert again == GRAPH
+
+
+def test_op_defs_survive() -> None:
+    assert op_def_from_bytes(op_def_to_bytes(OP)) == OP
+    assert OP.deprecation == OpDeprecation(9, "Gone")
+    assert op_list_from_bytes(op_list_to_bytes([OP, OpDef(name="Other")])) == [OP, OpDef(name="Other")]
+
+
+def test_functions_and_nodes_survive() -> None:
+    assert function_def_from_bytes(function_def_to_bytes(FUNCTION)) == FUNCTION
+    assert node_def_from_bytes(node_def_to_bytes(GRAPH.node[0])) == GRAPH.node[0]
+
+
+def test_writing_is_the_same_whatever_the_order_of_attrs() -> None:
+    first = NodeDef("n", "Op", (), "", {"a": 1, "b": 2})
+    second = NodeDef("n", "Op", (), "", {"b": 2, "a": 1})
+    assert node_def_to_bytes(first) == node_def_to_bytes(second)
+
+
+@pytest.mark.parametrize("text", ['node { name: "n" op: "NoOp" }', '\n# a comment\nnode { name: "n" op: "NoOp" }', '{"node": [{"name": "n", "op": "NoOp"}]}',
+                                  ' \n{"node":[{"name":"n","op":"NoOp"}]}', "\n\tnode <name: 'n', op: 'NoOp'>"])  # fmt: skip
+def test_the_form_of_a_file_is_seen_from_its_content(text: str) -> None:
+    assert graph_def_from_bytes(text.encode()) == GraphDef(node=(NodeDef("n", "NoOp"),))
+
+
+def test_an_empty_file_is_an_empty_graph() -> None:
+    assert graph_def_from_bytes(b"") == GraphDef()
+    assert graph_def_to_bytes(GraphDef()) == b""
+
+
+def test_a_very_old_file_has_its_version_in_another_field() -> None:
+    old = schema.GraphDef(version=4)
+    graph_def = graph_def_from_bytes(old.SerializeToString())
+    assert graph_def.versions == VersionDef(producer=4)
+    assert graph_def_to_bytes(graph_def) == old.SerializeToString()
+
+
+UNKNOWN = b"\xfa\x7f\x03abc"  # field 2047 with three bytes
+
+
+def test_fields_that_nobody_knows_are_written_back_at_every_level() -> None:
+    message = schema.GraphDef()
+    node = message.node.add(name="n", op="Op")
+    node.attr["i"].i = 1
+    node.attr["f"].func.attr["t"].tensor.CopyFrom(schema.TensorProto(dtype=1, tensor_shape={}))
+    node.attr["new kind of value"].MergeFromString(UNKNOWN)
+    function = message.library.function.add()
+    function.signature.input_arg.add(name="a", type=1)
+    for part in (message, node, node.attr["f"].func.attr["t"].tensor, message.library, function, function.signature, function.signature.input_arg[0]):
+        part.MergeFromString(UNKNOWN)
+    data = message.SerializeToString(deterministic=True)
+    assert data.count(UNKNOWN) == 8
+    graph_def = graph_def_from_bytes(data)
+    assert isinstance(graph_def.node[0].attr["new kind of value"], NoValue)
+    assert graph_def_to_bytes(graph_def) == data
+
+
+def test_fields_without_a_place_in_the_values_are_written_back() -> None:
+    message = schema.GraphDef()
+    node = message.node.add(name="n", op="Op")
+    node.experimental_type.type_id = 1000
+    tensor = node.attr["t"].tensor
+    tensor.dtype = 20
+    tensor.tensor_shape.SetInParent()
+    tensor.resource_handle_val.add(name="handle")
+    tensor.version_number = 3
+    message.debug_info.files.append("a.py")
+    message.library.SetInParent()
+    message.versions.SetInParent()
+    function = message.library.function.add()
+    function.resource_arg_unique_id[1] = 2
+    function.signature.input_arg.add(name="a", type=20).handle_data.add(dtype=1)
+    message.library.registered_gradients.add(gradient_func="g", registered_op_type="o")
+    data = message.SerializeToString(deterministic=True)
+    assert graph_def_to_bytes(graph_def_from_bytes(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\x0a\xff\xff", "Not a GraphDef: "),
+        (b"\x7fELF\x01\x01", "Not a GraphDef: "),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "Not a GraphDef: "),
+        (b"hello world", "Not a GraphDef: protobuf text at line:column 1:"),
+        (b"node {\n  name: 3\n}", "Not a GraphDef: protobuf text at line:column 2:"),
+        (b"node { nome: 'n' }", "nome"),
+        (b"node { name: 'n'", "Not a GraphDef: protobuf text"),
+        (b'{"node": 3}', "Not a GraphDef: JSON: "),
+        (b'{"node": [', "Not a GraphDef: JSON: "),
+        (b'{"nodes": []}', "nodes"),
+        (b"{" * 10_000, "Not a GraphDef: JSON: "),
+        (b"node {" * 10_000, "Not a GraphDef: protobuf text"),
+        (b"\x0a\x04\x0a\x02\xff\xfe", "Not a GraphDef: "),
+    ],
+    ids=["cut off", "program", "picture", "prose", "wrong kind", "unknown field", "open brace", "JSON kind", "JSON cut off", "JSON field",
+         "deep JSON", "deep text", "name that is no text"],
+)  # fmt: skip
+def test_what_is_no_graph_is_refused_with_its_place(data: bytes, text: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        graph_def_from_bytes(data)
+    assert text in caught.value.message
+
+
+@pytest.mark.parametrize("value", [2**63, ((1,),), (Placeholder("T"),)], ids=["int beyond int64", "list of lists", "list of placeholders"])
+def test_a_value_without_a_place_in_a_file_is_refused_when_writing(value: AttrValue) -> None:
+    with pytest.raises(InvalidArgumentError):
+        node_def_to_bytes(NodeDef("n", "Op", (), "", {"a": value}))
+
+
+def test_a_name_that_is_no_text_is_refused_when_writing() -> None:
+    with pytest.raises(InvalidArgumentError, match="The NodeDef cannot be written"):
+        node_def_to_bytes(NodeDef("\ud800", "Op"))
