@@ -15,10 +15,10 @@ class Formatters:
 
     Args:
         shell: the IPython shell.
-        picture: gives the HTML of a still picture of a graph.
+        picture: gives the HTML of a still picture of a graph, None if there is none.
     """
 
-    def __init__(self, shell: InteractiveShell, picture: Callable[[Graph], str]) -> None:
+    def __init__(self, shell: InteractiveShell, picture: Callable[[Graph], str | None]) -> None:
         self._shell = shell
         self._picture = picture
         self._before: list[tuple[Any, type, Any]] = []

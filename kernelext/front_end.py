@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Callable
 from typing import Any, Literal
 
 from IPython.core.interactiveshell import InteractiveShell
+
+from kernelext.side_panel import has_side_panels
 
 FrontEnd = Literal["lab", "inline", "none"]
 
@@ -36,8 +37,7 @@ def front_end(shell: InteractiveShell) -> FrontEnd:
     if not cell:
         return "none"
     elsewhere = cell.startswith("vscode") or "colab" in request_metadata(shell)
-    docks = not elsewhere and importlib.util.find_spec("sidecar") is not None
-    return "lab" if docks else "inline"
+    return "inline" if elsewhere or not has_side_panels() else "lab"
 
 
 def call_later(seconds: float, callback: Callable[[], None]) -> None:

@@ -1,0 +1,96 @@
+"""The parts of the extension, put into a shell together and taken out together."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+
+from graphcore.graph import live_graphs
+from kernelext.cells import CellTracker
+from kernelext.completion import Completion
+from kernelext.error_display import ErrorDisplay
+from kernelext.formatters import Formatters
+from kernelext.graph_line import HELP, next_words, parse_graph_line
+from kernelext.guard import Guard
+from kernelext.views import Views
+
+MAGIC: Final = "graph"
+_ATTRIBUTE: Final = "_graphloupe_extension"
+
+
+class Extension:
+    """What `%load_ext kernelext` adds to one shell.
+
+    Args:
+        shell: the IPython shell.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._magic_before: Any = None
+        self._guard = Guard(self._failed)
+        self.views = Views(shell, self._guard, lambda: self.cells.run is not None)
+        self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self.views.update(), self._guard)
+        self._parts = (
+            self.cells,
+            ErrorDisplay(shell, self._guard),
+            Completion(shell, next_words),
+            Formatters(shell, self.views.picture),
+        )
+
+    def start(self) -> None:
+        """Put everything in place."""
+        lines = self._shell.magics_manager.magics["line"]
+        self._magic_before = lines.get(MAGIC)
+        self._shell.register_magic_function(self._graph_magic(), "line", MAGIC)
+        for part in self._parts:
+            part.start()
+
+    def stop(self) -> None:
+        """Close the views and restore what was there before."""
+        for part in reversed(self._parts):
+            with self._guard("unloading"):
+                part.stop()
+        with self._guard("closing the views"):
+            self.views.close_all()
+        lines = self._shell.magics_manager.magics["line"]
+        lines.pop(MAGIC, None)
+        if self._magic_before is not None:
+            lines[MAGIC] = self._magic_before
+
+    def _failed(self, text: str) -> None:
+        self.views.fail(text)
+
+    def _graph_magic(self) -> Any:
+        def graph(line: str) -> None:
+            asked = parse_graph_line(line)
+            try:
+                self.views.open(asked)
+            except UsageError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the rest of the cell has nothing to do with the view
+                self._guard.report("opening a view", error)
+                print(f"%graph: the view could not be opened ({type(error).__name__}: {error}).", file=sys.stderr)  # noqa: T201
+
+        graph.__doc__ = HELP
+        return graph
+
+
+def load(shell: InteractiveShell) -> None:
+    """Put the extension into `shell`; if it is there already, it is renewed."""
+    unload(shell)
+    extension = Extension(shell)
+    extension.start()
+    setattr(shell, _ATTRIBUTE, extension)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take the extension out of `shell`, if it is there."""
+    extension = getattr(shell, _ATTRIBUTE, None)
+    if extension is None:
+        return
+    delattr(shell, _ATTRIBUTE)
+    extension.stop()

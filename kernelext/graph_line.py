@@ -1,0 +1,97 @@
+"""What a `%graph` line says."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Iterable
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+from IPython.core.error import UsageError
+
+from kernelext.graph_names import graph_of
+from widgets.messages import Renderer
+from widgets.scene import LENS_NAMES
+
+Place = Literal["auto", "side", "inline", "off"]
+PLACES: Final = ("side", "inline", "off")
+RENDERERS: Final[tuple[str, ...]] = get_args(Renderer)
+OPTIONS: Final[dict[str, tuple[str, ...]]] = {"--renderer": RENDERERS, "--lens": tuple(LENS_NAMES)}
+
+HELP: Final = f"""Show the graph, live, beside the cells.
+
+    %graph                       open the view on the right, or in this cell where that is not possible
+    %graph side                  open it on the right
+    %graph inline                open it in this cell
+    %graph off                   close it
+    %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one
+
+    --renderer {"|".join(RENDERERS):18s}who draws
+    --lens NAME                  what is marked: {", ".join(LENS_NAMES)}
+
+The view follows every cell. Below this cell a still picture is kept: the notebook shows it without a kernel too."""
+
+
+class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A `%graph` line, read: `name` is "" for the default graph, `renderer` and `lens` are "" where not asked for."""
+
+    place: Place = "auto"
+    name: str = ""
+    renderer: str = ""
+    lens: str = ""
+
+
+def parse_graph_line(line: str) -> GraphLine:
+    """Read what follows `%graph`.
+
+    Raises:
+        UsageError: an unknown word, a missing or unknown value, or something said twice.
+    """
+    said: dict[str, str] = {}
+    words = iter(_split(line))
+    for word in words:
+        key, value = _read_word(word, words)
+        if key in said:
+            raise UsageError(f"%graph: '{said[key]}' and '{value}' cannot both be meant.")
+        said[key] = value
+    return msgspec.convert(said, GraphLine)
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line.partition("#")[0])
+    except ValueError as error:
+        raise UsageError(f"%graph: {error} in '{line}'.") from error
+
+
+def _read_word(word: str, following: Iterable[str]) -> tuple[str, str]:
+    if word in PLACES:
+        return "place", word
+    option, _, value = word.partition("=")
+    if option in OPTIONS:
+        allowed = OPTIONS[option]
+        value = value or next(iter(following), "")
+        if value not in allowed:
+            raise UsageError(f"%graph: {option} needs one of {', '.join(allowed)}, got '{value}'.")
+        return option[2:], value
+    if word.isidentifier():
+        return "name", word
+    raise UsageError(f"%graph: '{word}' is not understood{hint(word)}. %graph? tells what is.")
+
+
+def hint(word: str) -> str:
+    """What was probably meant by `word`, to be put into an error message; "" if that is anybody's guess."""
+    near = difflib.get_close_matches(word, [*PLACES, *OPTIONS], n=1)
+    return f", did you mean '{near[0]}'?" if near else ""
+
+
+def next_words(before: str, variables: dict[str, Any]) -> list[str]:
+    """What may come next in a `%graph` line after the text `before`."""
+    words = before.split()
+    if words and words[-1] in OPTIONS:
+        return list(OPTIONS[words[-1]])
+    graphs = [name for name, value in variables.items() if not name.startswith("_") and graph_of(value) is not None]
+    said = set(words)
+    places = [] if said & set(PLACES) else PLACES
+    return [*places, *(option for option in OPTIONS if option not in said), *sorted(graphs)]

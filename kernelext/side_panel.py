@@ -1,0 +1,34 @@
+"""The panel on the right of the notebook, where JupyterLab has one."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any, Final
+
+from IPython.core.error import UsageError
+from ipywidgets import DOMWidget
+
+_PACKAGE: Final = "sidecar"
+_WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
+
+
+def has_side_panels() -> bool:
+    """Whether the package that opens panels beside a notebook is installed (an extra: it is of use in JupyterLab only)."""
+    return importlib.util.find_spec(_PACKAGE) is not None
+
+
+def open_side_panel(view: DOMWidget, title: str) -> Any:
+    """Open a panel beside the notebook that shows `view`; closing the returned widget closes the panel.
+
+    A sidecar opens when its model reaches the page; it needs no place in the cell's output.
+
+    Raises:
+        UsageError: the package that opens such panels is not installed.
+    """
+    if not has_side_panels():
+        raise UsageError(f"%graph side needs the package {_PACKAGE}: pip install {_PACKAGE}. %graph inline does without.")
+    data = {_WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}, "text/plain": title}
+    return importlib.import_module(_PACKAGE).Sidecar(
+        title=title, anchor="split-right", outputs=[{"output_type": "display_data", "data": data, "metadata": {}}]
+    )

@@ -1,0 +1,203 @@
+"""The views that are open: which graph each one follows, where it is shown, and the still picture it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import DisplayHandle, display
+
+from graphcore.graph import Graph, get_default_graph
+from kernelext.front_end import call_later, front_end, requested_cell
+from kernelext.graph_line import GraphLine, Place, hint
+from kernelext.graph_names import graph_of
+from kernelext.guard import Guard
+from kernelext.side_panel import open_side_panel
+from kernelext.still import Still, StillPainter
+from widgets.graph_view import GraphView
+from widgets.render.static_display import to_static_html
+from widgets.scene import build_scene
+
+ANSWER_SECONDS: Final = 2.0
+"""How long an idle kernel waits for a page to show the view before it concludes that there is no side panel."""
+
+SIDE_NOTE: Final = {
+    "text/html": "<small>The live view opens in a panel beside the notebook.</small>",
+    "text/plain": "The live view opens in a panel beside the notebook.",
+}
+
+
+class OpenView:
+    """One live view of one graph, in a side panel or in a cell, with its still pictures.
+
+    Args:
+        name: the variable it follows, "" for the default graph.
+        find: gives the graph as it is now; None when the variable is gone.
+        graph: the graph to begin with.
+    """
+
+    def __init__(self, name: str, find: Callable[[], Graph | None], graph: Graph) -> None:
+        self.name = name
+        self.find = find
+        self.title = f"Graph {name}".strip()
+        self.view = GraphView(graph, title=name or "graph")
+        self.view.on_msg(self._heard)
+        self.panel: Any = None
+        self.place_in_cell: DisplayHandle | None = None
+        self.stills: dict[str, Still] = {}
+        self.answered = False
+        self.on_pages = 0
+        self.docked_at = 0.0
+
+    def _heard(self, _view: object, content: object, _buffers: object) -> None:
+        """A page that shows the view says so, and says when it does no more."""
+        kind = content.get("type") if isinstance(content, dict) else None
+        if kind == "closed":
+            self.on_pages = max(self.on_pages - 1, 0)
+        elif kind == "ready":
+            self.on_pages += 1
+            self.answered = True
+
+    def dock(self) -> None:
+        """Show it in the side panel: the one that is open, else a new one."""
+        if self.panel is not None and not (self.answered and self.on_pages == 0):
+            return
+        self._close_panel()
+        self.answered = False
+        self.docked_at = time.monotonic()
+        self.panel = open_side_panel(self.view, self.title)
+        # Should no panel appear (Notebook 7 has none), the view takes this place in the cell.
+        self.place_in_cell = DisplayHandle()
+        self.place_in_cell.display(SIDE_NOTE, raw=True)
+
+    def move_into_cell(self) -> None:
+        """Show it in the cell that asked for it: no side panel has appeared."""
+        self._close_panel()
+        if self.place_in_cell is not None:
+            self.place_in_cell.update(self.view)
+        self.place_in_cell = None
+
+    def close(self) -> None:
+        """Take the view off every page; its still pictures stay."""
+        self._close_panel()
+        self.view.close()
+
+    def _close_panel(self) -> None:
+        if self.panel is not None:
+            self.panel.close()
+        self.panel = None
+
+
+class Views:
+    """All open views of one shell, by the name of what they follow.
+
+    Args:
+        shell: the IPython shell.
+        guard: keeps failures away from the cell.
+        busy: whether a cell runs.
+    """
+
+    def __init__(self, shell: InteractiveShell, guard: Guard, busy: Callable[[], bool]) -> None:
+        self._shell = shell
+        self._guard = guard
+        self._busy = busy
+        self._no_side = False
+        self._painter = StillPainter(guard)
+        self._open: dict[str, OpenView] = {}
+        self._cell_ended = 0.0
+
+    def open(self, line: GraphLine) -> None:
+        """Do what a `%graph` line says.
+
+        Raises:
+            UsageError: there is no such graph.
+        """
+        if line.place == "off":
+            self.close(line.name)
+            return
+        find = self._finder(line.name)
+        graph = find()
+        if graph is None:
+            raise UsageError(f"%graph: '{line.name}' is no graph and belongs to none{hint(line.name)}. {self._known()}")
+        opened = self._open.get(line.name)
+        if opened is None:
+            opened = self._open[line.name] = OpenView(line.name, find, graph)
+        opened.view.choose(renderer=line.renderer, lens=line.lens)
+        self._show(opened, line.place)
+        still = opened.stills[requested_cell(self._shell)] = Still()
+        still.open(opened.view.still_bundle())
+
+    def close(self, name: str) -> None:
+        """Close the view of `name`, or all views for ""."""
+        for key in [name] if name else list(self._open):
+            opened = self._open.pop(key, None)
+            if opened is not None:
+                opened.close()
+
+    def close_all(self) -> None:
+        """Close everything and finish the still pictures."""
+        self.close("")
+        self._painter.finish()
+
+    def update(self) -> None:
+        """A cell has ended: show what it did, once in each view."""
+        self._cell_ended = time.monotonic()
+        for opened in list(self._open.values()):
+            with self._guard("updating a view"):
+                self._update(opened)
+
+    def fail(self, text: str) -> None:
+        """Say in every view's status line that something went wrong."""
+        for opened in list(self._open.values()):
+            opened.view.fail(text)
+
+    def picture(self, graph: Graph) -> str | None:
+        """The HTML of a still picture of any graph; None if it cannot be drawn."""
+        drawn: list[str] = []
+        with self._guard("drawing a graph"):
+            drawn.append(to_static_html(build_scene(graph)))
+        return drawn[0] if drawn else None
+
+    def _show(self, opened: OpenView, place: Place) -> None:
+        here = front_end(self._shell)
+        if place == "side" or (place == "auto" and here == "lab" and not self._no_side):
+            opened.dock()
+            call_later(ANSWER_SECONDS, lambda: self._look_after(opened))
+        elif place == "inline" or here != "none":
+            display(opened.view)
+
+    def _look_after(self, opened: OpenView) -> None:
+        """Find out whether a side panel has appeared, once the kernel had time to hear of it."""
+        with self._guard("looking after a side panel"):
+            if self._open.get(opened.name) is not opened or opened.answered or opened.panel is None:
+                return
+            quiet = time.monotonic() - max(self._cell_ended, opened.docked_at)
+            if self._busy() or quiet < ANSWER_SECONDS:
+                call_later(ANSWER_SECONDS, lambda: self._look_after(opened))
+                return
+            self._no_side = True
+            opened.move_into_cell()
+
+    def _update(self, opened: OpenView) -> None:
+        graph = opened.find()
+        if graph is not None:
+            opened.view.show(graph)
+        opened.view.refresh()
+        if not hasattr(self._shell, "kernel"):
+            return  # a terminal cannot change what it has printed
+        draw = opened.view.still_bundle
+        paint = self._painter.paint if front_end(self._shell) != "none" else self._painter.paint_now
+        for still in opened.stills.values():
+            paint(still, draw)
+
+    def _finder(self, name: str) -> Callable[[], Graph | None]:
+        if not name:
+            return get_default_graph
+        return lambda: graph_of(self._shell.user_ns.get(name))
+
+    def _known(self) -> str:
+        names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is not None]
+        return f"These are: {', '.join(sorted(names))}." if names else "There is no such variable yet."

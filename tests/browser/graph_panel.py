@@ -1,0 +1,124 @@
+"""The live view of a graph in a page, looked at and used as a person would."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Locator, Page
+
+DRAWN_MS = 30_000
+READ_EDGES = """root => [...root.querySelectorAll('[data-edge-id]')].map(edge => ({
+  text: edge.getAttribute('aria-label') ?? '', error: edge.getAttribute('data-error') ?? '', role: edge.getAttribute('data-role') ?? '',
+}))"""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture on the screen: its number and how long after the cell's end it was there."""
+
+    revision: int
+    delay_ms: float
+
+
+@dataclass
+class GraphPanel:
+    """The first live view in `page`."""
+
+    page: Page
+
+    @property
+    def root(self) -> Locator:
+        """The view's own element."""
+        return self.page.locator(".graphloupe").first
+
+    # ---- waiting ----------------------------------------------------------------------------------------------------
+
+    def wait_drawn(self, after: int = -1) -> Drawn:
+        """Wait for a picture with a number above `after` that nothing newer is about to replace."""
+        self.page.wait_for_function(
+            "after => { const root = document.querySelector('.graphloupe');"
+            " return root && root.dataset.busy === 'false' && Number(root.dataset.revision ?? -1) > after; }",
+            arg=after,
+            timeout=DRAWN_MS,
+        )
+        return self.drawn()
+
+    def drawn(self) -> Drawn:
+        """The picture that is there now."""
+        found: dict[str, str] = self.root.evaluate("root => ({...root.dataset})")
+        return Drawn(int(found.get("revision", -1)), float(found.get("delayMs", 0)))
+
+    # ---- looking ----------------------------------------------------------------------------------------------------
+
+    def names(self, role: str = "") -> list[str]:
+        """The names on the boxes, of one role if asked for."""
+        chosen = f'[data-role="{role}"]' if role else ""
+        found: list[str] = self.root.locator(f"[data-node-id]{chosen}").evaluate_all("boxes => boxes.map(box => box.dataset.name)")
+        return found
+
+    def box(self, name: str) -> Locator:
+        """The box of the node or scope called `name`."""
+        return self.root.locator(f'[data-node-id][data-name="{name}"]').first
+
+    def edges(self) -> list[dict[str, str]]:
+        """Every line: what it says (`text`), what is wrong with it (`error`), its role."""
+        found: list[dict[str, str]] = self.root.evaluate(READ_EDGES)
+        return found
+
+    def errors(self) -> list[str]:
+        """What is wrong with the lines that do not fit."""
+        return [edge["error"] for edge in self.edges() if edge["error"]]
+
+    def inspector(self) -> str:
+        """All that the inspector says."""
+        pane = self.root.locator(".gl-inspector")
+        pane.wait_for(state="visible")
+        return str(pane.inner_text())
+
+    def status(self) -> str:
+        """The status line."""
+        return str(self.root.locator(".gl-status").inner_text())
+
+    # ---- using ------------------------------------------------------------------------------------------------------
+
+    def inspect(self, name: str, says: str) -> str:
+        """Click a box and wait until the inspector tells of it (until it says `says`); returns its text."""
+        self.box(name).click(force=True)
+        self.root.locator(".gl-inspector").get_by_text(re.compile(re.escape(says))).first.wait_for()
+        return self.inspector()
+
+    def press(self, label: str) -> None:
+        """Press the button with this label."""
+        self.root.get_by_role("button", name=label, exact=True).click()
+
+    def choose_renderer(self, name: str) -> None:
+        """Switch to `graphviz` or `mermaid` and wait until it has drawn."""
+        self.root.locator(f'[data-renderer-choice="{name}"]').click()
+        self.page.wait_for_function(
+            "name => { const root = document.querySelector('.graphloupe');"
+            " return root.dataset.renderer === name && root.dataset.busy === 'false'; }",
+            arg=name,
+            timeout=DRAWN_MS,
+        )
+
+    def find(self, query: str) -> list[str]:
+        """Type into the search field; returns the names of the hits."""
+        field = self.root.locator(".gl-search-field")
+        field.fill(query)
+        self.root.locator(f'.gl-hits [role="option"][data-name*="{query}"]').first.wait_for()
+        found: list[str] = self.root.locator(".gl-hits [data-name]").evaluate_all("hits => hits.map(hit => hit.dataset.name)")
+        return found
+
+    def export(self, kind: str) -> str:
+        """Download the picture as `svg`, `dot` or `mermaid`; returns the file's text."""
+        self.root.get_by_role("button", name=re.compile("^Export")).click()
+        with self.page.expect_download() as download:
+            self.root.locator(f'[data-export="{kind}"]').click()
+        return Path(download.value.path()).read_text(encoding="utf-8")
+
+    def camera(self) -> Any:
+        """Where the picture lies in its window; changes with every pan and zoom."""
+        return self.root.locator(".gl-canvas svg g[transform]").first.get_attribute("transform")

@@ -1,0 +1,219 @@
+"""The quick start in the real JupyterLab, step by step, as a reader of it would go."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import Drawn, GraphPanel
+from tests.browser.notebook_page import NotebookPage
+
+QUICKSTART = Path(__file__).resolve().parents[2] / "notebooks" / "00_quickstart.ipynb"
+MOST_DELAY_MS = 300.0
+FORWARD = ["x", "W", "b", "matmul", "y", "labels", "loss"]
+
+
+@dataclass
+class Reader:
+    """Somebody who reads the quick start and runs its cells, each by its id."""
+
+    notebook: NotebookPage
+    panel: GraphPanel
+    cells: dict[str, int]
+    drawn: Drawn = field(default_factory=lambda: Drawn(-1, 0.0))
+    delays: dict[str, float] = field(default_factory=dict)
+
+    def run(self, *cells: str) -> None:
+        """Run cells one by one; the view must draw exactly once for each."""
+        for cell in cells:
+            self.notebook.run_cell(self.cells[cell])
+            failed = [output for output in self.notebook.outputs(self.cells[cell]) if output["output_type"] == "error"]
+            assert not failed, self.text(cell)
+            before, self.drawn = self.drawn, self.panel.wait_drawn(self.drawn.revision)
+            assert before.revision < 0 or self.drawn.revision == before.revision + 1, f"more than one picture for '{cell}'"
+            self.delays[cell] = self.drawn.delay_ms
+
+    def change(self, cell: str, old: str, new: str) -> None:
+        """Replace `old` by `new` in a cell and run it."""
+        source = self.notebook.source(self.cells[cell])
+        assert old in source
+        self.notebook.set_source(self.cells[cell], source.replace(old, new))
+        self.run(cell)
+
+    def text(self, cell: str) -> str:
+        """What a cell printed."""
+        return self.notebook.text(self.cells[cell])
+
+
+@pytest.fixture
+def reader(lab: Lab) -> Reader:
+    cells = {cell["id"]: index for index, cell in enumerate(nbformat.read(QUICKSTART, as_version=4).cells)}
+    notebook = lab.open_copy(QUICKSTART)
+    return Reader(notebook, GraphPanel(notebook.page), cells)
+
+
+def test_the_graph_grows_learns_and_is_still_there_tomorrow(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
+    panel, notebook = reader.panel, reader.notebook
+
+    reader.run("load")
+    assert panel.names() == []
+    assert notebook.page.locator(".jupyterlab-sidecar .graphloupe").count() == 1
+    reader.run("data", "look")
+    assert notebook.outputs(reader.cells["look"])[0]["data"]["image/png"]
+
+    reader.run("input")
+    assert panel.names() == ["x"]
+    reader.run("variables")
+    assert {"x", "W", "b"} <= set(panel.names())
+    reader.run("model")
+    assert any("float [?,10]" in edge["text"] for edge in panel.edges())
+    reader.run("loss")
+    assert set(FORWARD) <= set(panel.names("forward"))
+    notebook.screenshot("forward")
+
+    reader.run("gradients")
+    gradients = panel.names("gradient")
+    assert gradients
+    assert set(FORWARD) <= set(panel.names("forward"))
+    look_at_a_gradient(panel)
+    notebook.screenshot("gradients")
+
+    reader.run("train-op", "training")
+    assert "300 of 300 steps" in notebook.outputs(reader.cells["training"])[-1]["data"]["text/html"]
+    reader.run("accuracy")
+    accuracy = float(reader.text("accuracy").split("%")[0])
+    assert accuracy >= 93
+    reader.run("confusion", "weights")
+    for cell in ("confusion", "weights"):
+        assert notebook.outputs(reader.cells[cell])[0]["data"]["image/png"]
+
+    with capsys.disabled():
+        listed = ", ".join(f"{cell} {delay:.0f}" for cell, delay in reader.delays.items())
+        sys.stdout.write(f"\n  picture after the cell's end, ms: {listed}; accuracy {accuracy} %\n")
+    late = {cell: delay for cell, delay in reader.delays.items() if cell != "load" and delay > MOST_DELAY_MS}
+    assert not late, f"pictures later than {MOST_DELAY_MS} ms: {late}"
+
+    for dark in (False, True):
+        notebook.dark_theme(dark)
+        notebook.cell(reader.cells["training"])
+        notebook.screenshot("trained-dark" if dark else "trained-light")
+    notebook.dark_theme(False)
+    the_last_picture_stays(reader)
+
+
+def look_at_a_gradient(panel: GraphPanel) -> None:
+    """Click the gradient of the matrix product: its registered function and its instantiated body are shown."""
+    names = [name for name in panel.names("gradient") if "matmul" in name]
+    assert names
+    text = panel.inspect(names[0], "Registered gradient function")
+    assert "differentiates matmul" in text
+    assert "MatMul" in text
+    assert "T:" in text
+    assert "Instantiated body" in text
+    assert "float" in text
+
+
+def the_last_picture_stays(reader: Reader) -> None:
+    """Save, restart the kernel, reopen: the still picture below the first cell shows the whole graph."""
+    notebook = reader.notebook
+    notebook.page.wait_for_timeout(1500)  # the still picture is drawn beside the cells
+    notebook.save()
+    notebook.restart_kernel()
+    notebook.reload()
+    picture = notebook.cell(reader.cells["load"]).locator(".jp-OutputArea img").first
+    picture.wait_for(state="visible")
+    assert picture.get_attribute("src", timeout=5000).startswith("data:image/svg+xml;base64,")  # type: ignore[union-attr]
+    assert picture.evaluate("image => image.complete && image.naturalWidth > 100")
+    assert "matmul" in notebook.cell(reader.cells["load"]).locator(".jp-OutputArea").inner_html()
+    notebook.screenshot("tomorrow")
+
+
+def test_a_mistake_turns_edges_red_and_says_who_made_what(reader: Reader) -> None:
+    panel, notebook = reader.panel, reader.notebook
+    reader.run("load", "input", "variables", "model", "loss", "gradients")
+    well = panel.names()
+    assert panel.errors() == []
+
+    reader.change("variables", "[64, 10]", "[64, 12]")
+    assert "W_1" not in panel.names()
+    errors = panel.errors()
+    assert errors
+    notebook.screenshot("mistake")
+    broken = panel.root.locator('[data-node-id][data-state="error"]').first
+    name = broken.get_attribute("data-name")
+    assert name
+    text = panel.inspect(name, "Error")
+    assert "[?,12]" in text
+    assert "[10]" in text or "[?,10]" in text
+    assert len(set(re.findall(r"In \[\d+\]", text))) >= 2, f"two cells clash, but the inspector names fewer:\n{text}"
+    notebook.screenshot("mistake-inspected")
+    notebook.dark_theme()
+    notebook.screenshot("mistake-dark")
+    notebook.dark_theme(False)
+
+    reader.change("variables", "[64, 12]", "[64, 10]")
+    assert panel.errors() == []
+    assert sorted(panel.names()) == sorted(well)
+
+
+def test_the_view_is_used_renderers_scopes_search_and_export(reader: Reader) -> None:
+    panel, notebook = reader.panel, reader.notebook
+    reader.run("load", "input", "variables", "model", "loss", "gradients")
+
+    panel.choose_renderer("mermaid")
+    assert "matmul" in panel.names()
+    notebook.screenshot("mermaid")
+    notebook.dark_theme()
+    panel.wait_drawn()
+    notebook.screenshot("mermaid-dark")
+    notebook.dark_theme(False)
+    panel.choose_renderer("graphviz")
+
+    drawn = panel.drawn()
+    panel.press("Collapse all")
+    drawn = panel.wait_drawn(drawn.revision)
+    closed = panel.names()
+    assert "gradients" in closed
+    assert not any(name.startswith("gradients/") for name in closed)
+    panel.box("gradients").dblclick(force=True)
+    drawn = panel.wait_drawn(drawn.revision)
+    assert any(name.startswith("gradients/") for name in panel.names())
+    notebook.screenshot("collapsed")
+    panel.press("Expand all")
+    panel.wait_drawn(drawn.revision)
+
+    before = panel.camera()
+    panel.press("Zoom in (+)")
+    panel.page.wait_for_timeout(400)
+    zoomed = panel.camera()
+    assert zoomed != before
+    canvas = panel.root.locator(".gl-canvas").bounding_box()
+    assert canvas is not None
+    x, y = canvas["x"] + 12, canvas["y"] + canvas["height"] - 12
+    panel.page.mouse.move(x, y)
+    panel.page.mouse.down()
+    panel.page.mouse.move(x + 60, y - 40, steps=4)
+    panel.page.mouse.up()
+    assert panel.camera() != zoomed
+
+    assert "labels" in panel.find("labels")
+    panel.page.keyboard.press("Enter")
+    assert "Placeholder" in panel.inspector()
+    notebook.screenshot("found")
+
+    svg = panel.export("svg")
+    assert svg.lstrip().startswith("<")
+    assert "matmul" in svg
+    assert "<script" not in svg
+    dot = panel.export("dot")
+    assert dot.lstrip().startswith("digraph")
+    assert "matmul" in dot
+    mermaid = panel.export("mermaid")
+    assert mermaid.lstrip().startswith("flowchart")
+    assert "matmul" in mermaid
