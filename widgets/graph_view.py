@@ -203,7 +203,7 @@ class GraphView(anywidget.AnyWidget):
     def _answer(self, request: Any) -> None:
         match request:
             case messages.ReadyRequest():
-                self._tell(msgspec.structs.replace(self._last or self._compose(), sent_at=0.0, focus=""))
+                self._tell(msgspec.structs.replace(self._last or self._compose(), sent_at=0.0, focus="", lens=self.state.lens))
             case messages.EngineRequest(engine=engine):
                 self._tell(messages.EngineMessage(engine=engine), [packed_engine(engine)])
             case messages.ExpandRequest(id=box_id):

@@ -42,6 +42,8 @@ def _name(node: SceneNode) -> str:
 def _box_lines(node: SceneNode, edges: list[SceneEdge], names: dict[str, str]) -> list[str]:
     what = f"scope {node.id} ({node.count:,} nodes)" if node.kind == "scope" else f"{node.op or node.kind} {node.id}"
     detail = f" {node.detail}" if node.detail and node.kind != "scope" else ""
+    if node.kind == "constant" and not node.op and not node.id.endswith(node.label):
+        detail = f" = {node.label}"
     notes: list[str] = [node.state] if node.state != "normal" else []
     if node.role == "gradient":
         notes.insert(0, f"gradient of {node.mirrors}" if node.mirrors else "gradient")

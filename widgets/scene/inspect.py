@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from graphcore.attrs import TensorValue
-from graphcore.definitions import name_ranges_for_node, summarize_node_def
+from graphcore.attrs import Placeholder, TensorValue
+from graphcore.definitions import NodeDef, name_ranges_for_node, summarize_node_def
 from graphcore.errors import GraphError
 from graphcore.text import debug_string
 from widgets.messages import Inspection, TensorRow
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_CONSUMERS: Final = 24
 MAX_CONTENTS: Final = 40
 MAX_ERRORS: Final = 10
+MAX_VALUES: Final = 64
 MAX_INSPECTED: Final = 400
 """Boxes whose inspections a standalone page carries."""
 
@@ -80,7 +81,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None) -> Inspec
         name=node.name,
         op=node.op,
         kind=node_kind(node),
-        node_def=debug_string(node.node_def),
+        node_def=node_def_text(node.node_def),
         summary=summarize_node_def(node.node_def),
         doc="\n\n".join(filter(None, (definition.summary, definition.description))),
         signature=debug_string(definition),
@@ -125,6 +126,19 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
 def _cell(node: Node) -> str:
     row = source_row(node.source)
     return "" if row is None else row.cell or row.file
+
+
+def node_def_text(node_def: NodeDef) -> str:
+    """A NodeDef in the text form; of large tensors only the first values, followed by `...`."""
+    large = {name: value for name, value in node_def.attr.items() if isinstance(value, TensorValue) and value.array.size > MAX_VALUES}
+    if not large:
+        return debug_string(node_def)
+    places = {name: Placeholder(f"values_of_{name}") for name in large}
+    text = debug_string(msgspec.structs.replace(node_def, attr={**node_def.attr, **places}))
+    for name, value in large.items():
+        first = " ".join(attr_text(item) for item in value.array.reshape(-1)[:8].tolist())
+        text = text.replace(f"$values_of_{name}", f"Tensor<type: {value.dtype} shape: {value.shape} values: {first} ...>")
+    return text
 
 
 def _device(node: Node) -> str:

@@ -1,0 +1,255 @@
+"""The live view: what it sends and answers, and that it never breaks a cell."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from traitlets.log import get_logger
+
+import graphcore as gc
+from tests.widgets.conftest import RunCell
+from widgets import GraphView, graph_view
+from widgets.messages import FromKernel, SceneMessage
+
+Sent = list[tuple[Any, list[bytes] | None]]
+
+
+class Page:
+    """Stands for the browser: hears what a view sends, and asks."""
+
+    def __init__(self, view: GraphView) -> None:
+        self.view = view
+        self.sent: Sent = []
+        view.send = lambda content, buffers=None: self.sent.append((content, buffers))
+
+    def ask(self, **message: object) -> list[dict[str, Any]]:
+        """What comes back on a message."""
+        self.sent.clear()
+        self.view._handle_custom_msg(message, [])
+        return [content for content, _ in self.sent]
+
+    def ask_one(self, **message: object) -> dict[str, Any]:
+        (answer,) = self.ask(**message)
+        return answer
+
+    def names(self) -> set[str]:
+        """The boxes of the latest scene."""
+        scenes = [content for content, _ in self.sent if content["type"] == "scene"]
+        return {node["id"] for node in scenes[-1]["scene"]["nodes"]}
+
+
+@pytest.fixture
+def page(softmax_regression: gc.Graph) -> Iterator[Page]:
+    view = GraphView(softmax_regression, title="digits")
+    yield Page(view)
+    view.close()
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What the application's logger is told."""
+    logger = get_logger()
+    assert isinstance(logger, logging.Logger)
+    logger.addHandler(caplog.handler)
+    yield caplog
+    logger.removeHandler(caplog.handler)
+
+
+# ---- sending --------------------------------------------------------------------------------------------------------
+
+
+def test_a_refresh_sends_one_scene_with_the_next_revision(page: Page) -> None:
+    page.view.refresh(sent_at=1234.5)
+    page.view.refresh()
+    first, second = (msgspec.convert(content, FromKernel) for content, _ in page.sent)
+    assert isinstance(first, SceneMessage)
+    assert isinstance(second, SceneMessage)
+    assert (first.scene.revision, second.scene.revision) == (1, 2)
+    assert first.sent_at == 1234.5
+    assert abs(second.sent_at - time.time() * 1000) < 5000
+    assert first.scene.title == "digits"
+    assert first.mermaid == ""
+
+
+def test_in_a_loop_of_events_scenes_are_sent_ten_times_a_second_at_most_and_the_latest_wins(page: Page, graph: gc.Graph) -> None:
+    async def many() -> None:
+        for number in range(20):
+            gc.placeholder(gc.float32, [3], name=f"late{number}")
+            page.view.refresh()
+        assert len(page.sent) == 1
+        await asyncio.sleep(0.3)
+
+    asyncio.run(many())
+    assert len(page.sent) == 2
+    assert "late19" in page.names()
+
+
+def test_a_page_that_is_ready_gets_the_scene_that_is_there(page: Page) -> None:
+    page.view.refresh()
+    again = page.ask_one(type="ready")
+    assert (again["type"], again["scene"]["revision"], again["sent_at"]) == ("scene", 1, 0.0)
+
+
+def test_new_boxes_are_marked_until_the_next_cell(run_cell: RunCell, graph: gc.Graph) -> None:
+    view = GraphView(graph)
+    view.refresh()
+    run_cell("a", "a = gc.placeholder(gc.float32, [3], name='a')")
+    view.refresh()
+    assert [node.state for node in view.scene.nodes] == ["new"]
+    view.state.expand("*")
+    assert Page(view).ask_one(type="expand", id="*")["scene"]["nodes"][0]["state"] == "new"
+    view.refresh()
+    assert [node.state for node in view.scene.nodes] == ["normal"]
+    view.close()
+
+
+def test_another_graph_can_be_shown(page: Page) -> None:
+    other = gc.Graph()
+    other.apply_op("NoOp", name="alone")
+    page.view.show(other)
+    page.view.refresh()
+    assert page.names() == {"alone"}
+    assert page.view.graph is other
+
+
+def test_what_stays_is_html_and_text(page: Page) -> None:
+    page.view.refresh()
+    bundle = page.view.still_bundle()
+    assert bundle["text/html"] == page.view.static_html()
+    assert bundle["text/plain"].startswith("digits: ")
+
+
+def test_the_widgets_own_module_is_small_and_engines_are_no_traits(page: Page) -> None:
+    state = page.view.get_state()
+    assert len(state["_esm"]) <= 50 * 1024
+    assert len(str(state)) <= 52 * 1024
+
+
+# ---- answering ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["core", "graphviz", "mermaid"])
+def test_an_engine_travels_packed_as_a_binary_buffer(page: Page, engine: str) -> None:
+    assert page.ask_one(type="need_engine", engine=engine) == {"type": "engine", "engine": engine}
+    buffers = page.sent[0][1]
+    assert buffers is not None
+    assert len(gzip.decompress(buffers[0])) > 10_000
+
+
+def test_boxes_open_close_and_are_revealed(page: Page) -> None:
+    page.ask(type="expand", id="W")
+    assert "W/read" in page.names()
+    page.ask(type="collapse", id="gradients/")
+    assert "gradients/" in page.names()
+    answer = page.ask_one(type="reveal", name="gradients/y_grad/n0")
+    assert answer["focus"] == "gradients/y_grad/n0"
+    assert "gradients/y_grad/n0" in page.names()
+
+
+def test_a_box_is_inspected_and_a_lost_one_is_told_as_a_failure(page: Page) -> None:
+    answer = page.ask_one(type="inspect", id="matmul")
+    assert (answer["type"], answer["inspection"]["op"]) == ("inspection", "MatMul")
+    lost = page.ask_one(type="inspect", id="nowhere")
+    assert lost == {"type": "failure", "request": "inspect", "text": "'nowhere' is no longer in the graph"}
+
+
+def test_nodes_are_found(page: Page) -> None:
+    answer = page.ask_one(type="find", query="softmax")
+    assert answer["query"] == "softmax"
+    assert [hit["name"] for hit in answer["hits"]] == ["y"]
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("svg", "<svg "), ("dot", "digraph"), ("mermaid", "flowchart TB")])
+def test_the_graph_is_exported_as_text(page: Page, kind: str, begins: str) -> None:
+    answer = page.ask_one(type="want_export", format=kind)
+    assert answer["text"].startswith(begins)
+    assert answer["name"].startswith("graph.")
+
+
+def test_mermaid_text_is_sent_while_mermaid_draws(page: Page) -> None:
+    answer = page.ask_one(type="renderer", renderer="mermaid")
+    assert answer["renderer"] == "mermaid"
+    assert answer["mermaid"].startswith("flowchart TB")
+    assert page.ask_one(type="renderer", renderer="graphviz")["mermaid"] == ""
+
+
+def test_the_lens_is_kept_for_the_next_scene(page: Page) -> None:
+    page.view.refresh()
+    assert page.ask(type="lens", lens="cells") == []
+    assert page.ask_one(type="ready")["lens"] == "cells"
+    page.view.choose(lens="no such lens", renderer="no such renderer")
+    assert (page.view.state.lens, page.view.state.renderer) == ("cells", "graphviz")
+
+
+def test_the_viewers_report_is_kept(page: Page) -> None:
+    page.ask(type="drawn", revision=3, delay_ms=42.0, layout_ms=7.0, renderer="graphviz")
+    assert page.view.drawn is not None
+    assert page.view.drawn.delay_ms == 42.0
+
+
+# ---- failing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, 5, [], {}, {"type": "format_disk"}, {"type": "expand"}, {"type": "expand", "id": 5}, {"type": "need_engine", "engine": "../x"}],
+)
+def test_a_garbled_message_is_answered_with_a_failure(page: Page, content: object) -> None:
+    page.view._handle_custom_msg(content, [])
+    (answer,) = [content for content, _ in page.sent]
+    assert answer["type"] == "failure"
+    assert answer["text"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5
+)
+KINDS = st.sampled_from(["ready", "need_engine", "expand", "collapse", "inspect", "reveal", "find", "renderer", "lens", "drawn", "closed"])
+
+
+@given(st.dictionaries(st.sampled_from(["id", "name", "query", "engine", "renderer", "lens", "revision"]), JSON), KINDS)
+def test_no_message_makes_the_kernel_raise(fields: dict[str, object], kind: str) -> None:
+    view = GraphView(gc.Graph())
+    sent = Page(view).ask(**(fields | {"type": kind}))
+    for content in sent:
+        msgspec.convert(content, FromKernel)
+    view.close()
+
+
+def test_a_view_that_fails_says_so_and_spares_the_cell(page: Page, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture) -> None:
+    def broken(*_args: object, **_options: object) -> None:
+        raise RuntimeError("the scene is broken")
+
+    monkeypatch.setattr(graph_view, "build_scene", broken)
+    with log.at_level(logging.WARNING):
+        page.view.refresh()
+    (answer,) = [content for content, _ in page.sent]
+    assert answer == {"type": "failure", "request": "refresh", "text": "the scene is broken"}
+    assert "Graphloupe's view failed at 'refresh'" in log.text
+
+
+def test_even_a_dead_connection_spares_the_cell(page: Page, log: pytest.LogCaptureFixture) -> None:
+    def dead(*_args: object) -> None:
+        raise OSError("connection lost")
+
+    page.view.send = dead
+    with log.at_level(logging.WARNING):
+        page.view.refresh()
+        page.view.fail("hello")
+    assert "connection lost" in log.text
+
+
+def test_a_closed_view_sends_nothing(page: Page) -> None:
+    page.view.close()
+    page.view.refresh()
+    page.view.fail("hello")
+    assert page.sent == []

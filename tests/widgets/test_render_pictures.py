@@ -1,0 +1,224 @@
+"""SVG, HTML and the layout behind them: complete, readable, and inert whatever the names are."""
+
+from __future__ import annotations
+
+import base64
+import re
+import threading
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+import graphcore as gc
+import widgets
+from tests.widgets.test_render_text import HOSTILE, hostile_scene
+from widgets.render import EngineError, LayoutEngine, engine, lay_out, to_page, to_static_html, to_svg
+from widgets.render import layout as layout_module
+from widgets.render.geometry import layout_dot
+from widgets.render.layers import layered_geometry
+from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
+
+SVG = "{http://www.w3.org/2000/svg}"
+DRAWING = {"svg", "title", "desc", "style", "g", "rect", "path", "text", "circle"}
+
+
+class Tags(HTMLParser):
+    """What a browser would make of a page: its elements with their attributes, and the text in each kind of element."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+        self._open = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._open = tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts[self._open] = self.texts.get(self._open, "") + data
+
+
+# ---- layout ---------------------------------------------------------------------------------------------------------
+
+
+def test_graphviz_places_every_box_frame_and_line(softmax_regression: gc.Graph) -> None:
+    scene = build_scene(softmax_regression)
+    places = lay_out(scene)
+    assert (places.engine, places.note) == ("graphviz", "")
+    assert places.nodes.keys() == {node.id for node in scene.nodes}
+    assert places.groups.keys() == {group.id for group in scene.groups}
+    assert places.edges.keys() == {edge.id for edge in scene.edges}
+    frame = places.groups["gradients/"]
+    for node in scene.nodes:
+        rect = places.nodes[node.id]
+        inside = frame.x <= rect.x and rect.x + rect.width <= frame.x + frame.width
+        assert node.group != "gradients/" or (inside and frame.y <= rect.y)
+
+
+def test_an_arrow_ends_at_its_target_even_when_laid_out_reversed(softmax_regression: gc.Graph) -> None:
+    scene = build_scene(softmax_regression)
+    places = lay_out(scene)
+    for edge in scene.edges:
+        tip, rect = places.edges[edge.id].tip, places.nodes[edge.target]
+        assert rect.x - 3 <= tip.x <= rect.x + rect.width + 3
+        assert rect.y - 3 <= tip.y <= rect.y + rect.height + 3
+
+
+def test_a_gradient_box_stands_near_its_forward_box(softmax_regression: gc.Graph) -> None:
+    scene = build_scene(softmax_regression)
+    places = lay_out(scene)
+    off = [abs(places.nodes[node.id].y - places.nodes[node.mirrors].y) for node in scene.nodes if node.mirrors]
+    assert len(off) >= 7
+    assert sum(off) / len(off) < places.height / 6
+
+
+def test_no_text_of_the_graph_reaches_the_layout_engine() -> None:
+    dot = layout_dot(hostile_scene("zebra<crossing>"))
+    assert "zebra" not in dot
+
+
+def test_a_layout_that_takes_too_long_is_ended_and_the_next_one_works() -> None:
+    own = LayoutEngine()
+    try:
+        own.layout("digraph{a->b}")
+        tangle = ";".join(f"n{i}->n{(i * i * 7 + i * 13 + j * 101) % 600}" for i in range(600) for j in range(6))
+        with pytest.raises(EngineError, match="no layout within"):
+            own.layout(f"digraph{{{tangle}}}", limit=0.3)
+        assert own.layout("digraph{a->b}").startswith("{")
+    finally:
+        own.close()
+
+
+def test_a_syntax_error_of_the_engine_is_told() -> None:
+    with pytest.raises(EngineError, match="syntax error"):
+        engine.layout("digraph{a->")
+
+
+def test_a_worker_that_dies_is_replaced() -> None:
+    own = LayoutEngine()
+    try:
+        own.layout("digraph{a}")
+        assert own._process is not None
+        own._process.kill()
+        own._process.wait()
+        assert own.layout("digraph{a}").startswith("{")
+    finally:
+        own.close()
+
+
+def test_threads_may_share_the_engine(softmax_regression: gc.Graph) -> None:
+    scene = build_scene(softmax_regression)
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda: found.append(lay_out(scene).engine)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["graphviz"] * 4
+
+
+def test_without_the_engine_boxes_stand_in_plain_layers_and_the_picture_says_so(
+    softmax_regression: gc.Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    scene = build_scene(softmax_regression)
+    monkeypatch.setattr(layout_module, "ENGINE", layout_module.STATIC / "no such engine")
+    monkeypatch.setattr(layout_module, "engine", LayoutEngine())
+    places = lay_out(scene)
+    assert places.engine == "layers"
+    assert places.nodes.keys() == {node.id for node in scene.nodes}
+    assert "drawn in plain layers: the layout engine is missing" in to_svg(scene, places)
+
+
+def test_a_huge_scene_is_not_given_to_the_engine() -> None:
+    nodes = [SceneNode(id=f"n{i}", label=f"n{i}", kind="op", op="Add") for i in range(1600)]
+    assert lay_out(Scene(title="huge", nodes=nodes, edges=[])).note == "drawn in plain layers: more than 1,500 boxes"
+
+
+def test_an_empty_scene_is_an_empty_picture() -> None:
+    ET.fromstring(to_svg(Scene(title="", nodes=[], edges=[])))
+
+
+# ---- SVG ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_svg_shows_names_types_shapes_and_values(softmax_regression: gc.Graph) -> None:
+    root = ET.fromstring(widgets.to_svg(softmax_regression))
+    texts = {text.text for text in root.iter(f"{SVG}text")}
+    assert {"MatMul", "float [?,10]", "∇ y_grad", "W", "0.5", "∇ gradients"} <= texts
+
+
+def test_states_have_signs_and_errors_their_own_look() -> None:
+    nodes = [SceneNode(id=state, label=state, kind="op", op="Add", state=state) for state in ("normal", "new", "changed", "error", "stale")]
+    edges = [SceneEdge(id="e", source="new", target="error", label="float [3]", error="does not fit")]
+    svg = to_svg(Scene(title="t", nodes=nodes, edges=edges))
+    root = ET.fromstring(svg)
+    signs = [text.text for text in root.iter(f"{SVG}text") if text.get("class") == "sign"]
+    assert signs == ["+", "~", "!", "!"]
+    assert "✕ float [3]" in svg
+    assert 'class="data forward error"' in svg
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_name_stays_text_in_svg(text: str) -> None:
+    scene = hostile_scene(text)
+    root = ET.fromstring(to_svg(scene, layered_geometry(scene, note=text)))
+    for element in root.iter():
+        assert element.tag.removeprefix(SVG) in DRAWING
+        assert not [name for name in element.attrib if name.startswith("on") or "href" in name]
+        assert "url(" not in "".join(element.attrib.values())
+
+
+# ---- HTML -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_static_display_has_an_image_an_outline_and_nothing_else(text: str) -> None:
+    html = to_static_html(hostile_scene(text))
+    found = Tags(html)
+    assert [tag for tag, _ in found.elements] == ["figure", "img", "figcaption", "details", "summary", "pre"]
+    image = found.elements[1][1]
+    assert image.keys() == {"src", "alt", "style"}
+    assert all(not attributes for tag, attributes in found.elements if tag != "img")
+    address = image["src"] or ""
+    assert address.startswith("data:image/svg+xml;base64,")
+    assert ET.fromstring(base64.b64decode(address.partition(",")[2])).tag == f"{SVG}svg"
+
+
+def test_the_static_display_tells_the_graph_in_words(softmax_regression: gc.Graph) -> None:
+    scene = build_scene(softmax_regression, title="digits")
+    found = Tags(to_static_html(scene))
+    assert found.elements[1][1]["alt"] == f"digits: {scene.summary}"
+    assert "MatMul matmul <- x float [?,64]" in found.texts["pre"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_name_cannot_leave_its_place_in_the_standalone_page(text: str) -> None:
+    scene = hostile_scene(text.replace("\ud800", "?"))
+    page = to_page(scene)
+    found = Tags(page)
+    tags = [tag for tag, _ in found.elements]
+    assert tags == ["html", "head", "meta", "meta", "meta", "title", "style", "body", "div", "noscript", "pre", "script", "script"]
+    data = re.search(r'id="graphloupe-data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    assert not re.search(r"[<>&]", data[1])
+    assert msgspec.json.decode(data[1])["message"]["scene"]["title"] == scene.title
+
+
+def test_the_standalone_page_carries_everything_and_fetches_nothing(softmax_regression: gc.Graph) -> None:
+    page = widgets.to_html(softmax_regression, SceneState(lens="cells"))
+    data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', page, re.DOTALL)[0])
+    assert data["message"]["lens"] == "cells"
+    assert "MatMulGrad" in data["inspections"]["gradients/matmul_grad/dy"]["gradient"]["definition"]
+    assert data["dot"].startswith("digraph")
+    assert data["mermaid"].startswith("flowchart")
+    assert base64.b64decode(data["engine_gzip_base64"]).startswith(b"\x1f\x8b")
+    assert base64.b64decode(data["mermaid_engine_gzip_base64"]).startswith(b"\x1f\x8b")
+    policy = next(attributes["content"] for tag, attributes in Tags(page).elements if tag == "meta" and attributes.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
