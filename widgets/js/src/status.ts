@@ -31,12 +31,9 @@ export class Status {
 
   /** A picture is on the screen. */
   drawn({ scene }: SceneMessage, delayMs: number | null): void {
-    const { nodes, edges, hidden_nodes: hidden } = scene;
-    const facts = [plural(nodes.length, "box").replace("boxs", "boxes"), plural(edges.length, "edge")];
-    if (scene.total_nodes > nodes.length) facts.unshift(plural(scene.total_nodes, "node"));
-    if (hidden > 0) facts.push(`${hidden.toLocaleString("en")} inside closed boxes`);
-    if (delayMs !== null) facts.push(`${Math.round(delayMs)} ms`);
-    this.#facts.textContent = facts.join(" · ");
+    const { nodes } = scene;
+    this.#facts.textContent = delayMs === null ? "" : `${Math.round(delayMs)} ms`;
+    this.#facts.title = delayMs === null ? "" : "From the end of the cell until the picture was on the screen";
     this.#announce(
       scene.nodes.map((node) => node.id),
       nodes.filter((node) => node.state === "error").length,
