@@ -145,13 +145,13 @@ def _part_sizes(c: InferenceContext, sizes: list[int], total: int) -> list[int]:
 
 def tile_shape(c: InferenceContext) -> None:
     """`input  multiples: [rank]`: each dimension times its multiple."""
-    given = c.input(0)
-    multiples = c.make_shape_from_shape_tensor(1)
-    if given.dims is None:
-        c.set_output(0, c.unknown_shape_of_rank(c.rank(multiples)))
+    given, multiples = c.input(0), c.make_shape_from_shape_tensor(1)
+    if given.dims is not None:
+        multiples = c.with_rank(multiples, len(given.dims))
+    if multiples.dims is None:
+        c.set_output(0, c.unknown_shape())
         return
-    multiples = c.with_rank(multiples, len(given.dims))
-    c.set_output(0, c.make_shape([c.multiply(dim, c.dim(multiples, i)) for i, dim in enumerate(given.dims)]))
+    c.set_output(0, c.make_shape([c.multiply(c.dim(given, i), times) for i, times in enumerate(multiples.dims)]))
 
 
 def pad_shape(c: InferenceContext) -> None:

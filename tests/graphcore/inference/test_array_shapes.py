@@ -157,6 +157,7 @@ def sliced(inputs: str, expected: str, begin: list[int] | None, size: list[int] 
         case("S6 Tile", fns.tile_shape, "?;?", "?"),
         case("S6 Tile", fns.tile_shape, "[2,3];?", "[?,?]"),
         case("S6 Tile", fns.tile_shape, "?;[2]", "[?,?]"),
+        case("S6 Tile", fns.tile_shape, "?;[2]", "[0,?]", values=(None, [0, 2])),
         case("S6 Tile", fns.tile_shape, "[2,?,3];[3]", "[8,?,d0_2]", values=(None, [4, 5, 1])),
         sliced("[5,6];[2];[2]", "[2,4]", [1, 2], [2, -1]),
         sliced("[5,6];[2];[2]", "[2,d0_1]", [1, 0], [2, -1]),

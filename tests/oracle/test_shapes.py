@@ -1,0 +1,89 @@
+"""Shape inference against TensorFlow's: the examples of all ops with parts of their inputs hidden. Ours is as precise or more, never wrong."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import graphcore as gc
+from graphcore.dtypes import dtype_by_number
+from tests.oracle.conftest import Oracle
+from tests.oracle.op_examples import OpExample, Sent, all_examples
+from tests.oracle.test_ops import OURS_ONLY
+
+DRAWS = 20
+SEED = 20240611
+Sizes = list[int | None] | None
+
+EXAMPLES = [
+    example
+    for example in all_examples()
+    if example.name not in OURS_ONLY and not any(arg.is_ref for arg in example.entry.op_def.input_arg) and example.inputs
+]
+# Where TensorFlow takes more to be known than is: each entry with the case in which its answer is false.
+TENSORFLOW_GUESSES = {
+    "SoftmaxCrossEntropyWithLogits": "a size of 1 that may still be broadcast stays 1",
+    "SplitV": "an unknown split_dim is taken for the last dimension",
+}
+
+
+def known_inputs(example: OpExample) -> list[Sent]:
+    """The inputs as constants; a list holds inputs of its own."""
+    return [("list", [("value", part) for part in value]) if kind == "list" else (kind, value) for kind, value in example.sent_inputs()]
+
+
+def hide(sent: Sent, draw: random.Random) -> Sent:
+    """The same input with less known of it: a constant, a shape, a part of the shape, or only the type."""
+    kind, value = sent
+    if kind == "list":
+        return "list", [hide(part, draw) for part in value]
+    how = draw.choice(["value", "shape", "part", "part", "rank"])
+    if how == "value":
+        return sent
+    number = gc.as_dtype(value.dtype).number
+    if how == "rank":
+        return "hidden", (number, None)
+    sizes = list(value.shape) if how == "shape" else [size if draw.random() < 0.5 else None for size in value.shape]
+    return "hidden", (number, sizes)
+
+
+def tensor(kind: str, value: Any) -> Any:
+    if kind == "list":
+        return [tensor(*part) for part in value]
+    if kind == "value":
+        return gc.constant(value)
+    number, sizes = value
+    dtype = dtype_by_number(number)
+    return gc.placeholder(dtype, sizes)
+
+
+def ours(example: OpExample, inputs: list[Sent]) -> list[Sizes]:
+    graph = gc.Graph()
+    with graph.as_default():
+        node = graph.apply_op(example.name, [tensor(*sent) for sent in inputs], example.attrs)
+        return [None if output.shape.rank is None else output.shape.as_list() for output in node.outputs]
+
+
+def says_at_least(mine: Sizes, theirs: Sizes) -> bool:
+    """Everything that is known in `theirs` is known in `mine`, and is the same."""
+    if theirs is None:
+        return True
+    return mine is not None and len(mine) == len(theirs) and all(b is None or a == b for a, b in zip(mine, theirs, strict=True))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.name}-{example.number}")
+def test_what_is_inferred_is_what_tensorflow_infers_or_more(example: OpExample, oracle: Oracle) -> None:
+    draw = random.Random(f"{SEED} {example.name} {example.number}")
+    whole = known_inputs(example)
+    hidden = [[hide(sent, draw) for sent in whole] for _ in range(DRAWS)]
+    answers = oracle.call("tests.oracle.shape_side:infer_shapes", [(example.name, inputs, example.sent_attrs()) for inputs in hidden])
+    truth = ours(example, whole)
+    for inputs, theirs in zip(hidden, answers, strict=True):
+        assert not isinstance(theirs, str), f"TensorFlow refuses {inputs}: {theirs}"
+        mine = ours(example, inputs)
+        told = f"{example.name}{inputs}: {mine}, in TensorFlow {theirs}"
+        assert len(mine) == len(theirs), told
+        assert all(gc.Shape(part).is_compatible_with(gc.Shape(full)) for part, full in zip(mine, truth, strict=True)), told
+        assert example.name in TENSORFLOW_GUESSES or all(map(says_at_least, mine, theirs)), told
