@@ -105,12 +105,12 @@ class Progress:
     def _repr_html_(self) -> str:
         latest = "".join(f" · {escape(text)}" for text in self._latest())
         html = (
-            f'<div class="graphloupe-progress"><progress max="{max(self.steps, 1)}" value="{self.done}" style="width:560px"'
+            f'<div class="graphloupe-progress"><progress max="{max(self.steps, 1)}" value="{self.done}" style="width:100%;max-width:560px"'
             f' aria-label="{escape(self.title)}"></progress><div>{escape(self.title)}: {escape(self._count())}{latest}</div>'
         )
         if any(self.series.values()):
             svg = base64.b64encode(curve_svg(self.series, self.steps).encode()).decode()
-            html += f'<img alt="{escape(self._words())}" src="data:image/svg+xml;base64,{svg}"/>'
+            html += f'<img alt="{escape(self._words())}" src="data:image/svg+xml;base64,{svg}" style="max-width:100%"/>'
         return html + "</div>"
 
     def _words(self) -> str:

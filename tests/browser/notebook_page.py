@@ -157,6 +157,7 @@ class NotebookPage:
         """Switch between JupyterLab's dark and light themes and wait until the page shows it."""
         self.command("apputils:change-theme", {"theme": "JupyterLab Dark" if on else "JupyterLab Light"})
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg="false" if on else "true")
+        self.page.wait_for_function("() => !document.querySelector('#jupyterlab-splash')")
 
     # ---- the application underneath ---------------------------------------------------------------------------------
 

@@ -18,6 +18,8 @@ from widgets.scene.types import Scene
 def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
     """An `<img>` with alt text and, folded in, the outline as text. No script, nothing from outside.
 
+    Its height is limited: it stands among the cells of a notebook, and must not push them away as the graph grows.
+
     Args:
         geometry: where everything is; laid out here if None.
     """
@@ -26,6 +28,6 @@ def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
     alt = escape(one_line(f"{scene.title}: {scene.summary}"), quote=True)
     outline = escape(to_outline(scene), quote=True)
     return (
-        f'<figure><img src="{address}" alt="{alt}" style="max-width:100%;height:auto">'
+        f'<figure><img src="{address}" alt="{alt}" style="max-width:100%;max-height:28em">'
         f"<figcaption><details><summary>Outline of {alt}</summary><pre>{outline}</pre></details></figcaption></figure>"
     )
