@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphcore.attrs import TensorValue
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.context import InferenceContext
+from graphcore.inference.dimensions import INT64_MAX, overflow
 from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, shape_of_sizes
 
 
@@ -34,41 +35,40 @@ def unique_shape(c: InferenceContext) -> None:
 
 def reshape_shape(c: InferenceContext) -> None:
     """The value of input 1, where one unknown size follows from the number of elements of input 0."""
-    given = c.input(0)
+    given = c.inputs[0].dims
     out = c.make_shape_from_shape_tensor(1)
-    if given.dims is None or out.dims is None:
-        c.set_output(0, out)
+    c.outputs[0] = out
+    if given is None or out.dims is None:
         return
-    given_unknown, given_known = _known_part(c, given.dims)
-    out_unknown, out_known = _known_part(c, out.dims)
-    if len(given_unknown) > 1 or len(out_unknown) > 1:
-        c.set_output(0, out)
+    unknown_in, known_in = _known_part(given)
+    unknown_out, known_out = _known_part(out.dims)
+    if len(unknown_in) > 1 or len(unknown_out) > 1:
         return
-    if not given_unknown and not out_unknown:
-        _check_same_count(given_known, out_known, out)
-    elif not given_unknown and out_known.value > 0:
-        size = c.divide(given_known, out_known.value, evenly_divisible=True)
-        out = c.replace_dim(out, out_unknown[0], size)
-    elif not out_unknown and given_known.value != 0:
-        size = c.divide(out_known, given_known.value, evenly_divisible=True)
-        c.merge_dim(given.dims[given_unknown[0]], size)
-    elif given_unknown and out_unknown and given_known.value == out_known.value:
-        out = c.replace_dim(out, out_unknown[0], given.dims[given_unknown[0]])
-    c.set_output(0, out)
+    if not unknown_in and not unknown_out:
+        if known_in != known_out:
+            raise InvalidArgumentError(f"Cannot reshape a tensor with {known_in} elements to shape {out} ({known_out} elements)")
+    elif not unknown_in and known_out > 0:
+        size = c.divide(DimensionHandle(known_in), known_out, evenly_divisible=True)
+        c.outputs[0] = c.replace_dim(out, unknown_out[0], size)
+    elif not unknown_out and known_in != 0:
+        size = c.divide(DimensionHandle(known_out), known_in, evenly_divisible=True)
+        c.merge_dim(given[unknown_in[0]], size)
+    elif unknown_in and unknown_out and known_in == known_out:
+        c.outputs[0] = c.replace_dim(out, unknown_out[0], given[unknown_in[0]])
 
 
-def _known_part(c: InferenceContext, dims: tuple[DimensionHandle, ...]) -> tuple[list[int], DimensionHandle]:
+def _known_part(dims: tuple[DimensionHandle, ...]) -> tuple[list[int], int]:
     """Where the unknown dimensions are, and the product of the others."""
-    product = DimensionHandle(1)
-    for dim in dims:
-        if dim.value != UNKNOWN:
-            product = c.multiply(product, dim)
-    return [i for i, dim in enumerate(dims) if dim.value == UNKNOWN], product
-
-
-def _check_same_count(given: DimensionHandle, wanted: DimensionHandle, out: ShapeHandle) -> None:
-    if given.value != wanted.value:
-        raise InvalidArgumentError(f"Cannot reshape a tensor with {given} elements to shape {out} ({wanted} elements)")
+    unknown: list[int] = []
+    product = 1
+    for i, dim in enumerate(dims):
+        if dim.value < 0:
+            unknown.append(i)
+        elif product * dim.value > INT64_MAX:
+            raise overflow(product, dim.value)
+        else:
+            product *= dim.value
+    return unknown, product
 
 
 def transpose_shape(c: InferenceContext) -> None:

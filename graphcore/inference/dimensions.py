@@ -9,7 +9,12 @@ from graphcore.inference.handles import UNKNOWN, DimensionHandle
 
 DimensionOrConstant = DimensionHandle | int | None
 """A dimension, or a size for a new one (-1 or None: unknown)."""
-_INT64_MAX: Final = 2**63 - 1
+INT64_MAX: Final = 2**63 - 1
+
+
+def overflow(first: int, second: int) -> InvalidArgumentError:
+    """The error of a product that does not fit int64."""
+    return InvalidArgumentError(f"Negative dimension size caused by overflow when multiplying {first} and {second}")
 
 
 class DimensionArithmetic:
@@ -50,7 +55,7 @@ class DimensionArithmetic:
             return first
         if a < 0 or b < 0:
             return DimensionHandle()
-        if a + b > _INT64_MAX:
+        if a + b > INT64_MAX:
             raise InvalidArgumentError(f"Dimension size overflow from adding {a} and {b}")
         return self.make_dim(a + b)
 
@@ -82,8 +87,8 @@ class DimensionArithmetic:
             return self.make_dim(second)
         if a < 0 or b < 0:
             return DimensionHandle()
-        if a * b > _INT64_MAX:
-            raise InvalidArgumentError(f"Negative dimension size caused by overflow when multiplying {a} and {b}")
+        if a * b > INT64_MAX:
+            raise overflow(a, b)
         return self.make_dim(a * b)
 
     def divide(self, dividend: DimensionHandle, divisor: DimensionOrConstant, evenly_divisible: bool) -> DimensionHandle:

@@ -32,13 +32,20 @@ def _concat(c: InferenceContext, axis_input: int, values: list[ShapeHandle]) -> 
         before = c.merge(value_before, before)
         middle = c.add(middle, value_middle)
         after = c.merge(value_after, after)
-    c.set_output(0, c.concatenate(c.concatenate(before, c.vector(middle)), after))
+    if before.dims is None or after.dims is None:
+        c.set_output(0, c.unknown_shape())
+    else:
+        c.set_output(0, ShapeHandle((*before.dims, middle, *after.dims)))
 
 
 def _around(c: InferenceContext, shape: ShapeHandle, axis: int, least_rank: int) -> tuple[ShapeHandle, DimensionHandle, ShapeHandle]:
-    c.with_rank_at_least(shape, least_rank)
-    after = c.scalar() if axis == -1 else c.subshape(shape, axis + 1)
-    return c.subshape(shape, 0, axis), c.dim(shape, axis), after
+    """What comes before the axis, the dimension at it, what comes after."""
+    dims = shape.dims
+    if dims is None:
+        return c.unknown_shape(), c.unknown_dim(), c.scalar() if axis == -1 else c.unknown_shape()
+    if len(dims) < least_rank:
+        c.with_rank_at_least(shape, least_rank)
+    return ShapeHandle(dims[:axis]), dims[axis], ShapeHandle(() if axis == -1 else dims[axis + 1 :])
 
 
 def _concat_unknown_axis(c: InferenceContext, values: list[ShapeHandle]) -> ShapeHandle:

@@ -78,16 +78,12 @@ class ValueView:
         tensor = self.node.inputs[slot]
         return self._shape(tensor.node, tensor.index)
 
-    def own_constant(self) -> Array | None:
-        """The constant value of the output itself, None if it has none."""
-        return self._constant(self.node, self.index)
-
     def own_shape(self) -> ShapeHandle:
         """The static shape of the output itself."""
         return self._shape(self.node, self.index)
 
     def constant(self, slot: int) -> Array | None:
-        """The constant value of an input, None if it has none."""
+        """The constant value of an input as an array of any size, None if it has none."""
         tensor = self.node.inputs[slot]
         return self._constant(tensor.node, tensor.index)
 

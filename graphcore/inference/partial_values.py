@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from graphcore.attrs import Array
@@ -19,19 +18,25 @@ def partial_value(node: NodeLike, index: int, get_shape: GetShape, get_constant:
     recursion, so a chain of any length is fine.
     """
     found: dict[tuple[int, int], PartialValue | None] = {}
+    visited: set[tuple[int, int]] = set()
     pending: list[tuple[Any, int]] = [(node, index)]
     while pending:
         current, output = pending[-1]
         key = (id(current), output)
+        rule = None
+        if key not in visited:
+            visited.add(key)
+            constant = get_constant(current, output)
+            if constant is not None:
+                found[key] = _from_array(constant)
+            rule = RULES.get(current.op)
         if key in found:
             pending.pop()
-            continue
-        waiting = _unvisited_inputs(current, output, found, get_constant)
-        if waiting:
-            pending.extend(waiting)
-            continue
-        pending.pop()
-        found[key] = _evaluate(ValueView(current, output, found, get_shape, get_constant))
+        elif rule is not None and rule.reads_values:
+            pending.extend([(tensor.node, tensor.index) for tensor in current.inputs])
+        else:
+            pending.pop()
+            found[key] = _evaluate(ValueView(current, output, found, get_shape, get_constant))
     return found[id(node), index]
 
 
@@ -41,7 +46,8 @@ def partial_shape(node: NodeLike, index: int, get_shape: GetShape, get_constant:
     Raises:
         InvalidArgumentError: a size below -1.
     """
-    value = partial_value(node, index, get_shape, get_constant)
+    constant = get_constant(node, index)
+    value = partial_value(node, index, get_shape, get_constant) if constant is None else _from_array(constant)
     return None if value is None or value.is_scalar else as_shape_handle(value)
 
 
@@ -62,20 +68,7 @@ def as_shape_handle(value: PartialValue) -> ShapeHandle:
     return ShapeHandle(tuple(dims))
 
 
-def _unvisited_inputs(
-    node: Any, output: int, found: Mapping[tuple[int, int], PartialValue | None], get_constant: GetConstant
-) -> list[tuple[Any, int]]:
-    rule = RULES.get(node.op)
-    if rule is None or not rule.reads_values:
-        return []
-    waiting = [(tensor.node, tensor.index) for tensor in node.inputs if (id(tensor.node), tensor.index) not in found]
-    return [] if not waiting or get_constant(node, output) is not None else waiting
-
-
 def _evaluate(view: ValueView) -> PartialValue | None:
-    constant = view.own_constant()
-    if constant is not None:
-        return _from_array(constant)
     rule = RULES.get(view.node.op)
     known = None if rule is None else rule.apply(view)
     return _of_unknown_items(view.own_shape()) if known is None else known
