@@ -34,15 +34,19 @@ class Edge(msgspec.Struct, frozen=True, gc=False):
 
 
 class EdgeStore:
-    """Owns the MultiDiGraph. Edges of source and sink are brought up to date when somebody looks."""
+    """Owns the MultiDiGraph. New nodes are entered when somebody looks, as are the edges of source and sink.
 
-    __slots__ = ("_graph", "_loose", "_next_id", "_pred", "_sink", "_source", "_succ", "_view")
+    Building a graph asks nothing of it, and entering a node costs as much as making it.
+    """
+
+    __slots__ = ("_graph", "_loose", "_next_id", "_pending", "_sink", "_source", "_view")
 
     def __init__(self) -> None:
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self._view: nx.MultiDiGraph[str] = self._graph.copy(as_view=True)
         self._next_id = 0
         self._loose: dict[Node, None] = {}
+        self._pending: list[Node] = []
 
     def add_ends(self, source: Node, sink: Node) -> None:
         """The graph's own source and sink, with the control edge between them."""
@@ -52,12 +56,25 @@ class EdgeStore:
         self._add(source.name, sink.name, CONTROL_KEY)
 
     def view(self) -> nx.MultiDiGraph[str]:
-        """The read-only graph."""
+        """The read-only graph, as it is now."""
+        self.sync()
         self._anchor()
         return self._view
 
     def add_node(self, node: Node) -> None:
         """Add a node with all its in-edges."""
+        self._pending.append(node)
+
+    def sync(self) -> None:
+        """Enter the nodes added since the last look."""
+        pending = self._pending
+        if not pending:
+            return
+        self._pending = []
+        for node in pending:
+            self._enter(node)
+
+    def _enter(self, node: Node) -> None:
         name = node.name
         graph = self._graph
         graph.add_node(name, node=node)
@@ -73,6 +90,7 @@ class EdgeStore:
 
     def remove_node(self, node: Node) -> None:
         """Remove a node and its edges."""
+        self.sync()
         for neighbour in [*self._graph.pred[node.name], *self._graph.succ[node.name]]:
             other = self._graph.nodes[neighbour]["node"]
             if other.is_op:
@@ -82,33 +100,34 @@ class EdgeStore:
 
     def add(self, tensor: Tensor, dst: Node, slot: int) -> None:
         """Add a data edge."""
+        self.sync()
         self._add(tensor.node.name, dst.name, (tensor.index, slot))
         self._loose[tensor.node] = self._loose[dst] = None
 
     def remove(self, tensor: Tensor, dst: Node, slot: int) -> None:
         """Remove a data edge if it is there."""
+        self.sync()
         if self._graph.has_edge(tensor.node.name, dst.name, (tensor.index, slot)):
             self._graph.remove_edge(tensor.node.name, dst.name, (tensor.index, slot))
         self._loose[tensor.node] = self._loose[dst] = None
 
     def add_control(self, src: Node, dst: Node) -> None:
         """Add a control edge if it is not there."""
+        self.sync()
         if not self._graph.has_edge(src.name, dst.name, CONTROL_KEY):
             self._add(src.name, dst.name, CONTROL_KEY)
         self._loose[src] = self._loose[dst] = None
 
     def remove_control(self, src: Node, dst: Node) -> None:
         """Remove a control edge if it is there."""
+        self.sync()
         if self._graph.has_edge(src.name, dst.name, CONTROL_KEY):
             self._graph.remove_edge(src.name, dst.name, CONTROL_KEY)
         self._loose[src] = self._loose[dst] = None
 
-    def set_node(self, node: Node) -> None:
-        """Another node object under the same name."""
-        self._graph.nodes[node.name]["node"] = node
-
     def out_edges(self, node: Node) -> list[Edge]:
         """The edges to op nodes that leave `node`, by destination and slot."""
+        self.sync()
         graph = self._graph
         nodes = graph.nodes
         edges: list[Edge] = []
@@ -131,6 +150,7 @@ class EdgeStore:
 
     def successors(self, node: Node) -> list[Node]:
         """The op nodes that take anything from `node`, control edges included."""
+        self.sync()
         nodes = self._graph.nodes
         found: list[Node] = [nodes[name]["node"] for name in self._graph.succ[node.name]]
         return [other for other in found if other.id > 1]

@@ -84,7 +84,7 @@ class Graph:
 
     @property
     def nx(self) -> nx.MultiDiGraph[str]:
-        """The graph as networkx sees it, read-only and live.
+        """The graph as networkx sees it, read-only; take it anew after a change.
 
         Nodes are keyed by name (data: `node`), edges by (src_output, dst_input), control edges by (-1, -1) (data: `id`).
         """

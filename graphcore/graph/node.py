@@ -86,7 +86,7 @@ class Node:
         self.inputs: list[Tensor] = []
         self.control_inputs: list[Node] = NO_CONTROLS
         self.outputs = [Tensor(self, i) for i in range(len(output_types))]
-        self.output_handles: list[ShapeHandle] = []
+        self.output_handles: tuple[ShapeHandle, ...] = ()
         self.constants: dict[int, Array | None] | None = None
         self.asked_values = False
         self.like: dict[int, Tensor] = _NOTHING_ALIKE

@@ -63,6 +63,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     Raises:
         InvalidArgumentError: a new input depends on the node itself.
     """
+    graph.edge_store.sync()
     same = existing.node_def == fresh.node_def and existing.inputs == fresh.inputs and existing.control_inputs == fresh.control_inputs
     if not same:
         _refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
@@ -149,6 +150,7 @@ def mark_orphans(graph: Graph, removed: Node, orphans: list[tuple[Node, int]]) -
 
 def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> None:
     """Feed consumers that wait for a node of this name from `node`."""
+    graph.edge_store.sync()
     for consumer, slot in waiting:
         if slot < 0:
             consumer.control_inputs = [node if control.name == node.name else control for control in consumer.control_inputs]
@@ -283,11 +285,11 @@ def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
 
 
 def _forget_shapes(node: Node) -> None:
-    node.output_handles = [ShapeHandle(None) for _ in node.outputs]
+    node.output_handles = tuple([ShapeHandle(None) for _ in node.outputs])
     node.constants = None
 
 
-def _same_shapes(before: list[ShapeHandle], after: list[ShapeHandle]) -> bool:
+def _same_shapes(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...]) -> bool:
     if len(before) != len(after):
         return False
     return all(a is b or _same_defined(a, b) for a, b in zip(before, after, strict=True))

@@ -71,7 +71,7 @@ class ShapeRefiner:
         handles = [ShapeHandle() if handle is None else handle for handle in context.outputs]
         for index, other in node.like.items():
             handles[index] = _refined(context, handles[index], other.node.output_handles[other.index])
-        node.output_handles = handles
+        node.output_handles = tuple(handles)
         node.constants = None
 
     def get_context(self, node: Node) -> ExtendedInferenceContext:
@@ -93,7 +93,7 @@ class ShapeRefiner:
         merged = context.merge(known, context.make_shape_from_shape(shape))
         if merged is known:
             return False
-        node.output_handles = [*node.output_handles[:index], merged, *node.output_handles[index + 1 :]]
+        node.output_handles = (*node.output_handles[:index], merged, *node.output_handles[index + 1 :])
         return True
 
 
