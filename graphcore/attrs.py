@@ -142,10 +142,11 @@ class TensorValue:
 
     def __repr__(self) -> str:
         try:
+            shape = self.shape
             elements = f", {self.array.tolist()!r}" if 0 <= self.num_bytes() <= _MAX_SHOWN_BYTES else ""
-            return f"TensorValue({self.dtype.name}, {self.shape}{elements})"
         except GraphError as error:
             return f"TensorValue({self.dtype.name}, {error.message})"
+        return f"TensorValue({self.dtype.name}, {shape}{elements})"
 
 
 AttrValue = int | float | bool | bytes | DType | Shape | TensorValue | Func | Placeholder | NoValue | tuple[Any, ...]

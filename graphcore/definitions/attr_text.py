@@ -15,6 +15,8 @@ from graphcore.shapes import Shape
 from graphcore.tensor_encoding import EncodedTensor
 
 _INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*|0[1-9][0-9]*)", re.ASCII)
+_ENUM: Final = re.compile(r"-?[0-9]+", re.ASCII)
+_LEADING_ZEROS: Final = re.compile(r"-*00")
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -64,6 +66,8 @@ def _int(value: Value) -> int:
 
 def _double(value: Value) -> float:
     text = _word(value)
+    if _LEADING_ZEROS.match(text) is not None:
+        raise InvalidArgumentError(f"Expected a number, got {text}")
     try:
         return float.fromhex(text) if "x" in text.lower() else float(text)
     except (ValueError, OverflowError):
@@ -83,7 +87,7 @@ def _bool(value: Value) -> bool:
 
 def _type(value: Value) -> DType:
     text = _word(value)
-    if _INTEGER.fullmatch(text) is not None:
+    if _ENUM.fullmatch(text) is not None:
         return dtype_from_wire(int(text))
     found = dtype_by_name(text[3:].lower()) if text.startswith("DT_") and text == text.upper() else None
     if text == "DT_INVALID":

@@ -174,7 +174,13 @@ def add_arg_to_sig(node_def: NodeDef, arg: ArgDef) -> list[DType]:
         InvalidArgumentError: an attr or the arg is not what it must be.
     """
     if arg.number_attr:
-        types = [_one_type(node_def, arg, "Missing type or type_attr field in")] * _length(node_def, arg.number_attr)
+        length = _length(node_def, arg.number_attr)
+        dtype = _one_type(node_def, arg, "Missing type or type_attr field in")
+        if dtype is INVALID and type(node_def.attr.get(arg.type_attr)) is Placeholder:
+            # The reference reads a list's type with checks and a single one without.
+            text = "AttrValue had value with unexpected type 'placeholder'"
+            raise InvalidArgumentError(text, op=node_def.op, node=node_def.name, attr=arg.type_attr)
+        types = [dtype] * length
     elif arg.type_list_attr and not arg.type_attr:
         types = _type_list(node_def, arg.type_list_attr)
     else:

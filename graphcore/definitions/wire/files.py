@@ -25,6 +25,15 @@ _CONTROL: Final = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f
 _Value = TypeVar("_Value")
 
 
+_MAX_REASON: Final = 300
+
+
+def reason(error: Exception) -> str:
+    """What protobuf says is wrong, without the whole file that it may quote."""
+    text = str(error)
+    return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}..."
+
+
 def looks_binary(data: bytes) -> bool:
     """True iff `data` is no text: it has control characters (a serialised node always has) or is no UTF-8."""
     if data.translate(None, _CONTROL) != data:
@@ -54,7 +63,7 @@ def _parse_binary(message: Any, data: bytes, what: str) -> Any:
     try:
         message.ParseFromString(data)
     except (DecodeError, ValueError) as error:
-        raise InvalidArgumentError(f"Not a {what}: {error} in {len(data)} bytes of binary data") from None
+        raise InvalidArgumentError(f"Not a {what}: {reason(error)} in {len(data)} bytes of binary data") from None
     if data and not message.ListFields():
         raise InvalidArgumentError(f"Not a {what}: {len(data)} bytes of binary data have none of its fields")
     return message
@@ -64,7 +73,7 @@ def _parse_text(message: Any, text: str, what: str) -> Any:
     try:
         text_format.Parse(text, message, descriptor_pool=schema.POOL)
     except (text_format.ParseError, ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"Not a {what}: protobuf text at line:column {error}") from None
+        raise InvalidArgumentError(f"Not a {what}: protobuf text at line:column {reason(error)}") from None
     return message
 
 
@@ -72,7 +81,7 @@ def _parse_json(message: Any, text: str, what: str) -> Any:
     try:
         json_format.Parse(text, message, descriptor_pool=schema.POOL)
     except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
-        raise InvalidArgumentError(f"Not a {what}: JSON: {error}") from None
+        raise InvalidArgumentError(f"Not a {what}: JSON: {reason(error)}") from None
     return message
 
 
@@ -101,7 +110,7 @@ def serialize(message: Any, what: str) -> bytes:
     try:
         data: bytes = message.SerializeToString(deterministic=True)
     except (EncodeError, ValueError) as error:
-        raise ResourceExhaustedError(f"The {what} cannot be written: {error}; a message has at most 2 GiB") from None
+        raise ResourceExhaustedError(f"The {what} cannot be written: {reason(error)}; a message has at most 2 GiB") from None
     return data
 
 
@@ -109,7 +118,7 @@ def _written(value: _Value, write: Callable[[_Value, Any], None], message: Any, 
     try:
         write(value, message)
     except (TypeError, ValueError, UnicodeError) as error:
-        raise InvalidArgumentError(f"The {what} cannot be written: {error}") from None
+        raise InvalidArgumentError(f"The {what} cannot be written: {reason(error)}") from None
     return message
 
 

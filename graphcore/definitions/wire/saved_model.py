@@ -20,6 +20,7 @@ from graphcore.definitions.wire.files import (
     graph_def_to_text,
     looks_binary,
     may_have_unknown,
+    reason,
 )
 from graphcore.definitions.wire.graphs import read_graph_def
 from graphcore.definitions.wire.tensors import read_shape
@@ -111,7 +112,7 @@ def _parse(message: Any, data: bytes, what: str) -> Any:
             # Most of these messages is of no use here and not in the schema.
             text_format.Parse(data.decode(), message, allow_unknown_field=True, descriptor_pool=schema.POOL)
     except (DecodeError, text_format.ParseError, ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"Not a {what}: {error} in {len(data)} bytes") from None
+        raise InvalidArgumentError(f"Not a {what}: {reason(error)} in {len(data)} bytes") from None
     return message
 
 

@@ -1,0 +1,149 @@
+"""Damaged and hostile files: a GraphError at once, never another exception, never much memory."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphcore.definitions import summarize_node_def, validate_external_node_def_syntax
+from graphcore.definitions.wire import (
+    graph_def_from_bytes,
+    graph_def_to_bytes,
+    graph_def_to_json,
+    graph_def_to_text,
+    read_meta_graphs,
+    schema,
+)
+from graphcore.errors import GraphError, InvalidArgumentError
+
+DATA = Path(__file__).parents[3] / "data"
+FILES = {path.stem: path.read_bytes() for path in sorted(DATA.glob("*.pb")) if path.stat().st_size < 50_000}
+GRAPHS = {name: graph_def_from_bytes(data) for name, data in FILES.items()}
+SOURCES = [
+    *FILES.values(),
+    *(graph_def_to_text(graph).encode() for graph in GRAPHS.values()),
+    *(graph_def_to_json(graph).encode() for graph in GRAPHS.values()),
+]
+
+
+def read_and_use(data: bytes) -> None:
+    """Do with a file what a reader does, as far as it goes."""
+    try:
+        graph_def = graph_def_from_bytes(data)
+    except GraphError:
+        return
+    for node_def in graph_def.node:
+        assert summarize_node_def(node_def)
+        assert hash(node_def) == hash(node_def)
+        with contextlib.suppress(InvalidArgumentError):
+            validate_external_node_def_syntax(node_def)
+    assert graph_def_from_bytes(graph_def_to_bytes(graph_def)) == graph_def
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_a_damaged_file_gives_a_graph_or_a_graph_error(data: st.DataObject) -> None:
+    source = bytearray(data.draw(st.sampled_from(SOURCES)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(source) - 1))
+        match data.draw(st.sampled_from(["flip", "cut", "drop", "repeat"])):
+            case "flip":
+                source[at] ^= 1 << data.draw(st.integers(0, 7))
+            case "cut":
+                del source[max(at, 1) :]
+            case "drop" if len(source) > 8:
+                del source[at : at + 3]
+            case _:
+                source[at:at] = source[at : at + 9]
+    read_and_use(bytes(source))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_graph_or_a_graph_error(data: bytes) -> None:
+    read_and_use(data)
+    with contextlib.suppress(InvalidArgumentError):
+        read_meta_graphs(data)
+
+
+@pytest.mark.parametrize("length", [1, 10, 100, 1000])
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_file_that_is_cut_off_is_never_read_as_whole(name: str, length: int) -> None:
+    try:
+        graph_def = graph_def_from_bytes(FILES[name][:-length])
+    except InvalidArgumentError:
+        return
+    assert graph_def != GRAPHS[name]
+
+
+def deep_func(depth: int) -> bytes:
+    node = schema.GraphDef().node.add(name="n", op="Op")
+    func = node.attr["f"].func
+    for _ in range(depth):
+        func = func.attr["f"].func
+    func.name = "end"
+    data: bytes = b"\x0a" + _varint(node.ByteSize()) + node.SerializePartialToString()
+    return data
+
+
+def _varint(number: int) -> bytes:
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)
+
+
+def many(field: str, count: int) -> bytes:
+    graph = schema.GraphDef()
+    node = graph.node.add(name="n", op="Op")
+    if field == "input":
+        node.input.extend(["a"] * count)
+    elif field == "node":
+        for _ in range(count):
+            graph.node.add(name="n", op="Op")
+    else:
+        node.attr["a"].list.i.extend(range(count))
+    data: bytes = graph.SerializeToString()
+    return data
+
+
+# Made when they are needed: a report of a failure must not print them.
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "nested funcs": lambda: deep_func(20),
+    "deeply nested funcs": lambda: deep_func(200),
+    "length of 2 GB": lambda: b"\x0a\x80\x80\x80\x80\x08" + b"\0" * 16,
+    "a hundred thousand tags": lambda: b"\x0a" * 100_000,
+    "deep text": lambda: b"node { attr { key: 'a' value { func { " * 3_000,
+    "deep JSON": lambda: b'{"node":[{"attr":{"a":{"func":' * 3_000,
+    "deep unknown JSON": lambda: b"{" + b'"a":{' * 50_000,
+    "open string": lambda: b"node { name: '" + b"x" * 1_000_000,
+    "a million inputs": lambda: many("input", 1_000_000),
+    "a million ints": lambda: many("list", 1_000_000),
+    "the same name 30000 times": lambda: many("node", 30_000),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_a_hostile_file_is_read_or_refused_at_once(name: str) -> None:
+    data = HOSTILE[name]()
+    message = ""
+    tracemalloc.start()
+    begin = time.perf_counter()
+    try:
+        graph_def_from_bytes(data)
+    except InvalidArgumentError as error:
+        message = error.message
+    seconds = time.perf_counter() - begin
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(message) < 1_000
+    assert seconds < 5  # what takes less than half a second, with tracemalloc on a busy machine
+    assert peak < 100 * max(len(data), 1 << 16)
