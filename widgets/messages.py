@@ -160,6 +160,10 @@ class ReadyRequest(Message, frozen=True, kw_only=True, tag="ready"):
     """The viewer is mounted and wants the current scene."""
 
 
+class ClosedReport(Message, frozen=True, kw_only=True, tag="closed"):
+    """The viewer is no longer on the page (the user closed its panel, or the page)."""
+
+
 class EngineRequest(Message, frozen=True, kw_only=True, tag="need_engine"):
     """This page has not got the engine yet."""
 
@@ -225,6 +229,7 @@ class DrawnReport(Message, frozen=True, kw_only=True, tag="drawn"):
 
 FromViewer = (
     ReadyRequest
+    | ClosedReport
     | EngineRequest
     | ExpandRequest
     | CollapseRequest

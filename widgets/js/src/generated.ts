@@ -227,6 +227,11 @@ export interface ReadyRequest {
   readonly type: "ready";
 }
 
+/** The viewer is no longer on the page (the user closed its panel, or the page). */
+export interface ClosedReport {
+  readonly type: "closed";
+}
+
 /** This page has not got the engine yet. */
 export interface EngineRequest {
   readonly type: "need_engine";
@@ -300,6 +305,7 @@ export type FromKernel =
 
 export type FromViewer =
   | ReadyRequest
+  | ClosedReport
   | EngineRequest
   | ExpandRequest
   | CollapseRequest

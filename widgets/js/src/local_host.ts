@@ -105,6 +105,7 @@ export function localHost(data: StandaloneData): Host {
         return fail(message.type, "Opening and closing boxes needs a kernel");
       case "lens":
       case "drawn":
+      case "closed":
         return;
     }
   };

@@ -171,10 +171,13 @@ class Viewer {
     const stop = this.#host.onMessage((message) => this.#guard(() => this.#receive(message)));
     this.#end.signal.addEventListener("abort", stop);
     this.#send({ type: "ready" });
+    // A page that goes away takes its views along without disposing of them.
+    window.addEventListener("pagehide", () => this.#send({ type: "closed" }), { signal: this.#end.signal });
     this.#layouter.warmUp().catch((error: unknown) => this.#status.fail(reason(error)));
   }
 
   dispose(): void {
+    this.#send({ type: "closed" });
     this.#end.abort();
     this.#layouter.cancel();
     this.root.remove();
