@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import keyword
 import re
 from collections.abc import Callable
 from typing import Any
 
 from graphcore.definitions import AttrDef, OpDef
-from graphcore.errors import InvalidArgumentError
-from graphcore.graph import get_default_graph
+from graphcore.graph import Node, Tensor, apply_op, get_default_graph
 from graphcore.registry import op_registry
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -43,45 +41,58 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
-    signature = _signature(op_def)
-    arg_names = [arg.name for arg in op_def.input_arg]
+    """A function with the op's own signature.
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise InvalidArgumentError(f"gc.ops.{name}{signature}: {error}", op=op_def.name) from None
-        values = dict(bound.arguments)
-        node_name = values.pop("name", None)
-        inputs = [values.pop(_safe(arg)) for arg in arg_names]
-        attrs = {key.rstrip("_") if keyword.iskeyword(key.rstrip("_")) else key: value for key, value in values.items()}
-        node = get_default_graph().apply_op(op_def.name, inputs, attrs, node_name)
-        if not node.outputs:
-            return node
-        return node.outputs[0] if len(op_def.output_arg) == 1 and len(node.outputs) == 1 else list(node.outputs)
-
-    call.__name__ = call.__qualname__ = name
+    It is generated, so that a call costs no more than the call it makes; the text holds only names that the OpDef's rules allow.
+    """
+    inferred = _inferred(op_def)
+    attrs = [attr for attr in op_def.attr if attr.name not in inferred]
+    scope: dict[str, Any] = {
+        "finish": _finish_one if _gives_one(op_def) else _finish,
+        "default_graph": get_default_graph,
+        "apply": apply_op,
+    }
+    required = [attr for attr in attrs if attr.default_value is None]
+    optional = [attr for attr in attrs if attr.default_value is not None]
+    scope |= {f"default_{_safe(attr.name)}": _default(attr) for attr in optional}
+    inputs = [_safe(arg.name) for arg in op_def.input_arg]
+    parameters = [*inputs, *(_safe(attr.name) for attr in required)]
+    parameters += [f"{_safe(attr.name)}=default_{_safe(attr.name)}" for attr in optional]
+    node_name = "name" if "name" not in {*inputs, *(attr.name for attr in attrs)} else "node_name"
+    lines = [f"def {_safe(name)}({', '.join([*parameters, f'{node_name}=None'])}):"]
+    lines.append(
+        f"    attrs = {{{', '.join(f'{attr.name!r}: {_safe(attr.name)}' for attr in required)}}}" if required else "    attrs = None"
+    )
+    for attr in optional:
+        safe = _safe(attr.name)
+        lines.append(f"    if {safe} is not default_{safe}: attrs = {{**(attrs or {{}}), {attr.name!r}: {safe}}}")
+    lines.append(f"    return finish(apply(default_graph(), {op_def.name!r}, [{', '.join(inputs)}], attrs, {node_name}))")
+    exec("\n".join(lines), scope)  # noqa: S102 - see above
+    call: Callable[..., Any] = scope[_safe(name)]
+    call.__module__ = __name__
     call.__doc__ = _doc(op_def)
-    call.__signature__ = signature  # type: ignore[attr-defined]  # inspect and IPython read it
     return call
+
+
+def _finish_one(node: Node) -> Tensor:
+    return node.outputs[0]
+
+
+def _finish(node: Node) -> Node | list[Tensor]:
+    return list(node.outputs) if node.outputs else node
+
+
+def _gives_one(op_def: OpDef) -> bool:
+    return len(op_def.output_arg) == 1 and not (op_def.output_arg[0].number_attr or op_def.output_arg[0].type_list_attr)
+
+
+def _inferred(op_def: OpDef) -> set[str]:
+    """The attrs that follow from the inputs."""
+    return {item for arg in op_def.input_arg for item in (arg.type_attr, arg.number_attr, arg.type_list_attr) if item}
 
 
 def _safe(name: str) -> str:
     return name + "_" if keyword.iskeyword(name) else name
-
-
-def _signature(op_def: OpDef) -> inspect.Signature:
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    inferred = {item for arg in op_def.input_arg for item in (arg.type_attr, arg.number_attr, arg.type_list_attr) if item}
-    attrs = [attr for attr in op_def.attr if attr.name not in inferred]
-    required = [attr for attr in attrs if attr.default_value is None]
-    optional = [attr for attr in attrs if attr.default_value is not None]
-    parameters = [inspect.Parameter(_safe(arg.name), kind) for arg in op_def.input_arg]
-    parameters += [inspect.Parameter(_safe(attr.name), kind) for attr in required]
-    parameters += [inspect.Parameter(_safe(attr.name), kind, default=_default(attr)) for attr in optional]
-    if all(parameter.name != "name" for parameter in parameters):
-        parameters.append(inspect.Parameter("name", kind, default=None))
-    return inspect.Signature(parameters)
 
 
 def _default(attr: AttrDef) -> Any:
@@ -96,7 +107,7 @@ def _doc(op_def: OpDef) -> str:
     if op_def.input_arg or op_def.attr:
         lines.append("Args:")
     lines += [f"    {arg.name}: {_arg_type(arg)}. {arg.description}".rstrip() for arg in op_def.input_arg]
-    inferred = {item for arg in op_def.input_arg for item in (arg.type_attr, arg.number_attr, arg.type_list_attr) if item}
+    inferred = _inferred(op_def)
     lines += [f"    {attr.name}: {attr.type}. {attr.description}".rstrip() for attr in op_def.attr if attr.name not in inferred]
     lines += ["    name: the node's name, made unique.", ""]
     if op_def.output_arg:

@@ -1,6 +1,6 @@
 """Graphs: nodes, tensors, edges, scopes, cell ownership, shape inference over them."""
 
-from graphcore.graph.apply import as_constant_array, as_held_tensor, constant_node, convert_to_tensor
+from graphcore.graph.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor
 from graphcore.graph.changes import Change
 from graphcore.graph.constant_values import constant_value
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
@@ -23,6 +23,7 @@ __all__ = [
     "ScopeStack",
     "ShapeRefiner",
     "Tensor",
+    "apply_op",
     "as_constant_array",
     "as_held_tensor",
     "constant_node",

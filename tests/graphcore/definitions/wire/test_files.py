@@ -162,7 +162,15 @@ def test_fields_that_nobody_knows_are_written_back_at_every_level() -> None:
     node.attr["new kind of value"].MergeFromString(UNKNOWN)
     function = message.library.function.add()
     function.signature.input_arg.add(name="a", type=1)
-    for part in (message, node, node.attr["f"].func.attr["t"].tensor, message.library, function, function.signature, function.signature.input_arg[0]):
+    for part in (
+        message,
+        node,
+        node.attr["f"].func.attr["t"].tensor,
+        message.library,
+        function,
+        function.signature,
+        function.signature.input_arg[0],
+    ):
         part.MergeFromString(UNKNOWN)
     data = message.SerializeToString(deterministic=True)
     assert data.count(UNKNOWN) == 8

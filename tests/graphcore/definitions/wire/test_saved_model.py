@@ -23,7 +23,9 @@ from graphcore.definitions.wire import (
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.shapes import Shape
 
-GRAPH = GraphDef(node=(NodeDef("x", "Placeholder", (), "", {"dtype": d.float32}),), library=FunctionDefLibrary((FunctionDef(signature=OpDef(name="F")),)))
+GRAPH = GraphDef(
+    node=(NodeDef("x", "Placeholder", (), "", {"dtype": d.float32}),), library=FunctionDefLibrary((FunctionDef(signature=OpDef(name="F")),))
+)
 UNKNOWN = b"\xfa\x7f\x03abc"
 
 

@@ -1,0 +1,57 @@
+"""Every registered op as a function with a true signature and a doc."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+import graphcore as gc
+from graphcore.api.ops import snake_case
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [("MatMul", "mat_mul"), ("AddN", "add_n"), ("AddV2", "add_v2"), ("Conv2D", "conv2d"), ("ReluGrad", "relu_grad"), ("L2Loss", "l2_loss")],
+)
+def test_names_are_those_of_the_op_in_snake_case(op: str, name: str) -> None:
+    assert snake_case(op) == name
+
+
+def test_every_op_is_listed_and_has_a_signature_and_a_doc() -> None:
+    names = dir(gc.ops)
+    assert "mat_mul" in names
+    for name in names:
+        function = getattr(gc.ops, name)
+        assert function.__doc__.strip(), name
+        assert list(inspect.signature(function).parameters)[-1] in {"name", "node_name"}, name
+
+
+def test_the_signature_is_that_of_the_op_def() -> None:
+    assert str(inspect.signature(gc.ops.mat_mul)) == "(a, b, transpose_a=False, transpose_b=False, grad_a=False, grad_b=False, name=None)"
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
+        gc.ops.mat_mul(1.0)
+
+
+def test_attrs_that_differ_from_the_defaults_reach_the_node() -> None:
+    a = gc.placeholder(gc.float32, [3, 2])
+    y = gc.ops.mat_mul(a, gc.placeholder(gc.float32, [3, 4]), transpose_a=True, name="y")
+    assert (y.name, str(y.shape), y.node.attrs["transpose_a"]) == ("y:0", "[2,4]", True)
+
+
+def test_several_outputs_come_as_a_list_and_none_as_the_node() -> None:
+    parts = gc.ops.split(0, gc.placeholder(gc.float32, [4, 2]), 2)
+    assert [str(part.shape) for part in parts] == ["[2,2]", "[2,2]"]
+    assert isinstance(gc.ops.no_op(), gc.Node)
+
+
+def test_an_unknown_op_is_an_attribute_error_that_says_where_to_look() -> None:
+    with pytest.raises(AttributeError, match=r"dir\(gc\.ops\) lists them"):
+        _ = gc.ops.frobnicate
