@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { build, transform } from "esbuild";
+import { notices } from "./notices.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = join(here, "..", "static");
@@ -65,9 +66,15 @@ const flowchartOnly = {
   },
 };
 
+/** All files that went into a bundle. */
+const bundled = [];
+
 async function bundle(options, versions = {}) {
   const define = { ENGINE_VERSIONS: JSON.stringify(versions) };
-  const result = await build({ ...common, ...options, define });
+  const result = await build({ ...common, ...options, define, metafile: true });
+  // A file that minifying has emptied is not in the bundle.
+  const [{ inputs }] = Object.values(result.metafile.outputs);
+  bundled.push(...Object.keys(inputs).filter((file) => inputs[file].bytesInOutput > 0));
   return Buffer.from(result.outputFiles[0].contents);
 }
 
@@ -100,6 +107,7 @@ const files = {
   "core.js.gz": gzip(core),
   "graphviz.js.gz": gzip(graphviz),
   "mermaid.js.gz": gzip(mermaid),
+  "THIRD_PARTY.md": await notices(here, bundled),
 };
 // `--check` writes nothing and says which committed files differ. Packed files are compared by what is in them:
 // compressed bytes may differ from one zlib to the next.

@@ -154,7 +154,9 @@ export class Inspector {
         "li",
         { class: row.error ? "gl-tensor gl-bad" : "gl-tensor" },
         row.name ? h("span", { class: "gl-arg" }, row.name) : null,
-        h("span", { class: "gl-type" }, [row.dtype, row.shape].filter(Boolean).join(" ")),
+        row.dtype || row.shape
+          ? h("span", { class: "gl-type" }, [row.dtype, row.shape].filter(Boolean).join(" "))
+          : null,
         row.tensor || row.node ? this.#link(row.tensor || row.node, row.node) : null,
         row.note ? h("span", { class: "gl-note" }, row.note) : null,
         row.error ? h("span", { class: "gl-error-text" }, row.error) : null,

@@ -1,4 +1,4 @@
-// How wide text is, and how it is shortened to fit. The fonts here and in style.css are the same.
+// How wide text is, and how it is shortened to fit. The fonts here and in the style sheets are the same.
 
 export const FONT_FAMILY =
   'Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", "Liberation Sans", Arial, sans-serif';

@@ -1,5 +1,11 @@
 // Puts the style sheet into the page once, whatever root (document or shadow) the viewer lives in.
-import css from "./style.css";
+import controls from "./style/controls.css";
+import mermaid from "./style/mermaid.css";
+import panes from "./style/panes.css";
+import picture from "./style/picture.css";
+import theme from "./style/theme.css";
+
+const css = [theme, controls, picture, mermaid, panes].join("\n");
 
 const MARK = "data-graphloupe-style";
 

@@ -1,40 +1,39 @@
 // The viewer: takes scenes and answers from its host, and ties picture, inspector, outline, search and controls together.
-import { Camera } from "./camera";
-import { h, iconButton, s } from "./dom";
+import { h } from "./dom";
 import { engineUrl } from "./engines/load";
-import { standaloneSvg } from "./export_svg";
-import { copyText, download } from "./files";
-import type { ExportFormat, ExportMessage, FromKernel, FromViewer, Renderer, SceneMessage } from "./generated";
-import { type Geometry, parseGeometry, type Rect, union } from "./geometry";
-import { listenToGestures, type Press } from "./gestures";
+import { Exporter } from "./exporter";
+import type { FailureMessage, FromKernel, FromViewer, Inspection, SceneMessage, SceneNode } from "./generated";
+import type { Geometry } from "./geometry";
+import type { Press } from "./gestures";
 import type { Handle, Host, MountOptions } from "./host";
-import { ICONS } from "./icons";
 import { Inspector } from "./inspector";
-import { layoutDot } from "./layout_dot";
-import { Layouter, Superseded } from "./layouter";
-import { legendElement, PLAIN_LENS, patternDefs } from "./legend";
+import { Superseded } from "./layouter";
+import { Layouts } from "./layouts";
 import { MermaidView } from "./mermaid_view";
 import { Outline } from "./outline";
-import { Picture } from "./picture";
 import { Search } from "./search";
 import { splitter } from "./splitter";
+import { Stage } from "./stage";
 import { Status } from "./status";
 import { installStyle } from "./style";
 import { followTheme } from "./theme";
 import { Toolbar } from "./toolbar";
 import { type Direction, firstBox, walk } from "./walk";
 
-const LAYOUT_LIMIT_MS = 6_000;
-const FAST_LAYOUT_LIMIT_MS = 20_000;
 const DOUBLE_CLICK_MS = 350;
+const PAN_STEP = 60;
 const ARROWS: Readonly<Record<string, Direction>> = {
   ArrowUp: "up",
   ArrowDown: "down",
   ArrowLeft: "left",
   ArrowRight: "right",
 };
-
-let serial = 0;
+const PANS: Readonly<Record<Direction, readonly [number, number]>> = {
+  up: [0, PAN_STEP],
+  down: [0, -PAN_STEP],
+  left: [PAN_STEP, 0],
+  right: [-PAN_STEP, 0],
+};
 
 function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
@@ -42,127 +41,89 @@ function reason(error: unknown): string {
 
 /** A picture ready to be put on the screen. */
 interface Prepared {
-  readonly geometry: () => Geometry;
+  readonly place: () => Geometry;
   readonly layoutMs: number;
 }
 
 class Viewer {
   readonly root: HTMLElement;
   readonly #host: Host;
-  readonly #offline: boolean;
-  readonly #patterns: string;
-  readonly #canvas: HTMLElement;
-  readonly #svg: SVGSVGElement;
-  readonly #defs: SVGDefsElement;
-  readonly #hint: HTMLElement;
-  readonly #legendPlace = h("div", { class: "gl-legend-place" });
-  readonly #picture: Picture;
+  readonly #stage: Stage;
   readonly #mermaid: MermaidView;
-  readonly #camera: Camera;
-  readonly #layouter: Layouter;
+  readonly #layouts: Layouts;
   readonly #status = new Status();
   readonly #toolbar: Toolbar;
   readonly #search: Search;
   readonly #inspector: Inspector;
   readonly #outline: Outline;
+  readonly #exporter: Exporter;
   readonly #end = new AbortController();
   /** The newest scene that came, and the one that is on the screen. */
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
-  #geometry: Geometry | null = null;
-  #layout: { dot: string; placed: string } | null = null;
-  #drawing: Renderer = "graphviz";
   #lens = "";
   #selected = "";
+  /** What the kernel was last asked to tell about. */
   #inspecting = "";
-  /** Whether the user wants the legend open; null as long as the user has not said. */
-  #legendOpen: boolean | null = null;
   #settling: ReturnType<typeof setTimeout> | undefined;
-  #wanted: { format: ExportFormat; copy: boolean } | null = null;
 
-  constructor(host: Host, options: MountOptions) {
-    serial += 1;
+  constructor(host: Host, { offline = false, renderers = ["graphviz", "mermaid"], height }: MountOptions) {
     this.#host = host;
-    this.#offline = options.offline ?? false;
-    this.#patterns = `gl-pattern-${serial}`;
-    this.#picture = new Picture(this.#offline, this.#patterns);
     this.#mermaid = new MermaidView(() => engineUrl("mermaid", host));
-    this.#layouter = new Layouter(() => engineUrl("graphviz", host));
+    this.#layouts = new Layouts(
+      () => engineUrl("graphviz", host),
+      () => this.#status.say("This graph is hard to lay out: taking shortcuts…"),
+    );
+    this.#stage = new Stage({
+      offline,
+      mermaid: this.#mermaid,
+      press: (press) => this.#press(press),
+      key: (event) => this.#key(event),
+      signal: this.#end.signal,
+    });
     this.#search = new Search(
       (query) => this.#send({ type: "find", query }),
       (hit) => this.#reveal(hit.node, hit.name),
-      () => this.#canvas.focus(),
+      () => this.#stage.focus(),
     );
     this.#inspector = new Inspector({
       goTo: (id) => this.#reveal(id, id),
       close: () => this.#closeInspector(),
-      copy: (text) => void this.#copy(text),
+      copy: (text) => this.#exporter.copy(text),
+    });
+    this.#exporter = new Exporter({
+      svgText: () => this.#svgText(),
+      ask: (format) => this.#send({ type: "want_export", format }),
+      say: (text) => this.#status.say(text),
+      fail: (text) => this.#status.fail(text),
     });
     this.#outline = new Outline({
       select: (id) => this.#goTo(id, false),
       expand: (id) => this.#send({ type: "expand", id }),
       collapse: (id) => this.#send({ type: "collapse", id }),
     });
-    this.#toolbar = new Toolbar(
-      this.#search.element,
-      this.#actions(),
-      options.renderers ?? ["graphviz", "mermaid"],
-      this.#offline,
-    );
-    this.#defs = patternDefs(this.#patterns);
-    this.#svg = s("svg", { class: "gl-svg" }, this.#defs, this.#picture.world);
-    this.#hint = h("div", { class: "gl-hint" }, h("p", {}, "Waiting for the graph…"));
-    const zoom = h(
-      "div",
-      { class: "gl-zoom" },
-      iconButton(ICONS.plus, "Zoom in (+)", () => this.#camera.zoom(1.3)),
-      iconButton(ICONS.minus, "Zoom out (-)", () => this.#camera.zoom(1 / 1.3)),
-      iconButton(ICONS.fit, "Fit the whole graph (f)", () => this.#fit()),
-    );
-    this.#canvas = h(
-      "div",
-      {
-        class: "gl-canvas",
-        tabindex: "0",
-        role: "application",
-        "aria-roledescription": "dataflow graph",
-        "aria-label":
-          "Graph. Arrow keys walk along the lines, Enter inspects, Space expands or collapses, f fits, slash searches.",
-        keydown: (event: KeyboardEvent) => this.#key(event),
-      },
-      this.#svg,
-      this.#hint,
-      this.#legendPlace,
-    );
-    const stage = h("div", { class: "gl-stage" }, this.#canvas, zoom);
-    const body = h(
-      "div",
-      { class: "gl-body" },
-      this.#outline.element,
-      stage,
-      splitter(this.#inspector.element),
-      this.#inspector.element,
-    );
+    this.#toolbar = new Toolbar(this.#search.element, this.#actions(), renderers, offline);
     this.root = h(
       "div",
       { class: "graphloupe", "data-busy": "true", "data-renderer": "graphviz" },
       this.#toolbar.element,
-      body,
+      h(
+        "div",
+        { class: "gl-body" },
+        this.#outline.element,
+        this.#stage.element,
+        splitter(this.#inspector.element),
+        this.#inspector.element,
+      ),
       this.#status.element,
     );
+    if (height) this.root.style.setProperty("--gl-height", height === "fill" ? "100%" : height);
     this.root.addEventListener("keydown", (event) => this.#rootKey(event));
     // Keys belong to the viewer while the focus is inside: JupyterLab's shortcuts (`d d` deletes a cell) match the focused
     // element itself, so the mark that keeps them off must stand on that very element.
     this.root.addEventListener("focusin", ({ target }) => {
       if (target instanceof Element) target.setAttribute("data-lm-suppress-shortcuts", "true");
     });
-    if (options.height) this.root.style.setProperty("--gl-height", options.height === "fill" ? "100%" : options.height);
-    this.#camera = new Camera(
-      this.#picture.world,
-      () => ({ width: this.#canvas.clientWidth, height: this.#canvas.clientHeight }),
-      (scale) => this.#canvas.classList.toggle("gl-far", scale < 0.4),
-    );
-    listenToGestures(this.#canvas, this.#camera, (press) => this.#press(press), this.#end.signal);
     followTheme(this.root, this.#end.signal);
     this.#watchSize();
   }
@@ -173,13 +134,14 @@ class Viewer {
     this.#send({ type: "ready" });
     // A page that goes away takes its views along without disposing of them.
     window.addEventListener("pagehide", () => this.#send({ type: "closed" }), { signal: this.#end.signal });
-    this.#layouter.warmUp().catch((error: unknown) => this.#status.fail(reason(error)));
+    this.#warmUp();
   }
 
   dispose(): void {
     this.#send({ type: "closed" });
+    clearTimeout(this.#settling);
     this.#end.abort();
-    this.#layouter.cancel();
+    this.#layouts.cancel();
     this.root.remove();
   }
 
@@ -196,6 +158,10 @@ class Viewer {
     this.#guard(() => this.#host.send(message));
   }
 
+  #warmUp(): void {
+    this.#layouts.warmUp().catch((error: unknown) => this.#status.fail(reason(error)));
+  }
+
   #actions(): ConstructorParameters<typeof Toolbar>[1] {
     return {
       lens: (name) => this.#chooseLens(name),
@@ -206,7 +172,7 @@ class Viewer {
         this.#outline.toggle();
         this.#toolbar.outlineOpen(this.#outline.open);
       },
-      export: (format, copy) => void this.#export(format, copy),
+      export: (format, copy) => this.#guard(() => this.#exporter.start(format, copy)),
     };
   }
 
@@ -216,25 +182,33 @@ class Viewer {
     switch (message.type) {
       case "scene":
         if (this.#latest && message.scene.revision < this.#latest.scene.revision) return;
+        // A lens that the kernel sent before it heard of the user's choice must not undo that choice.
         if (message.lens !== this.#latest?.lens) this.#lens = message.lens;
         this.#latest = message;
         void this.#present(message);
         return;
       case "inspection":
-        if (message.inspection.id === this.#inspecting) this.#showInspection(message);
+        if (message.inspection.id === this.#inspecting) this.#showInspection(message.inspection);
         return;
       case "search":
         this.#search.show(message);
         return;
       case "export":
-        void this.#exported(message);
+        this.#exporter.receive(message);
         return;
       case "failure":
-        this.#status.fail(message.text);
+        this.#failed(message);
         return;
       case "engine":
         return;
     }
+  }
+
+  #failed({ request, text }: FailureMessage): void {
+    // Not an error of the user's: what the inspector told about has gone with the last cell.
+    if (request !== "inspect" || this.#inspector.shown !== this.#inspecting) return this.#status.fail(text);
+    this.#closeInspector();
+    this.#status.say(text);
   }
 
   async #present(message: SceneMessage): Promise<void> {
@@ -250,163 +224,73 @@ class Viewer {
     }
   }
 
-  async #prepare(message: SceneMessage): Promise<Prepared> {
-    const { scene } = message;
+  async #prepare({ scene, renderer, mermaid }: SceneMessage): Promise<Prepared> {
     const start = performance.now();
-    if (message.renderer === "mermaid") {
-      this.#layouter.cancel();
-      const svg = await this.#mermaid.render(message.mermaid);
-      return { geometry: () => this.#mermaid.show(svg, scene), layoutMs: performance.now() - start };
+    if (renderer === "mermaid") {
+      this.#layouts.cancel();
+      const svg = await this.#mermaid.render(mermaid);
+      return { place: () => this.#mermaid.show(svg, scene), layoutMs: performance.now() - start };
     }
-    const placed = scene.nodes.length === 0 ? null : await this.#layoutText(message);
-    const geometry = placed === null ? EMPTY : parseGeometry(placed, scene);
-    return { geometry: () => geometry, layoutMs: performance.now() - start };
+    const geometry = await this.#layouts.place(scene);
+    return { place: () => geometry, layoutMs: performance.now() - start };
   }
 
-  async #layoutText({ scene }: SceneMessage): Promise<string> {
-    const dot = layoutDot(scene);
-    if (this.#layout?.dot === dot) {
-      this.#layouter.cancel();
-      return this.#layout.placed;
-    }
-    const placed = await this.#layouter.layout(dot, LAYOUT_LIMIT_MS).catch((error: unknown) => {
-      if (error instanceof Superseded) throw error;
-      this.#status.say("This graph is hard to lay out: taking shortcuts…");
-      return this.#layouter.layout(layoutDot(scene, true), FAST_LAYOUT_LIMIT_MS);
-    });
-    this.#layout = { dot, placed };
-    return placed;
-  }
-
-  #draw(message: SceneMessage, { geometry: place, layoutMs }: Prepared): void {
+  #draw(message: SceneMessage, { place, layoutMs }: Prepared): void {
     const { scene, renderer, focus } = message;
-    const before = this.#geometry;
-    const first = this.#shown === null;
-    const hadFocus = this.#svg.contains(document.activeElement);
-    const sameRenderer = this.#drawing === renderer;
-    this.#useRenderer(renderer);
-    const geometry = place();
-    this.#geometry = geometry;
     this.#shown = message;
-    if (renderer === "graphviz") this.#picture.draw(scene, geometry);
-    this.#hint.hidden = scene.nodes.length > 0;
-    if (scene.nodes.length === 0) this.#emptyHint();
+    this.#stage.show(scene, renderer, place, this.#selected);
     this.#applyLens();
     this.#outline.update(scene);
     if (this.#selected) this.#mark(this.#selected);
-    if (first || !sameRenderer) this.#camera.follow(this.#bounds(), null, false);
-    else if (this.#camera.following) this.#camera.follow(this.#bounds(), this.#news(), true);
-    else if (before) this.#holdView(before, geometry);
-    if (hadFocus && !this.#svg.contains(document.activeElement)) this.#canvas.focus({ preventScroll: true });
-    this.#status.say(scene.title ? `${scene.title}${scene.summary ? ` · ${scene.summary}` : ""}` : scene.summary);
+    this.#status.say([scene.title, scene.summary].filter(Boolean).join(" · "));
     if (focus) this.#goTo(focus, true);
     else if (this.#inspector.shown) this.#inspect(this.#inspector.shown);
-    this.#report(message, layoutMs);
+    afterPaint(() => this.#report(message, layoutMs));
   }
 
-  /** Tells, once the browser has painted, how long the picture took. */
+  /** Tells how long the picture took, once the browser has painted it. */
   #report(message: SceneMessage, layoutMs: number): void {
-    const tell = (): void => {
-      if (this.#end.signal.aborted || message !== this.#shown) return;
-      const delay = message.sent_at > 0 ? Date.now() - message.sent_at : 0;
-      const { revision } = message.scene;
-      const { dataset } = this.root;
-      dataset.revision = String(revision);
-      dataset.delayMs = delay.toFixed(1);
-      dataset.layoutMs = layoutMs.toFixed(1);
-      dataset.renderer = message.renderer;
-      if (message === this.#latest) dataset.busy = "false";
-      this.#status.drawn(message, message.sent_at > 0 ? delay : null);
-      this.#send({ type: "drawn", revision, delay_ms: delay, layout_ms: layoutMs, renderer: message.renderer });
-      this.#layouter.warmUp().catch((error: unknown) => this.#status.fail(reason(error)));
-    };
-    afterPaint(tell);
-  }
-
-  #useRenderer(renderer: Renderer): void {
-    if (renderer === this.#drawing) return;
-    this.#drawing = renderer;
-    const [comes, goes] = renderer === "mermaid" ? [this.#mermaid, this.#picture] : [this.#picture, this.#mermaid];
-    goes.clear();
-    goes.world.replaceWith(comes.world);
-    this.#camera.attach(comes.world);
-  }
-
-  #emptyHint(): void {
-    this.#hint.replaceChildren(
-      h("p", { class: "gl-hint-title" }, "The graph is empty"),
-      h("p", {}, "Add a node in a cell, for example"),
-      h("code", {}, 'x = gc.placeholder(gc.float32, [None, 64], name="x")'),
-      h("p", {}, "and it appears here."),
-    );
-  }
-
-  // ---- window ------------------------------------------------------------------------------------------------------
-
-  #bounds(): Rect | null {
-    const geometry = this.#geometry;
-    if (!geometry) return null;
-    return geometry.nodes.size > 0 ? { x: 0, y: 0, width: geometry.width, height: geometry.height } : null;
-  }
-
-  /** Where boxes are new, changed or in error, if that is not everywhere. */
-  #news(): Rect | null {
-    const scene = this.#shown?.scene;
-    const news = (scene?.nodes ?? []).filter(({ state }) => state !== "normal" && state !== "stale");
-    if (!scene || news.length === scene.nodes.length) return null;
-    return union(news.flatMap(({ id }) => this.#rectOf(id) ?? []));
-  }
-
-  #fit(): void {
-    this.#camera.fit(this.#bounds());
-  }
-
-  /** The user looks at a place of their own: the box they chose, or the one in the middle, stays where it is. */
-  #holdView(before: Geometry, after: Geometry): void {
-    const kept =
-      after.nodes.has(this.#selected) && before.nodes.has(this.#selected)
-        ? this.#selected
-        : this.#middleBox(before, after);
-    const [from, to] = [before.nodes.get(kept), after.nodes.get(kept)];
-    if (from && to) this.#camera.hold(from, to);
-  }
-
-  #middleBox(before: Geometry, after: Geometry): string {
-    const middle = this.#camera.middle();
-    let best = "";
-    let lowest = Infinity;
-    for (const [id, rect] of before.nodes) {
-      if (!after.nodes.has(id)) continue;
-      const distance = Math.hypot(rect.x + rect.width / 2 - middle.x, rect.y + rect.height / 2 - middle.y);
-      if (distance < lowest) [best, lowest] = [id, distance];
-    }
-    return best;
+    if (this.#end.signal.aborted || message !== this.#shown) return;
+    const { renderer, sent_at: sentAt } = message;
+    const { revision } = message.scene;
+    const delay = sentAt > 0 ? Date.now() - sentAt : 0;
+    Object.assign(this.root.dataset, {
+      revision,
+      delayMs: delay.toFixed(1),
+      layoutMs: layoutMs.toFixed(1),
+      renderer,
+      busy: message !== this.#latest,
+    });
+    this.#status.drawn(message, sentAt > 0 ? delay : null);
+    this.#send({ type: "drawn", revision, delay_ms: delay, layout_ms: layoutMs, renderer });
+    this.#warmUp();
   }
 
   #watchSize(): void {
+    const { canvas, camera } = this.#stage;
     let known = "";
     const observer = new ResizeObserver(() => {
-      const { clientWidth: width, clientHeight: height } = this.#canvas;
       const { clientWidth: across, clientHeight: down } = this.root;
-      const narrow = across < 640 || (across < 900 && across < down);
-      this.root.classList.toggle("gl-narrow", narrow);
-      const size = `${width}x${height}`;
-      if (size === known || width < 10) return;
+      this.root.classList.toggle("gl-narrow", across < 640 || (across < 900 && across < down));
+      const size = `${canvas.clientWidth}x${canvas.clientHeight}`;
+      if (size === known || canvas.clientWidth < 10) return;
       const appeared = known === "";
       known = size;
       // With the inspector open the picture first stays put: it must not slide away under a double click.
-      if (this.#camera.following && (appeared || !this.#inspector.shown)) {
-        this.#camera.follow(this.#bounds(), null, false);
-      }
-      const chosen = this.#rectOf(this.#selected);
-      if (chosen && !this.#camera.following) this.#camera.ensureVisible(chosen);
+      if (camera.following && (appeared || !this.#inspector.shown)) camera.follow(this.#stage.bounds(), null, false);
+      const chosen = this.#stage.rectOf(this.#selected);
+      if (chosen && !camera.following) camera.ensureVisible(chosen);
     });
-    observer.observe(this.#canvas);
+    observer.observe(canvas);
     observer.observe(this.root);
     this.#end.signal.addEventListener("abort", () => observer.disconnect());
   }
 
   // ---- choosing ----------------------------------------------------------------------------------------------------
+
+  #node(id: string): SceneNode | undefined {
+    return this.#shown?.scene.nodes.find((node) => node.id === id);
+  }
 
   #press({ target, double }: Press): void {
     const box = target.closest<SVGElement>("[data-node-id]");
@@ -414,20 +298,18 @@ class Viewer {
     const action = target.closest("[data-action]")?.getAttribute("data-action");
     const id = box?.dataset.nodeId ?? frame?.dataset.groupId;
     if (!id) {
-      this.#canvas.focus({ preventScroll: true });
+      this.#stage.focus();
       return this.#unselect();
     }
-    if (action === "expand") return this.#send({ type: "expand", id });
-    if (action === "collapse") return this.#send({ type: "collapse", id });
+    if (action === "expand" || action === "collapse") return this.#send({ type: action, id });
     if (double) return this.#toggle(id);
     this.#choose(id, true);
   }
 
   #choose(id: string, inspect: boolean): void {
-    const node = this.#shown?.scene.nodes.find((other) => other.id === id);
     this.#mark(id);
-    this.#element(id)?.focus({ preventScroll: true });
-    if (inspect) this.#inspect(node?.stands_for || id);
+    this.#stage.focus(id);
+    if (inspect) this.#inspect(this.#node(id)?.stands_for || id);
   }
 
   #inspect(id: string): void {
@@ -435,15 +317,10 @@ class Viewer {
     this.#send({ type: "inspect", id });
   }
 
-  #element(id: string): SVGGraphicsElement | null {
-    return this.#drawing === "mermaid" ? this.#mermaid.nodeElement(id) : this.#picture.nodeElement(id);
-  }
-
   #mark(id: string): void {
     this.#selected = id;
     this.root.dataset.selected = id;
-    this.#picture.select(id);
-    this.#mermaid.select(id);
+    this.#stage.select(id);
     this.#outline.select(id);
   }
 
@@ -453,48 +330,45 @@ class Viewer {
   }
 
   #closeInspector(): void {
+    this.#inspecting = "";
     this.#inspector.close();
     this.root.classList.remove("gl-inspecting");
   }
 
-  #showInspection({ inspection }: { inspection: Parameters<Inspector["show"]>[0] }): void {
+  #showInspection(inspection: Inspection): void {
+    const { camera } = this.#stage;
     this.#inspector.show(inspection);
     this.root.classList.add("gl-inspecting");
-    const rect = this.#rectOf(inspection.id) ?? this.#rectOf(this.#selected);
+    const rect = this.#stage.rectOf(inspection.id) ?? this.#stage.rectOf(this.#selected);
     // Later, so that the second press of a double click still meets the same box.
     clearTimeout(this.#settling);
     this.#settling = setTimeout(() => {
-      if (this.#camera.following && this.#camera.refit(this.#bounds())) return;
-      if (rect) this.#camera.ensureVisible(rect);
+      if (camera.following && camera.refit(this.#stage.bounds())) return;
+      if (rect) camera.ensureVisible(rect);
     }, DOUBLE_CLICK_MS);
   }
 
-  #rectOf(id: string): Rect | null {
-    return this.#geometry?.nodes.get(id) ?? this.#geometry?.groups.get(id) ?? null;
-  }
-
-  /** Opens or closes a box: a closed scope opens, an open frame closes, a node closes the frame around it. */
+  /** Opens or closes: a closed scope opens, an open frame closes, a stub leads to what it stands for. */
   #toggle(id: string): void {
-    const scene = this.#shown?.scene;
-    if (!scene) return;
-    const node = scene.nodes.find((other) => other.id === id);
+    const node = this.#node(id);
     if (node?.kind === "stub") return this.#reveal(node.stands_for, node.stands_for);
     if (node?.expandable) return this.#send({ type: "expand", id });
-    if (!node && scene.groups.some((group) => group.id === id)) this.#send({ type: "collapse", id });
+    const isFrame = this.#shown?.scene.groups.some((group) => group.id === id);
+    if (!node && isFrame) this.#send({ type: "collapse", id });
   }
 
   /** Brings a box of this picture into view, or asks the kernel to open what hides it. */
   #reveal(id: string, name: string): void {
-    if (this.#rectOf(id)) return this.#goTo(id, true);
+    if (this.#stage.rectOf(id)) return this.#goTo(id, true);
     this.#send({ type: "reveal", name });
   }
 
   #goTo(id: string, pulse: boolean): void {
-    const rect = this.#rectOf(id);
+    const rect = this.#stage.rectOf(id);
     if (!rect) return;
     this.#mark(id);
-    this.#camera.focus(rect);
-    if (pulse) (this.#drawing === "mermaid" ? this.#mermaid : this.#picture).pulse(id);
+    this.#stage.camera.focus(rect);
+    if (pulse) this.#stage.pulse(id);
     this.#inspect(id);
   }
 
@@ -509,58 +383,55 @@ class Viewer {
     }
     if (event.key === "Escape") {
       this.#unselect();
-      this.#canvas.focus({ preventScroll: true });
+      this.#stage.focus();
     }
   }
 
   #key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { camera } = this.#stage;
     const direction = ARROWS[event.key];
     const keys: Readonly<Record<string, () => void>> = {
       Enter: () => this.#enter(),
       " ": () => this.#space(),
-      f: () => this.#fit(),
-      "0": () => this.#fit(),
-      "+": () => this.#camera.zoom(1.3),
-      "=": () => this.#camera.zoom(1.3),
-      "-": () => this.#camera.zoom(1 / 1.3),
+      f: () => this.#stage.fit(),
+      "0": () => this.#stage.fit(),
+      "+": () => camera.zoom(1.3),
+      "=": () => camera.zoom(1.3),
+      "-": () => camera.zoom(1 / 1.3),
     };
-    const work = direction ? () => this.#step(direction, event.shiftKey) : keys[event.key];
+    const step = direction && (() => (event.shiftKey ? camera.pan(...PANS[direction]) : this.#step(direction)));
+    const work = step ?? keys[event.key];
     if (!work) return;
     event.preventDefault();
     work();
   }
 
   #enter(): void {
-    if (!this.#selected) return this.#step("down", false);
+    if (!this.#selected) return this.#step("down");
     if (this.#inspector.shown === this.#selected) return this.#toggle(this.#selected);
     this.#choose(this.#selected, true);
   }
 
+  /** Of a box that does not open, the frame around it closes. */
   #space(): void {
-    const node = this.#shown?.scene.nodes.find((other) => other.id === this.#selected);
-    if (node && !node.expandable && node.group) return this.#toggle(node.group);
-    this.#toggle(this.#selected);
+    const node = this.#node(this.#selected);
+    const closes = node && !node.expandable && node.kind !== "stub" && node.group;
+    this.#toggle(closes || this.#selected);
   }
 
-  #step(direction: Direction, pan: boolean): void {
-    if (pan) {
-      const step = 60;
-      const dx = direction === "left" ? step : direction === "right" ? -step : 0;
-      const dy = direction === "up" ? step : direction === "down" ? -step : 0;
-      return this.#camera.pan(dx, dy);
-    }
-    const geometry = this.#geometry;
+  #step(direction: Direction): void {
+    const { geometry, camera } = this.#stage;
     const scene = this.#shown?.scene;
     if (!geometry || !scene) return;
     const next = this.#selected ? walk(direction, this.#selected, scene, geometry) : firstBox(geometry);
     if (!next) return;
     this.#choose(next, Boolean(this.#inspector.shown));
-    const rect = this.#rectOf(next);
-    if (rect) this.#camera.ensureVisible(rect);
+    const rect = this.#stage.rectOf(next);
+    if (rect) camera.ensureVisible(rect);
   }
 
-  // ---- lens and export ---------------------------------------------------------------------------------------------
+  // ---- lens --------------------------------------------------------------------------------------------------------
 
   #chooseLens(name: string): void {
     this.#lens = name;
@@ -569,57 +440,20 @@ class Viewer {
   }
 
   #applyLens(): void {
-    const scene = this.#shown?.scene;
-    if (!scene || !this.#shown) return;
-    const lens = scene.lenses.find(({ name }) => name === this.#lens) ?? scene.lenses[0];
-    const name = lens?.name ?? "";
+    if (!this.#shown) return;
+    const name = this.#stage.look(this.#lens);
     this.root.dataset.lens = name;
-    this.#picture.setLens(name);
-    const open = this.#legendOpen ?? (name !== PLAIN_LENS && this.#drawing === "graphviz");
-    const seen = this.#drawing === "graphviz" ? lens : undefined;
-    const legend = legendElement(scene, seen, this.#patterns, open, (now) => {
-      if (now !== open) this.#legendOpen = now;
-      this.#camera.covered = legend.offsetHeight;
-      if (this.#camera.following) this.#camera.follow(this.#bounds(), null, true);
-    });
-    this.#legendPlace.replaceChildren(legend);
-    this.#camera.covered = legend.offsetHeight;
-    this.#toolbar.update(scene.lenses, name, this.#shown.renderer);
+    this.#toolbar.update(this.#shown.scene.lenses, name, this.#shown.renderer);
   }
 
-  async #export(format: ExportFormat, copy: boolean): Promise<void> {
-    this.#wanted = { format, copy };
-    if (format !== "svg") return this.#send({ type: "want_export", format });
-    const bounds = this.#bounds();
-    const world = this.#drawing === "mermaid" ? this.#mermaid.world : this.#picture.world;
-    if (!bounds) return this.#status.fail("There is no picture to export yet");
+  #svgText(): string | null {
     const chosen = this.#selected;
     this.#mark("");
-    const text = standaloneSvg(world, this.#defs, bounds, getComputedStyle(this.#canvas).backgroundColor);
+    const text = this.#stage.svgText();
     this.#mark(chosen);
-    await this.#exported({ type: "export", format, name: "graph.svg", text });
-  }
-
-  async #exported({ format, name, text }: ExportMessage): Promise<void> {
-    const wanted = this.#wanted;
-    if (wanted?.format !== format) return;
-    this.#wanted = null;
-    if (wanted.copy) return this.#copy(text);
-    download(name || `graph.${format}`, text, format === "svg" ? "image/svg+xml" : "text/plain");
-    this.#status.say(`Saved ${name}`);
-  }
-
-  async #copy(text: string): Promise<void> {
-    try {
-      await copyText(text);
-      this.#status.say("Copied");
-    } catch (error) {
-      this.#status.fail(reason(error));
-    }
+    return text;
   }
 }
-
-const EMPTY: Geometry = { width: 0, height: 0, nodes: new Map(), groups: new Map(), edges: new Map() };
 
 /** Runs once the browser has painted; a page that does not paint now is not waited for. */
 function afterPaint(work: () => void): void {
