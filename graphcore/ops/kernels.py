@@ -78,6 +78,18 @@ def one_int(k: KernelContext, value: Any) -> int:
     return int(value.item())
 
 
+def float_attr(k: KernelContext, name: str) -> float:
+    """The value of float attr `name`.
+
+    Raises:
+        InvalidArgumentError: it is no number.
+    """
+    value = k.attr(name)
+    if not isinstance(value, int | float):
+        raise invalid(k, f"attr '{name}' must be a number, got {value!r}")
+    return float(value)
+
+
 def invalid(k: KernelContext, text: str) -> InvalidArgumentError:
     """An error that names the node."""
     return InvalidArgumentError(f"{k.op} node '{k.node_name}': {text}", op=k.op, node=k.node_name, source=k.source)

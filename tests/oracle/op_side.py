@@ -107,7 +107,10 @@ def _attr(kind: str, value: Any) -> Any:
 
 
 def _run(tensors: list[Any], node: Any = None) -> list[Array]:
-    with tf.compat.v1.Session() as session:
+    # The ops themselves, not what the graph optimiser makes of constants.
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    with tf.compat.v1.Session(config=config) as session:
         for start in tf.compat.v1.get_collection("start"):
             session.run(start.op)
         if not tensors and node is not None:

@@ -1,0 +1,201 @@
+"""Convolution of arrays: the sums that the convolution ops, their gradients and their data formats have in common.
+
+All work on channels-last arrays of any number of spatial dimensions. Windows are copied in pieces that stay in the cache and multiplied
+with the filter by BLAS; a gradient by the input is one product a filter element, added where that element had looked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from graphcore.kernel_context import KernelContext
+from graphcore.ops.kernels import invalid, narrow
+from graphcore.ops.windows import Pad, Sliding, inside, int_list, is_channels_last, padded, sliding, spatial_axes, views
+
+_PIECE: Final = 1 << 20
+"""How many elements of copied windows are kept at a time (4 MB of float32)."""
+_ROWS_PIECE: Final = 1 << 17
+"""How many elements of a gradient's product are kept at a time."""
+_SHORT_RUN: Final = 12
+"""Below this many consecutive elements, windows are copied element by element of the filter: runs along a row are longer then."""
+
+
+class Geometry(msgspec.Struct, frozen=True):
+    """One convolution's sizes: spatial input, filter window, places of the window, paddings."""
+
+    slides: tuple[Sliding, ...]
+    window: tuple[int, ...]
+    places: tuple[int, ...]
+    pads: tuple[Pad, ...]
+
+    @property
+    def is_pointwise(self) -> bool:
+        """True if every window is one element and all elements are windows."""
+        return math.prod(self.window) == 1 and not any(map(sum, self.pads)) and all(slide.stride == 1 for slide in self.slides)
+
+
+class Convolution:
+    """What the kernels of a convolution node share: data format, strides, paddings, the type to compute in."""
+
+    def __init__(self, k: KernelContext, default_format: bytes = b"NHWC") -> None:
+        axes = spatial_axes(k, default_format)
+        self.k = k
+        self.xp = k.xp
+        self.slides = sliding(k, int_list(k, "strides"), axes)
+        self.channels_last = is_channels_last(k.attrs)
+        self.dtype = k.dtype("T")
+        self.wide = np.dtype(np.float32) if narrow(self.dtype) else self.dtype
+
+    def channels_last_array(self, x: Any) -> Any:
+        """The array as [batch, spatial..., channels] in the type to compute in, contiguous."""
+        if not self.channels_last:
+            x = x.transpose((0, *range(2, x.ndim), 1))
+        return self.xp.ascontiguousarray(x, self.wide)
+
+    def filter_array(self, w: Any) -> Any:
+        """The filter in the type to compute in, contiguous."""
+        return self.xp.ascontiguousarray(w, self.wide)
+
+    def result(self, y: Any) -> Any:
+        """A channels-last array as the node gives it."""
+        if not self.channels_last:
+            y = y.transpose((0, y.ndim - 1, *range(1, y.ndim - 1)))
+        return y.astype(self.dtype, copy=False)
+
+    def channels_last_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes of an array of the node's format as [batch, spatial..., channels]."""
+        return sizes if self.channels_last else (sizes[0], *sizes[2:], sizes[1])
+
+    def geometry(self, sizes: tuple[int, ...], window: tuple[int, ...]) -> Geometry:
+        """For spatial sizes and a filter window.
+
+        Raises:
+            InvalidArgumentError: the window does not fit.
+        """
+        places = tuple([slide.places(size, width) for slide, size, width in zip(self.slides, sizes, window, strict=True)])
+        if min(places) < 0:
+            raise invalid(
+                self.k, f"a window of {list(window)} does not fit into an input of {list(sizes)}: computed output size would be negative"
+            )
+        pads = tuple([slide.pads(size, width) for slide, size, width in zip(self.slides, sizes, window, strict=True)])
+        return Geometry(self.slides, window, places, pads)
+
+
+def pieces(n: int, rows: int, row_size: int, budget: int) -> Iterator[tuple[slice, slice]]:
+    """Ranges of images and of their rows that hold at most `budget` elements, or one row."""
+    at_once = max(1, budget // max(1, row_size))
+    images = max(1, at_once // max(1, rows))
+    step = min(rows, at_once)
+    for image in range(0, n, images):
+        for row in range(0, rows, max(1, step)):
+            yield slice(image, min(n, image + images)), slice(row, min(rows, row + step))
+
+
+class WindowRows:
+    """The windows of an input as rows of a matrix, a piece at a time, in one buffer: [places in the piece, window elements * channels]."""
+
+    def __init__(self, xp: Any, x: Any, g: Geometry) -> None:
+        self.xp = xp
+        self.x = padded(xp, x, ((0, 0), *g.pads, (0, 0)))
+        self.g = g
+        self.width = math.prod(g.window) * x.shape[-1]
+        self.views = views(xp, self.x, g.window, g.slides, g.places)
+        self.budget = _PIECE
+        row = math.prod(g.places[1:]) * self.width
+        self.by_element = g.window[-1] * x.shape[-1] <= _SHORT_RUN
+        self.plan = list(pieces(x.shape[0], g.places[0], row, self.budget))
+        largest = max(((a.stop - a.start) * (b.stop - b.start) for a, b in self.plan), default=0)
+        self.buffer = xp.empty(largest * row, x.dtype)
+
+    def fill(self, images: slice, rows: slice) -> Any:
+        """The matrix of one piece; it is overwritten by the next."""
+        part = self.views[images, rows]
+        count = math.prod(part.shape[: 1 + len(self.g.places)])
+        space = self.buffer[: count * self.width]
+        if not self.by_element:
+            space.reshape(part.shape)[...] = part
+            return space.reshape(count, self.width)
+        matrix = space.reshape((self.width, *part.shape[: 1 + len(self.g.places)]))
+        for at, element in enumerate(np.ndindex(*self.g.window, self.x.shape[-1])):
+            matrix[at] = part[(..., *element)]
+        return matrix.reshape(self.width, count).T
+
+
+def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
+    """x: [n, spatial..., c]  w: [window..., c, o] -> [n, places..., o]."""
+    channels, outputs = w.shape[-2:]
+    flat = w.reshape(-1, outputs)
+    if g.is_pointwise:
+        return xp.dot(x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
+    y = xp.empty((x.shape[0], *g.places, outputs), x.dtype)
+    if not y.size or not flat.size:
+        y[...] = 0
+        return y
+    rows = WindowRows(xp, x, g)
+    for images, part in rows.plan:
+        matrix = rows.fill(images, part)
+        xp.dot(matrix, flat, out=y[images, part].reshape(-1, outputs))
+    return y
+
+
+def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]) -> Any:
+    """w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]."""
+    channels, outputs = w.shape[-2:]
+    if g.is_pointwise:
+        return xp.dot(dy.reshape(-1, outputs), w.reshape(channels, outputs).T).reshape((*dy.shape[:-1], channels))
+    pads = ((0, 0), *g.pads, (0, 0))
+    shape = (dy.shape[0], *sizes, channels)
+    dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
+    if not dy.size or not dx.size:
+        return dx[inside(shape, pads)]
+    transposed = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
+    row = math.prod(g.places[1:]) * channels
+    buffer = xp.empty(0, dy.dtype)
+    for images, rows in pieces(dy.shape[0], g.places[0], row, _ROWS_PIECE):
+        part = dy[images, rows]
+        matrix = part.reshape(-1, outputs)
+        if buffer.size < matrix.shape[0] * channels:
+            buffer = xp.empty(matrix.shape[0] * channels, dy.dtype)
+        product = buffer[: matrix.shape[0] * channels]
+        target = dx[images, _row_range(g.slides[0], rows, g.window[0])]
+        for element, factor in zip(np.ndindex(*g.window), transposed, strict=True):
+            xp.dot(matrix, factor, out=product.reshape(-1, channels))
+            target[_taps(g, element, part.shape[1])] += product.reshape((*part.shape[:-1], channels))
+    return dx[inside(shape, pads)]
+
+
+def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
+    """x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
+    channels, outputs = x.shape[-1], dy.shape[-1]
+    if g.is_pointwise:
+        return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
+    dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
+    if x.size and dy.size:
+        rows = WindowRows(xp, x, g)
+        for images, part in rows.plan:
+            dw += xp.dot(rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
+    return dw.reshape((*g.window, channels, outputs))
+
+
+def _row_range(slide: Sliding, rows: slice, window: int) -> slice:
+    """The padded input rows that these output rows look at."""
+    return slice(rows.start * slide.stride, (rows.stop - 1) * slide.stride + slide.reach(window))
+
+
+def _taps(g: Geometry, element: tuple[int, ...], rows: int) -> tuple[slice, ...]:
+    counts = (rows, *g.places[1:])
+    return (slice(None), *[slide.tap(at, count) for slide, at, count in zip(g.slides, element, counts, strict=True)])
+
+
+def grouped(xp: Any, function: Any, groups: int, arrays: tuple[tuple[Any, int], ...], axis: int) -> Any:
+    """`function` of each group of channels: every array is taken apart along its own axis, the results are joined along `axis`."""
+    if groups == 1:
+        return function(*[array for array, _ in arrays])
+    parts = itertools.zip_longest(*[xp.split(array, groups, at) for array, at in arrays])
+    return xp.concatenate([function(*map(xp.ascontiguousarray, part)) for part in parts], axis)
