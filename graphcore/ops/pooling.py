@@ -191,7 +191,9 @@ class MaxPoolGradGrad:
     examples = (Example([_X, _Y, ramp(1, 4, 5, 3)], _VALID, differentiable=False),)
 
     def shape(c: InferenceContext) -> None:
-        c.set_output(0, c.input(1))
+        max_pool_shape(c)
+        c.merge(c.input(0), c.input(2))
+        c.set_output(0, c.merge(c.input(1), c.output(0)))
 
     def kernel(k: KernelContext) -> Kernel:
         pooling = pooling_of(k)

@@ -132,7 +132,9 @@ class MaxPool3DGradGrad:
     examples = (Example([_X, _Y, ramp(1, 3, 2, 4, 2)], _PAIRS, differentiable=False),)
 
     def shape(c: InferenceContext) -> None:
-        c.set_output(0, c.input(1))
+        pool3d_shape(c)
+        c.merge(c.input(0), c.input(2))
+        c.set_output(0, c.merge(c.input(1), c.output(0)))
 
     def kernel(k: KernelContext) -> Kernel:
         pooling = pooling_of(k)

@@ -25,8 +25,17 @@ OURS_ONLY = {
     "PlaceholderV2": "old graphs have it; TensorFlow refuses it since GraphDef version 23",
 }
 # Where this project gives what TensorFlow does not, on purpose. Strict: an entry that has become superfluous fails.
-OTHER_VALUES = {"Round-1": "TensorFlow's kernel gives zeros for integers, which are round already"}
+_NEVER_WRITTEN = "TensorFlow leaves the reserved outputs unwritten unless training"
+OTHER_VALUES = {
+    "FusedBatchNorm-1": _NEVER_WRITTEN,
+    "FusedBatchNormV2-1": _NEVER_WRITTEN,
+    "FusedBatchNormV3-1": _NEVER_WRITTEN,
+    "Round-1": "TensorFlow's kernel gives zeros for integers, which are round already",
+}
 OTHER_GRADIENTS = {
+    "Conv2D-2": "TensorFlow has no gradient of dilated convolutions on the CPU",
+    "Conv2D-5": "TensorFlow has no gradient of grouped convolutions on the CPU",
+    "MaxPool-3": "TensorFlow has no gradient of pooling along the channels",
     "GatherNd-2": "TensorFlow's ScatterNd refuses the empty gradient",
     "PadV2-0": "TensorFlow has no gradient by the value that is padded with",
     "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
@@ -105,6 +114,8 @@ def test_an_example_has_the_gradients_it_has_in_tensorflow(example: OpExample, o
     for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         if other is None:  # where TensorFlow gives no gradient, zeros are as good
             assert mine is None or not np.any(mine), f"{example.name} by input {i}: a gradient where TensorFlow has none"
+            continue
+        if mine is None and other.dtype.kind in "iub":  # what TensorFlow gives for the shapes and indices among the inputs
             continue
         assert mine is not None, f"{example.name} by input {i}: no gradient where TensorFlow has one"
         assert_same(mine, other, f"gradient of {example.name} by input {i}")
