@@ -28,7 +28,8 @@ def graphs(draw: st.DrawFn) -> Graph:
             graph.add_node(NodeDef(name, "AddN", texts, "", {"N": len(inputs), "T": float32}))
         else:
             graph.add_node(NodeDef(name, "Placeholder", texts, "", {"dtype": float32}))
-        if earlier and draw(st.booleans()):
+        recorded = draw(st.booleans())
+        if earlier and recorded:
             forward = draw(st.sampled_from(earlier))
             graph.gradient_records[name] = GradientRecord(forward.name, None, {}, "")
     return graph

@@ -137,6 +137,8 @@ def _route(item: dict[str, Any], top: float, *, backwards: bool) -> Route:
             points.append(Point(x, top - y))
     if backwards:
         points.reverse()
+    # Now and then Graphviz leaves the last curve unfinished; what is missing becomes a straight line to the tip.
+    points = points[: 1 + 3 * ((len(points) - 1) // 3)]
     label = Point(_numbers(item["lp"])[0], top - _numbers(item["lp"])[1]) if "lp" in item else None
     return Route(points, tip or points[-1], label)
 
