@@ -17,6 +17,7 @@ from graphcore.tensor_encoding import EncodedTensor
 _INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*|0[1-9][0-9]*)", re.ASCII)
 _ENUM: Final = re.compile(r"-?[0-9]+", re.ASCII)
 _LEADING_ZEROS: Final = re.compile(r"-*00")
+_INT32: Final = range(-(2**31), 2**31)
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -87,7 +88,7 @@ def _bool(value: Value) -> bool:
 
 def _type(value: Value) -> DType:
     text = _word(value)
-    if _ENUM.fullmatch(text) is not None:
+    if _ENUM.fullmatch(text) is not None and int(text) in _INT32:
         return dtype_from_wire(int(text))
     found = dtype_by_name(text[3:].lower()) if text.startswith("DT_") and text == text.upper() else None
     if text == "DT_INVALID":

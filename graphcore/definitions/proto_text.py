@@ -16,6 +16,7 @@ _NAME: Final = re.compile(r"\w+", re.ASCII)
 _SCALAR: Final = re.compile(r"[A-Za-z0-9_.+-]+", re.ASCII)
 _QUOTED: Final = re.compile(r""""((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'""", re.DOTALL)
 _ESCAPE: Final = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_HEX: Final = re.compile(rb"[0-9a-fA-F]*")
 _SIMPLE: Final = {
     b"a": b"\a",
     b"b": b"\b",
@@ -58,17 +59,31 @@ def _unescape_one(match: re.Match[bytes]) -> bytes:
     octal, hexadecimal, short, long, other = match.groups()
     if other is not None:
         if other not in _SIMPLE:
-            raise InvalidArgumentError(f"Unknown escape sequence: {match.group().decode(errors='replace')}")
+            raise InvalidArgumentError(_bad_escape(match))
         return _SIMPLE[other]
     if short is not None or long is not None:
         rune = int(short or long, 16)
-        if rune > 0x10FFFF or 0xD800 <= rune < 0xE000:
+        if 0xD800 <= rune < 0xE000:
+            raise InvalidArgumentError(f"invalid surrogate character (0xD800-DFFF): {match.group().decode()}")
+        if rune > 0x10FFFF:
             raise InvalidArgumentError(f"Value of {match.group().decode()} exceeds Unicode limit (0x10FFFF)")
         return chr(rune).encode()
     number = int(octal, 8) if octal is not None else int(hexadecimal, 16)
     if number > 0xFF:
         raise InvalidArgumentError(f"Value of {match.group().decode()} exceeds 0xff")
     return bytes([number])
+
+
+def _bad_escape(match: re.Match[bytes]) -> str:
+    escape, rest = match.group().decode(errors="replace"), match.string[match.end() :]
+    if escape in {r"\x", r"\X"}:
+        return f"{escape} cannot be followed by a non-hex digit" if rest else f"String cannot end with {escape}"
+    if escape in {r"\u", r"\U"}:
+        count = 4 if escape == r"\u" else 8
+        digits = _HEX.match(rest)
+        seen = "" if len(rest) < count or digits is None else f": {escape}{digits.group().decode()}"
+        return f"{escape} must be followed by {count} hex digits{seen}"
+    return f"Unknown escape sequence: {escape}"
 
 
 def parse_values(text: str, *, is_list: bool) -> list[Value]:

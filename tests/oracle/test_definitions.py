@@ -1,0 +1,173 @@
+"""Definitions against TensorFlow's C++ functions: accepted or refused alike, with the same words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphcore.attrs import AttrValue
+from graphcore.definitions import (
+    NodeDef,
+    OpDef,
+    OpDefBuilder,
+    check_attr_kind,
+    in_out_types_for_node,
+    summarize_attr_value,
+    summarize_node_def,
+    summarize_op_def,
+    validate_external_node_def_syntax,
+    validate_node_def,
+    validate_op_def,
+)
+from graphcore.definitions.wire import node_def_to_bytes, op_def_from_bytes, op_def_to_bytes, op_list_from_bytes, op_list_to_bytes, schema
+from graphcore.definitions.wire.values import write_attr_value
+from graphcore.errors import GraphError
+from tests.oracle.conftest import Oracle
+from tests.oracle.definition_cases import ANY_KIND, ANY_VALUE, nodes, op_specs
+from tests.oracle.probe import Probe, compile_probe, compiler
+
+MANY = settings(max_examples=2_500, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+# Where this project refuses what TensorFlow takes. Each is counted and printed; a difference without a reason fails.
+REASONS = {
+    "unknown field": "the reader of defaults skips fields that no message has; here a misspelt field is an error",
+    "trailing text": "the reader of defaults takes `1 2` as 1",
+    "bracketed field": "a field that is not repeated may not stand in brackets; the reader here does not know the schema",
+}
+OPS_SNIPPET = """
+from tensorflow.python.client import pywrap_tf_session as session
+answer = bytes(session.TF_GetBuffer(session.TF_GetAllOpList()))
+"""
+PLACES_SNIPPET = "answer = {'include': tf.sysconfig.get_include(), 'lib': tf.sysconfig.get_lib()}"
+
+
+@pytest.fixture(scope="module")
+def probe(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    if compiler() is None:
+        pytest.skip("TensorFlow's C++ functions can only be asked where there is a C++ compiler")
+    program: Path = compile_probe(oracle.run(PLACES_SNIPPET).answer, tmp_path_factory.mktemp("probe"))
+    running = Probe(program)
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def op_list(oracle: Oracle) -> bytes:
+    data: bytes = oracle.run(OPS_SNIPPET).answer
+    return data
+
+
+def outcome(function: Callable[[], object]) -> str:
+    """Empty if it succeeds, else the error's text."""
+    try:
+        function()
+    except GraphError as error:
+        return error.message
+    return ""
+
+
+def plain(text: bytes | str) -> str:
+    """A text without what may differ: debug prefixes, the order of number types, reworded hints, what an invalid tensor holds."""
+    words = text if isinstance(text, str) else text.decode(errors="replace")
+    words = re.sub(r"goo\.gle/debug\w+ +", "", words)
+    words = words.replace("DT_QINT16, DT_QUINT16, DT_UINT16", "DT_UINT16").replace("DT_UINT64, DT_QINT16, DT_QUINT16", "DT_UINT64")
+    words = words.replace("bfloat16, qint16, quint16, uint16", "bfloat16, uint16").replace("uint64, qint16, quint16", "uint64")
+    words = re.sub(r"(No type fields in|Missing type or type_attr field in|reference type:|; in OpDef:).*", r"\1", words, flags=re.DOTALL)
+    return words.replace("\n\t for attr", " for attr")
+
+
+def why(ours: str, theirs: str) -> str | None:
+    """The reason why the two may differ, None if there is none."""
+    if "Could not parse default value" in ours and theirs.count("Could not parse default value") < ours.count("Could not parse default value"):
+        return "unknown field" if re.search(r"[{<][^{}<>]*\w+", ours) else "trailing text"
+    if "Could not parse default value" in theirs and "[" in theirs:
+        return "bracketed field"
+    return None
+
+
+def test_op_specs_are_read_alike(probe: Probe) -> None:
+    seen: Counter[str] = Counter()
+
+    @MANY
+    @given(op_specs())
+    def compare(specs: list[str]) -> None:
+        builder = OpDefBuilder("Test")
+        add = {"A": builder.attr, "I": builder.input, "O": builder.output, "D": builder.doc}
+        for spec in specs:
+            add[spec[0]](spec[1:])
+        error, *theirs = probe.ask(b"build", *(spec.encode() for spec in specs))
+        ours = outcome(builder.finalize)
+        if plain(ours) != plain(error):
+            reason = why(ours, error.decode())
+            assert reason is not None, f"{specs}\nours: {ours}\nTensorFlow: {error.decode()}"
+            seen[reason] += 1
+            return
+        seen["refused" if ours else "accepted"] += 1
+        if not ours:
+            op_def = builder.finalize()
+            assert plain(summarize_op_def(op_def)) == plain(theirs[0])
+            assert plain(summarize_op_def(op_def_from_bytes(theirs[1]))) == plain(theirs[0])
+            assert plain(outcome(lambda: validate_op_def(op_def))) == plain(theirs[2])
+
+    compare()
+    print(f"\nop specs: {dict(seen)}; differences: {({name: REASONS[name] for name in seen if name in REASONS})}")
+    assert seen["accepted"] > 100
+    assert seen["refused"] > 100
+
+
+def test_nodes_are_judged_alike(probe: Probe, op_list: bytes) -> None:
+    ops = op_list_from_bytes(op_list)
+    seen: Counter[str] = Counter()
+
+    @MANY
+    @given(nodes(ops))
+    def compare(pair: tuple[NodeDef, OpDef]) -> None:
+        node_def, op_def = pair
+        _, summary, syntax, valid, error, types = probe.ask(b"node", node_def_to_bytes(node_def), op_def_to_bytes(op_def))
+        assert plain(summarize_node_def(node_def)) == plain(summary)
+        assert outcome(lambda: validate_external_node_def_syntax(node_def)) == syntax.decode()
+        ours = outcome(lambda: validate_node_def(node_def, op_def))
+        assert bool(ours) == bool(valid), f"{summarize_node_def(node_def)}\nours: {ours}\nTensorFlow: {valid.decode()}"
+        # Of several wrong attrs each names the one that it finds first.
+        if "attr" not in ours:
+            assert plain(ours) == plain(valid)
+        seen["refused" if ours else "accepted"] += 1
+        if not valid:
+            inputs, outputs = in_out_types_for_node(node_def, op_def)
+            assert not error
+            assert " -> ".join(", ".join(dtype.name for dtype in each) for each in (inputs, outputs)) == types.decode()
+
+    compare()
+    print(f"\nnodes: {dict(seen)}")
+    assert seen["accepted"] > 300
+    assert seen["refused"] > 300
+
+
+def test_attr_values_are_printed_and_judged_alike(probe: Probe) -> None:
+    @settings(MANY, max_examples=1_000)
+    @given(ANY_VALUE, ANY_KIND, st.booleans())
+    def compare(value: AttrValue, kind: str, as_list: bool) -> None:
+        if as_list and not isinstance(value, tuple) and kind.startswith("list("):
+            value = (value,) * 40 if isinstance(value, int) else value
+        message = schema.AttrValue()
+        write_attr_value(value, message)
+        _, summary, error = probe.ask(b"value", message.SerializeToString(), kind.encode())
+        assert summarize_attr_value(value) == summary.decode(errors="replace")
+        assert outcome(lambda: check_attr_kind(value, kind)) == error.decode()
+
+    compare()
+
+
+def test_every_op_of_tensorflow_is_read_printed_and_written_back(probe: Probe, op_list: bytes) -> None:
+    ops = op_list_from_bytes(op_list)
+    assert len(ops) > 1_500
+    assert op_list_to_bytes(ops) == schema.OpList.FromString(op_list).SerializeToString(deterministic=True)
+    for op_def in ops:
+        validate_op_def(op_def)
+        _, summary, error = probe.ask(b"op", op_def_to_bytes(op_def))
+        assert (summarize_op_def(op_def), b"") == (summary.decode(), error)
