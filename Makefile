@@ -54,8 +54,10 @@ lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
 
 test: $(VENV)/.dev ## Run all tests, those in the browser included
 	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
-	$(BIN)/python -m pytest -n auto -m "not browser and not oracle and not gpu" $(ARGS)
-	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(BIN)/python -m pytest -m browser $(ARGS)
+	@failed=0; \
+	$(BIN)/python -m pytest -n auto -m "not browser and not oracle and not gpu" $(ARGS) || failed=1; \
+	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(BIN)/python -m pytest -m browser $(ARGS) || failed=1; \
+	exit $$failed
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
