@@ -126,7 +126,7 @@ def test_a_hostile_constant_is_refused_at_once_and_takes_no_memory(message: Any)
     graph.node.add(name="n", op="Const").attr["value"].tensor.CopyFrom(message)
     data = graph.SerializeToString()
     tracemalloc.start()
-    begin = time.perf_counter()
+    begin = time.process_time()
     value = graph_def_from_bytes(data).node[0].attr["value"]
     assert isinstance(value, TensorValue)
     assert value == value  # noqa: PLR0124 - comparing and printing must not decode it
@@ -134,7 +134,7 @@ def test_a_hostile_constant_is_refused_at_once_and_takes_no_memory(message: Any)
     assert repr(value)
     with pytest.raises(GraphError):
         _ = value.array
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
 
