@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
+import uuid
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
 import anywidget
 import msgspec
+import traitlets
 from traitlets.log import get_logger
 
 from graphcore.graph import Graph
@@ -34,6 +37,8 @@ STATIC: Final = Path(__file__).resolve().parent / "static"
 MIN_SECONDS_BETWEEN: Final = 0.1
 """Scenes are not sent more often than this; of several the latest is sent."""
 
+_KERNEL: Final = uuid.uuid4().hex
+
 _RENDERERS: Final[dict[str, messages.Renderer]] = {name: name for name in get_args(messages.Renderer)}
 
 
@@ -50,16 +55,18 @@ class GraphView(anywidget.AnyWidget):
     Attributes:
         state: what the user has chosen to see.
         drawn: the viewer's latest report of a picture on the screen, None before the first.
+        home: the notebook and the kernel process that it belongs to, by which a page tells it from its forerunners.
     """
 
     _esm = (STATIC / "viewer.js").read_text("utf-8")
+    title = traitlets.Unicode().tag(sync=True)
+    home = traitlets.Dict().tag(sync=True)
 
     def __init__(self, graph: Graph, *, title: str = "graph", state: SceneState | None = None) -> None:
-        super().__init__()
+        super().__init__(title=title, home={"notebook": os.environ.get("JPY_SESSION_NAME", ""), "kernel": _KERNEL})
         self.state = state or SceneState()
         self.drawn: messages.DrawnReport | None = None
         self._graph = graph
-        self._title = title
         self._lock = threading.RLock()
         self._revision = 0
         self._last: SceneMessage | None = None
@@ -172,7 +179,7 @@ class GraphView(anywidget.AnyWidget):
 
     def _compose(self, focus: str = "") -> SceneMessage:
         self._revision += 1
-        scene = build_scene(self._graph, self.state, previous=self._before, title=self._title, revision=self._revision)
+        scene = build_scene(self._graph, self.state, previous=self._before, title=self.title, revision=self._revision)
         mermaid = to_mermaid(scene) if self.state.renderer == "mermaid" else ""
         self._last = SceneMessage(
             scene=scene, mermaid=mermaid, focus=focus, sent_at=self._sent_at, lens=self.state.lens, renderer=self.state.renderer

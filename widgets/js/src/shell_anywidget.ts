@@ -3,6 +3,7 @@
 import { engineUrl } from "./engines/load";
 import type { FromKernel } from "./generated";
 import type { Host } from "./host";
+import { closeForerunners, panelOf } from "./side_panel";
 import type { mount } from "./viewer";
 
 /** The part of anywidget's model that is used here. */
@@ -10,7 +11,12 @@ interface Model {
   send(content: unknown, callbacks?: unknown, buffers?: readonly ArrayBuffer[]): void;
   on(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
   off(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
+  get(name: "home"): { notebook: string; kernel: string };
+  get(name: "title"): string;
 }
+
+/** A panel that is dragged to another place is out of the page for a moment. */
+const LEAVE_MS = 300;
 
 function hostOf(model: Model): Host {
   return {
@@ -24,24 +30,51 @@ function hostOf(model: Model): Host {
   };
 }
 
-/** Shows one view of a widget; gives the function that ends it. */
-async function render({ model, el }: { model: Model; el: HTMLElement }): Promise<() => void> {
-  const host = hostOf(model);
+/** Puts the viewer into `el`; gives the function that takes it out again. */
+async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
   const waiting = document.createElement("p");
   waiting.textContent = "Waiting for the kernel…";
   el.append(waiting);
+  const host = hostOf(model);
   try {
     const core = (await import(await engineUrl("core", host))) as { mount: typeof mount };
     // A panel of its own gives the view all its height; between cells it takes a fixed part of the page.
-    const panel = el.closest(".jp-LinkedOutputView, .jupyterlab-sidecar") !== null;
+    const panel = panelOf(el);
     if (panel) el.style.height = "100%";
     const { dispose } = core.mount(el, host, { height: panel ? "fill" : "480px" });
     waiting.remove();
+    if (panel) closeForerunners(panel, { ...model.get("home"), title: model.get("title") });
     return dispose;
   } catch (error) {
     waiting.textContent = `The graph cannot be shown: ${error instanceof Error ? error.message : error}. Run the cell again.`;
     return () => waiting.remove();
   }
+}
+
+/**
+ * Shows one view of a widget while it is in the page; gives the function that ends it.
+ * JupyterLab keeps the views of a closed panel alive out of sight: they must neither work nor count as seen.
+ */
+function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  let mounted: Promise<() => void> | null = null;
+  let leaving: ReturnType<typeof setTimeout> | undefined;
+  const leave = (): void => {
+    void mounted?.then((dispose) => dispose());
+    mounted = null;
+  };
+  const look = (): void => {
+    clearTimeout(leaving);
+    if (el.isConnected) mounted ??= mountIn(model, el);
+    else leaving = setTimeout(leave, LEAVE_MS);
+  };
+  const observer = new ResizeObserver(look);
+  observer.observe(el);
+  look();
+  return () => {
+    observer.disconnect();
+    clearTimeout(leaving);
+    leave();
+  };
 }
 
 /** Nothing to prepare: the kernel is never waited for here. */

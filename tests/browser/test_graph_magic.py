@@ -1,0 +1,124 @@
+"""`%graph` in the real JupyterLab: one panel, reused, reopened, closed; inline; several graphs; Run All; a kernel that restarts."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import Lab
+from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import NotebookPage
+
+START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
+BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")\ny = gc.tanh(x, name="y")'
+
+
+def live_views(notebook: NotebookPage) -> int:
+    return notebook.page.locator(".graphloupe").count()
+
+
+def side_tabs(notebook: NotebookPage) -> list[str]:
+    tabs: list[str] = notebook.page.locator("#jp-main-dock-panel .lm-TabBar-tabLabel").all_inner_texts()
+    return [tab for tab in tabs if tab.startswith("Graph")]
+
+
+def close_tab(notebook: NotebookPage, title: str) -> None:
+    tab = notebook.page.locator("#jp-main-dock-panel .lm-TabBar-tab").filter(has_text=title)
+    tab.locator(".lm-TabBar-tabCloseIcon").click()
+    notebook.page.wait_for_function("() => !document.querySelector('.graphloupe')")
+    notebook.page.wait_for_timeout(600)  # a person takes as long; a panel that is only dragged is back by then
+
+
+def test_run_all_shows_the_whole_graph(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD, 'z = gc.exp(y, name="z")'])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("z").wait_for()
+    assert panel.names() == ["x", "y", "z"]
+    assert live_views(notebook) == 1
+
+
+def test_a_second_graph_line_reuses_the_panel_and_a_closed_panel_opens_again(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD, "%graph"])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    notebook.run_cell(2)
+    assert side_tabs(notebook) == ["Graph"]
+    close_tab(notebook, "Graph")
+    notebook.run_cell(2)
+    panel.box("y").wait_for()
+    assert side_tabs(notebook) == ["Graph"]
+
+
+def test_off_closes_the_panel_and_the_cells_go_on_without_it(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD, "%graph off", 'z = gc.exp(y, name="z"); z.name', "%graph"])
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    GraphPanel(notebook.page).box("y").wait_for()
+    notebook.run_cell(2)
+    notebook.page.wait_for_function("() => !document.querySelector('.graphloupe')")
+    assert side_tabs(notebook) == []
+    notebook.run_cell(3)
+    assert notebook.text(3) == "'z:0'"
+    notebook.run_cell(4)
+    GraphPanel(notebook.page).box("z").wait_for()
+
+
+def test_inline_shows_the_view_in_the_cell(lab: Lab) -> None:
+    notebook = lab.open_cells([START.replace("%graph", "%graph inline --renderer mermaid --lens cells"), BUILD])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    assert side_tabs(notebook) == []
+    assert notebook.page.locator(".jp-Notebook .graphloupe").count() == 1
+    assert panel.drawn().revision > 0
+    assert panel.root.get_attribute("data-renderer") == "mermaid"
+    notebook.screenshot("inline")
+
+
+def test_each_graph_has_a_panel_of_its_own(lab: Lab) -> None:
+    other = "g = gc.Graph()\nwith g.as_default():\n    gc.constant(1.0, name='apart')\n%graph g"
+    notebook = lab.open_cells([START, BUILD, other])
+    notebook.run_all()
+    notebook.page.locator('[data-name="apart"]').first.wait_for()
+    assert sorted(side_tabs(notebook)) == ["Graph", "Graph g"]
+
+
+def test_a_restarted_kernel_starts_over_in_one_panel(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD])
+    notebook.run_all()
+    panel = GraphPanel(notebook.page)
+    panel.box("y").wait_for()
+    notebook.restart_kernel()
+    notebook.edit_and_run(1, BUILD.replace('"y"', '"again"'))
+    assert "NameError" in notebook.text(1)
+    notebook.run_all()
+    notebook.page.locator('[data-name="again"]').first.wait_for()
+    assert live_views(notebook) == 1
+    assert notebook.page.locator('[data-name="y"]').count() == 0
+
+
+def test_a_page_that_is_reloaded_has_its_panel_back(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD, "%graph"])
+    notebook.run_all()
+    GraphPanel(notebook.page).box("y").wait_for()
+    notebook.save()
+    notebook.reload()
+    GraphPanel(notebook.page).box("y").wait_for()
+    notebook.run_cell(2)
+    assert side_tabs(notebook) == ["Graph"]
+    close_tab(notebook, "Graph")
+    notebook.run_cell(2)
+    GraphPanel(notebook.page).box("y").wait_for()
+    assert side_tabs(notebook) == ["Graph"]
+
+
+def test_an_error_in_a_cell_is_short_and_the_view_goes_on(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD, "w = gc.Variable(gc.zeros([5, 2]), name='w')\nx @ w", "z = gc.exp(y, name='z')"])
+    notebook.run_all()
+    text = notebook.text(2)
+    assert "InvalidArgumentError: Dimensions must be equal, but are 4 and 5" in text
+    assert "cell In [3], line 2" in text
+    assert "%tb shows the full traceback." in text
+    assert "interactiveshell.py" not in text
+    notebook.run_cell(3)
+    GraphPanel(notebook.page).box("z").wait_for()
+    notebook.screenshot("error")
