@@ -65,18 +65,26 @@ class LayoutEngine:
             EngineError: there is no engine, it refused the graph, or the time ran out (the worker is ended then).
         """
         with self._lock:
-            process = self._running()
-            self._serial += 1
-            wait = limit if self._warm else limit + START_LIMIT
-            try:
-                answer = self._ask(process, dot, wait)
-            except (OSError, queue.Empty) as error:
+            answer = self._answer(dot, limit)
+            if "text" not in answer:
+                # WebAssembly that has stumbled over one graph may have lost its memory for all that follow: a fresh engine decides.
                 self._end()
-                raise EngineError(f"no layout within {wait:.0f} s" if isinstance(error, queue.Empty) else str(error)) from error
-            self._warm = True
+                answer = self._answer(dot, limit)
         if "text" not in answer:
             raise EngineError(str(answer.get("error", "the layout engine gave no answer")))
         return str(answer["text"])
+
+    def _answer(self, dot: str, limit: float) -> dict[str, Any]:
+        process = self._running()
+        self._serial += 1
+        wait = limit if self._warm else limit + START_LIMIT
+        try:
+            answer = self._ask(process, dot, wait)
+        except (OSError, queue.Empty) as error:
+            self._end()
+            raise EngineError(f"no layout within {wait:.0f} s" if isinstance(error, queue.Empty) else str(error)) from error
+        self._warm = True
+        return answer
 
     def close(self) -> None:
         """End the worker; a later layout starts a new one."""
