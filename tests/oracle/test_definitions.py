@@ -83,7 +83,9 @@ def plain(text: bytes | str) -> str:
 
 def why(ours: str, theirs: str) -> str | None:
     """The reason why the two may differ, None if there is none."""
-    if "Could not parse default value" in ours and theirs.count("Could not parse default value") < ours.count("Could not parse default value"):
+    if "Could not parse default value" in ours and theirs.count("Could not parse default value") < ours.count(
+        "Could not parse default value"
+    ):
         return "unknown field" if re.search(r"[{<][^{}<>]*\w+", ours) else "trailing text"
     if "Could not parse default value" in theirs and "[" in theirs:
         return "bracketed field"
@@ -115,7 +117,7 @@ def test_op_specs_are_read_alike(probe: Probe) -> None:
             assert plain(outcome(lambda: validate_op_def(op_def))) == plain(theirs[2])
 
     compare()
-    print(f"\nop specs: {dict(seen)}; differences: {({name: REASONS[name] for name in seen if name in REASONS})}")
+    print(f"\nop specs: {dict(seen)}; differences: { ({name: REASONS[name] for name in seen if name in REASONS}) }")
     assert seen["accepted"] > 100
     assert seen["refused"] > 100
 
