@@ -7,6 +7,7 @@ from typing import Protocol
 
 from graphcore.attrs import AttrValue, as_attr_value
 from graphcore.definitions.attr_equality import attr_values_equal
+from graphcore.definitions.attr_value_util import KIND_TYPES
 from graphcore.definitions.fake_input import FakeInput, NodeOut
 from graphcore.definitions.node_def_util import check_attrs, check_control_inputs, fail_missing_attrs
 from graphcore.definitions.op_def_util import summarize_op_def
@@ -113,6 +114,9 @@ class NodeDefBuilder:
     def attr(self, name: str, value: object) -> NodeDefBuilder:
         """Set an attr; the same value may be given again, or be inferred too."""
         definition = self._tables.attrs.get(name) if self._tables is not None else None
+        if definition is not None and type(value) is KIND_TYPES.get(definition.type) and type(value) is not float:
+            self._set_attr(name, value)  # type: ignore[arg-type]  # a value of just that kind
+            return self
         try:
             converted = as_attr_value(value, None if definition is None else definition.type)
         except InvalidArgumentError as error:

@@ -26,6 +26,7 @@ _Value = TypeVar("_Value")
 
 
 _MAX_REASON: Final = 300
+_LOOKED_AT: Final = 4096
 
 
 def reason(error: Exception) -> str:
@@ -35,14 +36,23 @@ def reason(error: Exception) -> str:
 
 
 def looks_binary(data: bytes) -> bool:
-    """True iff `data` is no text: it has control characters (a serialised node always has) or is no UTF-8."""
-    if data.translate(None, _CONTROL) != data:
+    """True iff `data` begins like no text: with control characters (a serialised node always has some) or no UTF-8."""
+    begin = data[:_LOOKED_AT]
+    if begin.translate(None, _CONTROL) != begin:
         return True
     try:
-        data.decode()
-    except UnicodeDecodeError:
-        return True
+        begin.decode()
+    except UnicodeDecodeError as error:
+        # A character that the cut goes through is none that is wrong.
+        return error.start < len(begin) - 3 or len(data) <= _LOOKED_AT
     return False
+
+
+def _decoded(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(f"Not a {what}: text that is no UTF-8 at byte {error.start}") from None
 
 
 def parse_message(message: Any, data: bytes, what: str) -> Any:
@@ -53,7 +63,7 @@ def parse_message(message: Any, data: bytes, what: str) -> Any:
     """
     if looks_binary(data):
         return _parse_binary(message, data, what)
-    text = data.decode()
+    text = _decoded(data, what)
     if text.lstrip().startswith("{"):
         return _parse_json(message, text, what)
     return _parse_text(message, text, what)

@@ -31,7 +31,7 @@ def read_node_def(message: Any, has_unknown: bool = False) -> NodeDef:
     if has_unknown or message.HasField("experimental_type"):
         rest = rest_of(message, _NODE_FIELDS, has_unknown=has_unknown)
     attr = read_attrs(message.attr, has_unknown)
-    return NodeDef(message.name, message.op, tuple(message.input), message.device, attr, names, functions, rest)
+    return NodeDef(message.name, message.op, tuple(message.input[:]), message.device, attr, names, functions, rest)
 
 
 def write_node_def(node_def: NodeDef, message: Any) -> None:

@@ -32,6 +32,7 @@ _OP_NAME: Final = re.compile(r"[A-Za-z_][\w.>/-]*", re.ASCII)
 _FIRST_FIELD: Final = re.compile(r"(?:\s|#[^\n]*)*(\w+)", re.ASCII)
 _SAVED_MODEL_FIELDS: Final = frozenset({"saved_model_schema_version", "meta_graphs"})
 _META_GRAPH_FIELDS: Final = frozenset({"meta_info_def", "graph_def", "saver_def", "collection_def", "signature_def"})
+_LOOKED_AT: Final = 1 << 16
 _SCHEMA_VERSION_TAG: Final = b"\x08"
 
 
@@ -79,7 +80,7 @@ def read_meta_graphs(data: bytes) -> tuple[MetaGraph, ...]:
 
 
 def _first_field(data: bytes) -> str:
-    match = _FIRST_FIELD.match(data.decode())
+    match = _FIRST_FIELD.match(data[:_LOOKED_AT].decode(errors="replace"))
     return match.group(1) if match is not None else ""
 
 

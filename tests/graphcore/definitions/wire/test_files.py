@@ -151,6 +151,17 @@ def test_a_very_old_file_has_its_version_in_another_field() -> None:
     assert graph_def_to_bytes(graph_def) == old.SerializeToString()
 
 
+def test_a_long_text_with_letters_beyond_ascii_is_text() -> None:
+    for shift in range(4):
+        text = "#" * shift + "\n# " + "é€😀" * 2_000 + '\nnode { name: "n" op: "NoOp" }'
+        assert graph_def_from_bytes(text.encode()) == GraphDef(node=(NodeDef("n", "NoOp"),))
+
+
+def test_a_text_that_ends_as_no_text_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="Not a GraphDef: text that is no UTF-8 at byte 5001"):
+        graph_def_from_bytes(b"#" + b"x" * 5_000 + b"\xff")
+
+
 UNKNOWN = b"\xfa\x7f\x03abc"  # field 2047 with three bytes
 
 
