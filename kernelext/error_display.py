@@ -21,7 +21,7 @@ _BOLD: Final = "\x1b[1m"
 _DIM: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"
 _OWN: Final = [str(Path(__file__).resolve().parents[1] / package) + os.sep for package in ("graphcore", "widgets", "kernelext")]
-_NOT_USERS: Final = (*_OWN, sysconfig.get_path("stdlib") + os.sep, "<frozen", "<string>")
+_NOT_USERS: Final = (*_OWN, sysconfig.get_path("stdlib") + os.sep, "<frozen", "<string>", "<graphcore plan")
 _MOST_LINES: Final = 5
 
 

@@ -135,3 +135,15 @@ def test_a_line_of_a_module_is_named_by_its_file(shell: NotebookShell, display: 
     shell.user_ns["made"] = source
     shell.run("raise InvalidArgumentError('wrong', source=made)", "a")
     assert " made in  model.py, line 12" in printed(capsys)
+
+
+def test_a_line_of_a_generated_plan_is_not_called_the_users(
+    shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run("import graphcore as gc\nx = gc.placeholder(gc.float32, [2], name='x')", "a")
+    capsys.readouterr()
+    shell.run("gc.Session().run(x + 1.0)", "b")
+    shown = printed(capsys)
+    assert "You must feed a value for placeholder tensor 'x'" in shown
+    assert "gc.Session().run(x + 1.0)" in shown
+    assert "graphcore plan" not in shown
