@@ -57,7 +57,7 @@ def check(graph: Graph, state: SceneState) -> Scene:
     assert all(edge.source in ids and edge.target in ids for edge in scene.edges)
     assert all(not node.group or node.group in groups for node in scene.nodes)
     assert all(not group.parent or group.parent in groups for group in scene.groups)
-    assert all(node.stands_for in boxes.values() for node in scene.nodes if node.kind == "stub" and not node.id.startswith("stub:*:"))
+    assert all(node.stands_for in boxes.values() for node in scene.nodes if node.kind == "stub" and not node.id.startswith("stub:*"))
     crossing = {
         (tensor.name, boxes[node.name]) for node in graph.nodes for tensor in node.inputs if boxes[tensor.node.name] != boxes[node.name]
     }

@@ -52,6 +52,9 @@ def layout_dot(scene: Scene, *, fast: bool = False) -> str:
 
     Args:
         fast: let the engine take shortcuts (no edge labels, straight lines).
+
+    One ranking for the whole picture (`newrank`) keeps lines between frames pointing down and gradients beside their
+    forward boxes; ranked frame by frame, Graphviz turns some upwards and now and then loses one.
     """
     index = {node.id: number for number, node in enumerate(scene.nodes)}
     parents = group_parents(scene.groups)
@@ -69,7 +72,7 @@ def layout_dot(scene: Scene, *, fast: bool = False) -> str:
     shortcuts = ",splines=line,nslimit=2,nslimit1=2,mclimit=.3" if fast else ""
     return "\n".join(
         [
-            f"digraph{{graph[rankdir=TB,nodesep=.25,ranksep=.3,pad=0,margin=0{shortcuts}]",
+            f"digraph{{graph[rankdir=TB,newrank=true,nodesep=.25,ranksep=.3,pad=0,margin=0{shortcuts}]",
             'node[shape=box,fixedsize=true,label=""]',
             "edge[arrowsize=.55]",
             *members[""],

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 
-def estimate_ranks(boxes: Sequence[str], arrows: Iterable[tuple[str, str]]) -> dict[str, int]:
+def estimate_ranks(boxes: Sequence[str], arrows: Iterable[tuple[str, str]], loose: Iterable[tuple[str, str]] = ()) -> dict[str, int]:
     """Layer of each box: 0 at the top, every arrow that closes no cycle points to a deeper layer.
 
-    Boxes without incoming arrows stand right above the first box that needs them, as the layout engine puts them.
+    As the layout engine does, a box is moved down to what needs it where that makes its arrows shorter in sum.
+
+    Args:
+        arrows: the lines that pull boxes together, from above to below.
+        loose: lines that do not pull; what only they lead to stands below where they come from.
     """
     after: dict[str, list[str]] = {box: [] for box in boxes}
     for source, target in arrows:
@@ -16,17 +20,21 @@ def estimate_ranks(boxes: Sequence[str], arrows: Iterable[tuple[str, str]]) -> d
             after[source].append(target)
     order = _topological(boxes, after)
     place = {box: number for number, box in enumerate(order)}
+    below = {box: [target for target in after[box] if place[target] > place[box]] for box in boxes}
+    pull = {box: len(targets) for box, targets in below.items()}
     ranks = dict.fromkeys(boxes, 0)
-    has_input = set()
+    bound = {box for box, targets in below.items() if targets}
     for box in order:
-        for target in after[box]:
-            if place[target] > place[box]:
-                has_input.add(target)
-                ranks[target] = max(ranks[target], ranks[box] + 1)
+        for target in below[box]:
+            ranks[target] = max(ranks[target], ranks[box] + 1)
+            pull[target] -= 1
+            bound.add(target)
     for box in reversed(order):
-        below = [ranks[target] for target in after[box] if place[target] > place[box]]
-        if below and box not in has_input:
-            ranks[box] = min(below) - 1
+        if below[box] and pull[box] >= 0:
+            ranks[box] = min([ranks[target] for target in below[box]]) - 1
+    for source, target in loose:
+        if target not in bound:
+            ranks[target] = max(ranks[target], ranks[source] + 1)
     return ranks
 
 

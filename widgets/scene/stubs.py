@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from widgets.scene.ranks import estimate_ranks
-from widgets.scene.types import SceneEdge, SceneNode
+from widgets.scene.types import EdgeKind, SceneEdge, SceneNode
 
 FAR: Final = 7
 """Layers that a line from the forward into the backward pass may span."""
@@ -26,22 +26,21 @@ MANY: Final = 6
 def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge]) -> tuple[list[SceneNode], list[SceneEdge]]:
     """The same picture with stubs: returns the nodes with stubs added and the edges with the long ones re-attached."""
     by_id = {node.id: node for node in nodes}
-    ranks = estimate_ranks(
-        [node.id for node in nodes],
-        [(edge.target, edge.source) if edge.reversed else (edge.source, edge.target) for edge in edges],
-    )
+    arrows = [(edge.target, edge.source) if edge.reversed else (edge.source, edge.target) for edge in edges if edge.kind != "control"]
+    loose = [(edge.source, edge.target) for edge in edges if edge.kind == "control" and not edge.reversed]
+    ranks = estimate_ranks([node.id for node in nodes], arrows, loose)
     cut = _chosen(edges, by_id, ranks)
     if not cut:
         return nodes, edges
-    per_target: dict[str, list[SceneEdge]] = {}
+    per_target: dict[tuple[str, EdgeKind], list[SceneEdge]] = {}
     for edge in edges:
         if edge.id in cut:
-            per_target.setdefault(edge.target, []).append(edge)
+            per_target.setdefault((edge.target, edge.kind), []).append(edge)
     stubs: dict[str, SceneNode] = {}
     result = [edge for edge in edges if edge.id not in cut]
-    for target, far in per_target.items():
+    for (target, kind), far in per_target.items():
         if len(far) > MANY:
-            stub = _crowd(far, by_id[target])
+            stub = _crowd(far, by_id[target], kind)
             stubs[stub.id] = stub
             result.append(_bundled(far, stub))
             continue
@@ -67,10 +66,10 @@ def _chosen(edges: list[SceneEdge], by_id: dict[str, SceneNode], ranks: dict[str
     return cut
 
 
-def _crowd(far: list[SceneEdge], target: SceneNode) -> SceneNode:
+def _crowd(far: list[SceneEdge], target: SceneNode, kind: EdgeKind) -> SceneNode:
     """One stub for many far producers: a row of them would be wider than the picture."""
     return SceneNode(
-        id=f"stub:*:{target.id}",
+        id=f"stub:*{kind}:{target.id}",
         label=f"{len({edge.source for edge in far})} boxes far above",
         kind="stub",
         detail=", ".join(edge.source for edge in far),
@@ -86,8 +85,9 @@ def _bundled(far: list[SceneEdge], stub: SceneNode) -> SceneEdge:
         id=f"{stub.id}->{target}",
         source=stub.id,
         target=target,
+        kind=far[0].kind,
         label=labels.pop() if len(labels) == 1 else "",
-        count=sum(edge.count for edge in far),
+        count=1 if far[0].kind == "control" else sum(edge.count for edge in far),
         error="\n".join(filter(None, (edge.error for edge in far))),
         role=far[0].role,
     )
