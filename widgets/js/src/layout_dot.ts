@@ -72,7 +72,7 @@ export function layoutDot(scene: Scene, fast = false): string {
   }
   const limits = fast ? ",splines=line,nslimit=2,nslimit1=2,mclimit=.3" : "";
   return [
-    `digraph{graph[rankdir=TB,nodesep=.25,ranksep=.3,pad=0,margin=0${limits}]`,
+    `digraph{graph[rankdir=TB,newrank=true,nodesep=.25,ranksep=.3,pad=0,margin=0${limits}]`,
     'node[shape=box,fixedsize=true,label=""]',
     "edge[arrowsize=.55]",
     ...(members.get("") ?? []),

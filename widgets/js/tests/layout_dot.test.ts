@@ -4,7 +4,7 @@ import { edge, group, HOSTILE, node, scene } from "./support";
 
 /** All that layout DOT may consist of. */
 const WORDS = new RegExp(
-  "digraph|subgraph|cluster_|graph|nodesep|node|edge|rankdir|TB|ranksep|pad|margin|labeljust|label|width|height|shape|box|" +
+  "digraph|subgraph|cluster_|graph|nodesep|node|edge|rankdir|TB|newrank|ranksep|pad|margin|labeljust|label|width|height|shape|box|" +
     "fixedsize|true|arrowsize|weight|dir|back|id|TABLE|BORDER|CELLBORDER|CELLSPACING|CELLPADDING|FIXEDSIZE|TRUE|WIDTH|HEIGHT|" +
     "TR|TD|splines|line|nslimit1?|mclimit|[ne]\\d+|[lL]",
   "g",
