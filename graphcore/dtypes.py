@@ -56,7 +56,7 @@ class DType:
         return self.name
 
     def __reduce__(self) -> tuple[object, ...]:
-        return as_dtype, (self.name,)
+        return dtype_from_wire, (self.number,)
 
 
 _PYTHON_NAMES: Final = {"float": "float32", "double": "float64", "half": "float16", "bool": "bool_"}

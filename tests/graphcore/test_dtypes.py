@@ -1,0 +1,49 @@
+"""Data types: one object each, whatever they come from."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from graphcore import dtypes as d
+from graphcore.errors import InvalidArgumentError
+
+
+@pytest.mark.parametrize("dtype", [*d.ALL_TYPES, d.float32.ref, d.INVALID, d.dtype_from_wire(1000)], ids=str)
+def test_a_type_stays_the_same_object(dtype: d.DType) -> None:
+    assert pickle.loads(pickle.dumps(dtype)) is dtype
+    assert copy.deepcopy(dtype) is dtype
+    assert d.dtype_from_wire(dtype.number) is dtype
+
+
+@pytest.mark.parametrize("dtype", d.ALL_TYPES, ids=str)
+def test_a_type_is_found_by_its_names_and_number(dtype: d.DType) -> None:
+    assert d.as_dtype(dtype.name) is d.as_dtype(dtype.enum_name) is d.dtype_by_number(dtype.number) is dtype
+    assert dtype.ref.base is dtype
+    assert (dtype.is_ref, dtype.ref.is_ref, dtype.ref.number) == (False, True, dtype.number + 100)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("float32", d.float32), (np.float64, d.float64), (np.dtype("int8"), d.int8), (bool, d.bool_), (np.str_, d.string), ("DT_INT32_REF", d.int32.ref)],
+    ids=str,
+)  # fmt: skip
+def test_what_numpy_and_python_call_a_type_is_understood(given: object, expected: d.DType) -> None:
+    assert d.as_dtype(given) is expected
+
+
+@pytest.mark.parametrize("given", ["nix", "INVALID", "DT_INVALID", "unknown dtype enum (1000)", None, 3, np.datetime64], ids=str)
+def test_what_is_no_type_is_refused(given: object) -> None:
+    d.dtype_from_wire(1000)
+    with pytest.raises(InvalidArgumentError, match="Not a data type"):
+        d.as_dtype(given)
+
+
+def test_a_number_from_a_file_that_is_no_type_is_known_to_be_none() -> None:
+    assert not d.is_valid_dtype(d.dtype_from_wire(1000))
+    assert not d.is_valid_dtype(d.INVALID)
+    assert d.is_valid_dtype(d.float32.ref)
+    assert d.dtype_by_number(1000) is None
