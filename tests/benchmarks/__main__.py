@@ -73,7 +73,7 @@ def measure(row: Row, rounds: int, seconds: float, variants: list[Variant]) -> R
                 outcomes[variant] = outcome
         if wrong := difference(row, outcomes):
             problems.append(wrong)
-        for _ in range(rounds):
+        for _ in range(min(rounds, row.most_rounds)):
             for variant in list(remotes):
                 figure = ask(variant, "sample", seconds)
                 if figure is not None:

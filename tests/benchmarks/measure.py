@@ -13,7 +13,6 @@ from tests.benchmarks import rows as rows_package
 from tests.benchmarks.work import Array, Row, Variant, Work
 
 BATCH_SECONDS = 0.01
-FEWEST_RUNS = 3
 
 _current: list[Work] = []
 
@@ -53,7 +52,7 @@ def _one_by_one(work: Work, seconds: float) -> list[float]:
     assert work.run is not None
     assert work.prepare is not None
     taken: list[float] = []
-    while len(taken) < FEWEST_RUNS or sum(taken) < seconds:
+    while len(taken) < work.fewest or sum(taken) < seconds:
         subject = work.prepare()
         begun = time.perf_counter()
         work.run(subject)
@@ -71,7 +70,7 @@ def _in_batches(work: Work, seconds: float) -> list[float]:
     once = max(time.perf_counter() - begun, 1e-9)
     count = max(1, int(BATCH_SECONDS / once))
     taken: list[float] = []
-    while len(taken) < FEWEST_RUNS or sum(taken) * count < seconds:
+    while len(taken) < work.fewest or sum(taken) * count < seconds:
         begun = time.perf_counter()
         for _ in range(count):
             run()

@@ -7,7 +7,7 @@ imports the library it measures.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ class Work:
     Args:
         run: the work itself; takes what `prepare` returned, nothing where there is no `prepare`.
         prepare: made anew before each `run`, outside the clock.
+        fewest: how many runs a figure takes at least.
         per: how many things one run makes (nodes); the figure is for one of them.
         outcome: arrays that must be equal for every variant: the proof that the work is the same.
         figure: measures by itself and returns seconds or bytes; takes the place of `run`.
@@ -35,6 +36,7 @@ class Work:
 
     run: Callable[..., object] | None = None
     prepare: Callable[[], object] | None = None
+    fewest: int = 3
     per: int = 1
     outcome: Callable[[], Sequence[Array]] | None = None
     figure: Callable[[], float] | None = None
@@ -50,7 +52,10 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the table. Module-level objects of this class in `rows/` are found by themselves."""
+    """One line of the table. Module-level objects of this class in `rows/` are found by themselves.
+
+    `tolerance` is for the comparison of the variants' outcomes; `most_rounds` is for work that takes many seconds.
+    """
 
     order: float
     title: str
@@ -59,7 +64,8 @@ class Row:
     ours: Callable[[], Work]
     numpy: Callable[[], Work] | None = None
     tensorflow: Callable[[], Work] | None = None
-    tolerance: float = field(default=1e-4)
+    tolerance: float = 1e-4
+    most_rounds: int = 1_000
 
     def has(self, variant: Variant) -> bool:
         """Whether there is such a variant."""

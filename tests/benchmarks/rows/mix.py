@@ -7,6 +7,7 @@ from typing import Any
 from tests.benchmarks.work import Budget, Float, Row, Work, random_floats
 
 NODES = 1_000
+LARGE = 100_000
 SIDE = 4
 X, A, M = (random_floats(seed, SIDE, SIDE, scale=0.5) for seed in (1, 2, 3))
 
@@ -116,6 +117,15 @@ BUILD = Row(
     budgets=(Budget(12),),
     ours=lambda: Work(run=lambda: our_graph(NODES), per=NODES),
     tensorflow=lambda: Work(run=lambda: tensorflow_graph(NODES), per=NODES),
+)
+BUILD_LARGE = Row(
+    order=2.1,
+    title="build a 100,000-node mix with shapes, a node",
+    unit="us",
+    budgets=(Budget(20),),
+    ours=lambda: Work(run=our_graph, prepare=lambda: LARGE, fewest=1, per=LARGE),
+    tensorflow=lambda: Work(run=tensorflow_graph, prepare=lambda: LARGE, fewest=1, per=LARGE),
+    most_rounds=3,
 )
 GRADIENTS = Row(
     order=4.0,
