@@ -10,8 +10,7 @@ from IPython.display import DisplayHandle
 
 from kernelext.guard import Guard
 
-IDLE_SECONDS: Final = 5.0
-CLOSE_SECONDS: Final = 5.0
+FINISH_SECONDS: Final = 5.0
 
 Draw = Callable[[], dict[str, str]]
 
@@ -45,22 +44,21 @@ class StillPainter:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
+        self._lock = threading.Lock()
         self._waiting: dict[Still, Draw] = {}
-        self._work = threading.Condition()
         self._thread: threading.Thread | None = None
 
     def paint(self, still: Still, draw: Draw) -> None:
         """Have `draw` give the picture for `still`, soon."""
-        with self._work:
+        with self._lock:
             self._waiting[still] = draw
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="graphloupe-stills", daemon=True)
                 self._thread.start()
-            self._work.notify()
 
     def paint_now(self, still: Still, draw: Draw) -> None:
         """Draw before returning: nobody looks on, and the program may end right after this cell."""
-        with self._work:
+        with self._lock:
             self._waiting.pop(still, None)
         self._draw(still, draw)
 
@@ -68,15 +66,11 @@ class StillPainter:
         """Wait until everything is drawn."""
         thread = self._thread
         if thread is not None:
-            with self._work:
-                self._work.notify()
-            thread.join(CLOSE_SECONDS)
+            thread.join(FINISH_SECONDS)
 
     def _run(self) -> None:
         while True:
-            with self._work:
-                if not self._waiting:
-                    self._work.wait(IDLE_SECONDS)
+            with self._lock:
                 if not self._waiting:
                     self._thread = None
                     return

@@ -138,9 +138,9 @@ class Views:
                 opened.close()
 
     def close_all(self) -> None:
-        """Close everything and finish the still pictures."""
-        self.close("")
+        """Finish the still pictures and close everything."""
         self._painter.finish()
+        self.close("")
 
     def update(self) -> None:
         """A cell has ended: show what it did, once in each view."""

@@ -15,6 +15,7 @@ class NotebookShell(InteractiveShell):
     """A shell whose cells have ids, as a notebook's have; a request can carry more metadata."""
 
     request: dict[str, Any]
+    kernel: object
 
     def get_parent(self) -> dict[str, Any]:
         return self.request

@@ -1,0 +1,301 @@
+"""The extension as a whole in a shell: what `%load_ext`, `%graph` and unloading do, seen from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from graphcore.graph import reset_default_graph
+from kernelext import views as views_module
+from tests.kernelext.conftest import NotebookShell
+from widgets.graph_view import GraphView
+
+START = "%load_ext kernelext\nimport graphcore as gc"
+BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")'
+
+
+class Panel:
+    """A side panel as far as the extension uses it."""
+
+    def __init__(self, view: GraphView, title: str) -> None:
+        self.view = view
+        self.title = title
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Page:
+    """What a page would see: side panels, displays, messages of views; and the kernel's clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.panels: list[Panel] = []
+        self.displays: list[dict[str, Any]] = []
+        self.sent: list[dict[str, Any]] = []
+        self.later: list[Callable[[], None]] = []
+        page = self
+
+        def open_side_panel(view: GraphView, title: str) -> Panel:
+            page.panels.append(Panel(view, title))
+            return page.panels[-1]
+
+        def send(view: GraphView, content: dict[str, Any], buffers: object = None) -> None:
+            page.sent.append(content)
+
+        monkeypatch.setattr(views_module, "open_side_panel", open_side_panel)
+        monkeypatch.setattr(views_module, "call_later", lambda _seconds, callback: page.later.append(callback))
+        monkeypatch.setattr(views_module, "ANSWER_SECONDS", 0.0)
+        monkeypatch.setattr(GraphView, "send", send)
+
+    def publish(self, data: dict[str, Any], **options: Any) -> None:
+        self.displays.append({"data": data, **options})
+
+    def says(self, kind: str, view: GraphView | None = None) -> None:
+        """The page sends a message to the kernel."""
+        (view or self.panels[-1].view)._handle_custom_msg({"type": kind}, [])
+
+    def scenes(self) -> list[dict[str, Any]]:
+        return [message["scene"] for message in self.sent if message["type"] == "scene"]
+
+    def stills(self) -> list[str]:
+        """The HTML of still pictures, updates included."""
+        htmls = [display["data"].get("text/html", "") for display in self.displays]
+        return [html for html in htmls if "<figure>" in html]
+
+    def live_in_cells(self) -> int:
+        return sum("application/vnd.jupyter.widget-view+json" in display["data"] for display in self.displays)
+
+    def wait(self) -> None:
+        """Time passes: what was put off is done."""
+        while self.later:
+            self.later.pop(0)()
+
+
+@pytest.fixture
+def page(shell: NotebookShell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
+    reset_default_graph()
+    page = Page(monkeypatch)
+    publisher: Any = shell.display_pub
+    publisher.publish = page.publish
+    shell.kernel = object()  # as in a kernel: displays can be updated
+    assert shell.run(START, "start").success
+    yield page
+    shell.run("%unload_ext kernelext", "end")
+    reset_default_graph()
+
+
+def traces(shell: NotebookShell) -> dict[str, Any]:
+    """Everything the extension could leave behind in a shell."""
+    display: Any = shell.display_formatter
+    return {
+        "events": {name: list(callbacks) for name, callbacks in shell.events.callbacks.items()},
+        "magics": set(shell.magics_manager.magics["line"]),
+        "exceptions": (shell.custom_exceptions, shell.CustomTB),
+        "matchers": list(shell.Completer.custom_matchers),
+        "formatters": {mime: dict(formatter.type_printers) for mime, formatter in display.formatters.items()},
+        "attributes": {name for name in vars(shell) if "graphloupe" in name},
+    }
+
+
+def test_unloading_restores_everything(shell: NotebookShell) -> None:
+    before = traces(shell)
+    shell.run("%load_ext kernelext", "a")
+    during = traces(shell)
+    for part, was in before.items():
+        assert during[part] != was, f"the extension changes '{part}', or this test looks at the wrong place"
+    shell.run("%unload_ext kernelext", "b")
+    assert traces(shell) == before
+
+
+@pytest.mark.parametrize("again", ["%load_ext kernelext", "%reload_ext kernelext"])
+def test_loading_twice_is_loading_once(shell: NotebookShell, again: str) -> None:
+    before = traces(shell)
+    shell.run("%load_ext kernelext", "a")
+    once = {name: len(callbacks) for name, callbacks in traces(shell)["events"].items()}
+    shell.run(again, "b")
+    assert {name: len(callbacks) for name, callbacks in traces(shell)["events"].items()} == once
+    assert len(shell.Completer.custom_matchers) == len(before["matchers"]) + 1
+    shell.run("%unload_ext kernelext", "c")
+    assert traces(shell) == before
+
+
+def test_a_magic_of_the_users_called_graph_comes_back(shell: NotebookShell) -> None:
+    shell.run("from IPython.core.magic import register_line_magic\n@register_line_magic\ndef graph(line):\n    return 'theirs'", "a")
+    shell.run("%load_ext kernelext", "b")
+    shell.run("%unload_ext kernelext", "c")
+    assert shell.run("%graph", "d").result == "theirs"
+
+
+def test_nodes_of_the_cell_that_loads_the_extension_are_owned_too(shell: NotebookShell, page: Page) -> None:
+    shell.run("%reload_ext kernelext\nx = gc.constant(1.0, name='x')", "a")
+    shell.run("%reload_ext kernelext\nx = gc.constant(1.0, name='x')", "a")
+    names = shell.run("[node.name for node in gc.get_default_graph().nodes]", "b").result
+    assert names == ["x"]
+
+
+def test_graph_opens_one_panel_and_reuses_it(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph", "a")
+    page.says("ready")
+    shell.run("%graph", "a")
+    shell.run("%graph --lens cells", "b")
+    assert [panel.title for panel in page.panels] == ["Graph"]
+    page.wait()
+    assert page.live_in_cells() == 0
+
+
+def test_a_panel_that_was_closed_opens_again(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph", "a")
+    page.says("ready")
+    page.says("closed")
+    shell.run("%graph", "a")
+    assert len(page.panels) == 2
+    assert page.panels[0].closed
+    assert page.panels[0].view is page.panels[1].view
+
+
+def test_where_no_panel_appears_the_view_moves_into_the_cell(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph", "a")
+    shell.run(BUILD, "b")
+    page.wait()
+    assert page.panels[0].closed
+    assert page.live_in_cells() == 1
+    shell.run("%graph", "c")
+    assert len(page.panels) == 1, "having learnt that there is no side panel, it does not try again"
+    assert page.live_in_cells() == 2
+
+
+def test_inline_and_off_do_what_they_say(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph inline", "a")
+    assert page.panels == []
+    assert page.live_in_cells() == 1
+    shell.run("%graph side", "b")
+    panel = page.panels[0]
+    shell.run("%graph off", "c")
+    assert panel.closed
+    count = len(page.sent)
+    shell.run(BUILD, "d")
+    assert len(page.sent) == count
+
+
+def test_each_cell_is_shown_once(shell: NotebookShell, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.run("%graph", "a")
+    for cell, code in enumerate((BUILD, "y = x + 1.0\nz = y * 2.0", "1 / 0", "")):
+        before = len(page.scenes())
+        shell.run(code, f"cell {cell}")
+        assert len(page.scenes()) == before + 1
+    assert {node["label"] for node in page.scenes()[-1]["nodes"]} >= {"x", "add", "mul"}
+
+
+def test_still_pictures_are_renewed_below_the_cell_that_asked(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph", "a")
+    assert "0 nodes" in page.stills()[-1]
+    shell.run(BUILD, "b")
+    shell.run("%unload_ext kernelext", "c")  # the last picture is finished before anything is closed
+    assert "1 node" in page.stills()[-1]
+    updates = [display for display in page.displays if display.get("update")]
+    assert updates
+    assert updates[-1]["transient"]["display_id"] in {
+        display["transient"]["display_id"] for display in page.displays if not display.get("update")
+    }
+
+
+def test_without_a_page_there_is_only_the_still_picture_and_it_is_up_to_date_at_once(shell: NotebookShell, page: Page) -> None:
+    shell.run("%graph")
+    shell.run(BUILD)
+    assert page.panels == []
+    assert page.live_in_cells() == 0
+    assert "1 node" in page.stills()[-1]
+
+
+def test_a_view_follows_its_variable(shell: NotebookShell, page: Page) -> None:
+    make = "g = gc.Graph()\nwith g.as_default():\n    gc.constant(1.0, name='{}')"
+    shell.run(make.format("one"), "a")
+    shell.run("%graph g", "b")
+    assert [panel.title for panel in page.panels] == ["Graph g"]
+    assert [node["label"] for node in page.scenes()[-1]["nodes"]] == ["one"]
+    shell.run(make.format("two"), "c")
+    assert [node["label"] for node in page.scenes()[-1]["nodes"]] == ["two"]
+    shell.run("del g", "d")
+    assert [node["label"] for node in page.scenes()[-1]["nodes"]] == ["two"]
+
+
+@pytest.mark.parametrize("name", ["session", "x", "node"])
+def test_a_graph_is_found_through_what_belongs_to_it(shell: NotebookShell, page: Page, name: str) -> None:
+    shell.run(f"{BUILD}\nnode = x.node\nsession = gc.Session()", "a")
+    shell.run(f"%graph {name}", "b")
+    assert [node["label"] for node in page.scenes()[-1]["nodes"]] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("nothing", "'nothing' is no graph and belongs to none"),
+        ("sid", "did you mean 'side'?"),
+        ("--lens wrong", "--lens needs one of"),
+        ("--renderer", "--renderer needs one of graphviz, mermaid, got ''"),
+        ("side inline", "'side' and 'inline' cannot both be meant"),
+        ("--what", "'--what' is not understood"),
+        ("'", "No closing quotation"),
+    ],
+)
+def test_what_is_not_understood_is_said_in_one_line(
+    shell: NotebookShell, page: Page, capfd: pytest.CaptureFixture[str], line: str, says: str
+) -> None:
+    result = shell.run(f"%graph {line}", "a")
+    assert not result.success
+    shown = capfd.readouterr()
+    assert says in shown.out + shown.err
+    assert "Traceback" not in shown.out
+    assert page.panels == []
+
+
+def test_the_words_of_a_graph_line_are_all_understood(shell: NotebookShell, page: Page) -> None:
+    assert shell.run("%graph side --renderer mermaid --lens=shapes  # why", "a").success
+    shell.run(BUILD, "b")
+    message = [message for message in page.sent if message["type"] == "scene"][-1]
+    assert (message["renderer"], message["lens"]) == ("mermaid", "shapes")
+    assert message["mermaid"].startswith("flowchart")
+
+
+def test_help_lists_the_words(shell: NotebookShell, page: Page, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run("%graph?", "a")
+    text = capsys.readouterr().out
+    for word in ("side", "inline", "off", "NAME", "--renderer", "--lens"):
+        assert word in text
+
+
+@pytest.mark.parametrize("broken", ["refresh", "show", "still_bundle"])
+def test_a_broken_view_never_reaches_the_cell(
+    shell: NotebookShell, page: Page, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], broken: str
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise ZeroDivisionError("a broken view")
+
+    shell.run("%graph", "a")
+    page.says("ready")
+    monkeypatch.setattr(GraphView, broken, fail)
+    capfd.readouterr()
+    for cell in ("b", "c"):
+        assert shell.run(f"{BUILD}\n'fine'", cell).result == "fine"
+    shell.run("%unload_ext kernelext", "d")
+    shown = capfd.readouterr()
+    assert "broken view" not in shown.out
+    assert "Traceback" not in shown.out
+    failures = [message["text"] for message in page.sent if message["type"] == "failure"]
+    assert failures
+    assert "ZeroDivisionError: a broken view" in failures[0]
+
+
+def test_a_view_that_cannot_even_be_opened_is_said_and_the_cell_goes_on(
+    shell: NotebookShell, page: Page, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(view: GraphView, title: str) -> None:
+        raise OSError("no panel today")
+
+    monkeypatch.setattr(views_module, "open_side_panel", fail)
+    result = shell.run("%graph\n'the rest of the cell'", "a")
+    assert result.result == "the rest of the cell"
+    assert "the view could not be opened (OSError: no panel today)" in capfd.readouterr().err
