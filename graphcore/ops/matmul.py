@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -17,9 +16,11 @@ _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
 _B: Final = [[2.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
 _TYPES: Final = "T:{half, float, double}"
 _COMPLEX_TYPES: Final = "T:{complex64, complex128}"
+_CONJUGATES: Final = {"x": "cx", "y": "cy"}
+_ADJOINT: Final = ("adj_x", "adj_y")
 
 # By (first transposed, second transposed): the operands of dx and whether each is transposed, then those of dy.
-_PRODUCTS: Final = {
+PRODUCTS: Final = {
     (False, False): (("dz", "y", False, True), ("x", "dz", True, False)),
     (False, True): (("dz", "y", False, False), ("dz", "x", True, False)),
     (True, False): (("y", "dz", False, True), ("x", "dz", False, False)),
@@ -27,58 +28,63 @@ _PRODUCTS: Final = {
 }
 
 
-def _node(name: str, op_name: str, product: tuple[str, str, bool, bool], flags: tuple[str, str]) -> str:
+Product = tuple[str, str, bool, bool]
+"""Two operands, and whether each is transposed."""
+
+
+def product_node(name: str, op_name: str, product: Product, flags: tuple[str, str], types: str = "T=$T") -> str:
+    """One line: `name` is the product of two operands, transposed as the two flag attrs say."""
     left, right, first, second = product
-    return f"  {name} = {op_name}[T=$T, {flags[0]}={str(first).lower()}, {flags[1]}={str(second).lower()}]({left}, {right})\n"
+    return f"  {name} = {op_name}[{types}, {flags[0]}={str(first).lower()}, {flags[1]}={str(second).lower()}]({left}, {right})\n"
+
+
+def renamed(product: Product, names: dict[str, str]) -> Product:
+    """The same product of operands of other names."""
+    left, right, first, second = product
+    return names.get(left, left), names.get(right, right), first, second
 
 
 def _matmul_grad(attrs: Attrs) -> str:
     """MatMul transposes without conjugating, so for complex types the operands are conjugated first."""
-    dx, dy = _PRODUCTS[bool(attrs.get("transpose_a")), bool(attrs.get("transpose_b"))]
+    dx, dy = PRODUCTS[bool(attrs.get("transpose_a")), bool(attrs.get("transpose_b"))]
     head, types = "", _TYPES
     if is_complex(attrs):
         head, types = "  cx = Conj[T=$T](x) @ dz\n  cy = Conj[T=$T](y) @ dz\n", _COMPLEX_TYPES
-        dx, dy = _conjugated(dx), _conjugated(dy)
+        dx, dy = renamed(dx, _CONJUGATES), renamed(dy, _CONJUGATES)
     flags = ("transpose_a", "transpose_b")
-    return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{head}{_node('dx', 'MatMul', dx, flags)}{_node('dy', 'MatMul', dy, flags)}}}"
-
-
-def _conjugated(product: tuple[str, str, bool, bool]) -> tuple[str, str, bool, bool]:
-    left, right, first, second = product
-    return {"x": "cx", "y": "cy"}.get(left, left), {"x": "cx", "y": "cy"}.get(right, right), first, second
+    return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{head}{product_node('dx', 'MatMul', dx, flags)}{product_node('dy', 'MatMul', dy, flags)}}}"
 
 
 def _batch_matmul_grad(attrs: Attrs) -> str:
-    dx, dy = _PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
+    dx, dy = PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
     types = _COMPLEX_TYPES if is_complex(attrs) else _TYPES
-    flags = ("adj_x", "adj_y")
-    return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{_node('dx', 'BatchMatMul', dx, flags)}{_node('dy', 'BatchMatMul', dy, flags)}}}"
+    nodes = product_node("dx", "BatchMatMul", dx, _ADJOINT) + product_node("dy", "BatchMatMul", dy, _ADJOINT)
+    return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{nodes}}}"
 
 
-def _batch_matmul_v2_grad(op_name: str) -> Callable[[Attrs], str]:
-    def gradient(attrs: Attrs) -> str:
-        dx, dy = _PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
-        types = _COMPLEX_TYPES if is_complex(attrs) else _TYPES
-        flags = ("adj_x", "adj_y")
-        return (
-            f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n"
-            f"{_node('gx', op_name, dx, flags)}{_node('gy', op_name, dy, flags)}"
-            f"  zero = {vector('int32', 0)}\n"
-            f"  one = {vector('int32', 1)}\n"
-            f"  minustwo = {vector('int32', -2)}\n"
-            "  sx = Shape[T=$T](x)\n"
-            "  sy = Shape[T=$T](y)\n"
-            "  batch_sx = StridedSlice[Index=int32, T=int32](sx, zero, minustwo, one)\n"
-            "  batch_sy = StridedSlice[Index=int32, T=int32](sy, zero, minustwo, one)\n"
-            "  rx, ry = BroadcastGradientArgs(batch_sx, batch_sy)\n"
-            "  sum_gx = Sum[T=$T](gx, rx)\n"
-            "  sum_gy = Sum[T=$T](gy, ry)\n"
-            "  dx = Reshape[T=$T](sum_gx, sx)\n"
-            "  dy = Reshape[T=$T](sum_gy, sy)\n"
-            "}"
-        )
+def _batch_matmul_v2_grad(attrs: Attrs) -> str:
+    dx, dy = PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
+    types = _COMPLEX_TYPES if is_complex(attrs) else _TYPES
+    products = product_node("gx", "BatchMatMulV2", dx, _ADJOINT) + product_node("gy", "BatchMatMulV2", dy, _ADJOINT)
+    return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{products}{sum_broadcast_batches('T', 'T')}}}"
 
-    return gradient
+
+def sum_broadcast_batches(x_type: str, y_type: str) -> str:
+    """The lines that sum gx and gy over the batch dimensions along which x and y were broadcast."""
+    return (
+        f"  zero = {vector('int32', 0)}\n"
+        f"  one = {vector('int32', 1)}\n"
+        f"  minustwo = {vector('int32', -2)}\n"
+        f"  sx = Shape[T=${x_type}](x)\n"
+        f"  sy = Shape[T=${y_type}](y)\n"
+        "  batch_sx = StridedSlice[Index=int32, T=int32](sx, zero, minustwo, one)\n"
+        "  batch_sy = StridedSlice[Index=int32, T=int32](sy, zero, minustwo, one)\n"
+        "  rx, ry = BroadcastGradientArgs(batch_sx, batch_sy)\n"
+        f"  sum_gx = Sum[T=${x_type}](gx, rx)\n"
+        f"  sum_gy = Sum[T=${y_type}](gy, ry)\n"
+        f"  dx = Reshape[T=${x_type}](sum_gx, sx)\n"
+        f"  dy = Reshape[T=${y_type}](sum_gy, sy)\n"
+    )
 
 
 @op
@@ -121,7 +127,8 @@ class MatMul:
         return plain
 
 
-def _batched(k: KernelContext) -> Kernel:
+def batched(k: KernelContext) -> Kernel:
+    """The kernel of all batch matrix products; operands of other types than the result are cast first."""
     matmul, dtype = k.xp.matmul, k.dtype("Tout" if "Tout" in k.attrs else "T")
     first, second = k.attr("adj_x"), k.attr("adj_y")
     if not first and not second and all(given is k.output_types[0] for given in k.input_types) and not narrow(dtype):
@@ -158,7 +165,7 @@ class BatchMatMul:
         "grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
     )
     shape = batch_matmul_shape
-    kernel = _batched
+    kernel = batched
     gradient = _batch_matmul_grad
     examples = _BATCHES
 
@@ -175,6 +182,6 @@ class BatchMatMulV2:
         "adj_x:bool = false, adj_y:bool = false, grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
     )
     shape = batch_matmul_v2_shape
-    kernel = _batched
-    gradient = _batch_matmul_v2_grad("BatchMatMulV2")
+    kernel = batched
+    gradient = _batch_matmul_v2_grad
     examples = (*_BATCHES, *_BROADCAST_BATCHES)
