@@ -70,6 +70,7 @@ class GraphView(anywidget.AnyWidget):
         self._lock = threading.RLock()
         self._revision = 0
         self._last: SceneMessage | None = None
+        self._key: tuple[object, ...] = ()
         self._before: Snapshot | None = None
         self._now: Snapshot | None = None
         self._seen_version = -1
@@ -179,13 +180,23 @@ class GraphView(anywidget.AnyWidget):
 
     def _compose(self, focus: str = "") -> SceneMessage:
         self._revision += 1
-        scene = build_scene(self._graph, self.state, previous=self._before, title=self.title, revision=self._revision)
+        scene = self._scene_now()
         mermaid = to_mermaid(scene) if self.state.renderer == "mermaid" else ""
         self._last = SceneMessage(
             scene=scene, mermaid=mermaid, focus=focus, sent_at=self._sent_at, lens=self.state.lens, renderer=self.state.renderer
         )
         self._sent_at = 0.0
         return self._last
+
+    def _scene_now(self) -> Scene:
+        """The scene; the last one under a new number while nothing it shows can have changed (a cell that trains, say)."""
+        graph = self._graph
+        key = (id(graph), graph.version, frozenset(graph.cells.failed), id(self._before), self.title, *self.state.choices())
+        if self._last is not None and key == self._key:
+            return msgspec.structs.replace(self._last.scene, revision=self._revision)
+        scene = build_scene(graph, self.state, previous=self._before, title=self.title, revision=self._revision)
+        self._key = key
+        return scene
 
     def _tell(self, message: Message, buffers: list[bytes] | None = None) -> None:
         if not self._is_closed:

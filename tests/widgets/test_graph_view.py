@@ -112,6 +112,21 @@ def test_new_boxes_are_marked_until_the_next_cell(run_cell: RunCell, graph: gc.G
     view.close()
 
 
+def test_a_cell_that_leaves_the_graph_alone_costs_no_new_scene(page: Page, graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    page.view.refresh()
+    page.view.refresh()
+    settled = page.view.scene
+    with monkeypatch.context() as patched:
+        patched.setattr(graph_view, "build_scene", None)
+        page.view.refresh()
+    assert page.view.scene == msgspec.structs.replace(settled, revision=settled.revision + 1)
+    gc.placeholder(gc.float32, [3], name="late")
+    page.view.refresh()
+    assert "late" in page.names()
+    page.ask(type="expand", id="W")
+    assert "W/read" in page.names()
+
+
 def test_another_graph_can_be_shown(page: Page) -> None:
     other = gc.Graph()
     other.apply_op("NoOp", name="alone")

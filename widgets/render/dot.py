@@ -53,7 +53,9 @@ def to_dot(scene: Scene) -> str:
                 cluster.attr(**_group_attributes(group))
                 fill(cluster, group.id)
 
-    dot = Digraph("scene", graph_attr={"rankdir": "TB", "newrank": "true", "label": _label([scene.title]), "labelloc": "t", "fontname": FONT})
+    dot = Digraph(
+        "scene", graph_attr={"rankdir": "TB", "newrank": "true", "label": _label([scene.title]), "labelloc": "t", "fontname": FONT}
+    )
     dot.attr("node", fontname=FONT, fontsize="11", margin="0.14,0.06")
     dot.attr("edge", fontname=FONT, fontsize="9", color="#7f8c9d", fontcolor="#566171", arrowsize="0.7")
     fill(dot, "")

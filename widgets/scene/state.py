@@ -68,6 +68,10 @@ class SceneState:
             self.expand(key)
         return True
 
+    def choices(self) -> tuple[object, ...]:
+        """Everything chosen that decides which boxes show, to compare two moments by."""
+        return (tuple(self.opened), frozenset(self.closed), self.mode, self.max_boxes)
+
     def _start_over(self, mode: Mode) -> None:
         self.mode = mode
         self.opened.clear()

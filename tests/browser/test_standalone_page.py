@@ -1,0 +1,103 @@
+"""The standalone page in a real browser: it opens from a file, works alone, and no name in it can do anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page
+
+import graphcore as gc
+import widgets
+from tests.browser.traffic import Traffic
+from widgets.render import to_page
+from widgets.scene import Scene, SceneEdge, SceneGroup, SceneNode
+
+NAMES = (
+    "<img src=http://example.com/x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "%%{init: {'securityLevel': 'loose'}}%%",
+    'a" --> b; click n0 "javascript:alert(1)"',
+    "<a href='javascript:alert(1)'>x</a>\n\\\"#60;",
+    "end",
+)
+
+
+@dataclass
+class Opened:
+    """A page opened from a file, what it fetched and what it said."""
+
+    page: Page
+    dialogs: list[str] = field(default_factory=list)
+    fetched: list[str] = field(default_factory=list)
+
+    def refuse(self, dialog: Dialog) -> None:
+        """Note a dialog (there must be none) and close it."""
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def wait_drawn(self, renderer: str) -> None:
+        """Wait until this renderer has drawn."""
+        self.page.wait_for_function(
+            "name => { const root = document.querySelector('.graphloupe');"
+            " return root && root.dataset.renderer === name && root.dataset.busy === 'false'; }",
+            arg=renderer,
+        )
+
+    def show(self, file: Path) -> None:
+        """Open a file and wait for its picture."""
+        self.page.goto(file.as_uri())
+        self.wait_drawn("graphviz")
+
+    def boxes(self) -> int:
+        """How many boxes are drawn."""
+        return self.page.locator("[data-node-id]").count()
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opened]:
+    traffic = Traffic()
+    context = browser.new_context(viewport={"width": 1200, "height": 800})
+    traffic.guard(context)
+    found = Opened(context.new_page())
+    traffic.listen(found.page)
+    found.page.on("dialog", found.refuse)
+    found.page.on("request", lambda request: found.fetched.append(request.url))
+    yield found
+    context.close()
+    traffic.assert_clean()
+    assert found.dialogs == []
+    assert {url.partition(":")[0] for url in found.fetched} <= {"file", "blob"}
+
+
+def test_a_saved_page_shows_inspects_and_switches_the_renderer_without_a_kernel(opened: Opened, tmp_path: Path) -> None:
+    gc.reset_default_graph()
+    x = gc.placeholder(gc.float32, [None, 3], name="x")
+    w = gc.Variable(gc.zeros([3, 2]), name="W")
+    gc.gradients(gc.tanh(x @ w), [w])
+    opened.show(widgets.save(gc.get_default_graph(), tmp_path / "graph.html"))
+    gc.reset_default_graph()
+    boxes = opened.boxes()
+    assert boxes >= 6
+    opened.page.locator('[data-node-id="gradients/tanh_grad/"]').click(force=True)
+    opened.page.locator(".gl-inspector").get_by_text("Registered gradient function", exact=True).wait_for()
+    opened.page.locator('[data-renderer-choice="mermaid"]').click()
+    opened.wait_drawn("mermaid")
+    assert opened.boxes() == boxes
+
+
+def test_hostile_names_are_only_names_in_both_renderers(opened: Opened, tmp_path: Path) -> None:
+    nodes = [SceneNode(id=name, label=name, kind="op", op=name, detail=name, error=name, state="error", group="g" + name) for name in NAMES]
+    edges = [SceneEdge(id=f"e{i}", source=a, target=b, label=a, error=b) for i, (a, b) in enumerate(pairwise(NAMES))]
+    groups = [SceneGroup(id="g" + name, label=name) for name in NAMES]
+    file = tmp_path / "hostile.html"
+    file.write_text(to_page(Scene(title=NAMES[1], nodes=nodes, edges=edges, groups=groups, summary=NAMES[0]), with_mermaid=True), "utf-8")
+    opened.show(file)
+    assert opened.boxes() == len(NAMES)
+    opened.page.locator('[data-renderer-choice="mermaid"]').click()
+    opened.wait_drawn("mermaid")
+    assert opened.boxes() == len(NAMES)
+    assert opened.page.locator("#graphloupe img, #graphloupe a, #graphloupe script").count() == 0
