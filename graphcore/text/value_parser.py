@@ -204,7 +204,8 @@ def _tensor(scanner: Scanner, start: int) -> TensorValue:
     values = _string_values(scanner) if dtype is string else _plain_values(scanner, dtype, start)
     if len(values) != shape.num_elements:
         scanner.fail(f"{shape.num_elements} values for shape {shape}, got {len(values)}", start)
-    array = np.empty(len(values), dtype=object) if dtype is string else np.array(values, dtype=dtype.as_numpy)
+    with np.errstate(over="ignore"):  # what is too large for the type is infinite, as it is for a float attr
+        array = np.empty(len(values), dtype=object) if dtype is string else np.array(values, dtype=dtype.as_numpy)
     if dtype is string:
         array[:] = values
     return TensorValue(array.reshape(shape.as_list()), dtype)

@@ -104,6 +104,13 @@ def test_a_wrong_value_is_refused_with_line_column_and_expectation(text: str, me
     assert message in caught.value.message
 
 
+@pytest.mark.parametrize("dtype", ["half", "float", "bfloat16"])
+def test_an_element_too_large_for_its_type_is_read_as_infinite(dtype: str) -> None:
+    value = parse_attr_text(f"Tensor<type: {dtype} shape: [2] values: 1e300 -1e300>")
+    assert isinstance(value, TensorValue)
+    assert value.array.astype(np.float64).tolist() == [np.inf, -np.inf]
+
+
 def test_kinds_that_look_alike_are_told_apart_by_the_kind_asked_for() -> None:
     assert type(parse_attr_text("[10]", "shape")) is Shape
     assert parse_attr_text("[10]", "list(int)") == (10,)

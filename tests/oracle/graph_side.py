@@ -1,0 +1,45 @@
+"""TensorFlow's side of the tests of whole graphs: importing them and running them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+from google.protobuf import json_format, text_format
+
+Array = npt.NDArray[Any]
+
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+
+def read(data: bytes, form: str) -> Any:
+    """A GraphDef message from its bytes (`pb`), protobuf text (`pbtxt`) or JSON (`json`)."""
+    message = tf.compat.v1.GraphDef()
+    if form == "pb":
+        message.ParseFromString(data)
+    elif form == "pbtxt":
+        text_format.Parse(data.decode(), message)
+    else:
+        json_format.Parse(data.decode(), message)
+    return message
+
+
+def run_graph(data: bytes, form: str, feeds: Mapping[str, Array], fetches: Sequence[str]) -> list[Array]:
+    """Import a graph and run it once."""
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(read(data, form), name="")
+        with tf.compat.v1.Session(graph=graph) as session:
+            return [np.asarray(value) for value in session.run(list(fetches), dict(feeds))]
+
+
+def train_graph(data: bytes, form: str, feeds: Mapping[str, Array], steps: int) -> Array:
+    """Import a graph, run its `init`, then `loss` and `train` together so many times; the losses."""
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(read(data, form), name="")
+        with tf.compat.v1.Session(graph=graph) as session:
+            session.run("init")
+            return np.asarray([session.run(["loss:0", "train"], dict(feeds))[0] for _ in range(steps)])
