@@ -40,6 +40,7 @@ OTHER_GRADIENTS = {
     "PadV2-0": "TensorFlow has no gradient by the value that is padded with",
     "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
     "SoftsignGrad-0": "TensorFlow has no second derivative of Softsign",
+    **{f"SparseSegment{name}Grad-0": "TensorFlow has no second derivative of sparse segments" for name in ("Mean", "SqrtN", "Sum")},
 }
 
 ENTRIES = [entry for entry in gc.op_registry if not entry.op_def.name.startswith("_")]

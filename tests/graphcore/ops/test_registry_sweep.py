@@ -14,7 +14,16 @@ CASES = all_cases()
 RUNNABLE = [case for case in CASES if case.runs]
 PURE = [case for case in RUNNABLE if case.deterministic and not case.takes_variable]
 # Ops whose output shape depends on the values of their inputs, which a shape function need not know.
-FROM_VALUES = {"ListDiff", "Unique", "UniqueWithCounts", "BroadcastGradientArgs", "PlaceholderWithDefault", "FusedBatchNormV3"}
+FROM_VALUES = {
+    *(f"Segment{name}" for name in ("Sum", "Mean", "Prod", "Max", "Min")),
+    *(f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN")),
+    "ListDiff",
+    "Unique",
+    "UniqueWithCounts",
+    "BroadcastGradientArgs",
+    "PlaceholderWithDefault",
+    "FusedBatchNormV3",
+}
 
 
 def result_of(case: Case) -> tuple[gc.Node, list[Array]]:
