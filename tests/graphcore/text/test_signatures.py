@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import timeit
 
 import numpy as np
 import pytest
@@ -136,8 +135,3 @@ def test_a_wrong_signature_is_refused_with_line_column_and_expectation(text: str
     with pytest.raises(InvalidArgumentError) as caught:
         parse_op_signature(text)
     assert message in caught.value.message
-
-
-def test_reading_a_signature_takes_less_than_150_microseconds() -> None:
-    parse_op_signature(RESHAPE)
-    assert min(timeit.repeat(lambda: parse_op_signature(RESHAPE), number=50, repeat=5)) / 50 < 150e-6
