@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import graphcore as gc
 from widgets.scene import SceneEdge, SceneNode, SceneState, build_scene
 from widgets.scene.ranks import estimate_ranks
