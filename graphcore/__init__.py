@@ -47,6 +47,15 @@ from graphcore.registry import (
     register_op_gradient,
     register_op_no_gradient,
 )
-from graphcore.runtime import Session, get_default_session
+from graphcore.runtime import (
+    CancellationManager,
+    Rendezvous,
+    RendezvousArgs,
+    RendezvousKey,
+    Session,
+    create_key,
+    get_default_session,
+    parse_key,
+)
 from graphcore.shapes import Shape
 from graphcore.text import debug_string, parse_function, parse_nodes, parse_op_signature

@@ -1,7 +1,23 @@
-"""Running graphs: plans, feeds, fetches, sessions."""
+"""Running graphs: plans, feeds, fetches, sessions, and what values and threads meet at."""
 
+from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
+from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
+from graphcore.runtime.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.session import Session, get_default_session
 
-__all__ = ["Plan", "Session", "build_plan", "get_default_session", "needed_nodes"]
+__all__ = [
+    "CancellationManager",
+    "Plan",
+    "Received",
+    "Rendezvous",
+    "RendezvousArgs",
+    "RendezvousKey",
+    "Session",
+    "build_plan",
+    "create_key",
+    "get_default_session",
+    "needed_nodes",
+    "parse_key",
+]
