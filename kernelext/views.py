@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from IPython.core.error import UsageError
@@ -18,7 +19,7 @@ from kernelext.guard import Guard
 from kernelext.side_panel import open_side_panel
 from kernelext.still import Still, StillPainter
 from widgets.graph_view import GraphView
-from widgets.render.static_display import to_static_html
+from widgets.render.static_display import to_static_bundle, to_static_html
 from widgets.scene import build_scene
 
 ANSWER_SECONDS: Final = 2.0
@@ -188,7 +189,8 @@ class Views:
         opened.view.refresh()
         if not hasattr(self._shell, "kernel"):
             return  # a terminal cannot change what it has printed
-        draw = opened.view.still_bundle
+        # The scene is taken here: by the time its picture is drawn the next cell may be changing the graph.
+        draw = partial(to_static_bundle, opened.view.scene)
         paint = self._painter.paint if front_end(self._shell) != "none" else self._painter.paint_now
         for still in opened.stills.values():
             paint(still, draw)

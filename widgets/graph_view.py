@@ -21,8 +21,7 @@ from widgets import messages
 from widgets.messages import FailureMessage, FromViewer, Message, SceneMessage
 from widgets.render.dot import to_dot
 from widgets.render.mermaid import to_mermaid
-from widgets.render.outline import to_outline
-from widgets.render.static_display import to_static_html
+from widgets.render.static_display import to_static_bundle, to_static_html
 from widgets.render.svg import to_svg
 from widgets.scene.build import build_scene
 from widgets.scene.find import find
@@ -87,8 +86,10 @@ class GraphView(anywidget.AnyWidget):
 
     @property
     def scene(self) -> Scene:
-        """What the view shows, as data."""
+        """What the view shows, or is about to show, as data."""
         with self._lock:
+            if self._waiting is not None:
+                return build_scene(self._graph, self.state, previous=self._before, title=self.title, revision=self._revision)
             return (self._last or self._compose()).scene
 
     def show(self, graph: Graph) -> None:
@@ -121,9 +122,8 @@ class GraphView(anywidget.AnyWidget):
             self._failed("refresh", error)
 
     def still_bundle(self) -> dict[str, str]:
-        """The picture that stays, as MIME data: HTML without script, and a text outline. May be called from another thread."""
-        scene = self.scene
-        return {"text/html": to_static_html(scene), "text/plain": to_outline(scene)}
+        """The picture that stays, as MIME data."""
+        return to_static_bundle(self.scene)
 
     def static_html(self) -> str:
         """The picture that stays, as HTML without script."""

@@ -6,7 +6,7 @@ from widgets.render.html import to_page
 from widgets.render.layout import EngineError, LayoutEngine, engine, lay_out
 from widgets.render.mermaid import to_mermaid
 from widgets.render.outline import to_outline
-from widgets.render.static_display import to_static_html
+from widgets.render.static_display import to_static_bundle, to_static_html
 from widgets.render.svg import to_svg
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "to_mermaid",
     "to_outline",
     "to_page",
+    "to_static_bundle",
     "to_static_html",
     "to_svg",
 ]

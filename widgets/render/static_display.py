@@ -15,6 +15,11 @@ from widgets.render.text_width import one_line
 from widgets.scene.types import Scene
 
 
+def to_static_bundle(scene: Scene) -> dict[str, str]:
+    """The picture as MIME data: HTML without script, and a text outline."""
+    return {"text/html": to_static_html(scene), "text/plain": to_outline(scene)}
+
+
 def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
     """An `<img>` with alt text and, folded in, the outline as text. No script, nothing from outside.
 
@@ -23,6 +28,8 @@ def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
     Args:
         geometry: where everything is; laid out here if None.
     """
+    if not scene.nodes:
+        return f"<figure><figcaption>{escape(scene.title)}: nothing to show yet</figcaption></figure>"
     svg = to_svg(scene, geometry).encode("utf-8")
     address = "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
     alt = escape(one_line(f"{scene.title}: {scene.summary}"), quote=True)
