@@ -13,6 +13,8 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 
 MAX_CACHED_ELEMENTS: Final = 2048
+MAX_INFERRED_ELEMENTS: Final = 1 << 20
+"""What has more says nothing about a shape, and a small file may claim a great many."""
 _NEVER_CONSTANT: Final = frozenset(
     {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "NoOp"}
 )
@@ -49,6 +51,11 @@ def constant_value(tensor: Tensor) -> Array | None:
     return value
 
 
+def inferred_value(tensor: Tensor) -> Array | None:
+    """constant_value for shape functions: None also for what is too large to be a shape, an axis or the like."""
+    return None if tensor.shape.num_elements > MAX_INFERRED_ELEMENTS else constant_value(tensor)
+
+
 def _const_array(node: Node) -> Array | None:
     value = node.node_def.attr.get("value")
     return value.array if isinstance(value, TensorValue) else None
@@ -66,7 +73,9 @@ def _unvisited_inputs(node: Node) -> list[Node] | None:
 def _may_be_constant(node: Node) -> bool:
     if node.op in _NEVER_CONSTANT or node.op_def.is_stateful or node.registration.kernel is None or node.error is not None:
         return False
-    return bool(node.inputs) and not any(dtype.is_ref or dtype.as_numpy is None for dtype in node.input_types)
+    if not node.inputs or any(dtype.is_ref or dtype.as_numpy is None for dtype in node.input_types):
+        return False
+    return all(tensor.shape.num_elements <= MAX_INFERRED_ELEMENTS for tensor in (*node.inputs, *node.outputs))
 
 
 def _evaluate(node: Node) -> dict[int, Array | None]:

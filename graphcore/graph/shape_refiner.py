@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.constant_values import constant_value
+from graphcore.graph.constant_values import inferred_value
 from graphcore.graph.node import Node
 from graphcore.inference import InferenceContext, ShapeHandle
 from graphcore.inference.partial_values import partial_shape
@@ -31,7 +31,7 @@ class ExtendedInferenceContext(InferenceContext):
     def evaluate_input(self, index: int) -> Array | None:
         """The constant value of input `index`, None if it has none."""
         self.node.asked_values = True
-        return constant_value(self.node.inputs[index]) if self._constants else None
+        return inferred_value(self.node.inputs[index]) if self._constants else None
 
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
         """What is known of input `index` as a shape, None if nothing is."""
@@ -110,4 +110,4 @@ def _shape_of(node: Node, index: int) -> ShapeHandle:
 
 
 def _constant_of(node: Node, index: int) -> Array | None:
-    return constant_value(node.outputs[index])
+    return inferred_value(node.outputs[index])

@@ -9,7 +9,7 @@ from graphcore.attrs import Array
 from graphcore.dtypes import as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.dimensions import DimensionOrConstant
-from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, shape_of_sizes, shape_to_handle
+from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, checked_rank, shape_of_sizes, shape_to_handle
 from graphcore.inference.merging import Merging
 from graphcore.shapes import Shape, validate_sizes
 
@@ -74,10 +74,14 @@ class ShapeBuilding(Merging):
         return ShapeHandle()
 
     def unknown_shape_of_rank(self, rank: int) -> ShapeHandle:
-        """A new shape of `rank` unknown dimensions; of unknown rank if `rank` is -1."""
+        """A new shape of `rank` unknown dimensions; of unknown rank if `rank` is -1.
+
+        Raises:
+            InvalidArgumentError: no shape has so many dimensions.
+        """
         if rank < 0:
             return ShapeHandle()
-        return ShapeHandle(tuple([DimensionHandle() for _ in range(rank)]))
+        return ShapeHandle(tuple([DimensionHandle() for _ in range(checked_rank(rank))]))
 
     def scalar(self) -> ShapeHandle:
         """A new shape of rank 0."""
@@ -161,7 +165,7 @@ class ShapeBuilding(Merging):
         """The shape that a vector of sizes says, or as much as the vector's own shape tells if there is no value.
 
         Raises:
-            InvalidArgumentError: no vector, no int32 or int64, or a size below -1.
+            InvalidArgumentError: no vector, no int32 or int64, too long for a shape, or a size below -1.
         """
         if value is None:
             length = self.with_rank(shape_of_value, 1).dims
@@ -171,6 +175,7 @@ class ShapeBuilding(Merging):
         dtype = as_dtype(value.dtype).name
         if dtype not in {"int32", "int64"}:
             raise InvalidArgumentError(f"Input tensor must be int32 or int64, but was {dtype}")
+        checked_rank(value.size)
         sizes: list[int] = value.tolist()
         for size in sizes:
             if size < UNKNOWN:

@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 
 from graphcore.dtypes import DType
-from graphcore.shapes import Shape
+from graphcore.errors import InvalidArgumentError
+from graphcore.shapes import MAX_RANK, Shape
 
 UNKNOWN: Final = -1
 """The value of an unknown dimension and the rank of a shape of unknown rank."""
@@ -57,6 +58,17 @@ class ShapeAndType(msgspec.Struct, frozen=True, eq=False):
 
     shape: ShapeHandle
     dtype: DType | None = None
+
+
+def checked_rank(rank: int) -> int:
+    """`rank` itself: asked before that many dimensions are made.
+
+    Raises:
+        InvalidArgumentError: no shape has that many.
+    """
+    if rank > MAX_RANK:
+        raise InvalidArgumentError(f"Too many dimensions: required at most {MAX_RANK}, got {rank}")
+    return rank
 
 
 def handle_to_shape(handle: ShapeHandle) -> Shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.dimensions import DimensionArithmetic
-from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
+from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, checked_rank
 
 DimPair = tuple[DimensionHandle, DimensionHandle]
 ShapePair = tuple[ShapeHandle, ShapeHandle]
@@ -37,11 +37,11 @@ class Merging(DimensionArithmetic):
         """`shape` itself if it has that rank; a fresh shape of unknown dimensions if its rank is unknown.
 
         Raises:
-            InvalidArgumentError: it has another rank.
+            InvalidArgumentError: it has another rank, or there are no shapes of that rank.
         """
         dims = shape.dims
         if dims is None:
-            return self.merge(shape, ShapeHandle(tuple([DimensionHandle() for _ in range(rank)])))
+            return self.merge(shape, ShapeHandle(tuple([DimensionHandle() for _ in range(checked_rank(rank))])))
         if len(dims) != rank:
             raise InvalidArgumentError(f"Shape must be rank {rank} but is rank {len(dims)}")
         return shape

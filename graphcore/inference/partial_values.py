@@ -6,7 +6,7 @@ from typing import Any
 
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
+from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, checked_rank
 from graphcore.inference.partial_rules import RULES
 from graphcore.inference.partial_types import MAX_ITEMS, GetConstant, GetShape, NodeLike, PartialValue, ValueView
 
@@ -57,6 +57,7 @@ def as_shape_handle(value: PartialValue) -> ShapeHandle:
     Raises:
         InvalidArgumentError: a size below -1.
     """
+    checked_rank(len(value.items))
     dims: list[DimensionHandle] = []
     for item in value.items:
         if isinstance(item, DimensionHandle):

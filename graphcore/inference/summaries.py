@@ -13,7 +13,7 @@ MAX_VALUES: Final = 256
 
 def summarize_value(value: Array, max_values: int = MAX_VALUES) -> str:
     """The values, rows in brackets but for the outermost: `1 2 3`, `[1 2][3 4]`; `...` where more than `max_values` are left out."""
-    printed = [_one(item) for item in islice(value.reshape(-1).tolist(), max_values)]
+    printed = [_one(item) for item in value.flat[:max_values].tolist()]
     text = _rows(value.shape, iter(printed)) if value.ndim else printed[0]
     return text + "..." if value.size > max_values else text
 
