@@ -22,14 +22,18 @@ Watcher = Callable[[OpDef, Exception | None], None]
 
 
 class OpRegistration:
-    """All that is known of one op. `gradient` is None for an op that is registered as not differentiable."""
+    """All that is known of one op. `gradient` is None for an op that is registered as not differentiable.
 
-    __slots__ = ("examples", "gradient", "has_gradient", "is_function", "kernel", "op_def", "shape_fn")
+    `is_opaque` marks what stands for an op that nobody registered, so that nodes of foreign graphs can be held.
+    """
 
-    def __init__(self, op_def: OpDef, shape_fn: ShapeFn | None = None, *, is_function: bool = False) -> None:
+    __slots__ = ("examples", "gradient", "has_gradient", "is_function", "is_opaque", "kernel", "op_def", "shape_fn")
+
+    def __init__(self, op_def: OpDef, shape_fn: ShapeFn | None = None, *, is_function: bool = False, is_opaque: bool = False) -> None:
         self.op_def = op_def
         self.shape_fn = shape_fn
         self.is_function = is_function
+        self.is_opaque = is_opaque
         self.kernel: KernelFactory | None = None
         self.gradient: GradientCreator | None = None
         self.has_gradient = False

@@ -20,8 +20,8 @@ LAYERS = (
     ("definitions",),
     ("inference", "kernel_context", "registry"),
     ("text",),  # reading a function looks its ops up
-    ("graph",),
     ("functions",),
+    ("graph",),  # a graph has a library of functions
     ("ops",),  # an op block defines its gradient with what `functions` has for writing functions
     ("passes",),
     ("placement",),

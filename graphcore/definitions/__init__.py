@@ -21,7 +21,9 @@ from graphcore.definitions.node_def_util import (
 from graphcore.definitions.node_names import (
     add_prefix_and_suffix,
     add_prefix_to_colocation,
+    colocated_with,
     is_valid_node_name,
+    map_colocation,
     update_colocation_with_map,
     validate_external_node_def_syntax,
 )
@@ -81,11 +83,13 @@ __all__ = [
     "check_attr_defaults_unchanged",
     "check_attr_kind",
     "check_op_deprecation",
+    "colocated_with",
     "format_node_for_error",
     "get_node_attr",
     "in_out_types_for_node",
     "input_type_for_node",
     "is_valid_node_name",
+    "map_colocation",
     "name_ranges_for_node",
     "op_def_equal",
     "op_def_hash",

@@ -67,20 +67,30 @@ def add_prefix_and_suffix(prefix: str, suffix: str, node_def: NodeDef, *, uniqui
 
 def add_prefix_to_colocation(match: Collection[str], prefix: str, node_def: NodeDef) -> NodeDef:
     """The node with `prefix` before the nodes in its `_class` entries, where they are in `match`."""
-    return _map_colocation(node_def, lambda name: prefix + name if name in match else name)
+    return map_colocation(node_def, lambda name: prefix + name if name in match else name)
 
 
 def update_colocation_with_map(node_names: Mapping[str, str], node_def: NodeDef) -> NodeDef:
     """The node with the nodes in its `_class` entries replaced as `node_names` says."""
-    return _map_colocation(node_def, lambda name: node_names.get(name, name))
+    return map_colocation(node_def, lambda name: node_names.get(name, name))
 
 
-def _map_colocation(node_def: NodeDef, rename: Callable[[str], str]) -> NodeDef:
+def map_colocation(node_def: NodeDef, rename: Callable[[str], str]) -> NodeDef:
+    """The node with every node in its `_class` entries renamed."""
     entries = node_def.attr.get(_CLASS)
     if not isinstance(entries, tuple):
         return node_def
     changed = tuple(_renamed(entry, rename) for entry in entries)
     return node_def if changed == entries else msgspec.structs.replace(node_def, attr={**node_def.attr, _CLASS: changed})
+
+
+def colocated_with(node_def: NodeDef) -> list[str]:
+    """The nodes in the `_class` entries."""
+    entries = node_def.attr.get(_CLASS)
+    if not isinstance(entries, tuple):
+        return []
+    names = [entry[len(_COLOCATION) :] for entry in entries if isinstance(entry, bytes) and entry.startswith(_COLOCATION)]
+    return [name.decode(errors="surrogateescape") for name in names]
 
 
 def _renamed(entry: object, rename: Callable[[str], str]) -> object:

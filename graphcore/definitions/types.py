@@ -13,7 +13,7 @@ import msgspec
 from graphcore.attrs import AttrValue
 from graphcore.dtypes import DType
 
-PRODUCER_VERSION: Final = 2418
+PRODUCER_VERSION: Final = 2474
 """The GraphDef version that graphs made here carry (and the newest that is understood)."""
 
 

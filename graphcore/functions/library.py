@@ -215,6 +215,14 @@ class FunctionLibraryDefinition:
         """A library of its own with the same functions and gradients."""
         return FunctionLibraryDefinition(self.default_registry, self.to_proto())
 
+    def state(self) -> tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str]]:
+        """What `restore` needs to bring the library back to what it is now."""
+        return dict(self._functions), dict(self._definitions), dict(self._gradients)
+
+    def restore(self, state: tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str]]) -> None:
+        """Be again what the library was at `state`."""
+        self._functions, self._definitions, self._gradients = state
+
     def _called_by(self, node: NodeDef) -> FunctionDef | None:
         if node.op != GRADIENT_OP:
             return self._definitions.get(node.op)

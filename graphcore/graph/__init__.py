@@ -7,10 +7,13 @@ from graphcore.graph.default_graph import get_default_graph, reset_default_graph
 from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import CONTROL_KEY, CONTROL_SLOT, Edge
 from graphcore.graph.graph import Graph
+from graphcore.graph.import_options import ImportOptions, ImportResults
+from graphcore.graph.importer import import_graph_def
 from graphcore.graph.live import live_graphs
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.records import GradientRecord, ScopeStack
 from graphcore.graph.shape_refiner import ShapeRefiner
+from graphcore.graph.tensor_id import TensorId, parse_tensor_name
 
 __all__ = [
     "CONTROL_KEY",
@@ -19,10 +22,13 @@ __all__ = [
     "Edge",
     "GradientRecord",
     "Graph",
+    "ImportOptions",
+    "ImportResults",
     "Node",
     "ScopeStack",
     "ShapeRefiner",
     "Tensor",
+    "TensorId",
     "apply_op",
     "as_constant_array",
     "as_held_tensor",
@@ -31,6 +37,8 @@ __all__ = [
     "convert_to_tensor",
     "default_graph",
     "get_default_graph",
+    "import_graph_def",
     "live_graphs",
+    "parse_tensor_name",
     "reset_default_graph",
 ]

@@ -62,7 +62,7 @@ def _plan_of(op_def: OpDef) -> _Plan:
 
 def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
     """See `Graph.apply_op`."""
-    registration = graph.registry.look_up(op)
+    registration = graph.library.look_up(op)
     op_def = registration.op_def
     plan = _plan_of(op_def)
     source = caller_location()
@@ -322,7 +322,7 @@ def _fits(array: Array, dtype: DType, typed: bool) -> bool:
 
 def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:
     """A Const node holding `value`."""
-    registration = graph.registry.look_up("Const")
+    registration = graph.library.look_up("Const")
     node_name = exact_name(graph, name or "Const")
     node_def = NodeDef(
         node_name, "Const", tuple(f"^{c.name}" for c in graph.scopes.controls), graph.scopes.device, {"dtype": value.dtype, "value": value}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphcore.graph.node import Node
 from graphcore.source import CellRun
 
@@ -20,6 +22,14 @@ class CellBook:
         self._stale: dict[str, Node] = {}
         self.failed: set[str] = set()
         self.running: CellRun | None = None
+
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` needs to bring the book back to what it is now."""
+        return {cell: dict(nodes) for cell, nodes in self._owned.items()}, dict(self._stale), set(self.failed), self.running
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be again what the book was at `state`."""
+        self._owned, self._stale, self.failed, self.running = state
 
     def begin(self, run: CellRun) -> list[str]:
         """Start a run; returns the names of the nodes that it may replace."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 import networkx as nx
 
+from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.graph.journal import EdgeJournal
 from graphcore.graph.node import Node, Tensor
 
 CONTROL_SLOT: Final = -1
@@ -30,36 +31,82 @@ class Edge(msgspec.Struct, frozen=True, gc=False):
         return self.src_output == CONTROL_SLOT
 
     def __str__(self) -> str:
-        return f"[id={self.id} {self.src.name}:{self.src_output} -> {self.dst.name}:{self.dst_input}]"
+        return f"[id={self.id} {_end_name(self.src)}:{self.src_output} -> {_end_name(self.dst)}:{self.dst_input}]"
+
+
+def _end_name(node: Node | None) -> str:
+    """The name of an end; one that has left the graph since is shown as missing."""
+    return "<NULL>" if node is None or node.graph.find_node_id(node.id) is not node else node.name
 
 
 class EdgeStore:
     """Owns the MultiDiGraph. New nodes are entered when somebody looks, as are the edges of source and sink.
 
-    Building a graph asks nothing of it, and entering a node costs as much as making it.
+    Building a graph asks nothing of it, and entering a node costs as much as making it. So networkx's three dicts (`_node`, `_succ`,
+    `_pred`) are written directly: its own methods take three times as long. A test compares the result with what they make.
+
+    Attributes:
+        journal: where to note the edges of a node before they change, while a transaction runs.
     """
 
-    __slots__ = ("_graph", "_loose", "_next_id", "_pending", "_sink", "_source", "_view")
+    __slots__ = ("_graph", "_loose", "_next_id", "_nodes", "_pending", "_pinned", "_pred", "_sink", "_source", "_succ", "_view", "journal")
 
     def __init__(self) -> None:
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
         self._view: nx.MultiDiGraph[str] = self._graph.copy(as_view=True)
+        internals: Any = self._graph
+        self._nodes: dict[str, dict[str, Node]] = internals._node
+        self._succ: dict[str, dict[str, dict[_Key, dict[str, int]]]] = internals._succ
+        self._pred: dict[str, dict[str, dict[_Key, dict[str, int]]]] = internals._pred
         self._next_id = 0
         self._loose: dict[Node, None] = {}
         self._pending: list[Node] = []
+        self._pinned: frozenset[tuple[str, str]] = frozenset()
+        self.journal: EdgeJournal | None = None
 
     def add_ends(self, source: Node, sink: Node) -> None:
         """The graph's own source and sink, with the control edge between them."""
         self._source, self._sink = source, sink
-        self._graph.add_node(source.name, node=source)
-        self._graph.add_node(sink.name, node=sink)
+        for end in (source, sink):
+            self._nodes[end.name] = {"node": end}
+            self._succ[end.name] = {}
+            self._pred[end.name] = {}
         self._add(source.name, sink.name, CONTROL_KEY)
 
     def view(self) -> nx.MultiDiGraph[str]:
         """The read-only graph, as it is now."""
-        self.sync()
         self._anchor()
         return self._view
+
+    @property
+    def num_edge_ids(self) -> int:
+        """One more than the largest edge id ever given."""
+        self._anchor()
+        return self._next_id
+
+    # ---- transactions ----------------------------------------------------------------------------------------------
+
+    def begin(self, first_new_id: int) -> tuple[Any, ...]:
+        """Note from now on what changes. Give the result to `end`."""
+        self.sync()
+        before = self.journal, self._next_id, dict(self._loose), self._pinned
+        self.journal = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
+        return before
+
+    def end(self, before: tuple[Any, ...], *, failed: bool) -> None:
+        """End what `begin` began; after a failure all is as it was then."""
+        inner = self.journal
+        self.journal, *values = before
+        assert inner is not None
+        if not failed:
+            if self.journal is not None:
+                self.journal.absorb(inner)
+            return
+        self._next_id, self._loose, self._pinned = values
+        self._pending = []
+        inner.restore()
+
+    # ---- changing --------------------------------------------------------------------------------------------------
 
     def add_node(self, node: Node) -> None:
         """Add a node with all its in-edges."""
@@ -71,31 +118,60 @@ class EdgeStore:
         if not pending:
             return
         self._pending = []
+        late: list[tuple[Node, _Key, Node]] = []
         for node in pending:
-            self._enter(node)
+            self._enter(node, late)
+        for producer, key, node in late:
+            if self._nodes.get(producer.name, {}).get("node") is producer:
+                self._add(producer.name, node.name, key)
+                self._loose[producer] = None
 
-    def _enter(self, node: Node) -> None:
+    def _enter(self, node: Node, late: list[tuple[Node, _Key, Node]]) -> None:
+        """Enter a node; an edge from one that is not there (it comes after it and closes a loop, or is awaited) is left for later."""
         name = node.name
-        graph = self._graph
-        graph.add_node(name, node=node)
-        loose = self._loose
+        succ, loose, journal = self._succ, self._loose, self.journal
+        number = self._next_id
+        self._nodes[name] = {"node": node}
+        succ[name] = {}
+        preds: dict[str, dict[_Key, dict[str, int]]] = {}
+        self._pred[name] = preds
         loose[node] = None
         for slot, tensor in enumerate(node.inputs):
-            self._add(tensor.node.name, name, (tensor.index, slot))
-            loose[tensor.node] = None
+            producer = tensor.node
+            source = producer.name
+            keys = preds.get(source)
+            if keys is None:
+                if source not in succ:
+                    late.append((producer, (tensor.index, slot), node))
+                    continue
+                if journal is not None and producer.id < journal.first_new_id:
+                    journal.note(source)
+                keys = {}
+                preds[source] = succ[source][name] = keys
+                loose[producer] = None
+            keys[tensor.index, slot] = {"id": number}
+            number += 1
+        self._next_id = number
         for control in node.control_inputs:
-            if not graph.has_edge(control.name, name, CONTROL_KEY):
+            if control.name not in succ:
+                late.append((control, CONTROL_KEY, node))
+            elif CONTROL_KEY not in preds.get(control.name, ()):
                 self._add(control.name, name, CONTROL_KEY)
-            loose[control] = None
+                loose[control] = None
 
     def remove_node(self, node: Node) -> None:
         """Remove a node and its edges."""
         self.sync()
-        for neighbour in [*self._graph.pred[node.name], *self._graph.succ[node.name]]:
-            other = self._graph.nodes[neighbour]["node"]
+        for neighbour in [*self._pred[node.name], *self._succ[node.name]]:
+            if self.journal is not None:
+                self.journal.note(neighbour)
+            other = self._nodes[neighbour]["node"]
             if other.is_op:
                 self._loose[other] = None
+        if self.journal is not None:
+            self.journal.note(node.name)
         self._loose.pop(node, None)
+        self._pinned = frozenset([pair for pair in self._pinned if node.name not in pair]) if self._pinned else self._pinned
         self._graph.remove_node(node.name)
 
     def add(self, tensor: Tensor, dst: Node, slot: int) -> None:
@@ -107,73 +183,173 @@ class EdgeStore:
     def remove(self, tensor: Tensor, dst: Node, slot: int) -> None:
         """Remove a data edge if it is there."""
         self.sync()
-        if self._graph.has_edge(tensor.node.name, dst.name, (tensor.index, slot)):
-            self._graph.remove_edge(tensor.node.name, dst.name, (tensor.index, slot))
+        self._remove(tensor.node.name, dst.name, (tensor.index, slot))
         self._loose[tensor.node] = self._loose[dst] = None
 
-    def add_control(self, src: Node, dst: Node) -> None:
-        """Add a control edge if it is not there."""
+    def add_control(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> None:
+        """Add a control edge if it is not there; another one beside it with `allow_duplicates`, under the next key (-1, -2), ..."""
         self.sync()
-        if not self._graph.has_edge(src.name, dst.name, CONTROL_KEY):
-            self._add(src.name, dst.name, CONTROL_KEY)
+        keys = self._succ[src.name].get(dst.name, {})
+        slot = CONTROL_SLOT
+        while (CONTROL_SLOT, slot) in keys:
+            slot -= 1
+        if slot == CONTROL_SLOT or allow_duplicates:
+            self._add(src.name, dst.name, (CONTROL_SLOT, slot))
+        if not src.is_op or not dst.is_op:
+            self._pinned |= {(src.name, dst.name)}
         self._loose[src] = self._loose[dst] = None
 
     def remove_control(self, src: Node, dst: Node) -> None:
-        """Remove a control edge if it is there."""
+        """Remove the control edges between two nodes, if there are any."""
         self.sync()
-        if self._graph.has_edge(src.name, dst.name, CONTROL_KEY):
-            self._graph.remove_edge(src.name, dst.name, CONTROL_KEY)
+        for key in [key for key in self._succ[src.name].get(dst.name, ()) if key[0] == CONTROL_SLOT]:
+            self._remove(src.name, dst.name, key)
+        self._pinned -= {(src.name, dst.name)}
         self._loose[src] = self._loose[dst] = None
+
+    def _add(self, src: str, dst: str, key: _Key) -> None:
+        if self.journal is not None:
+            self.journal.note(src)
+            self.journal.note(dst)
+        keys = self._succ[src].get(dst)
+        if keys is None:
+            keys = self._succ[src][dst] = self._pred[dst][src] = {}
+        keys[key] = {"id": self._next_id}
+        self._next_id += 1
+
+    def _remove(self, src: str, dst: str, key: _Key) -> None:
+        keys = self._succ.get(src, {}).get(dst, {})
+        if key not in keys:
+            return
+        if self.journal is not None:
+            self.journal.note(src)
+            self.journal.note(dst)
+        del keys[key]
+        if not keys:
+            del self._succ[src][dst]
+            del self._pred[dst][src]
+
+    # ---- looking ---------------------------------------------------------------------------------------------------
+
+    def has(self, tensor: Tensor, dst: Node, slot: int) -> bool:
+        """True iff `tensor` feeds input `slot` of `dst`."""
+        self.sync()
+        return (tensor.index, slot) in self._succ.get(tensor.node.name, {}).get(dst.name, ())
+
+    def has_control(self, src: Node, dst: Node) -> bool:
+        """True iff there is a control edge."""
+        self.sync()
+        return CONTROL_KEY in self._succ[src.name].get(dst.name, ())
+
+    def find(self, src: Node, dst: Node, key: _Key) -> Edge | None:
+        """The edge under that key, None if there is none."""
+        self.sync()
+        data = self._succ[src.name].get(dst.name, {}).get(key)
+        return None if data is None else Edge(data["id"], src, key[0], dst, max(key[1], CONTROL_SLOT))
+
+    def last_control(self, src: Node, dst: Node) -> Edge:
+        """The control edge that was added last between two nodes."""
+        self.sync()
+        keys = self._succ[src.name][dst.name]
+        number = max(data["id"] for key, data in keys.items() if key[0] == CONTROL_SLOT)
+        return Edge(number, src, CONTROL_SLOT, dst, CONTROL_SLOT)
 
     def out_edges(self, node: Node) -> list[Edge]:
         """The edges to op nodes that leave `node`, by destination and slot."""
+        return [edge for edge in self._edges_from(node) if edge.dst.id > 1]
+
+    def all_out_edges(self, node: Node) -> list[Edge]:
+        """The edges that leave `node`, that to the sink included, by id."""
+        self._anchor()
+        return sorted(self._edges_from(node), key=_by_id)
+
+    def all_in_edges(self, node: Node) -> list[Edge]:
+        """The edges that enter `node`, that from the source included, by id."""
+        self._anchor()
+        found = []
+        for name, keys in self._pred[node.name].items():
+            src = self._nodes[name]["node"]
+            found += [Edge(data["id"], src, key[0], node, max(key[1], CONTROL_SLOT)) for key, data in keys.items()]
+        return sorted(found, key=_by_id)
+
+    def _edges_from(self, node: Node) -> list[Edge]:
         self.sync()
-        graph = self._graph
-        nodes = graph.nodes
+        nodes = self._nodes
         edges: list[Edge] = []
-        for dst_name, keys in graph.succ[node.name].items():
-            dst: Node = nodes[dst_name]["node"]
-            if dst.id <= 1:
-                continue
-            slots: Mapping[Any, dict[str, Any]] = keys
-            edges.extend(Edge(data["id"], node, src_output, dst, slot) for (src_output, slot), data in slots.items())
+        for name, keys in self._succ[node.name].items():
+            dst = nodes[name]["node"]
+            edges += [Edge(data["id"], node, key[0], dst, max(key[1], CONTROL_SLOT)) for key, data in keys.items()]
         return edges
 
     def all_edges(self) -> list[Edge]:
         """All edges by id."""
-        nodes = self.view().nodes
-        found = [
-            Edge(data["id"], nodes[u]["node"], key[0], nodes[v]["node"], key[1])
-            for u, v, key, data in self._graph.edges(keys=True, data=True)
-        ]
-        return sorted(found, key=lambda edge: edge.id)
+        self._anchor()
+        return sorted([edge for data in self._nodes.values() for edge in self._edges_from(data["node"])], key=_by_id)
+
+    def input_edge(self, node: Node, slot: int) -> Edge:
+        """The edge that feeds input `slot`.
+
+        Raises:
+            InvalidArgumentError: the node has no such input.
+            NotFoundError: nothing feeds it at present.
+        """
+        self.sync()
+        if not 0 <= slot < len(node.inputs):
+            raise InvalidArgumentError(
+                f"Invalid input_edge index: {slot}, Node {node.name} only has {len(node.inputs)} inputs.", op=node.op, node=node.name
+            )
+        tensor = node.inputs[slot]
+        edge = (
+            self.find(tensor.node, node, (tensor.index, slot)) if self._nodes.get(tensor.node.name, {}).get("node") is tensor.node else None
+        )
+        if edge is None:
+            raise NotFoundError(f"Could not find input edge {slot} for {node.name}", op=node.op, node=node.name)
+        return edge
+
+    def input_edges(self, node: Node) -> list[Edge]:
+        """The edges that feed the inputs, one a slot.
+
+        Raises:
+            InvalidArgumentError: nothing feeds one of them.
+        """
+        edges = []
+        for slot in range(len(node.inputs)):
+            try:
+                edges.append(self.input_edge(node, slot))
+            except NotFoundError:
+                raise InvalidArgumentError(f"Missing edge input number: {slot}", op=node.op, node=node.name) from None
+        return edges
 
     def successors(self, node: Node) -> list[Node]:
         """The op nodes that take anything from `node`, control edges included."""
         self.sync()
-        nodes = self._graph.nodes
-        found: list[Node] = [nodes[name]["node"] for name in self._graph.succ[node.name]]
+        nodes = self._nodes
+        found = [nodes[name]["node"] for name in self._succ[node.name]]
         return [other for other in found if other.id > 1]
 
-    def _add(self, src: str, dst: str, key: _Key) -> None:
-        self._graph.add_edge(src, dst, key, id=self._next_id)
-        self._next_id += 1
+    # ---- source and sink -------------------------------------------------------------------------------------------
 
     def _anchor(self) -> None:
+        self.sync()
+        if not self._loose:
+            return
         loose, self._loose = self._loose, {}
-        graph = self._graph
         source, sink = self._source.name, self._sink.name
         for node in loose:
-            if node.id <= 1 or node.name not in graph:
+            if node.id <= 1 or node.name not in self._nodes:
                 continue
-            preds: Any = graph.pred[node.name]
-            self._set_anchor(source, node.name, wanted=not any(name != source for name in preds))
-            succs: Any = graph.succ[node.name]
-            self._set_anchor(node.name, sink, wanted=not any(name != sink for name in succs))
+            self._set_anchor(source, node.name, wanted=not any(name != source for name in self._pred[node.name]))
+            self._set_anchor(node.name, sink, wanted=not any(name != sink for name in self._succ[node.name]))
+        view: Any = self._view
+        view.__dict__.get("__networkx_cache__", {}).clear()
 
     def _set_anchor(self, src: str, dst: str, *, wanted: bool) -> None:
-        present = self._graph.has_edge(src, dst, CONTROL_KEY)
+        present = CONTROL_KEY in self._succ[src].get(dst, ())
         if wanted and not present:
             self._add(src, dst, CONTROL_KEY)
-        elif present and not wanted:
-            self._graph.remove_edge(src, dst, CONTROL_KEY)
+        elif present and not wanted and (src, dst) not in self._pinned:
+            self._remove(src, dst, CONTROL_KEY)
+
+
+def _by_id(edge: Edge) -> int:
+    return edge.id

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
-
-import networkx as nx
+from typing import Any, Final
 
 from graphcore.definitions import (
     PRODUCER_VERSION,
-    GraphDef,
+    FunctionDefLibrary,
     NodeDef,
     OpDef,
     VersionDef,
@@ -22,36 +20,42 @@ from graphcore.definitions import (
 )
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from graphcore.graph import rewiring
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph import node_edits, rewiring
 from graphcore.graph.apply import apply_op, binary_op, matmul_op
 from graphcore.graph.cells import CellBook
 from graphcore.graph.changes import Change, ChangeKind, Subscriber
 from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import Edge, EdgeStore
+from graphcore.graph.journal import NodeJournal
 from graphcore.graph.live import note_graph
 from graphcore.graph.names import NameTable
 from graphcore.graph.node import Node, Tensor
+from graphcore.graph.reading import GraphReader
 from graphcore.graph.records import GradientRecord, ScopeStack
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
 from graphcore.graph.shape_refiner import ShapeRefiner
+from graphcore.graph.tensor_id import parse_tensor_name
+from graphcore.graph.transaction import transaction
 from graphcore.registry import OpRegistration, OpRegistry, op_registry
 from graphcore.shapes import as_shape
 from graphcore.source import CellRun, SourceLocation, caller_location
 
 _SOURCE_OP = OpRegistration(OpDef(name="_Source"))
 _SINK_OP = OpRegistration(OpDef(name="_Sink"))
+_RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
 
 Evaluator = Callable[[Tensor, "dict[Any, Any] | None", Any], Any]
 
 
-class Graph:
+class Graph(GraphReader):
     """A dataflow graph under construction.
 
     Every method that fails leaves the graph as it was.
 
     Args:
-        registry: where ops are looked up; the global registry by default.
+        registry: where ops are looked up that are no function of its library; the global registry by default.
     """
 
     evaluator: Evaluator | None = None
@@ -59,9 +63,11 @@ class Graph:
 
     def __init__(self, registry: OpRegistry | None = None) -> None:
         self.registry = registry or op_registry
+        self.library = FunctionLibraryDefinition(self.registry)
         self.versions = VersionDef(producer=PRODUCER_VERSION)
         self.version = 0
         self.seed: int | None = None
+        self.other_fields = b""
         self.collections: dict[str, list[Any]] = {}
         self.gradient_records: dict[str, GradientRecord] = {}
         self.names = NameTable()
@@ -71,137 +77,19 @@ class Graph:
         self.refiner = ShapeRefiner(self.versions.producer)
         self.finalized = False
         self.lock = threading.RLock()
+        self.journal: NodeJournal | None = None
         self._by_name: dict[str, Node] = {}
+        self._by_id: dict[int, Node] = {}
         self._subscribers: list[Subscriber] = []
         self._dangling: dict[str, list[tuple[Node, int]]] = {}
         self._next_id = 2
+        self._last_version = 0
+        self._name_counter = 0
         self.source_node = Node(self, 0, NodeDef("_SOURCE", "_Source"), _SOURCE_OP, (), (), None)
         self.sink_node = Node(self, 1, NodeDef("_SINK", "_Sink"), _SINK_OP, (), (), None)
+        self.names.take_all(["_SOURCE", "_SINK"])
         self.edge_store.add_ends(self.source_node, self.sink_node)
         note_graph(self)
-
-    # ---- looking ---------------------------------------------------------------------------------------------------
-
-    @property
-    def nx(self) -> nx.MultiDiGraph[str]:
-        """The graph as networkx sees it, read-only; take it anew after a change.
-
-        Nodes are keyed by name (data: `node`), edges by (src_output, dst_input), control edges by (-1, -1) (data: `id`).
-        """
-        return self.edge_store.view()
-
-    @property
-    def nodes(self) -> list[Node]:
-        """The op nodes in the order of their ids."""
-        return list(self._by_name.values())
-
-    def op_nodes(self) -> Iterator[Node]:
-        """The op nodes in the order of their ids, without making a list."""
-        return iter(self._by_name.values())
-
-    @property
-    def num_node_ids(self) -> int:
-        """One more than the largest node id ever given."""
-        return self._next_id
-
-    @property
-    def num_nodes(self) -> int:
-        """The number of nodes, source and sink included."""
-        return len(self._by_name) + 2
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def __contains__(self, node: object) -> bool:
-        if isinstance(node, Tensor):
-            node = node.node
-        return isinstance(node, Node) and self._by_name.get(node.name) is node
-
-    def find(self, name: str) -> Node | None:
-        """The op node called `name`, None if there is none."""
-        return self._by_name.get(name)
-
-    def get_operation_by_name(self, name: str) -> Node:
-        """The op node called `name`.
-
-        Raises:
-            NotFoundError: there is none.
-        """
-        node = self._by_name.get(name)
-        if node is None:
-            raise NotFoundError(f"No node named '{name}' in the graph{self._near_miss(name)}", node=name)
-        return node
-
-    def get_tensor_by_name(self, name: str) -> Tensor:
-        """The tensor called `node:index`; `node` alone means output 0.
-
-        Raises:
-            NotFoundError: no such node.
-            InvalidArgumentError: no such output.
-        """
-        head, _, tail = name.rpartition(":")
-        node_name, index = (head, int(tail)) if head and tail.isdigit() else (name, 0)
-        node = self.get_operation_by_name(node_name)
-        if index >= len(node.outputs):
-            raise InvalidArgumentError(
-                f"Node '{node.name}' (type: '{node.op}', num of outputs: {len(node.outputs)}) does not have output {index}",
-                op=node.op,
-                node=node.name,
-                source=node.source,
-            )
-        return node.outputs[index]
-
-    def as_graph_element(self, obj: object) -> Node | Tensor:
-        """The node or tensor that `obj` (a Node, a Tensor, a name, or something with `as_graph_element`) stands for.
-
-        Raises:
-            InvalidArgumentError: it is none of these, or belongs to another graph.
-            NotFoundError: no such name.
-        """
-        convert = getattr(obj, "as_graph_element", None)
-        if callable(convert) and not isinstance(obj, Graph):
-            obj = convert()
-        if isinstance(obj, str):
-            return self.get_tensor_by_name(obj) if ":" in obj else self.get_operation_by_name(obj)
-        if not isinstance(obj, Node | Tensor):
-            raise InvalidArgumentError(f"Required a tensor, a node or a name, got {obj!r} of type {type(obj).__name__}")
-        return self._owned(obj)
-
-    def _owned(self, obj: Node | Tensor) -> Node | Tensor:
-        node = obj.node if isinstance(obj, Tensor) else obj
-        if node.graph is not self:
-            raise InvalidArgumentError(
-                f"'{obj.name}' (op {node.op}) belongs to another graph than this one", op=node.op, node=node.name, source=node.source
-            )
-        if self._by_name.get(node.name) is not node:
-            raise InvalidArgumentError(
-                f"'{obj.name}' (op {node.op}) is no longer in the graph: its cell ran again without making it",
-                op=node.op,
-                node=node.name,
-                source=node.source,
-            )
-        return obj
-
-    def _near_miss(self, name: str) -> str:
-        lowered = name.lower()
-        near = [known for known in self._by_name if lowered in known.lower() or known.lower() in lowered][:3]
-        return f"; there is {', '.join(repr(item) for item in near)}" if near else ""
-
-    def consumers(self, node: Node) -> list[tuple[Node, int]]:
-        """The nodes that take an output of `node`, each with its input slot; -1 for a control edge."""
-        return [(edge.dst, edge.dst_input) for edge in self.edge_store.out_edges(node)]
-
-    def tensor_consumers(self, tensor: Tensor) -> list[tuple[Node, int]]:
-        """The nodes that take `tensor`, each with its input slot."""
-        return [(edge.dst, edge.dst_input) for edge in self.edge_store.out_edges(tensor.node) if edge.src_output == tensor.index]
-
-    def edges(self) -> list[Edge]:
-        """All edges, those of source and sink included, by id."""
-        return self.edge_store.all_edges()
-
-    def as_graph_def(self) -> GraphDef:
-        """The graph as a value."""
-        return GraphDef(node=tuple(node.node_def for node in self._by_name.values()), versions=self.versions)
 
     # ---- changing --------------------------------------------------------------------------------------------------
 
@@ -214,7 +102,7 @@ class Graph:
             NotFoundError: the op is not registered.
             InvalidArgumentError: name, inputs, attrs, types or shapes do not fit.
         """
-        registration = self.registry.look_up(node_def.op)
+        registration = self.library.look_up(node_def.op)
         name = node_def.name
         if not is_valid_node_name(name, allow_internal_ops=True):
             raise InvalidArgumentError(f"Node '{name}': Node name contains invalid characters", op=node_def.op, node=name)
@@ -239,23 +127,27 @@ class Graph:
             raise FailedPreconditionError("The graph has been finalized and takes no new nodes", node=node_def.name, op=node_def.op)
         with self.lock:
             existing = self._by_name.get(node_def.name)
-            if existing is not None and not self.cells.may_replace(existing):
+            if (existing is not None and not self.cells.may_replace(existing)) or node_def.name in _RESERVED:
                 raise InvalidArgumentError(
-                    f"Node name '{node_def.name}' already exists in the Graph", op=node_def.op, node=node_def.name, source=existing.source
+                    f"Node name '{node_def.name}' already exists in the Graph",
+                    op=node_def.op,
+                    node=node_def.name,
+                    source=None if existing is None else existing.source,
                 )
             rewiring.check_inputs(node_def, input_types, inputs, source)
             node = Node(self, self._next_id, node_def, registration, input_types, output_types, source)
             node.inputs = inputs
             node.control_inputs = controls
             self.refiner.add_node(node)
-            if existing is not None:
-                return rewiring.replace(self, existing, node)
-            self._commit(node)
-        return node
+            return self.admit(node)
 
-    def _commit(self, node: Node) -> None:
+    def admit(self, node: Node) -> Node:
+        """Enter a node that has been checked: into the place of the one that has its name, if there is one, which is given then."""
+        existing = self._by_name.get(node.name)
+        if existing is not None:
+            return rewiring.replace(self, existing, node)
         self._next_id += 1
-        self._by_name[node.name] = node
+        self._by_name[node.name] = self._by_id[node.id] = node
         self.names.take(node.name)
         self.edge_store.add_node(node)
         if node.source is not None and node.source.run is not None:
@@ -263,17 +155,21 @@ class Graph:
         self.publish("added", node)
         if self._dangling:
             self._reattach(node)
+        return node
 
     def remove_node(self, node: Node) -> None:
         """Take a node out. Its consumers stay and are marked: they lack an input until a node of that name is back.
 
         Raises:
-            InvalidArgumentError: it is not in this graph.
+            InvalidArgumentError: it is not in this graph, or its own source or sink.
         """
-        self._owned(node)
+        self.owned(node)
+        if not node.is_op:
+            raise InvalidArgumentError(f"'{node.name}' cannot be removed: every graph has it", node=node.name, op=node.op)
         with self.lock:
             orphans = self.consumers(node)
             del self._by_name[node.name]
+            del self._by_id[node.id]
             self.names.free(node.name)
             self.edge_store.remove_node(node)
             self.gradient_records.pop(node.name, None)
@@ -287,7 +183,42 @@ class Graph:
     def _reattach(self, node: Node) -> None:
         waiting = self._dangling.pop(node.name, [])
         alive = [(consumer, slot) for consumer, slot in waiting if self._by_name.get(consumer.name) is consumer]
-        rewiring.attach(self, node, alive)
+        refused = rewiring.attach(self, node, alive)
+        if refused:
+            self._dangling[node.name] = refused
+
+    def wait_for(self, name: str, consumer: Node, slot: int) -> None:
+        """Feed input `slot` of `consumer` when a node called `name` is added."""
+        self._dangling.setdefault(name, []).append((consumer, slot))
+
+    def clear(self) -> None:
+        """Remove all nodes; ids go on from where they were."""
+        with self.lock:
+            for node in reversed(self.nodes):
+                self.remove_node(node)
+
+    def add_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
+        """Feed input `dst_input` of `dst`, which nothing feeds at present, from output `src_output` of `src`.
+
+        An edge from a node to itself may be added; the node is marked with the error.
+
+        Raises:
+            InvalidArgumentError: no such output or input, it is fed already, another dtype, or the edge would close a cycle.
+        """
+        self.owned(src)
+        self.owned(dst)
+        with self.lock:
+            return node_edits.add_edge(self, src, src_output, dst, dst_input)
+
+    def remove_edge(self, edge: Edge) -> None:
+        """Take an edge away. Its consumer is marked until something feeds that input again.
+
+        Raises:
+            InvalidArgumentError: it is not in this graph.
+        """
+        self.owned(edge.dst)
+        with self.lock:
+            node_edits.remove_edge(self, edge)
 
     def update_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
         """Feed input `dst_input` of `dst` from output `src_output` of `src` instead; shapes follow.
@@ -295,28 +226,70 @@ class Graph:
         Raises:
             InvalidArgumentError: no such output or input, another dtype, or the edge would close a cycle.
         """
-        self._owned(src)
-        self._owned(dst)
+        self.owned(src)
+        self.owned(dst)
         with self.lock:
-            rewiring.update_edge(self, src, src_output, dst, dst_input)
+            node_edits.update_edge(self, src, src_output, dst, dst_input)
 
-    def add_control_edge(self, src: Node, dst: Node) -> bool:
-        """Make `dst` wait for `src`. False if it does already.
+    def add_control_edge(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> Edge | None:
+        """Make `dst` wait for `src`; `^src` becomes an input of its NodeDef, unless one of them is the graph's source or sink.
+
+        Args:
+            src, dst: nodes of this graph.
+            allow_duplicates: add an edge even if there is one already; it adds no input.
+
+        Returns:
+            The new edge, None if there was one already.
 
         Raises:
             InvalidArgumentError: the edge would close a cycle.
         """
-        self._owned(src)
-        self._owned(dst)
+        self.owned(src)
+        self.owned(dst)
         with self.lock:
-            return rewiring.add_control_edge(self, src, dst)
+            return rewiring.add_control_edge(self, src, dst, allow_duplicates=allow_duplicates)
 
     def remove_control_edge(self, src: Node, dst: Node) -> bool:
-        """Undo `add_control_edge`. False if there is no such edge."""
-        self._owned(src)
-        self._owned(dst)
+        """Undo `add_control_edge`: edges and input. False if there is no such edge."""
+        self.owned(src)
+        self.owned(dst)
         with self.lock:
             return rewiring.remove_control_edge(self, src, dst)
+
+    def set_attr(self, node: Node, name: str, value: object) -> None:
+        """Set attr `name` of `node`, or take it away with None; shapes follow.
+
+        Raises:
+            InvalidArgumentError: the op allows no such attr or value, or needs it, or the types of inputs and outputs depend on it.
+        """
+        self.owned(node)
+        with self.lock:
+            node_edits.set_attr(self, node, name, value)
+
+    def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str = "T") -> None:
+        """Keep of the list attr `type_attr_name`, and of the inputs and outputs it types, only the entries that are keys of `index_mapping`.
+
+        Raises:
+            InvalidArgumentError: there is no such list, or an output that would go feeds something.
+        """
+        self.owned(node)
+        with self.lock:
+            node_edits.shrink_type_info(self, node, index_mapping, type_attr_name)
+
+    def add_function_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
+        """Add the functions and gradients of `library`; equal ones may be there already.
+
+        Raises:
+            InvalidArgumentError: something in it conflicts with what is here; nothing is added then.
+        """
+        self.library.add_library(library)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make what a `with` block changes happen together or not at all: if it raises, the graph is exactly as it was before.
+
+        Subscribers learn of the changes when the (outermost) block has ended well.
+        """
+        return transaction(self)
 
     def set_shape(self, tensor: Tensor, shape: object) -> None:
         """Add what is known of a tensor's shape; what follows from it is inferred again.
@@ -324,13 +297,15 @@ class Graph:
         Raises:
             InvalidArgumentError: incompatible with what is known.
         """
-        self._owned(tensor)
+        self.owned(tensor)
+        self.note(tensor.node)
         if self.refiner.set_shape(tensor.node, tensor.index, as_shape(shape)):
             self.publish("shapes", tensor.node)
             rewiring.infer_downstream(self, tensor.node)
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
         """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on."""
+        self.note(tensor.node)
         tensor.node.like = {**tensor.node.like, tensor.index: other}
         self.refiner.add_node(tensor.node)
         self.publish("shapes", tensor.node)
@@ -340,15 +315,14 @@ class Graph:
         controls: list[Node] = []
         for text in node_def.input:
             if text.startswith("^"):
-                controls.append(self._input_node(node_def, text[1:]))
+                controls.append(self._input_node(node_def, text[1:], text))
                 continue
             if controls:
                 raise InvalidArgumentError(
                     f"Node '{node_def.name}': Control dependencies must come after regular dependencies", op=node_def.op, node=node_def.name
                 )
-            head, _, tail = text.rpartition(":")
-            name, index = (head, int(tail)) if head and tail.isdigit() else (text, 0)
-            producer = self._input_node(node_def, name)
+            name, index = parse_tensor_name(text) if ":" in text else (text, 0)
+            producer = self._input_node(node_def, name, text)
             if index >= len(producer.outputs):
                 raise InvalidArgumentError(
                     f"Node '{node_def.name}': Connecting to invalid output {index} of source node {name} "
@@ -359,10 +333,10 @@ class Graph:
             inputs.append(producer.outputs[index])
         return inputs, controls
 
-    def _input_node(self, node_def: NodeDef, name: str) -> Node:
+    def _input_node(self, node_def: NodeDef, name: str, text: str) -> Node:
         node = self._by_name.get(name)
         if node is None:
-            raise InvalidArgumentError(f"Node '{node_def.name}': Unknown input node '{name}'", op=node_def.op, node=node_def.name)
+            raise InvalidArgumentError(f"Node '{node_def.name}': Unknown input node '{text}'", op=node_def.op, node=node_def.name)
         return node
 
     # ---- telling ---------------------------------------------------------------------------------------------------
@@ -378,13 +352,36 @@ class Graph:
         return unsubscribe
 
     def publish(self, kind: ChangeKind, node: Node) -> None:
-        """Count a change and tell the subscribers."""
-        self.version += 1
+        """Count a change and tell the subscribers, within a transaction when that has ended well."""
+        # A number that a failed transaction took is not used again: plans are kept by it.
+        self._last_version += 1
+        self.version = self._last_version
         if not self._subscribers:
             return
         change = Change(kind, node.name, self.version)
+        if self.journal is None:
+            self.tell(change)
+        else:
+            self.journal.changes.append(change)
+
+    def tell(self, change: Change) -> None:
+        """Call the subscribers."""
         for subscriber in tuple(self._subscribers):
             subscriber(change)
+
+    def note(self, node: Node) -> None:
+        """Called before an existing node changes: a transaction keeps what it was."""
+        if self.journal is not None:
+            self.journal.note(node)
+
+    def registers(self) -> tuple[Any, ...]:
+        """What a transaction keeps of the graph's own tables."""
+        waiting = {name: list(entries) for name, entries in self._dangling.items()}
+        return dict(self._by_name), dict(self._by_id), waiting, self._next_id, self._name_counter
+
+    def restore_registers(self, registers: tuple[Any, ...]) -> None:
+        """Bring them back."""
+        self._by_name, self._by_id, self._dangling, self._next_id, self._name_counter = registers
 
     # ---- building --------------------------------------------------------------------------------------------------
 
@@ -425,6 +422,14 @@ class Graph:
         """`name` within the current scope, made unique. Does not take it."""
         scope = self.scopes.name
         return self.names.unique(scope + name if scope else name)
+
+    def new_name(self, prefix: str) -> str:
+        """A name beginning with `prefix` that no node has and that this method has not given before."""
+        while True:
+            name = f"{prefix}/_{self._name_counter}"
+            self._name_counter += 1
+            if name not in self._by_name:
+                return name
 
     def add_to_collection(self, name: str, item: Any) -> None:
         """Put `item` into a collection; one with the same `.name` is replaced, as re-run cells need it."""

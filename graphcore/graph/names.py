@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 from graphcore.definitions import is_valid_node_name
 from graphcore.errors import InvalidArgumentError
@@ -44,6 +45,20 @@ class NameTable:
         self._taken[name] = ""
         if self._released:
             self._released.discard(name)
+
+    def take_all(self, names: Iterable[str]) -> None:
+        """Mark many nodes' names as taken."""
+        self._taken.update(dict.fromkeys(names, ""))
+        if self._released:
+            self._released.difference_update(names)
+
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` needs to bring the table back to what it is now."""
+        return dict(self._taken), dict(self._next), set(self._released), {cell: set(names) for cell, names in self._owned_scopes.items()}
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be again what the table was at `state`."""
+        self._taken, self._next, self._released, self._owned_scopes = state
 
     def free(self, name: str) -> None:
         """Give a name back."""

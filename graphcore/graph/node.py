@@ -14,6 +14,7 @@ from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
+    from graphcore.graph.edges import Edge
     from graphcore.graph.graph import Graph
 
 
@@ -38,6 +39,7 @@ class Node:
         source: the line of user code that made it.
         error: what is wrong with it at present (a misfit after a change upstream), None if nothing is.
         input_errors: what is wrong with single inputs, by slot.
+        rank: its place in an order in which producers come first; see `graphcore.graph.order`.
         like: outputs that have the shape of another tensor whatever their op can tell: a gradient has the shape of what it is for.
     """
 
@@ -60,6 +62,7 @@ class Node:
         "output_handles",
         "output_types",
         "outputs",
+        "rank",
         "registration",
         "source",
     )
@@ -75,7 +78,7 @@ class Node:
         source: SourceLocation | None,
     ) -> None:
         self.graph = graph
-        self.id = node_id
+        self.id = self.rank = node_id
         self.name = node_def.name
         self.op = node_def.op
         self.node_def = node_def
@@ -106,6 +109,21 @@ class Node:
         return self.id > 1
 
     @property
+    def is_source(self) -> bool:
+        """True for the graph's own source."""
+        return self.id == 0
+
+    @property
+    def is_sink(self) -> bool:
+        """True for the graph's own sink."""
+        return self.id == 1
+
+    @property
+    def is_opaque(self) -> bool:
+        """True iff its op is not registered: it was imported all the same, can be seen and exported, but not run."""
+        return self.registration.is_opaque
+
+    @property
     def attrs(self) -> dict[str, AttrValue]:
         """A copy of the attrs."""
         return dict(self.node_def.attr)
@@ -123,9 +141,46 @@ class Node:
                 f"No attr named '{name}' in node '{self.name}' (op {self.op})", op=self.op, node=self.name, attr=name, source=self.source
             ) from None
 
+    def add_attr(self, name: str, value: object) -> None:
+        """Set an attr; see `Graph.set_attr`."""
+        self.graph.set_attr(self, name, value)
+
+    def clear_attr(self, name: str) -> None:
+        """Take an attr away; see `Graph.set_attr`."""
+        self.graph.set_attr(self, name, None)
+
     def consumers(self) -> list[tuple[Node, int]]:
         """The nodes that take an output of this one, each with its input slot; -1 for a control edge."""
         return self.graph.consumers(self)
+
+    def input_node(self, index: int) -> Node:
+        """The node that feeds input `index`; fails as `input_edge` does."""
+        return self.input_edge(index).src
+
+    def input_edge(self, index: int) -> Edge:
+        """The edge that feeds input `index`.
+
+        Raises:
+            InvalidArgumentError: the node has no such input.
+            NotFoundError: nothing feeds it at present.
+        """
+        return self.graph.edge_store.input_edge(self, index)
+
+    def input_edges(self) -> list[Edge]:
+        """The edges that feed the inputs, in the order of their slots.
+
+        Raises:
+            InvalidArgumentError: nothing feeds one of them.
+        """
+        return self.graph.edge_store.input_edges(self)
+
+    def in_edges(self) -> list[Edge]:
+        """All edges that enter, control edges and that from the source included, by id."""
+        return self.graph.edge_store.all_in_edges(self)
+
+    def out_edges(self) -> list[Edge]:
+        """All edges that leave, control edges and that to the sink included, by id."""
+        return self.graph.edge_store.all_out_edges(self)
 
     def __repr__(self) -> str:
         return f"<gc.Node '{self.name}' op={self.op}>"

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from graphcore.definitions import NodeDef
-from graphcore.dtypes import DType
+from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
+from graphcore.graph.order import may_feed, refuse_cycle
 from graphcore.inference import ShapeHandle
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
+    from graphcore.graph.edges import Edge
     from graphcore.graph.graph import Graph
 
 
@@ -27,9 +29,12 @@ def input_text(tensor: Tensor) -> str:
 
 
 def type_misfit(name: str, slot: int, tensor: Tensor, expected: DType) -> str:
-    """What is wrong with the dtype of an input, "" if nothing is. A reference is accepted where its base is expected."""
+    """What is wrong with the dtype of an input, "" if nothing is.
+
+    A reference is accepted where its base is expected, and what an opaque node gives or takes (INVALID) is never wrong.
+    """
     actual = tensor.node.output_types[tensor.index]
-    if actual is expected or actual.base is expected:
+    if actual is expected or actual.base is expected or actual is INVALID or expected is INVALID:
         return ""
     return f"Input {slot} of node {name} was passed {actual.name} from {tensor.name} incompatible with expected {expected.name}."
 
@@ -66,7 +71,8 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     graph.edge_store.sync()
     same = existing.node_def == fresh.node_def and existing.inputs == fresh.inputs and existing.control_inputs == fresh.control_inputs
     if not same:
-        _refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
+        refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
+    graph.note(existing)
     graph.cells.disown(existing)
     existing.source = fresh.source
     graph.cells.own(existing)
@@ -103,7 +109,8 @@ def _adopt(existing: Node, fresh: Node) -> None:
 
 def _connect(graph: Graph, node: Node) -> None:
     for slot, tensor in enumerate(node.inputs):
-        graph.edge_store.add(tensor, node, slot)
+        if tensor in graph:
+            graph.edge_store.add(tensor, node, slot)
     for control in node.control_inputs:
         graph.edge_store.add_control(control, node)
 
@@ -117,41 +124,29 @@ def _disconnect(graph: Graph, node: Node) -> None:
             graph.edge_store.remove_control(control, node)
 
 
-def _refuse_cycle(graph: Graph, node: Node, producers: list[Node]) -> None:
-    suspects = {producer for producer in producers if producer.id > node.id or producer is node}
-    if not suspects:
-        return
-    seen = {node}
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        if current in suspects:
-            raise InvalidArgumentError(
-                f"Node '{node.name}' would take '{current.name}' as an input, which itself depends on '{node.name}': a cycle",
-                op=node.op,
-                node=node.name,
-                input=current.name,
-                source=current.source,
-            )
-        for successor in graph.edge_store.successors(current):
-            if successor not in seen:
-                seen.add(successor)
-                pending.append(successor)
-
-
 def mark_orphans(graph: Graph, removed: Node, orphans: list[tuple[Node, int]]) -> None:
     """Mark the consumers of a removed node."""
     touched = [consumer for consumer, slot in orphans if slot >= 0 and consumer in graph]
     for consumer, slot in orphans:
         if slot < 0 and consumer in graph:
+            graph.note(consumer)
             consumer.input_errors = {**consumer.input_errors, -1 - removed.id: f"Control input '{removed.name}' is no longer in the graph"}
     infer_downstream(graph, *touched, include_start=True)
 
 
-def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> None:
-    """Feed consumers that wait for a node of this name from `node`."""
+def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
+    """Feed consumers that wait for a node of this name from `node`. Gives those that it depends on itself: they go on waiting."""
     graph.edge_store.sync()
+    fed: list[tuple[Node, int]] = []
+    refused: list[tuple[Node, int]] = []
     for consumer, slot in waiting:
+        if not _waits_for(consumer, slot, node.name):
+            continue
+        if not may_feed(graph, node, consumer):
+            refused.append((consumer, slot))
+            continue
+        fed.append((consumer, slot))
+        graph.note(consumer)
         if slot < 0:
             consumer.control_inputs = [node if control.name == node.name else control for control in consumer.control_inputs]
             consumer.input_errors = {k: text for k, text in consumer.input_errors.items() if k >= 0}
@@ -161,70 +156,65 @@ def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> None:
         if index < len(node.outputs):
             consumer.inputs = [*consumer.inputs[:slot], node.outputs[index], *consumer.inputs[slot + 1 :]]
             graph.edge_store.add(node.outputs[index], consumer, slot)
-    infer_downstream(graph, *(consumer for consumer, slot in waiting if slot >= 0), include_start=True)
+    infer_downstream(graph, *(consumer for consumer, slot in fed if slot >= 0), include_start=True)
+    return refused
 
 
-def update_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
-    """See `Graph.update_edge`."""
-    if not 0 <= src_output < len(src.outputs):
-        raise InvalidArgumentError(
-            f"Node '{src.name}' (type: '{src.op}', num of outputs: {len(src.outputs)}) does not have output {src_output}",
-            op=src.op,
-            node=src.name,
-            source=src.source,
-        )
-    if not 0 <= dst_input < len(dst.inputs):
-        raise InvalidArgumentError(
-            f"Node '{dst.name}' (type: '{dst.op}', num of inputs: {len(dst.inputs)}) does not have input {dst_input}",
-            op=dst.op,
-            node=dst.name,
-            source=dst.source,
-        )
-    tensor = src.outputs[src_output]
-    problem = type_misfit(dst.name, dst_input, tensor, dst.input_types[dst_input])
-    if problem:
-        raise InvalidArgumentError(problem, op=dst.op, node=dst.name, input=tensor.name, source=dst.source)
-    _refuse_cycle(graph, dst, [src])
-    graph.edge_store.remove(dst.inputs[dst_input], dst, dst_input)
-    dst.inputs = [*dst.inputs[:dst_input], tensor, *dst.inputs[dst_input + 1 :]]
-    graph.edge_store.add(tensor, dst, dst_input)
-    _rewrite_inputs(dst)
+def _waits_for(consumer: Node, slot: int, name: str) -> bool:
+    """False if it has been fed from elsewhere in the meantime."""
+    if slot < 0:
+        return any(control.name == name for control in consumer.control_inputs)
+    return slot < len(consumer.inputs) and consumer.inputs[slot].node.name == name
+
+
+def feed(graph: Graph, tensor: Tensor, dst: Node, slot: int) -> None:
+    """Feed input `slot` of `dst`, which nothing feeds, from `tensor`, which fits."""
+    graph.note(dst)
+    dst.inputs = [*dst.inputs[:slot], tensor, *dst.inputs[slot + 1 :]]
+    graph.edge_store.add(tensor, dst, slot)
+    texts = list(dst.node_def.input)
+    texts[slot] = input_text(tensor)
+    dst.node_def = msgspec.structs.replace(dst.node_def, input=tuple(texts))
     graph.publish("inputs", dst)
     infer_downstream(graph, dst, include_start=True)
 
 
-def add_control_edge(graph: Graph, src: Node, dst: Node) -> bool:
+def add_control_edge(graph: Graph, src: Node, dst: Node, *, allow_duplicates: bool) -> Edge | None:
     """See `Graph.add_control_edge`."""
-    if src in dst.control_inputs:
-        return False
-    _refuse_cycle(graph, dst, [src])
-    dst.control_inputs = [*dst.control_inputs, src]
-    graph.edge_store.add_control(src, dst)
-    _rewrite_inputs(dst)
+    store = graph.edge_store
+    if not allow_duplicates and store.has_control(src, dst):
+        return None
+    refuse_cycle(graph, dst, [src])
+    graph.note(dst)
+    if src.is_op and dst.is_op:
+        if src not in dst.control_inputs:
+            dst.control_inputs = [*dst.control_inputs, src]
+        text = f"^{src.name}"
+        if not allow_duplicates and text not in dst.node_def.input:
+            dst.node_def = msgspec.structs.replace(dst.node_def, input=(*dst.node_def.input, text))
+    store.add_control(src, dst, allow_duplicates=allow_duplicates)
     graph.publish("inputs", dst)
-    return True
+    return store.last_control(src, dst)
 
 
 def remove_control_edge(graph: Graph, src: Node, dst: Node) -> bool:
     """See `Graph.remove_control_edge`."""
-    if src not in dst.control_inputs:
+    if not graph.edge_store.has_control(src, dst):
         return False
+    graph.note(dst)
     dst.control_inputs = [control for control in dst.control_inputs if control is not src]
     graph.edge_store.remove_control(src, dst)
-    _rewrite_inputs(dst)
+    text = f"^{src.name}"
+    dst.node_def = msgspec.structs.replace(dst.node_def, input=tuple([name for name in dst.node_def.input if name != text]))
     graph.publish("inputs", dst)
     return True
-
-
-def _rewrite_inputs(node: Node) -> None:
-    texts = [input_text(tensor) for tensor in node.inputs] + [f"^{control.name}" for control in node.control_inputs]
-    node.node_def = msgspec.structs.replace(node.node_def, input=tuple(texts))
 
 
 def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -> None:
     """Infer again what depends on `starts`, as far as anything changes."""
     changed: set[Node] = set() if include_start else set(starts)
     for node in _cone(graph, starts):
+        graph.note(node)
         node.constants = None
         is_start = node in starts
         if is_start and not include_start:
@@ -278,7 +268,11 @@ def _refit(graph: Graph, node: Node) -> None:
 
 def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
     if tensor not in graph:
-        return f"Input {slot} of node {node.name}: '{tensor.node.name}' is no longer in the graph"
+        return f"Input {slot} of node {node.name}: '{tensor.node.name}' is {'not in the graph yet' if tensor.node.id < 0 else 'no longer in the graph'}"
+    if tensor.node is node:
+        return f"Input {slot} of node {node.name} is its own output '{tensor.name}': a cycle"
+    if not graph.edge_store.has(tensor, node, slot):
+        return f"Input {slot} of node {node.name} is fed by nothing: its edge from '{tensor.name}' is gone"
     if tensor.index >= len(tensor.node.outputs):
         return f"Input {slot} of node {node.name}: '{tensor.node.name}' (op {tensor.node.op}) has no output {tensor.index} any more"
     return type_misfit(node.name, slot, tensor, node.input_types[slot])

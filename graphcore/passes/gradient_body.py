@@ -140,7 +140,7 @@ class GradientBody:
         known = [array for array in arrays if array is not None and array.size <= _MAX_FOLDED]
         if len(known) != len(arrays) or not arrays:
             return False
-        registration = self.graph.registry.look_up(node.node_def.op)
+        registration = self.graph.library.look_up(node.node_def.op)
         if registration.kernel is None or registration.op_def.is_stateful:
             return False
         types = in_out_types_for_node(node.node_def, registration.op_def)
@@ -173,7 +173,7 @@ def known_array(value: Value) -> Array | None:
 
 def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[Any]:
     """Flat inputs as apply_op takes them: one item an input arg, lists for list args."""
-    op_def = graph.registry.look_up_op_def(op)
+    op_def = graph.library.look_up_op_def(op)
     result: list[Any] = []
     at = 0
     for arg in op_def.input_arg:

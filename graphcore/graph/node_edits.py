@@ -1,0 +1,180 @@
+"""Changing single edges and attrs of nodes that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from graphcore.attrs import as_attr_value
+from graphcore.definitions import NodeDef, OpDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
+from graphcore.dtypes import INVALID, DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.node import Node, Tensor
+from graphcore.graph.order import refuse_cycle
+from graphcore.graph.rewiring import feed, infer_downstream, remove_control_edge, type_misfit
+from graphcore.inference import ShapeHandle
+from graphcore.registry import OpRegistration
+
+if TYPE_CHECKING:
+    from graphcore.graph.edges import Edge
+    from graphcore.graph.graph import Graph
+
+_ABSENT = OpRegistration(OpDef(name=""), is_opaque=True)
+
+
+def absent_tensor(graph: Graph, name: str, index: int, dtype: DType = INVALID) -> Tensor:
+    """Output `index` of a node that is not in the graph yet; nothing is known of its shape."""
+    node = Node(graph, -1, NodeDef(name, ""), _ABSENT, (), (dtype,) * (index + 1), None)
+    node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
+    return node.outputs[index]
+
+
+def add_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
+    """See `Graph.add_edge`."""
+    _require_slots(src, src_output, dst, dst_input)
+    tensor, present = src.outputs[src_output], dst.inputs[dst_input]
+    if present in graph and graph.edge_store.has(present, dst, dst_input):
+        raise InvalidArgumentError(
+            f"Input {dst_input} of node {dst.name} is fed from {present.name} already; update_edge feeds it from elsewhere",
+            op=dst.op,
+            node=dst.name,
+            input=present.name,
+            source=dst.source,
+        )
+    problem = type_misfit(dst.name, dst_input, tensor, dst.input_types[dst_input])
+    if problem:
+        raise InvalidArgumentError(problem, op=dst.op, node=dst.name, input=tensor.name, source=dst.source)
+    if src is not dst:
+        refuse_cycle(graph, dst, [src])
+    feed(graph, tensor, dst, dst_input)
+    return graph.edge_store.input_edge(dst, dst_input)
+
+
+def _require_slots(src: Node, src_output: int, dst: Node, dst_input: int) -> None:
+    if not 0 <= src_output < len(src.outputs):
+        raise InvalidArgumentError(
+            f"Node '{src.name}' (type: '{src.op}', num of outputs: {len(src.outputs)}) does not have output {src_output}",
+            op=src.op,
+            node=src.name,
+            source=src.source,
+        )
+    if not 0 <= dst_input < len(dst.inputs):
+        raise InvalidArgumentError(
+            f"Node '{dst.name}' (type: '{dst.op}', num of inputs: {len(dst.inputs)}) does not have input {dst_input}",
+            op=dst.op,
+            node=dst.name,
+            source=dst.source,
+        )
+
+
+def update_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
+    """See `Graph.update_edge`."""
+    _require_slots(src, src_output, dst, dst_input)
+    tensor = src.outputs[src_output]
+    problem = type_misfit(dst.name, dst_input, tensor, dst.input_types[dst_input])
+    if problem:
+        raise InvalidArgumentError(problem, op=dst.op, node=dst.name, input=tensor.name, source=dst.source)
+    refuse_cycle(graph, dst, [src])
+    graph.edge_store.remove(dst.inputs[dst_input], dst, dst_input)
+    feed(graph, tensor, dst, dst_input)
+
+
+def remove_edge(graph: Graph, edge: Edge) -> None:
+    """See `Graph.remove_edge`."""
+    src, dst = edge.src, edge.dst
+    if edge.is_control_edge:
+        remove_control_edge(graph, src, dst)
+        return
+    found = graph.edge_store.find(src, dst, (edge.src_output, edge.dst_input)) if src in graph and dst in graph else None
+    if found is None or found.id != edge.id:
+        raise InvalidArgumentError(f"Edge {edge} is not in the graph", op=dst.op, node=dst.name, source=dst.source)
+    graph.note(dst)
+    graph.edge_store.remove(src.outputs[edge.src_output], dst, edge.dst_input)
+    graph.publish("inputs", dst)
+    infer_downstream(graph, dst, include_start=True)
+
+
+def set_attr(graph: Graph, node: Node, name: str, value: object) -> None:
+    """See `Graph.set_attr`."""
+    attrs = dict(node.node_def.attr)
+    if value is None:
+        attrs.pop(name, None)
+    else:
+        declared = node.op_def.find_attr(name)
+        attrs[name] = as_attr_value(value, None if declared is None else declared.type)
+    node_def = msgspec.structs.replace(node.node_def, attr=attrs)
+    if not node.is_opaque:
+        _require_same_types(node, node_def, name)
+    graph.note(node)
+    node.node_def = node_def
+    graph.publish("replaced", node)
+    if not name.startswith("_"):
+        infer_downstream(graph, node, include_start=True)
+
+
+def _require_same_types(node: Node, node_def: NodeDef, name: str) -> None:
+    validate_node_def(node_def, node.op_def)
+    types = in_out_types_for_node(node_def, node.op_def)
+    if types != (node.input_types, node.output_types):
+        raise InvalidArgumentError(
+            f"Attr '{name}' of node '{node.name}' (op {node.op}) decides the types that its edges carry: required to keep them",
+            op=node.op,
+            node=node.name,
+            attr=name,
+            source=node.source,
+        )
+
+
+def shrink_type_info(graph: Graph, node: Node, index_mapping: Mapping[int, int], type_attr_name: str) -> None:
+    """See `Graph.shrink_type_info`."""
+    types = node.node_def.attr.get(type_attr_name)
+    if not isinstance(types, tuple) or not all(0 <= index < len(types) for index in index_mapping):
+        raise InvalidArgumentError(
+            f"Attr '{type_attr_name}' of node '{node.name}' (op {node.op}) is no list with entries {sorted(index_mapping)}",
+            op=node.op,
+            node=node.name,
+            attr=type_attr_name,
+        )
+    kept = sorted(index_mapping)
+    attr = {**node.node_def.attr, type_attr_name: tuple([types[index] for index in kept])}
+    inputs, outputs = name_ranges_for_node(node.node_def, node.op_def)
+    by_list = {arg.name for arg in (*node.op_def.input_arg, *node.op_def.output_arg) if arg.type_list_attr == type_attr_name}
+    slots = _kept_slots([(name in by_list, *span) for name, span in inputs.items()], kept)
+    numbers = _kept_slots([(name in by_list, *span) for name, span in outputs.items()], kept)
+    edges = [edge for edge in graph.edge_store.out_edges(node) if not edge.is_control_edge]
+    lost = next((edge for edge in edges if edge.src_output not in numbers), None)
+    if lost is not None:
+        raise InvalidArgumentError(
+            f"Output {lost.src_output} of node '{node.name}' feeds '{lost.dst.name}' and cannot be dropped", op=node.op, node=node.name
+        )
+    texts = (*[node.node_def.input[slot] for slot in slots], *[text for text in node.node_def.input if text[:1] == "^"])
+    node_def = msgspec.structs.replace(node.node_def, attr=attr, input=texts)
+    validate_node_def(node_def, node.op_def)
+    _renumber(graph, node, node_def, slots, numbers, edges)
+
+
+def _kept_slots(spans: list[tuple[bool, int, int]], kept: list[int]) -> list[int]:
+    """The slots that stay, in order: all of other args, and of the list's own those in `kept`."""
+    return [slot for is_list, start, end in spans for slot in range(start, end) if not is_list or slot - start in kept]
+
+
+def _renumber(graph: Graph, node: Node, node_def: NodeDef, slots: list[int], numbers: list[int], edges: list[Edge]) -> None:
+    store = graph.edge_store
+    inputs = [node.inputs[slot] for slot in slots]
+    graph.note(node)
+    for slot, tensor in enumerate(node.inputs):
+        store.remove(tensor, node, slot)
+    for edge in edges:
+        store.remove(node.outputs[edge.src_output], edge.dst, edge.dst_input)
+    node.node_def = node_def
+    node.input_types, node.output_types = in_out_types_for_node(node_def, node.op_def)
+    node.inputs = inputs
+    node.outputs = node.outputs[: len(numbers)]
+    for slot, tensor in enumerate(inputs):
+        store.add(tensor, node, slot)
+    graph.publish("replaced", node)
+    for edge in edges:
+        feed(graph, node.outputs[numbers.index(edge.src_output)], edge.dst, edge.dst_input)
+    infer_downstream(graph, node, include_start=True)

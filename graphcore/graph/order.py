@@ -1,0 +1,91 @@
+"""A topological order that is kept while edges come and go, so that a new edge is seen to close a cycle without a walk over the graph.
+
+Each node has a rank; an edge goes to a node of higher rank, other than a loop's back edge. A new edge against the ranks moves only
+the nodes between its ends (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.node import Node
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+_NEXT_ITERATION: Final = frozenset({"NextIteration", "RefNextIteration"})
+_MERGE: Final = frozenset({"Merge", "RefMerge"})
+_rank: Final = attrgetter("rank")
+
+
+def is_back_edge(src_op: str, dst_op: str) -> bool:
+    """True iff an edge between nodes of these ops may close a loop."""
+    return src_op in _NEXT_ITERATION and dst_op in _MERGE
+
+
+def refuse_cycle(graph: Graph, node: Node, producers: Iterable[Node]) -> None:
+    """Require that none of `producers`, which `node` is about to take as inputs, depends on it, other than around a loop.
+
+    Raises:
+        InvalidArgumentError: one does.
+    """
+    for producer in producers:
+        if not may_feed(graph, producer, node):
+            raise InvalidArgumentError(
+                f"Node '{node.name}' would take '{producer.name}' as an input, which itself depends on '{node.name}': a cycle",
+                op=node.op,
+                node=node.name,
+                input=producer.name,
+                source=producer.source,
+            )
+
+
+def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
+    """True iff `producer` does not depend on `node`, or only around a loop. The ranks are right for the edge then."""
+    if producer.rank < node.rank or is_back_edge(producer.op, node.op) or not (producer.is_op and node.is_op):
+        return True
+    below = _below(graph, node, producer)
+    if below is None:
+        return False
+    _reorder(graph, _above(graph, producer, node.rank), below)
+    return True
+
+
+def _below(graph: Graph, node: Node, producer: Node) -> set[Node] | None:
+    """What depends on `node` and is ranked up to `producer`; None if `producer` is among it."""
+    found = {node}
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if current is producer:
+            return None
+        for other in graph.edge_store.successors(current):
+            if other not in found and other.rank <= producer.rank and not is_back_edge(current.op, other.op):
+                found.add(other)
+                pending.append(other)
+    return found
+
+
+def _above(graph: Graph, producer: Node, lowest: int) -> set[Node]:
+    """What `producer` depends on and is ranked from `lowest` on."""
+    found = {producer}
+    pending = [producer]
+    while pending:
+        current = pending.pop()
+        for other in (*[tensor.node for tensor in current.inputs], *current.control_inputs):
+            if other not in found and other.rank >= lowest and other in graph and not is_back_edge(other.op, current.op):
+                found.add(other)
+                pending.append(other)
+    return found
+
+
+def _reorder(graph: Graph, above: set[Node], below: set[Node]) -> None:
+    """Give what is above the lower ones of all their ranks, and what is below the higher ones."""
+    order = sorted(above, key=_rank) + sorted(below, key=_rank)
+    ranks = sorted([node.rank for node in order])
+    for node, rank in zip(order, ranks, strict=True):
+        graph.note(node)
+        node.rank = rank

@@ -1,0 +1,222 @@
+"""Looking at a graph: the half of `Graph` that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import networkx as nx
+
+from graphcore.definitions import GraphDef, VersionDef
+from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.edges import Edge, EdgeStore
+from graphcore.graph.node import Node, Tensor
+from graphcore.graph.tensor_id import parse_tensor_name
+from graphcore.registry import OpRegistration, OpRegistry
+
+
+class GraphReader:
+    """What can be asked of a graph. Attributes are those of `Graph`."""
+
+    registry: OpRegistry
+    library: FunctionLibraryDefinition
+    versions: VersionDef
+    edge_store: EdgeStore
+    source_node: Node
+    sink_node: Node
+    other_fields: bytes
+    _by_name: dict[str, Node]
+    _by_id: dict[int, Node]
+    _next_id: int
+
+    # ---- all of it -------------------------------------------------------------------------------------------------
+
+    @property
+    def nx(self) -> nx.MultiDiGraph[str]:
+        """The graph as networkx sees it, read-only and live.
+
+        Nodes are keyed by name (data: `node`), edges by (src_output, dst_input), control edges by (-1, -1) (data: `id`); a second
+        control edge between the same nodes has the key (-1, -2).
+        """
+        return self.edge_store.view()
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The op nodes in the order of their ids."""
+        return list(self._by_name.values())
+
+    def op_nodes(self) -> Iterator[Node]:
+        """The op nodes in the order of their ids, without making a list."""
+        return iter(self._by_name.values())
+
+    def edges(self) -> list[Edge]:
+        """All edges, those of source and sink included, by id."""
+        return self.edge_store.all_edges()
+
+    @property
+    def num_node_ids(self) -> int:
+        """One more than the largest node id ever given."""
+        return self._next_id
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes, source and sink included."""
+        return len(self._by_name) + 2
+
+    @property
+    def num_op_nodes(self) -> int:
+        """The number of nodes without source and sink."""
+        return len(self._by_name)
+
+    @property
+    def num_edge_ids(self) -> int:
+        """One more than the largest edge id ever given."""
+        return self.edge_store.num_edge_ids
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges, those of source and sink included."""
+        return self.edge_store.view().number_of_edges()
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __contains__(self, node: object) -> bool:
+        if isinstance(node, Tensor):
+            node = node.node
+        return isinstance(node, Node) and self._by_name.get(node.name) is node
+
+    def as_graph_def(self) -> GraphDef:
+        """The graph with its function library as a value."""
+        return GraphDef(
+            node=tuple([node.node_def for node in self._by_name.values()]), versions=self.versions, library=self.library.to_proto()
+        )
+
+    # ---- by name, by id --------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> Node | None:
+        """The op node called `name`, None if there is none."""
+        return self._by_name.get(name)
+
+    def find_node_id(self, node_id: int) -> Node | None:
+        """The node with that id, source and sink included; None if there is none or it has been removed."""
+        if node_id <= 1:
+            return self.source_node if node_id == 0 else self.sink_node if node_id == 1 else None
+        return self._by_id.get(node_id)
+
+    def find_edge_id(self, edge_id: int) -> Edge | None:
+        """The edge with that id, None if there is none or it has been removed."""
+        return next((edge for edge in self.edges() if edge.id == edge_id), None)
+
+    def build_node_name_index(self) -> dict[str, Node]:
+        """All nodes by name, `_SOURCE` and `_SINK` included."""
+        return {self.source_node.name: self.source_node, self.sink_node.name: self.sink_node, **self._by_name}
+
+    def get_operation_by_name(self, name: str) -> Node:
+        """The op node called `name`.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        node = self._by_name.get(name)
+        if node is None:
+            raise NotFoundError(f"No node named '{name}' in the graph{self._near_miss(name)}", node=name)
+        return node
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor called `node:index`; `node` alone means output 0.
+
+        Raises:
+            NotFoundError: no such node.
+            InvalidArgumentError: no such output.
+        """
+        node_name, index = parse_tensor_name(name)
+        node = self.get_operation_by_name(node_name)
+        if not 0 <= index < len(node.outputs):
+            raise InvalidArgumentError(
+                f"Node '{node.name}' (type: '{node.op}', num of outputs: {len(node.outputs)}) does not have output {index}",
+                op=node.op,
+                node=node.name,
+                source=node.source,
+            )
+        return node.outputs[index]
+
+    def as_graph_element(self, obj: object) -> Node | Tensor:
+        """The node or tensor that `obj` (a Node, a Tensor, a name, or something with `as_graph_element`) stands for.
+
+        Raises:
+            InvalidArgumentError: it is none of these, or belongs to another graph.
+            NotFoundError: no such name.
+        """
+        convert = getattr(obj, "as_graph_element", None)
+        if callable(convert) and not isinstance(obj, GraphReader):
+            obj = convert()
+        if isinstance(obj, str):
+            return self.get_tensor_by_name(obj) if ":" in obj else self.get_operation_by_name(obj)
+        if not isinstance(obj, Node | Tensor):
+            raise InvalidArgumentError(f"Required a tensor, a node or a name, got {obj!r} of type {type(obj).__name__}")
+        return self.owned(obj)
+
+    def owned(self, obj: Node | Tensor) -> Node | Tensor:
+        """`obj` itself, which must be in this graph.
+
+        Raises:
+            InvalidArgumentError: it is not, or not any more.
+        """
+        node = obj.node if isinstance(obj, Tensor) else obj
+        if node.graph is not self:
+            raise InvalidArgumentError(
+                f"'{obj.name}' (op {node.op}) belongs to another graph than this one", op=node.op, node=node.name, source=node.source
+            )
+        if self.find_node_id(node.id) is not node:
+            raise InvalidArgumentError(
+                f"'{obj.name}' (op {node.op}) is no longer in the graph: its cell ran again without making it",
+                op=node.op,
+                node=node.name,
+                source=node.source,
+            )
+        return obj
+
+    def is_valid_node(self, node: Node | None) -> bool:
+        """True; a node that is not in this graph (its source and sink are) is an error.
+
+        Raises:
+            InvalidArgumentError: it is None, or another node or none has its id here.
+        """
+        if node is None:
+            raise InvalidArgumentError("Node is null")
+        if node.id >= self._next_id:
+            raise InvalidArgumentError(
+                f"node id {node.id} is >= than number of nodes in graph {self._next_id}", op=node.op, node=node.name, source=node.source
+            )
+        if self.find_node_id(node.id) is not node:
+            raise InvalidArgumentError(
+                f"Node with id {node.id} is different from the passed in node. Does it belong to a different graph?",
+                op=node.op,
+                node=node.name,
+                source=node.source,
+            )
+        return True
+
+    def _near_miss(self, name: str) -> str:
+        lowered = name.lower()
+        near = [known for known in self._by_name if lowered in known.lower() or known.lower() in lowered][:3]
+        return f"; there is {', '.join(repr(item) for item in near)}" if near else ""
+
+    # ---- around a node ---------------------------------------------------------------------------------------------
+
+    def consumers(self, node: Node) -> list[tuple[Node, int]]:
+        """The nodes that take an output of `node`, each with its input slot; -1 for a control edge."""
+        return [(edge.dst, edge.dst_input) for edge in self.edge_store.out_edges(node)]
+
+    def tensor_consumers(self, tensor: Tensor) -> list[tuple[Node, int]]:
+        """The nodes that take `tensor`, each with its input slot."""
+        return [(edge.dst, edge.dst_input) for edge in self.edge_store.out_edges(tensor.node) if edge.src_output == tensor.index]
+
+    def look_up(self, op: str) -> OpRegistration:
+        """What is known of an op: a function of this graph's library, else what its registry has.
+
+        Raises:
+            NotFoundError: neither knows it.
+        """
+        return self.library.look_up(op)

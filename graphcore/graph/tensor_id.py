@@ -1,0 +1,28 @@
+"""The names of tensors: `node`, `node:1`, and `^node` for a control input."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+CONTROL: Final = -1
+"""The index of a control input."""
+
+
+class TensorId(NamedTuple):
+    """Output `index` of the node called `node`; index -1 stands for a control input. Prints `node:1`, `^node`."""
+
+    node: str
+    index: int  # type: ignore[assignment]  # nobody looks for an element's position in this tuple
+
+    def __str__(self) -> str:
+        return f"^{self.node}" if self.index == CONTROL else f"{self.node}:{self.index}"
+
+
+def parse_tensor_name(name: str) -> TensorId:
+    """The parts of `name`, `name:digits` or `^name`. Digits after ":" count only if nothing else follows it."""
+    head, colon, tail = name.rpartition(":")
+    if colon and head and tail.isdecimal() and tail.isascii():
+        return TensorId(head, int(tail))
+    if name[:1] == "^":
+        return TensorId(name[1:], CONTROL)
+    return TensorId(name, 0)
