@@ -17,8 +17,10 @@ PURE = [case for case in RUNNABLE if case.deterministic and not case.takes_varia
 FROM_VALUES = {
     *(f"Segment{name}" for name in ("Sum", "Mean", "Prod", "Max", "Min")),
     *(f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN")),
+    "DynamicPartition",
     "ListDiff",
     "Unique",
+    "Where",
     "UniqueWithCounts",
     "BroadcastGradientArgs",
     "PlaceholderWithDefault",
