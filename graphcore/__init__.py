@@ -37,8 +37,9 @@ from graphcore.dtypes import (
 )
 from graphcore.errors import GraphError
 from graphcore.functions import *
-from graphcore.graph import Edge, Graph, Node, ShapeRefiner, Tensor, get_default_graph, reset_default_graph
+from graphcore.graph import Edge, Graph, Node, ShapeRefiner, Tensor, debug_string, get_default_graph, reset_default_graph, to_graph_def
 from graphcore.inference import InferenceContext
+from graphcore.passes import *
 from graphcore.registry import (
     OpRegistry,
     get_op_gradient_creator,
@@ -58,4 +59,4 @@ from graphcore.runtime import (
     parse_key,
 )
 from graphcore.shapes import Shape
-from graphcore.text import debug_string, parse_function, parse_nodes, parse_op_signature
+from graphcore.text import parse_function, parse_nodes, parse_op_signature

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -76,6 +76,13 @@ class ResourceManager:
         return found
 
 
+class FunctionKernels(Protocol):
+    """What can run functions for kernels."""
+
+    def function_kernel(self, name: str, attrs: Attrs) -> Callable[..., Any]:
+        """What calls function `name`: arrays in, as a kernel gives them out."""
+
+
 class KernelContext:
     """What `kernel(k)` gets, once a plan.
 
@@ -87,11 +94,13 @@ class KernelContext:
         input_shapes: the statically known shapes by slot.
         constants: per slot the value if it is the same in every run, else None.
         resources: the session's state.
+        functions: what runs functions for kernels that call them, None where nothing does.
     """
 
     __slots__ = (
         "attrs",
         "constants",
+        "functions",
         "input_shapes",
         "input_types",
         "node_name",
@@ -125,6 +134,7 @@ class KernelContext:
         self.input_shapes = input_shapes
         self.constants = constants
         self.resources = resources or ResourceManager()
+        self.functions: FunctionKernels | None = None
         self.source = source
 
     def attr(self, name: str) -> AttrValue:

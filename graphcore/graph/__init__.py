@@ -6,7 +6,9 @@ from graphcore.graph.constant_values import constant_value
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
 from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import CONTROL_KEY, CONTROL_SLOT, Edge
+from graphcore.graph.from_nodes import copy_graph, graph_from_nodes, graph_with_library
 from graphcore.graph.graph import Graph
+from graphcore.graph.graph_text import debug_string, to_graph_def
 from graphcore.graph.import_options import ImportOptions, ImportResults
 from graphcore.graph.importer import import_graph_def
 from graphcore.graph.live import live_graphs
@@ -35,10 +37,15 @@ __all__ = [
     "constant_node",
     "constant_value",
     "convert_to_tensor",
+    "copy_graph",
+    "debug_string",
     "default_graph",
     "get_default_graph",
+    "graph_from_nodes",
+    "graph_with_library",
     "import_graph_def",
     "live_graphs",
     "parse_tensor_name",
     "reset_default_graph",
+    "to_graph_def",
 ]

@@ -17,6 +17,7 @@ MAX_INFERRED_ELEMENTS: Final = 1 << 20
 """What has more says nothing about a shape, and a small file may claim a great many."""
 _NEVER_CONSTANT: Final = frozenset(
     {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "NoOp"}
+    | {"PartitionedCall", "SymbolicGradient"}
 )
 _FROM_SHAPE: Final = frozenset({"Shape", "Rank", "Size", "ShapeN"})
 

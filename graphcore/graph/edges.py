@@ -49,7 +49,21 @@ class EdgeStore:
         journal: where to note the edges of a node before they change, while a transaction runs.
     """
 
-    __slots__ = ("_graph", "_loose", "_next_id", "_nodes", "_pending", "_pinned", "_pred", "_sink", "_source", "_succ", "_view", "journal")
+    __slots__ = (
+        "_graph",
+        "_loose",
+        "_next_id",
+        "_nodes",
+        "_pending",
+        "_pinned",
+        "_pred",
+        "_sink",
+        "_source",
+        "_succ",
+        "_view",
+        "detached",
+        "journal",
+    )
 
     def __init__(self) -> None:
         self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
@@ -60,6 +74,7 @@ class EdgeStore:
         self._pred: dict[str, dict[str, dict[_Key, dict[str, int]]]] = internals._pred
         self._next_id = 0
         self._loose: dict[Node, None] = {}
+        self.detached: set[str] = set()  # nodes that passes left without consumers: nobody asked for them
         self._pending: list[Node] = []
         self._pinned: frozenset[tuple[str, str]] = frozenset()
         self.journal: EdgeJournal | None = None

@@ -61,6 +61,21 @@ def _unchanged_shapes(c: InferenceContext) -> None:
         c.set_output(i, shape)
 
 
+@op
+class IdentityN:
+    """The inputs themselves, all at once: a node that gives what several others compute."""
+
+    signature = "IdentityN[T:list(type)](input:T) -> (output:T)"
+    shape = _unchanged_shapes
+    gradient = """[T:list(type)](x:T, dy:T) -> (dx:T) {
+      dx = IdentityN[T=$T](dy)
+    }"""
+    examples = (Example([[_X, _Y]], outputs=[_X, _Y]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        return _passed
+
+
 def _array_to_list_grad(attrs: Attrs) -> str:
     elements = ", ".join(f"dy:{i}" for i in range(required_int(attrs, "N")))
     return f"""[T:type, N:int, out_types:list(type)](x:N*T, dy:out_types) -> (dx:N*T) {{

@@ -46,8 +46,9 @@ class Case:
 
     @property
     def runs(self) -> bool:
-        """False for an op that has to be fed, and for one whose output is a variable that has no value yet."""
-        return self.op_def.name not in {"Placeholder", "PlaceholderV2", "VariableV2"}
+        """False for an op that has to be fed, for one whose output is a variable that has no value yet, and for a call: it needs a library."""
+        fed = {"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg"}
+        return self.op_def.name not in fed | {"VariableV2", "PartitionedCall", "StatefulPartitionedCall", "SymbolicGradient"}
 
     @property
     def deterministic(self) -> bool:

@@ -1,0 +1,100 @@
+"""Inlines the function calls of a graph, one level at a time."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import msgspec
+
+from graphcore.attrs import Attrs, Func
+from graphcore.definitions import NodeDef
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph import Graph, Node
+from graphcore.passes.function_body import FunctionBody
+from graphcore.passes.inline import NO_INLINE_ATTR, InlineFunctionBodyOptions, check_inlining, inline_checked, is_function_call
+from graphcore.passes.rewriting import Rewriting
+
+_PARTITIONED: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+
+class FunctionBodies(Protocol):
+    """What knows functions and instantiates them: a FunctionLibraryRuntime."""
+
+    @property
+    def library(self) -> FunctionLibraryDefinition:
+        """The functions by name."""
+
+    def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
+        """Function `name` with these attrs."""
+
+
+class ExpandInlineFunctionsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How calls are inlined: `native` those by name, `multi_device` those by PartitionedCall and StatefulPartitionedCall."""
+
+    native: InlineFunctionBodyOptions = InlineFunctionBodyOptions()
+    multi_device: InlineFunctionBodyOptions = InlineFunctionBodyOptions(output_control_src="control_outputs")
+
+
+DEFAULT_OPTIONS: Final = ExpandInlineFunctionsOptions()
+
+
+def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: ExpandInlineFunctionsOptions = DEFAULT_OPTIONS) -> bool:
+    """Inline every call that is in the graph now; calls within what was inlined are left for another time.
+
+    What cannot be inlined (it is marked `_noinline`, cannot be instantiated, does not fit) stays a call.
+
+    Args:
+        bodies: gives the bodies.
+        graph: what is changed.
+        options: how.
+
+    Returns:
+        True iff a call was inlined.
+    """
+    library = bodies.library
+    found: list[tuple[Node, FunctionBody, InlineFunctionBodyOptions]] = []
+    for node in graph.nodes:
+        if not is_function_call(library, node.node_def) or _is_marked(library, node.node_def):
+            continue
+        chosen = options.multi_device if node.op in _PARTITIONED else options.native
+        body = _fitting_body(bodies, node, chosen)
+        if body is not None:
+            found.append((node, body, chosen))
+    if found:
+        with Rewriting(graph) as rewriting:
+            for node, body, chosen in found:
+                inline_checked(rewriting, library, node, body, chosen)
+    return bool(found)
+
+
+def called_function(node: NodeDef) -> Func:
+    """The function that a call calls, with its attrs.
+
+    Raises:
+        InvalidArgumentError: a PartitionedCall that names none.
+    """
+    if node.op not in _PARTITIONED:
+        return Func(node.op, dict(node.attr))
+    function = node.attr.get("f")
+    if not isinstance(function, Func):
+        raise InvalidArgumentError(f"Node '{node.name}' ({node.op}) names no function in attr 'f'", op=node.op, node=node.name, attr="f")
+    return function
+
+
+def _is_marked(library: FunctionLibraryDefinition, node: NodeDef) -> bool:
+    try:
+        return library.get_attr(node, NO_INLINE_ATTR) is True
+    except GraphError:
+        return False
+
+
+def _fitting_body(bodies: FunctionBodies, node: Node, options: InlineFunctionBodyOptions) -> FunctionBody | None:
+    """The body to inline, None if the call has to stay. Why it has to is told by whoever runs it."""
+    try:
+        called = called_function(node.node_def)
+        body = bodies.body_of(called.name, called.attr)
+        check_inlining(node, body, options)
+    except GraphError:
+        return None
+    return body

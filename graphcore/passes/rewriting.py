@@ -1,0 +1,142 @@
+"""What passes change a graph with: moving consumers in bulk, adding auxiliary nodes, shapes inferred again once at the end."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from graphcore.attrs import AttrValue
+from graphcore.definitions import NodeDef
+from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.from_nodes import producers_of
+from graphcore.graph.node import NO_CONTROLS
+from graphcore.graph.rewiring import infer_downstream, input_text
+from graphcore.graph.transaction import transaction
+
+
+class Rewriting:
+    """One pass over one graph, as a context: what it moved is published, and shapes are inferred again, when it ends.
+
+    If it fails, the graph is as it was.
+
+    A pass must not close a cycle; nothing here looks for one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._moved: dict[Node, None] = {}
+        self._detached: set[str] = set()
+        self._transaction = transaction(graph)
+
+    def __enter__(self) -> Self:
+        self._transaction.__enter__()
+        self._detached = set(self.graph.edge_store.detached)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if error is not None:
+            self._undo(error)
+            return
+        try:
+            self._finish()
+        except BaseException as failure:
+            self._undo(failure)
+            raise
+        self._transaction.__exit__(None, None, None)
+
+    def _undo(self, error: BaseException) -> None:
+        self.graph.edge_store.detached = self._detached
+        with suppress(type(error)):  # the transaction raises it again
+            self._transaction.__exit__(type(error), error, error.__traceback__)
+
+    def _finish(self) -> None:
+        graph = self.graph
+        moved = [node for node in self._moved if node in graph]
+        for node in moved:
+            graph.note(node)
+            texts = [input_text(tensor) for tensor in node.inputs] + [f"^{control.name}" for control in node.control_inputs]
+            node.node_def = msgspec.structs.replace(node.node_def, input=tuple(texts))
+            graph.publish("inputs", node)
+        if moved:
+            infer_downstream(graph, *moved, include_start=True)
+
+    def add(
+        self, name: str, op: str, inputs: list[Tensor], controls: list[Node], attrs: dict[str, AttrValue], like: Node, device: str = ""
+    ) -> Node:
+        """A new node with fixed input and output types (Identity, NoOp and the like), made where `like` was made."""
+        types = tuple([tensor.dtype.base for tensor in inputs])
+        texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
+        node_def = NodeDef(name, op, tuple(texts), device, attrs)
+        outputs = () if op == "NoOp" else types
+        return self.insert(node_def, inputs, controls, types, outputs, like)
+
+    def identity(self, prefix: str, tensor: Tensor, controls: list[Node], like: Node, device: str = "") -> Node:
+        """An Identity of `tensor` with a new name."""
+        return self.add(self.graph.new_name(prefix), "Identity", [tensor], controls, {"T": tensor.dtype.base}, like, device)
+
+    def no_op(self, prefix: str, controls: list[Node], like: Node) -> Node:
+        """A NoOp with a new name."""
+        return self.add(self.graph.new_name(prefix), "NoOp", [], controls, {}, like)
+
+    def insert(
+        self,
+        node_def: NodeDef,
+        inputs: list[Tensor],
+        controls: list[Node],
+        input_types: tuple[object, ...],
+        output_types: tuple[object, ...],
+        like: Node,
+    ) -> Node:
+        """A new node; `like` says which line of the user's code it comes from."""
+        registration = self.graph.library.look_up(node_def.op)
+        return self.graph.insert(
+            node_def,
+            registration,
+            inputs,
+            controls or NO_CONTROLS,
+            input_types,  # type: ignore[arg-type]  # DTypes
+            output_types,  # type: ignore[arg-type]
+            like.source,
+        )
+
+    def move_consumers(self, node: Node, outputs: list[Tensor], control: Node | None) -> None:
+        """Have whoever takes output i of `node` take `outputs[i]`, and whoever waits for `node` wait for `control` (nobody if None)."""
+        store = self.graph.edge_store
+        for edge in store.out_edges(node):
+            consumer = edge.dst
+            self.graph.note(consumer)
+            self._moved[consumer] = None
+            if edge.is_control_edge:
+                kept = [other for other in consumer.control_inputs if other is not node]
+                store.remove_control(node, consumer)
+                if control is not None and control not in kept:
+                    kept.append(control)
+                    store.add_control(control, consumer)
+                consumer.control_inputs = kept
+                continue
+            old, new = consumer.inputs[edge.dst_input], outputs[edge.src_output]
+            store.remove(old, consumer, edge.dst_input)
+            consumer.inputs = [*consumer.inputs[: edge.dst_input], new, *consumer.inputs[edge.dst_input + 1 :]]
+            store.add(new, consumer, edge.dst_input)
+
+    def add_control(self, src: Node, dst: Node) -> None:
+        """Make `dst` wait for `src`."""
+        if src in dst.control_inputs:
+            return
+        self.graph.note(dst)
+        dst.control_inputs = [*dst.control_inputs, src]
+        self.graph.edge_store.add_control(src, dst)
+        self._moved[dst] = None
+
+    def remove(self, node: Node) -> None:
+        """Take out a node that nothing uses; what only it used is left over for `remove_dead_nodes`."""
+        producers = producers_of(node)
+        self.graph.edge_store.detached.discard(node.name)
+        self.graph.remove_node(node)
+        self._moved.pop(node, None)
+        for producer in producers:
+            if not self.graph.edge_store.successors(producer):
+                self.graph.edge_store.detached.add(producer.name)
