@@ -72,6 +72,9 @@ def test_inline_shows_the_view_in_the_cell(lab: Lab) -> None:
     assert notebook.page.locator(".jp-Notebook .graphloupe").count() == 1
     assert panel.drawn().revision > 0
     assert panel.root.get_attribute("data-renderer") == "mermaid"
+    still = notebook.page.locator(".jp-Notebook figure.graphloupe-still")
+    still.get_by_text("Outline of graph: 2 nodes").wait_for(state="attached")
+    assert not still.is_visible(), "the still picture shows only where the live view does not"
     notebook.screenshot("inline")
 
 

@@ -63,7 +63,7 @@ class Page:
     def stills(self) -> list[str]:
         """The HTML of still pictures, updates included."""
         htmls = [display["data"].get("text/html", "") for display in self.displays]
-        return [html for html in htmls if "<figure>" in html]
+        return [html for html in htmls if "<figure" in html]
 
     def live_in_cells(self) -> int:
         return sum("application/vnd.jupyter.widget-view+json" in display["data"] for display in self.displays)

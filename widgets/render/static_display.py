@@ -29,12 +29,12 @@ def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
         geometry: where everything is; laid out here if None.
     """
     if not scene.nodes:
-        return f"<figure><figcaption>{escape(scene.title)}: nothing to show yet</figcaption></figure>"
+        return f'<figure class="graphloupe-still"><figcaption>{escape(scene.title)}: nothing to show yet</figcaption></figure>'
     svg = to_svg(scene, geometry).encode("utf-8")
     address = "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
     alt = escape(one_line(f"{scene.title}: {scene.summary}"), quote=True)
     outline = escape(to_outline(scene), quote=True)
     return (
-        f'<figure><img src="{address}" alt="{alt}" style="max-width:100%;max-height:28em">'
+        f'<figure class="graphloupe-still"><img src="{address}" alt="{alt}" style="max-width:100%;max-height:28em">'
         f"<figcaption><details><summary>Outline of {alt}</summary><pre>{outline}</pre></details></figcaption></figure>"
     )
