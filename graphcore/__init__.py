@@ -50,6 +50,7 @@ from graphcore.registry import (
 )
 from graphcore.runtime import (
     CancellationManager,
+    FunctionLibraryRuntime,
     Rendezvous,
     RendezvousArgs,
     RendezvousKey,

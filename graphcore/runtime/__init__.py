@@ -1,6 +1,7 @@
 """Running graphs: plans, feeds, fetches, sessions, and what values and threads meet at."""
 
 from graphcore.runtime.cancellation import CancellationManager
+from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
@@ -9,6 +10,7 @@ from graphcore.runtime.session import Session, get_default_session
 
 __all__ = [
     "CancellationManager",
+    "FunctionLibraryRuntime",
     "Plan",
     "Received",
     "Rendezvous",

@@ -112,7 +112,7 @@ class _Builder:
     def _add(self, node: Node) -> None:
         if node.error is not None:
             raise type(node.error)(node.error.message, op=node.op, node=node.name, source=node.source)
-        if node.registration.kernel is None:
+        if node.registration.kernel is None and not node.registration.is_function:
             raise InvalidArgumentError(
                 f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run", op=node.op, node=node.name
             )

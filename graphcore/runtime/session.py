@@ -17,6 +17,7 @@ from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure, parse_fetches
+from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.plan import Plan, build_plan
 
 _MAX_PLANS: Final = 256
@@ -40,6 +41,7 @@ class Session:
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._lock = threading.RLock()
         self._closed = False
+        self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
         self._entered: list[tuple[Token[Session | None], Any]] = []
 
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
@@ -94,6 +96,7 @@ class Session:
         self._plans.clear()
         self._kernels.clear()
         self.resources = ResourceManager()
+        self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
 
     def _prepare(self, fetches: Any, feed_dict: Mapping[Any, Any] | None, key: Any) -> _Prepared:
         if self._closed:
@@ -141,6 +144,9 @@ class Session:
     def _make_kernel(self, node: Node, context: KernelContext) -> Kernel:
         """The kernel of `node`; one with state lives as long as the session and its node's definition."""
         context.resources = self.resources
+        context.functions = self.functions
+        if node.registration.is_function:
+            return self.functions.function_kernel(node.op, node.node_def.attr)
         factory = node.registration.kernel
         assert factory is not None
         if not node.op_def.is_stateful:

@@ -48,7 +48,7 @@ class Case:
     def runs(self) -> bool:
         """False for an op that has to be fed, for one whose output is a variable that has no value yet, and for a call: it needs a library."""
         fed = {"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg"}
-        return self.op_def.name not in fed | {"VariableV2", "PartitionedCall", "StatefulPartitionedCall", "SymbolicGradient"}
+        return self.op_def.name not in fed | {"VariableV2", "PartitionedCall", "StatefulPartitionedCall"}
 
     @property
     def deterministic(self) -> bool:

@@ -1,0 +1,111 @@
+"""From a function body to what runs: pruned, its calls inlined."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from graphcore.attrs import Attrs, Func
+from graphcore.definitions import NodeDef
+from graphcore.errors import UnimplementedError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph import Graph, Node, copy_graph
+from graphcore.passes import (
+    FunctionBody,
+    InstantiatedFunctions,
+    expand_inline_functions,
+    remove_dead_nodes,
+    remove_identity_nodes,
+    remove_list_array_converter,
+)
+from graphcore.passes.cleaning import is_kept, prune
+from graphcore.passes.expand import called_function
+from graphcore.passes.inline import is_function_call
+from graphcore.passes.rewriting import Rewriting
+from graphcore.text.printer import ARG_OPS, RET_OPS
+
+_MAX_ROUNDS: Final = 10
+
+
+class RunnableBody:
+    """A graph to run, with its arguments, its returns, and what must run besides the returns."""
+
+    __slots__ = ("args", "graph", "rets", "targets")
+
+    def __init__(self, graph: Graph, args: list[Node], rets: list[Node], targets: list[Node]) -> None:
+        self.graph = graph
+        self.args = args
+        self.rets = rets
+        self.targets = targets
+
+
+def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> RunnableBody:
+    """A copy of `body` without the nodes that no return, control return or stateful node needs, unused arguments too.
+
+    Calls are inlined, but for those of functions that call themselves and those that are marked `_noinline`.
+    """
+    graph, copies = copy_graph(body.graph)
+    args = [copies[node] for node in body.arg_nodes]
+    rets = [copies[node] for node in body.ret_nodes]
+    awaited = [copies[node] for node in body.control_ret_nodes]
+    prune_function_graph(graph, awaited)
+    library = functions.library
+    if any(node.op == "Identity" or is_function_call(library, node.node_def) for node in awaited):
+        # Who waits for a node goes on waiting for what comes in its place, so the control returns become inputs of one node.
+        with Rewriting(graph) as rewriting:
+            awaited = [rewriting.no_op("Func/control_return", awaited, awaited[0])]
+    remove_list_array_converter(graph)
+    source = _InlinedFunctions(functions)
+    inlined = False
+    for _ in range(_MAX_ROUNDS):
+        if not expand_inline_functions(source, graph):
+            break
+        inlined = True
+        remove_list_array_converter(graph)
+    if inlined:
+        remove_identity_nodes(graph)
+        remove_dead_nodes(graph)
+    targets = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS and node.op not in RET_OPS]
+    return RunnableBody(graph, args, rets, [*targets, *[node for node in awaited if node not in targets]])
+
+
+def prune_function_graph(graph: Graph, control_rets: list[Node]) -> bool:
+    """Remove what no return, control return, stateful or control-flow node needs, arguments among it. True iff there was any."""
+    roots = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS]
+    return prune(graph, [*roots, *control_rets])
+
+
+class _InlinedFunctions:
+    """Gives the bodies that may be inlined: a function that calls itself would never be done."""
+
+    def __init__(self, functions: InstantiatedFunctions) -> None:
+        self._functions = functions
+        self.library = functions.library
+        self._recursive: dict[FunctionBody, bool] = {}
+
+    def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
+        """See `InstantiatedFunctions.body_of`."""
+        body = self._functions.body_of(name, attrs)
+        if body not in self._recursive:
+            self._recursive[body] = calls_itself(self.library, body)
+        if self._recursive[body]:
+            raise UnimplementedError(f"Function {name} calls itself and stays a call", op=name)
+        return body
+
+
+def calls_itself(library: FunctionLibraryDefinition, body: FunctionBody) -> bool:
+    """True iff the function can come to call itself, however far around."""
+    calls = [node.node_def for node in body.graph.op_nodes() if is_function_call(library, node.node_def)]
+    if not calls:
+        return False
+    names = {body.fdef.name} if body.fdef.name else {_callee(call) for call in calls}
+    return any(name in library.reachable_definitions(calls if body.fdef.name else _nodes(library, name)) for name in names)
+
+
+def _nodes(library: FunctionLibraryDefinition, name: str) -> tuple[NodeDef, ...]:
+    definition = library.find(name)
+    return () if definition is None else definition.node_def
+
+
+def _callee(call: NodeDef) -> str:
+    function = call.attr.get("f")
+    return function.name if isinstance(function, Func) else called_function(call).name
