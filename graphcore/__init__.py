@@ -50,14 +50,18 @@ from graphcore.registry import (
 )
 from graphcore.runtime import (
     CancellationManager,
+    DeviceAttributes,
     FunctionLibraryRuntime,
     Rendezvous,
     RendezvousArgs,
     RendezvousKey,
+    RewrittenGraph,
     Session,
     create_key,
     get_default_session,
     parse_key,
+    prune_for_targets,
+    rewrite_graph_for_execution,
 )
 from graphcore.shapes import Shape
 from graphcore.text import parse_function, parse_nodes, parse_op_signature

@@ -54,11 +54,22 @@ class RefVariable:
         self.value = array
 
 
+class Channel(Protocol):
+    """Where sending and receiving kernels meet: a rendezvous."""
+
+    def send(self, key: str, args: None, value: Any, is_dead: bool = False) -> None:
+        """Leave `value` for who receives `key`; never waits."""
+
+    def recv(self, key: str) -> tuple[Any, bool]:
+        """Wait for the next value of `key`: the value, and whether it is dead."""
+
+
 class ResourceManager:
     """The state that lives as long as a session: variables by (container, name), and what else kernels keep."""
 
     def __init__(self) -> None:
         self.variables: dict[tuple[str, str], RefVariable] = {}
+        self.channel: Channel | None = None
         self._states: dict[Hashable, Any] = {}
 
     def state(self, key: Hashable, make: Callable[[], State]) -> State:

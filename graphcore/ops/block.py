@@ -40,6 +40,7 @@ _FLAGS: Final = {
     "stateful": "is_stateful",
     "aggregate": "is_aggregate",
     "allows_uninitialized_input": "allows_uninitialized_input",
+    "distributed_communication": "is_distributed_communication",
 }
 
 

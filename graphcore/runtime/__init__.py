@@ -1,25 +1,30 @@
 """Running graphs: plans, feeds, fetches, sessions, and what values and threads meet at."""
 
+from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
-from graphcore.runtime.rendezvous_key import RendezvousKey, create_key, parse_key
+from graphcore.runtime.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
 from graphcore.runtime.session import Session, get_default_session
 
 __all__ = [
     "CancellationManager",
+    "DeviceAttributes",
     "FunctionLibraryRuntime",
     "Plan",
     "Received",
     "Rendezvous",
     "RendezvousArgs",
     "RendezvousKey",
+    "RewrittenGraph",
     "Session",
     "build_plan",
     "create_key",
     "get_default_session",
     "needed_nodes",
     "parse_key",
+    "prune_for_targets",
+    "rewrite_graph_for_execution",
 ]

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from graphcore.errors import CancelledError, DeadlineExceededError, GraphError
+from graphcore.rendezvous_key import RendezvousKey
 from graphcore.runtime.cancellation import CancellationManager
-from graphcore.runtime.rendezvous_key import RendezvousKey
 
 _CANCELLED: Final = "[_Derived_]RecvAsync is cancelled."
 _TIMED_OUT: Final = "Timed out waiting for notification"

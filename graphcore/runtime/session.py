@@ -19,6 +19,7 @@ from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.plan import Plan, build_plan
+from graphcore.runtime.rendezvous import Rendezvous
 
 _MAX_PLANS: Final = 256
 _default_session: ContextVar[Session | None]
@@ -32,11 +33,16 @@ class Session:
 
     The graph may grow and change between runs: what a run needs is planned again when it has. Used as a context
     manager it is the default session, and its graph the default graph, within the block.
+
+    Attributes:
+        rendezvous: where its `_Send` and `_Recv` nodes meet the client and each other.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
         self.graph = graph or get_default_graph()
+        self.rendezvous = Rendezvous()
         self.resources = ResourceManager()
+        self.resources.channel = self.rendezvous
         self._plans: dict[Any, _Prepared] = {}
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._lock = threading.RLock()

@@ -47,7 +47,7 @@ class Case:
     @property
     def runs(self) -> bool:
         """False for an op that has to be fed, for one whose output is a variable that has no value yet, and for a call: it needs a library."""
-        fed = {"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg"}
+        fed = {"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg", "_Recv", "_HostRecv"}
         return self.op_def.name not in fed | {"VariableV2", "PartitionedCall", "StatefulPartitionedCall"}
 
     @property
