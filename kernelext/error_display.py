@@ -13,7 +13,7 @@ from typing import Any, Final
 from IPython.core.interactiveshell import InteractiveShell
 
 from graphcore.errors import GraphError
-from graphcore.source import SourceLocation, current_run
+from graphcore.source import SourceLocation, cell_labels, current_run
 from kernelext.guard import Guard
 
 _RED: Final = "\x1b[31;1m"
@@ -98,8 +98,10 @@ def error_lines(error: GraphError, trace: TracebackType | None) -> list[str]:
 def user_lines(trace: TracebackType | None) -> list[SourceLocation]:
     """The lines of the user's own code on the way to the error, outermost first, the last few at most."""
     run = current_run.get()
-    found = [SourceLocation(frame.f_code.co_filename, line, run) for frame, line in traceback.walk_tb(trace) if line]
-    return [location for location in found if _is_users(location.file)][-_MOST_LINES:]
+    files = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace) if line]
+    # A cell that is known by its file needs no "called in": the lines before say who called.
+    found = [SourceLocation(file, line, None if file in cell_labels else run) for file, line in files if _is_users(file)]
+    return found[-_MOST_LINES:]
 
 
 def _is_users(file: str) -> bool:

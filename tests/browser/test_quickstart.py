@@ -63,6 +63,7 @@ def test_the_graph_grows_learns_and_is_still_there_tomorrow(reader: Reader, caps
 
     reader.run("load")
     assert panel.names() == []
+    notebook.screenshot("start")
     assert notebook.page.locator(".jupyterlab-sidecar .graphloupe").count() == 1
     reader.run("data", "look")
     assert notebook.outputs(reader.cells["look"])[0]["data"]["image/png"]
@@ -90,6 +91,8 @@ def test_the_graph_grows_learns_and_is_still_there_tomorrow(reader: Reader, caps
     accuracy = float(reader.text("accuracy").split("%")[0])
     assert accuracy >= 93
     reader.run("confusion", "weights")
+    notebook.cell(reader.cells["confusion"])
+    notebook.screenshot("examined")
     for cell in ("confusion", "weights"):
         assert notebook.outputs(reader.cells[cell])[0]["data"]["image/png"]
 

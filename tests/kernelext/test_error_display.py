@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.graph import reset_default_graph
 from graphcore.source import CellRun, SourceLocation, cell_labels
 from kernelext.error_display import ErrorDisplay
 from kernelext.guard import Guard
@@ -147,3 +148,57 @@ def test_a_line_of_a_generated_plan_is_not_called_the_users(
     assert "You must feed a value for placeholder tensor 'x'" in shown
     assert "gc.Session().run(x + 1.0)" in shown
     assert "graphcore plan" not in shown
+
+
+MODEL = """import graphcore as gc
+import numpy as np
+x = gc.placeholder(gc.float32, [None, 64], name="x")
+W = gc.Variable(gc.zeros([64, 10]), name="W")
+y = gc.matmul(x, W, name="y")
+session = gc.Session()
+foreign = gc.Graph()
+with foreign.as_default():
+    z = gc.constant(1.0, name="z")"""
+ROWS = "np.zeros([2, 64], np.float32)"
+
+
+@pytest.fixture
+def model(shell: NotebookShell, capsys: pytest.CaptureFixture[str]) -> Iterator[NotebookShell]:
+    reset_default_graph()
+    shell.run("%load_ext kernelext", "load")
+    assert shell.run(MODEL, "model").success
+    capsys.readouterr()
+    yield shell
+    shell.run("%unload_ext kernelext", "unload")
+    reset_default_graph()
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("gc.apply_op('Foo', [x])", ["NotFoundError: Op type not registered 'Foo'", "op  Foo"]),
+        ("x + gc.constant([1], gc.int32)", ["op  AddV2", "node  add", "DT_FLOAT vs. DT_INT32", "'x:0' float [?,64]"]),
+        ("x @ gc.zeros([3, 4])", ["op  MatMul", "node  matmul", "64 and 3"]),
+        ("session.run(y, {x: np.zeros([2, 63], np.float32)})", ["node  x", "[2,63]", "[?,64]", "made in  cell In [2], line 3"]),
+        ("session.run(W.initializer)\nsession.run(y)", ["node  x", "dtype float and shape [?,64]", "made in  cell In [2], line 3"]),
+        (f"session.run(y, {{x: {ROWS}}})", ["FailedPreconditionError", "node  W", "op  VariableV2", "made in  cell In [2], line 4"]),
+        ("session.run(z)", ["node  z", "op  Const", "another graph", "made in  cell In [2], line 9"]),
+    ],
+    ids=["unknown-op", "wrong-dtype", "wrong-shape", "wrong-feed-shape", "unfed-placeholder", "uninitialised-variable", "foreign-tensor"],
+)
+def test_bad_input_names_op_node_expected_got_and_lines(
+    model: NotebookShell, capsys: pytest.CaptureFixture[str], code: str, says: list[str]
+) -> None:
+    result = model.run(code, "bad")
+    assert isinstance(result.error_in_exec, GraphError)
+    text = printed(capsys)
+    for part in [*says, f"here  cell In [3], line {len(code.splitlines())}"]:
+        assert part in text
+
+
+def test_each_line_on_the_way_names_its_own_cell(model: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
+    model.run("def dense(t):\n    return t @ gc.zeros([3, 4])", "define")
+    model.run("dense(x)", "use")
+    text = printed(capsys)
+    assert "called in  cell In [4], line 1\n" in text
+    assert "here  cell In [3], line 2\n" in text

@@ -32,3 +32,9 @@ def test_a_notebook_is_committed_without_a_kernel_of_its_own(path: Path) -> None
     notebook: Any = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     assert notebook.metadata.get("kernelspec", {}).get("name", "python3") == "python3"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_committed_as_a_reader_should_meet_it(path: Path) -> None:
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in cells), "clear the outputs before committing"
