@@ -207,12 +207,12 @@ class GatherNd:
         def gather(params: Any, indices: Any) -> Any:
             if not indices.shape[-1]:
                 return broadcast_to(params, indices.shape[:-1] + params.shape)
-            return params[_positions(k, indices, params.shape)]
+            return params[positions(k, indices, params.shape)]
 
         return gather
 
 
-def _positions(k: KernelContext, indices: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def positions(k: KernelContext, indices: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """One index array for each dimension that is indexed."""
     depth = indices.shape[-1]
     if depth > len(shape):
@@ -261,7 +261,7 @@ class ScatterNd:
                 )
             result = zeros(sizes, dtype)
             if depth:
-                add_at(result, _positions(k, indices, sizes), updates)
+                add_at(result, positions(k, indices, sizes), updates)
                 return result
             return result + k.xp.add.reduce(updates, tuple(range(indices.ndim - 1)), dtype)
 

@@ -51,7 +51,7 @@ class OpExample:
         return {key: plain_attr(value) for key, value in values.items() if key not in inferred}
 
     def run(self) -> list[Array]:
-        """The outputs here."""
+        """The outputs here, and what the variables among the inputs hold afterwards."""
         graph = gc.Graph()
         with graph.as_default():
             tensors, start = self._tensors()
@@ -60,7 +60,14 @@ class OpExample:
                 session.run(start)
                 if not node.outputs:
                     session.run(node)
-                return [np.asarray(value) for value in session.run(list(node.outputs))]
+                outputs = [np.asarray(value) for value in session.run(list(node.outputs))]
+                return outputs + [variable_state(session, tensor) for tensor in self._variables(tensors)]
+
+    def _variables(self, tensors: list[Any]) -> list[Any]:
+        """The tensors among the inputs that read the variables, references first."""
+        kinds = [kind for kind, _ in self.sent_inputs()]
+        refs = [tensor for tensor, kind in zip(tensors, kinds, strict=True) if kind == "ref"]
+        return refs + [tensor for tensor, kind in zip(tensors, kinds, strict=True) if kind == "handle"]
 
     def differentiated(self) -> tuple[list[int], list[Array | None]]:
         """The floating outputs that are differentiated, and their gradients by each input here."""
@@ -89,9 +96,9 @@ class OpExample:
                 tensors.append(gc.constant(value))
             else:
                 name, shape, array = value
-                ref = gc.apply_op("VariableV2", attrs={"shape": gc.Shape(shape), "dtype": gc.as_dtype(name)})
-                tensors.append(ref)
-                start += [] if array is None else [gc.apply_op("Assign", [ref, gc.constant(array)])]
+                made, assign = ("VariableV2", "Assign") if kind == "ref" else ("VarHandleOp", "AssignVariableOp")
+                tensors.append(gc.apply_op(made, attrs={"shape": gc.Shape(shape), "dtype": gc.as_dtype(name)}))
+                start += [] if array is None else [gc.apply_op(assign, [tensors[-1], gc.constant(array)])]
         return tensors, start
 
     def _sent(self, arg: ArgDef, value: Any) -> Sent:
@@ -99,6 +106,9 @@ class OpExample:
         dtype = None if declared is None else gc.as_dtype(declared).base
         if arg.number_attr or arg.type_list_attr:
             return "list", [natural_array(part, dtype) for part in value]
+        if dtype is gc.resource:
+            array = natural_array(value, None)
+            return "handle", (gc.as_dtype(array.dtype).name, array.shape, array)
         if not arg.is_ref:
             return "value", natural_array(value, dtype)
         array = natural_array(self._alike(arg) if value is None else value, dtype)
@@ -108,6 +118,16 @@ class OpExample:
         """The value of another input of the same type, or any number: what tells type and shape of a variable without a value."""
         pairs = zip(self.entry.op_def.input_arg, self.inputs, strict=True)
         return next((value for other, value in pairs if other.type_attr == arg.type_attr and value is not None), 0)
+
+
+def variable_state(session: gc.Session, tensor: Any) -> Array:
+    """The value of a variable, given by reference or handle; empty if it has none."""
+    with tensor.graph.as_default():
+        value = gc.apply_op("ReadVariableOp", [tensor], {"dtype": gc.float32}) if tensor.dtype is gc.resource else tensor
+    try:
+        return np.asarray(session.run(value))
+    except gc.errors.FailedPreconditionError:
+        return np.zeros(0)
 
 
 def natural_array(value: Any, dtype: gc.DType | None) -> Array:
@@ -139,7 +159,7 @@ def plain_attr(value: Any) -> Sent:
 def all_examples() -> Iterator[OpExample]:
     """Every example of every public op."""
     for entry in gc.op_registry:
-        if entry.op_def.name.startswith("_"):
+        if entry.op_def.name.startswith("_") or any(arg.type is gc.resource for arg in entry.op_def.output_arg):
             continue
         for number, example in enumerate(entry.examples):
             yield OpExample(entry, number, tuple(example.inputs), example.attrs, example.differentiable)

@@ -13,7 +13,7 @@ from tensorflow.python.framework import op_def_library, op_def_registry
 Array = npt.NDArray[Any]
 FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type", "shape": "shape", "tensor": "tensor", "func": "func"}
 Sent = tuple[str, Any]
-"""An input: ("value", array), ("list", arrays), ("ref", (dtype name, shape, array or None)). An attr: its kind and a plain value."""
+"""An input: ("value", array), ("list", arrays), ("ref" or "handle", (dtype name, shape, array or None)). An attr: its kind and a plain value."""
 
 
 def signature(name: str) -> dict[str, Any] | None:
@@ -34,10 +34,10 @@ def _arg(arg: Any) -> tuple[str, int, str, str, str, bool]:
 
 
 def run_op(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> list[Array]:
-    """The outputs of one op in a fresh graph; variables hold their values before it runs."""
+    """The outputs of one op in a fresh graph, and what the variables among its inputs hold afterwards."""
     with tf.Graph().as_default():
-        node, _ = _build(name, inputs, attrs)
-        return _run(list(node.outputs), node)
+        node, flat = _build(name, inputs, attrs)
+        return _run(list(node.outputs), node, _states(flat, inputs))
 
 
 def run_gradient(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent], outputs: Sequence[int]) -> list[Array | None]:
@@ -59,7 +59,7 @@ def _build(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> tuple[A
             given[arg.name] = [tf.constant(part) for part in value]
             flat += given[arg.name]
         else:
-            given[arg.name] = _variable(*value) if kind == "ref" else tf.constant(value)
+            given[arg.name] = {"ref": _variable, "handle": _handle}[kind](*value) if kind != "value" else tf.constant(value)
             flat.append(given[arg.name])
     given.update(_defaults(op_def))
     given.update((key, _attr(*sent)) for key, sent in attrs.items())
@@ -94,6 +94,23 @@ def _variable(dtype: str, shape: Sequence[int], value: Array | None) -> Any:
     return made
 
 
+def _handle(dtype: str, shape: Sequence[int], value: Array | None) -> Any:
+    made = tf.raw_ops.VarHandleOp(dtype=tf.as_dtype(dtype), shape=shape, shared_name=tf.compat.v1.get_default_graph().unique_name("handle"))
+    if value is not None:
+        tf.compat.v1.add_to_collection("start", tf.raw_ops.AssignVariableOp(resource=made, value=tf.constant(value)))
+    return made
+
+
+def _states(flat: list[Any], inputs: Sequence[Sent]) -> list[Any]:
+    """What the variables among the inputs hold."""
+    kinds = [(kind, value) for kind, value in inputs if kind != "list"]
+    if len(kinds) != len(flat):
+        return []
+    refs = [tensor for tensor, (kind, _) in zip(flat, kinds, strict=True) if kind == "ref"]
+    handles = [(tensor, value[0]) for tensor, (kind, value) in zip(flat, kinds, strict=True) if kind == "handle"]
+    return refs + [tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.as_dtype(dtype)) for handle, dtype in handles]
+
+
 def _attr(kind: str, value: Any) -> Any:
     if kind == "type":
         return tf.as_dtype(value)
@@ -106,13 +123,20 @@ def _attr(kind: str, value: Any) -> Any:
     return value
 
 
-def _run(tensors: list[Any], node: Any = None) -> list[Array]:
+def _run(tensors: list[Any], node: Any = None, states: Sequence[Any] = ()) -> list[Array]:
     # The ops themselves, not what the graph optimiser makes of constants.
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with tf.compat.v1.Session(config=config) as session:
         for start in tf.compat.v1.get_collection("start"):
-            session.run(start.op)
+            session.run(getattr(start, "op", start))
         if not tensors and node is not None:
             session.run(node)
-        return [np.asarray(value) for value in session.run(tensors)]
+        return [np.asarray(value) for value in session.run(tensors)] + [_state(session, state) for state in states]
+
+
+def _state(session: Any, state: Any) -> Array:
+    try:
+        return np.asarray(session.run(state))
+    except (tf.errors.FailedPreconditionError, tf.errors.NotFoundError):
+        return np.zeros(0)

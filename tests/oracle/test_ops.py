@@ -40,6 +40,11 @@ OTHER_GRADIENTS = {
     "PadV2-0": "TensorFlow has no gradient by the value that is padded with",
     "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
     "SoftsignGrad-0": "TensorFlow has no second derivative of Softsign",
+    **{
+        f"Resize{name}Grad-{i}": "TensorFlow has no second derivative of resizing"
+        for name in ("Bilinear", "NearestNeighbor")
+        for i in (0, 1)
+    },
     **{f"SparseSegment{name}Grad-0": "TensorFlow has no second derivative of sparse segments" for name in ("Mean", "SqrtN", "Sum")},
 }
 

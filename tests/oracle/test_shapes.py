@@ -20,12 +20,19 @@ Sizes = list[int | None] | None
 EXAMPLES = [
     example
     for example in all_examples()
-    if example.name not in OURS_ONLY and not any(arg.is_ref for arg in example.entry.op_def.input_arg) and example.inputs
+    if example.name not in OURS_ONLY
+    and not any(arg.is_ref or arg.type is gc.resource for arg in example.entry.op_def.input_arg)
+    and example.inputs
 ]
 # Where TensorFlow takes more to be known than is: each entry with the case in which its answer is false.
 TENSORFLOW_GUESSES = {
     "SoftmaxCrossEntropyWithLogits": "a size of 1 that may still be broadcast stays 1",
     "SplitV": "an unknown split_dim is taken for the last dimension",
+}
+# What TensorFlow refuses to infer and this project leaves open.
+TENSORFLOW_REFUSES = {
+    "BatchToSpaceND": "it must know how long block_shape is",
+    "SpaceToBatchND": "it must know how long block_shape is",
 }
 
 
@@ -81,6 +88,8 @@ def test_what_is_inferred_is_what_tensorflow_infers_or_more(example: OpExample, 
     answers = oracle.call("tests.oracle.shape_side:infer_shapes", [(example.name, inputs, example.sent_attrs()) for inputs in hidden])
     truth = ours(example, whole)
     for inputs, theirs in zip(hidden, answers, strict=True):
+        if isinstance(theirs, str) and example.name in TENSORFLOW_REFUSES:
+            continue
         assert not isinstance(theirs, str), f"TensorFlow refuses {inputs}: {theirs}"
         mine = ours(example, inputs)
         told = f"{example.name}{inputs}: {mine}, in TensorFlow {theirs}"

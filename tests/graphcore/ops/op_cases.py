@@ -16,6 +16,23 @@ from graphcore.registry import OpRegistration
 
 Array = npt.NDArray[Any]
 
+NOT_RUN = {
+    # These have to be fed.
+    "Placeholder",
+    "PlaceholderV2",
+    "_Arg",
+    "_DeviceArg",
+    # These need another partition to send to them.
+    "_HostRecv",
+    "_Recv",
+    # These give a variable itself.
+    "VarHandleOp",
+    "VariableV2",
+    # These need a function library.
+    "PartitionedCall",
+    "StatefulPartitionedCall",
+}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -42,13 +59,15 @@ class Case:
 
     @property
     def takes_variable(self) -> bool:
-        return any(arg.is_ref for arg in self.op_def.input_arg)
+        return any(arg.is_ref or arg.type is gc.resource for arg in self.op_def.input_arg)
+
+    @property
+    def takes_handle(self) -> bool:
+        return any(arg.type is gc.resource for arg in self.op_def.input_arg)
 
     @property
     def runs(self) -> bool:
-        """False for an op that has to be fed, for one whose output is a variable that has no value yet, and for a call: it needs a library."""
-        fed = {"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg", "_Recv", "_HostRecv"}
-        return self.op_def.name not in fed | {"VariableV2", "PartitionedCall", "StatefulPartitionedCall"}
+        return self.op_def.name not in NOT_RUN
 
     @property
     def deterministic(self) -> bool:
@@ -99,6 +118,11 @@ def with_variables(case: Case) -> tuple[Node, list[Any]]:
     tensors: list[Any] = []
     start: list[Any] = []
     for arg, value in zip(case.op_def.input_arg, case.inputs, strict=True):
+        if arg.type is gc.resource:
+            attrs = {"shape": gc.Shape(value.shape), "dtype": gc.as_dtype(value.dtype)}
+            tensors.append(gc.apply_op("VarHandleOp", attrs=attrs))
+            start.append(gc.apply_op("AssignVariableOp", [tensors[-1], gc.constant(value)]))
+            continue
         if not arg.is_ref:
             tensors.append(gc.constant(value))
             continue
@@ -122,7 +146,7 @@ def _is_type(op_def: OpDef, name: str) -> bool:
 
 
 def _argument(arg: ArgDef, value: Any, types: dict[str, gc.DType]) -> Any:
-    dtype = arg.type or types.get(arg.type_attr)
+    dtype = types.get(arg.type_attr) if arg.type is gc.resource else arg.type or types.get(arg.type_attr)
     if arg.number_attr or arg.type_list_attr:
         return [_array(part, dtype) for part in value]
     if value is None:

@@ -36,6 +36,8 @@ def result_of(case: Case) -> tuple[gc.Node, list[Array]]:
         node, start = with_variables(case)
         with gc.Session() as session:
             session.run(start)
+            if not node.outputs:
+                session.run(node)
             return node, [np.asarray(value) for value in session.run(list(node.outputs))]
 
 
@@ -59,7 +61,7 @@ def test_the_shape_function_says_the_shape_that_the_kernel_gives(case: Case) -> 
     node, values = result_of(case)
     for output, value in zip(node.outputs, values, strict=True):
         assert output.shape.is_compatible_with(gc.Shape(value.shape))
-        if case.op_def.name not in FROM_VALUES:
+        if case.op_def.name not in FROM_VALUES and not case.takes_handle:
             assert output.shape.dims == value.shape
 
 

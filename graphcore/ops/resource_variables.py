@@ -1,0 +1,307 @@
+"""Variables as resources: a handle, and ops that read and change what it stands for."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.dtypes import DType
+from graphcore.inference import InferenceContext, ShapeAndType, ShapeHandle
+from graphcore.inference.common_shape_fns import no_outputs, scalar_shape
+from graphcore.inference.elementwise import shape_attr
+from graphcore.kernel_context import RefVariable
+from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.ops.gathering import checked_indices
+from graphcore.ops.kernels import invalid
+from graphcore.ops.type_sets import INDEX, NUMBER
+from graphcore.registry import KernelFactory
+from graphcore.shapes import Shape, as_shape
+
+_NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
+_X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
+_Y: Final = [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0]]
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else ""
+
+
+def handle_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
+    """The shape of the variable that input `index` is the handle of."""
+    data = c.input_handle_shapes_and_types(index)
+    return data[0].shape if data else c.unknown_shape()
+
+
+@op
+class VarHandleOp:
+    """The handle of a variable, which lasts as long as the session. Uninitialised until something is assigned to it.
+
+    dtype: the type of its values.
+    shape: their shape; unknown dimensions are allowed.
+    container: a name space for `shared_name`.
+    shared_name: handles with the same shared name are one variable; empty for the node's own name.
+    """
+
+    signature = (
+        "VarHandleOp[container:string = '', shared_name:string = '', debug_name:string = '', dtype:type, shape:shape, "
+        "allowed_devices:list(string) = []]() -> (resource:resource)"
+    )
+    gradient = _NO_GRADIENT
+    examples = (Example([], {"dtype": "float", "shape": Shape([2, 3])}),)
+
+    def shape(c: InferenceContext) -> None:
+        c.set_output(0, c.scalar())
+        dtype = c.attr("dtype")
+        c.set_output_handle_shapes_and_types(0, [ShapeAndType(shape_attr(c), dtype if isinstance(dtype, DType) else None)])
+
+    def kernel(k: KernelContext) -> Kernel:
+        dtype = k.attr("dtype")
+        if not isinstance(dtype, DType):
+            raise invalid(k, f"attr 'dtype' must be a type, got {dtype!r}")
+        name = _text(k.attr("shared_name")) or k.node_name
+        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source)
+        return lambda: variable
+
+
+@op
+class ReadVariableOp:
+    """The value of a variable at this moment."""
+
+    signature = "ReadVariableOp[dtype:type](resource:resource) -> (value:dtype)"
+    gradient = """[dtype:type](resource:resource, dy:dtype) -> (dvalue:dtype) {
+      dvalue = Identity[T=$dtype](dy)
+    }"""
+    examples = (Example([_X], {"dtype": "float"}, outputs=[_X], differentiable=False),)
+
+    def shape(c: InferenceContext) -> None:
+        c.set_output(0, handle_shape(c))
+
+    def kernel(k: KernelContext) -> Kernel:
+        return RefVariable.read
+
+
+@op
+class VarIsInitializedOp:
+    """True if something has been assigned to the variable."""
+
+    signature = "VarIsInitializedOp(resource:resource) -> (is_initialized:bool)"
+    shape = scalar_shape
+    gradient = NO_GRADIENT
+    examples = (Example([_X], outputs=[True]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        return lambda variable: np.bool_(variable.value is not None)
+
+
+@op
+class VariableShape:
+    """The shape of the value of a variable, as a vector."""
+
+    signature = f"VariableShape[out_type:{INDEX} = int32](input:resource) -> (output:out_type)"
+    gradient = NO_GRADIENT
+    examples = (Example([_X], outputs=[[2, 3]]),)
+
+    def shape(c: InferenceContext) -> None:
+        rank = c.rank(handle_shape(c))
+        c.set_output(0, c.vector(c.unknown_dim() if rank < 0 else c.make_dim(rank)))
+
+    def kernel(k: KernelContext) -> Kernel:
+        array, dtype = k.xp.array, k.dtype("out_type")
+        return lambda variable: array(variable.read().shape, dtype)
+
+
+@op
+class DestroyResourceOp:
+    """Takes a variable's value away: it is uninitialised again.
+
+    ignore_lookup_error: if false, it is an error that there is none.
+    """
+
+    signature = "DestroyResourceOp[ignore_lookup_error:bool = true](resource:resource) -> ()"
+    shape = no_outputs
+    gradient = _NO_GRADIENT
+    examples = (Example([_X]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        ignore = k.attr("ignore_lookup_error")
+
+        def destroy(variable: RefVariable) -> None:
+            if not ignore:
+                variable.read()
+            variable.value = None
+
+        return destroy
+
+
+def _merged_with_value(c: InferenceContext) -> None:
+    c.merge(handle_shape(c), c.input(1))
+
+
+@op
+class AssignVariableOp:
+    """Gives a variable the value `value`.
+
+    validate_shape: if true, the value must have the variable's declared shape.
+    """
+
+    signature = "AssignVariableOp[dtype:type, validate_shape:bool = false](resource:resource, value:dtype) -> ()"
+    shape = _merged_with_value
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, _Y]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        validate = k.attr("validate_shape")
+
+        def assign(variable: RefVariable, value: Any) -> None:
+            if validate and not variable.shape.is_compatible_with(Shape(value.shape)):
+                raise invalid(k, f"assigning a value of shape {Shape(value.shape)} to a variable of shape {variable.shape}")
+            variable.assign(value)
+
+        return assign
+
+
+def _update(name: str) -> KernelFactory:
+    def kernel(k: KernelContext) -> Kernel:
+        combine = getattr(k.xp, name)
+
+        def update(variable: RefVariable, value: Any) -> None:
+            old = variable.read()
+            if old.shape != value.shape:
+                raise invalid(
+                    k,
+                    f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape {list(value.shape)}, shapes must be equal.",
+                )
+            variable.assign(combine(old, value))
+
+        return update
+
+    return kernel
+
+
+@op
+class AssignAddVariableOp:
+    """Adds `value` to a variable."""
+
+    signature = "AssignAddVariableOp[dtype:type](resource:resource, value:dtype) -> ()"
+    shape = _merged_with_value
+    kernel = _update("add")
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, _Y]),)
+
+
+@op
+class AssignSubVariableOp:
+    """Subtracts `value` from a variable."""
+
+    signature = "AssignSubVariableOp[dtype:type](resource:resource, value:dtype) -> ()"
+    shape = _merged_with_value
+    kernel = _update("subtract")
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, _Y]),)
+
+
+@op
+class ResourceGather:
+    """The slices of a variable's value along its first dimension that `indices` names.
+
+    indices: any shape
+    output: indices.shape + value.shape[1:]
+    batch_dims: must be 0.
+    """
+
+    signature = (
+        f"ResourceGather[batch_dims:int = 0, validate_indices:bool = true, dtype:type, Tindices:{INDEX}]"
+        "(resource:resource, indices:Tindices) -> (output:dtype)"
+    )
+    gradient = no_registered_gradient("its gradient is a sparse update of the variable; gather from what ReadVariableOp gives instead")
+    examples = (Example([_X, [1, 0, 1]], {"dtype": "float"}),)
+
+    def shape(c: InferenceContext) -> None:
+        variable = c.with_rank_at_least(handle_shape(c), 1)
+        c.set_output(0, c.concatenate(c.input(1), c.subshape(variable, 1)))
+
+    def kernel(k: KernelContext) -> Kernel:
+        if k.attr("batch_dims"):
+            raise invalid(k, f"batch_dims must be 0, got {k.attr('batch_dims')!r}")
+
+        def gather(variable: RefVariable, indices: Any) -> Any:
+            value = variable.read()
+            return value.take(checked_indices(k, indices, value.shape[0]), 0)
+
+        return gather
+
+
+def _scatter_shape(c: InferenceContext) -> None:
+    variable = c.with_rank_at_least(handle_shape(c), 1)
+    c.merge(c.input(2), c.concatenate(c.input(1), c.subshape(variable, 1)))
+
+
+def _scatter(name: str | None) -> KernelFactory:
+    """Rows of the value are replaced, or combined with the updates by the ufunc `name`; one that is named twice is combined twice."""
+
+    def kernel(k: KernelContext) -> Kernel:
+        at = None if name is None else getattr(k.xp, name).at
+
+        def scatter(variable: RefVariable, indices: Any, updates: Any) -> None:
+            value = variable.read()
+            checked_indices(k, indices, value.shape[0])
+            changed = value.copy()
+            if at is None:
+                changed[indices] = updates
+            else:
+                at(changed, indices, updates)
+            variable.assign(changed)
+
+        return scatter
+
+    return kernel
+
+
+_SCATTER_ARGS: Final = f"Tindices:{INDEX}](resource:resource, indices:Tindices, updates:dtype) -> ()"
+_SCATTER_EXAMPLE: Final = (Example([_X, [1, 1], [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]]),)
+
+
+@op
+class ResourceScatterUpdate:
+    """Replaces rows of a variable's value.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterUpdate[dtype:type, {_SCATTER_ARGS}"
+    shape = _scatter_shape
+    kernel = _scatter(None)
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, [1], [[1.0, 2.0, 3.0]]]),)
+
+
+@op
+class ResourceScatterAdd:
+    """Adds to rows of a variable's value.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterAdd[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    shape = _scatter_shape
+    kernel = _scatter("add")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE
+
+
+@op
+class ResourceScatterSub:
+    """Subtracts from rows of a variable's value.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterSub[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    shape = _scatter_shape
+    kernel = _scatter("subtract")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE
