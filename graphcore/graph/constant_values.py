@@ -8,7 +8,7 @@ import numpy as np
 
 from graphcore.attrs import Array, TensorValue
 from graphcore.dtypes import DType
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 
@@ -19,6 +19,8 @@ _NEVER_CONSTANT: Final = frozenset(
     {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "NoOp"}
     | {"PartitionedCall", "SymbolicGradient"}
 )
+_REFUSALS: Final = (GraphError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
+"""What a kernel may raise that is given values with which it cannot work."""
 _FROM_SHAPE: Final = frozenset({"Shape", "Rank", "Size", "ShapeN"})
 
 
@@ -102,8 +104,11 @@ def _evaluate(node: Node) -> dict[int, Array | None]:
         constants=tuple(values),
         source=node.source,
     )
-    with np.errstate(all="ignore"):
-        result = factory(context)(*values)
+    try:
+        with np.errstate(all="ignore"):
+            result = factory(context)(*values)
+    except _REFUSALS:  # a run will say so, if it comes to that: here nothing is known
+        return {}
     results = [result] if len(node.outputs) == 1 else list(result)
     return {i: np.asarray(item) for i, item in enumerate(results)}
 

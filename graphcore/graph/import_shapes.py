@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from graphcore.attrs import NoValue
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.node import Node
 from graphcore.graph.shape_refiner import ShapeRefiner
@@ -29,6 +30,8 @@ def check_output_shapes(refiner: ShapeRefiner, node: Node) -> None:
         InvalidArgumentError: the attr has too few shapes, or shapes that cannot be.
     """
     shapes = node.node_def.attr[_OUTPUT_SHAPES]
+    if isinstance(shapes, NoValue):
+        shapes = ()  # an empty list and one that is not set are the same
     if not isinstance(shapes, tuple) or not all(isinstance(shape, Shape) for shape in shapes):
         return
     if len(shapes) < len(node.outputs):

@@ -168,7 +168,7 @@ class InferenceContext(HandleShapes):
         value = self.attr(name)
         if not isinstance(value, bytes):
             raise InvalidArgumentError(f"Attr '{name}' must be a string, got {value!r}", op=self.op, node=self.node_name, attr=name)
-        return value.decode()
+        return value.decode(errors="backslashreplace")  # any bytes may come from a file
 
     def merge_input(self, index: int, shape: ShapeHandle) -> bool:
         """Add to what is known of input `index`. Returns True iff that changed it; a shape that does not fit changes nothing."""

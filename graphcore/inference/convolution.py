@@ -77,6 +77,7 @@ def conv2d_backprop_input_shape(c: InferenceContext) -> None:
     layout = data_format(c, "NHWC")
     sizes = c.make_shape_from_shape_tensor(0)
     gradient, kernel = c.with_rank(c.input(2), 4), c.with_rank(c.input(1), 4)
+    c.merge_dim(c.dim(gradient, layout.channel), c.dim(kernel, 3))
     if sizes.dims is None:
         sizes = c.unknown_shape_of_rank(4)
     if sizes.dims is None or len(sizes.dims) not in {2, 4}:

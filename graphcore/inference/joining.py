@@ -124,18 +124,18 @@ def split_v_shape(c: InferenceContext) -> None:
     sizes = c.input_tensor(1)
     if rank == 0:
         raise InvalidArgumentError("Can't split scalars")
+    if sizes is not None and rank != UNKNOWN and sizes.size != c.num_outputs:
+        raise InvalidArgumentError("Length of size_splits should be equal to num_outputs")
     if UNKNOWN in (rank, axis):
         for i in range(c.num_outputs):
             c.set_output(i, c.unknown_shape_of_rank(rank))
         return
-    parts = [UNKNOWN] * c.num_outputs if sizes is None else _part_sizes(c, sizes.reshape(-1).tolist(), c.dim(value, axis).value)
+    parts = [UNKNOWN] * c.num_outputs if sizes is None else _part_sizes(sizes.reshape(-1).tolist(), c.dim(value, axis).value)
     for i, size in enumerate(parts):
         c.set_output(i, c.replace_dim(value, axis, size))
 
 
-def _part_sizes(c: InferenceContext, sizes: list[int], total: int) -> list[int]:
-    if len(sizes) != c.num_outputs:
-        raise InvalidArgumentError("Length of size_splits should be equal to num_outputs")
+def _part_sizes(sizes: list[int], total: int) -> list[int]:
     if sizes.count(-1) > 1:
         raise InvalidArgumentError("size_splits can only have one -1")
     listed = sum([size for size in sizes if size != -1])

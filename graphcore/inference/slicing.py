@@ -122,7 +122,7 @@ def gather_nd_shape(c: InferenceContext) -> None:
 def scatter_nd_shape(c: InferenceContext) -> None:
     """`indices: [..., k]  updates: [..., rest...]  shape`: the shape that the value of input 2 says."""
     out = c.make_shape_from_shape_tensor(2)
-    _check_scatter(c, c.input(0), c.input(1), out)
+    _check_scatter(c, c.with_rank_at_least(c.input(0), 1), c.with_rank_at_least(c.input(1), 1), out)
     c.set_output(0, out)
 
 

@@ -79,7 +79,7 @@ def _spread(rank: int, spec: SliceSpec) -> tuple[list[_Entry], list[int]]:
     if any(given is not None and len(given) != count for given in (spec.begin, spec.end)):
         raise InvalidArgumentError("Expected begin, end, and strides to be 1D equal size tensors")
     ellipses = [i for i in range(count) if spec.ellipsis_mask >> i & 1]
-    if len(ellipses) > 1:
+    if spec.ellipsis_mask & (spec.ellipsis_mask - 1):  # two bits, be they beyond the indices
         raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
     ellipsis = ellipses[0] if ellipses else count
     new_axes_after = sum([spec.new_axis_mask >> i & 1 for i in range(ellipsis + 1, count)])

@@ -34,7 +34,8 @@ class Diag:
     examples = (Example([[1.0, 2.0]], outputs=[[[1.0, 0.0], [0.0, 2.0]]]), Example([_X]))
 
     def shape(c: InferenceContext) -> None:
-        c.set_output(0, c.concatenate(c.input(0), c.input(0)))
+        diagonal = c.with_rank_at_least(c.input(0), 1)
+        c.set_output(0, c.concatenate(diagonal, diagonal))
 
     def kernel(k: KernelContext) -> Kernel:
         zeros, dtype = k.xp.zeros, k.dtype("T")

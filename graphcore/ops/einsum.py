@@ -23,7 +23,7 @@ def _equation(attrs: Attrs) -> tuple[list[str], str]:
     value = attrs.get("equation")
     if not isinstance(value, bytes):
         raise InvalidArgumentError(f"Einsum needs attr 'equation', a string; got {value!r}", op="Einsum", attr="equation")
-    return parse_einsum(value.decode().replace(" ", ""))
+    return parse_einsum(value.decode(errors="backslashreplace").replace(" ", ""))
 
 
 class _Operand:

@@ -135,11 +135,14 @@ def _without_padding(c: InferenceContext) -> None:
     paddings = c.with_rank(c.input(1), 2)
     c.with_value(c.dim(paddings, 1), 2)
     rank = c.dim(paddings, 0).value
+    if rank < 0:
+        c.set_output(0, c.unknown_shape())
+        return
+    shape = c.with_rank(c.input(0), rank)
     value = c.input_tensor(1)
     if value is None:
-        c.set_output(0, c.unknown_shape() if rank < 0 else c.unknown_shape_of_rank(rank))
+        c.set_output(0, c.unknown_shape_of_rank(rank))
         return
-    shape = c.with_rank(c.input(0), len(value))
     c.set_output(0, c.make_shape([c.subtract(c.dim(shape, i), int(value[i].sum())) for i in range(len(value))]))
 
 

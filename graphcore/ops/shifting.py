@@ -67,7 +67,8 @@ class ReverseSequence:
         return reverse
 
 
-def _unchanged_vectors(c: InferenceContext) -> None:
+def _roll_shape(c: InferenceContext) -> None:
+    c.merge(c.with_rank_at_most(c.input(1), 1), c.with_rank_at_most(c.input(2), 1))
     unchanged_shape_with_rank_at_least(c, 1)
 
 
@@ -80,7 +81,7 @@ class Roll:
     """
 
     signature = f"Roll[T:type, Tshift:{INDEX}, Taxis:{INDEX}](input:T, shift:Tshift, axis:Taxis) -> (output:T)"
-    shape = _unchanged_vectors
+    shape = _roll_shape
     gradient = """[T:type, Tshift:{int32, int64}, Taxis:{int32, int64}](x:T, shift:Tshift, axis:Taxis, dy:T) -> (dx:T, dshift:Tshift, daxis:Taxis) {
       back = Neg[T=$Tshift](shift)
       dx = Roll[T=$T, Taxis=$Taxis, Tshift=$Tshift](dy, back, axis)

@@ -280,7 +280,8 @@ class Cross:
     examples = (Example([[[1.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [[0.0, 1.0, 0.0], [-1.0, 0.5, 2.0]]]),)
 
     def shape(c: InferenceContext) -> None:
-        c.with_value(c.dim(c.with_rank_at_least(c.input(0), 1), -1), 3)
+        for each in c.inputs:
+            c.with_value(c.dim(c.with_rank_at_least(each, 1), -1), 3)
         c.set_output(0, c.merge(c.input(0), c.input(1)))
 
     def kernel(k: KernelContext) -> Kernel:

@@ -46,7 +46,7 @@ class VariableV2:
 
 
 def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else ""
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
 
 
 @op

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 from google.protobuf import json_format, text_format
+from tensorflow.python.client import pywrap_tf_session as c_api
+from tensorflow.python.framework import c_api_util, op_def_registry
 
 Array = npt.NDArray[Any]
 
@@ -43,3 +45,26 @@ def train_graph(data: bytes, form: str, feeds: Mapping[str, Array], steps: int) 
         with tf.compat.v1.Session(graph=graph) as session:
             session.run("init")
             return np.asarray([session.run(["loss:0", "train"], dict(feeds))[0] for _ in range(steps)])
+
+
+def judge_graph(data: bytes) -> str:
+    """Empty if TensorFlow imports the graph, else why not.
+
+    The C importer is asked itself: `tf.import_graph_def` first changes the graph, and then stumbles in Python over some that went in.
+    """
+    graph = tf.Graph()
+    with c_api_util.tf_buffer(data) as buffer, graph._c_graph.get() as c_graph:
+        options = c_api_util.ScopedTFImportGraphDefOptions()
+        try:
+            results = c_api.TF_GraphImportGraphDefWithResults(c_graph, buffer, options.options)
+        except tf.errors.OpError as error:
+            return error.message or type(error).__name__
+        except UnicodeDecodeError:
+            return "an error text that quotes bytes which are no text"
+        c_api_util.ScopedTFImportGraphDefResults(results)
+    return ""
+
+
+def known_ops(names: Sequence[str]) -> list[str]:
+    """Those of the names that TensorFlow has an op for."""
+    return [name for name in names if op_def_registry.get(name) is not None]

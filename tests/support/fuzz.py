@@ -36,8 +36,9 @@ from graphcore.definitions.wire import (
     read_meta_graphs,
 )
 from graphcore.errors import GraphError
+from graphcore.graph import ImportOptions, import_graph_def
 from graphcore.text import attr_value_text, debug_string_whole, parse_attr_text
-from tests.support.fuzz_inputs import Input, corpus, damaged, graph_inputs, random_graph
+from tests.support.fuzz_inputs import Input, corpus, damaged, graph_inputs, random_graph, right_graph
 
 SECONDS = 2.0
 """More processor time than this for one input is a failure; the claim is one second, the machine may be busy."""
@@ -50,7 +51,7 @@ WHOLE = 0.15
 
 
 def read_graph(data: bytes) -> None:
-    """Read a file, look at all that is in it, write it in each form, and read that."""
+    """Read a file, look at all that is in it, write it in each form, read that, import it."""
     graph = graph_def_from_bytes(data)
     for node in graph.node:
         assert summarize_node_def(node)
@@ -64,6 +65,8 @@ def read_graph(data: bytes) -> None:
     # As bytes: a float that is not a number is the same in a file, though it does not equal itself.
     written = graph_def_to_bytes(graph)
     assert graph_def_to_bytes(graph_def_from_bytes(written)) == written
+    with contextlib.suppress(GraphError):
+        import_graph_def(graph, gc.Graph(), ImportOptions(allow_unknown_ops=True))
     graph_def_to_text(graph)
     graph_def_to_json(graph)
     debug_string_whole(graph)
@@ -168,7 +171,7 @@ def make_input(seed: int, number: int) -> Input:
     """The damaged input of one run."""
     rng = random.Random(f"{seed} {number}")
     if rng.random() < WHOLE:
-        return rng.choice(graph_inputs(random_graph(ops(), rng)))
+        return rng.choice(graph_inputs(rng.choice([random_graph, right_graph])(ops(), rng)))
     reader, source = rng.choice(sources(seed))
     data = damaged(source, rng.choice(sources(seed))[1], rng)
     if rng.random() < 0.02:

@@ -26,6 +26,7 @@ from graphcore.text import attr_value_text
 DATA: Final = Path(__file__).parents[1] / "data"
 SMALL_FILE: Final = 30_000
 PIECE: Final = 5
+TRIES: Final = 8
 Input = tuple[str, bytes]
 """A reader's name and what it is to read."""
 
@@ -111,6 +112,31 @@ def random_graph(ops: list[OpDef], rng: random.Random) -> GraphDef:
         nodes.append(node)
         produced += [(name if i == 0 else f"{name}:{i}", dtype) for i, dtype in enumerate(given)]
     return GraphDef(node=tuple(nodes), versions=VersionDef(producer=rng.choice([0, 21, 1882, 10_000])))
+
+
+def right_graph(ops: list[OpDef], rng: random.Random) -> GraphDef:
+    """A graph that this project takes, found by trying."""
+    graph = gc.Graph()
+    produced: list[tuple[str, Any]] = []
+    for count in range(rng.randrange(1, 4)):
+        name = f"n{count}"
+        if rng.random() < 0.5:
+            tensor = rng.choice(VALUES["tensor"])
+            assert isinstance(tensor, gc.TensorValue)
+            node = NodeDef(name, "Const", (), "", {"dtype": tensor.dtype, "value": tensor})
+        else:
+            shape = rng.choice([*VALUES["shape"], gc.Shape([3]), gc.Shape([2, 2]), gc.Shape([1, 4, 4, 3])])
+            node = NodeDef(name, "Placeholder", (), "", {"dtype": rng.choice([gc.float32, gc.float32, gc.int32]), "shape": shape})
+        produced.append((name, graph.add_node(node).output_types[0]))
+    for _ in range(TRIES):
+        name = f"n{len(graph)}"
+        node, given = random_node(name, rng.choice(ops), produced, rng)
+        try:
+            graph.add_node(node)
+        except GraphError:
+            continue
+        produced += [(name if i == 0 else f"{name}:{i}", dtype) for i, dtype in enumerate(given)]
+    return GraphDef(node=tuple([node.node_def for node in graph.nodes]), versions=VersionDef(producer=2474))
 
 
 def graph_inputs(graph: GraphDef) -> list[Input]:

@@ -1,0 +1,80 @@
+"""Random graphs against TensorFlow's importer: accepted or refused alike."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.definitions import GraphDef, OpDef, summarize_node_def
+from graphcore.definitions.wire import graph_def_to_bytes
+from graphcore.errors import GraphError
+from graphcore.graph import import_graph_def
+from tests.oracle.conftest import Oracle
+from tests.oracle.graph_cases import case
+
+SIDE = "tests.oracle.graph_side"
+CASES = 3_000
+# Where this project and TensorFlow judge differently on purpose: by a part of the text with which one of them refuses, and why the other
+# does not. Each is counted and printed; a difference without a reason fails.
+OURS_REFUSES = {
+    "NodeDef mentions attr '": "TensorFlow 2.21 logs and ignores attrs that the op does not have; here they are refused, as the conformance notes say",
+}
+TENSORFLOW_REFUSES = {
+    "Shape must be broadcasted with rank": "its softmax cross entropy cannot wait until an unknown rank is known",
+    "out of range for an int32": "it keeps this attr in an int32; here the size of a block may be any int64",
+    "block_shape must have rank 1": "its BatchToSpaceND cannot wait until an unknown rank is known",
+}
+
+
+@pytest.fixture(scope="module")
+def ops(oracle: Oracle) -> list[OpDef]:
+    """The ops that both have."""
+    ours = {entry.op_def.name: entry.op_def for entry in gc.op_registry if not entry.op_def.name.startswith("_")}
+    return [ours[name] for name in oracle.call(f"{SIDE}:known_ops", sorted(ours))]
+
+
+def refusal(graph_def: GraphDef) -> str:
+    """Why it cannot be imported here; empty if it can."""
+    graph = gc.Graph()
+    try:
+        import_graph_def(graph_def, graph)
+    except GraphError as error:
+        assert not len(graph), "a failed import leaves the graph as it was"
+        return error.message
+    assert len(graph) == len(graph_def.node)
+    return ""
+
+
+def why(ours: str, theirs: str) -> str | None:
+    """The reason why the two may differ, None if there is none."""
+    reasons = OURS_REFUSES if ours else TENSORFLOW_REFUSES
+    return next((reason for text, reason in reasons.items() if text in (ours or theirs)), None)
+
+
+def test_graphs_are_accepted_or_refused_alike(oracle: Oracle, ops: list[OpDef]) -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+    @given(st.integers(0, 2**64))
+    def compare(number: int) -> None:
+        graph_def = case(ops, random.Random(number))
+        theirs = oracle.call(f"{SIDE}:judge_graph", graph_def_to_bytes(graph_def))
+        ours = refusal(graph_def)
+        if bool(ours) == bool(theirs):
+            seen["refused" if ours else "accepted"] += 1
+            return
+        reason = why(ours, theirs)
+        nodes = "\n".join(map(summarize_node_def, graph_def.node))
+        assert reason is not None, f"{nodes}\nours: {ours or 'accepted'}\nTensorFlow: {theirs or 'accepted'}"
+        seen[reason] += 1
+
+    compare()
+    print(f"\ngraphs: {dict(seen)}")
+    assert seen["accepted"] > CASES // 4
+    assert seen["refused"] > CASES // 4
+    assert seen.total() >= CASES
