@@ -28,6 +28,7 @@ from graphcore.api.framework import (
     placeholder,
     zeros,
 )
+from graphcore.api.function import Function, Instantiation, function
 from graphcore.api.gradients import gradients
 from graphcore.api.math import (
     abs,  # noqa: A004 - TF1's name
@@ -64,6 +65,8 @@ from graphcore.api.random import random_normal, random_uniform, set_random_seed,
 from graphcore.api.variables import Variable, all_variables, initialize_all_variables, initialize_variables, trainable_variables
 
 __all__ = [
+    "Function",
+    "Instantiation",
     "Variable",
     "abs",
     "add",
@@ -83,6 +86,7 @@ __all__ = [
     "equal",
     "exp",
     "expand_dims",
+    "function",
     "gradients",
     "group",
     "identity",

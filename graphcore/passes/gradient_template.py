@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphcore.attrs import Attrs
-from graphcore.definitions import FunctionDef, NodeDef
+from graphcore.attrs import Attrs, AttrValue, Func
+from graphcore.definitions import ArgDef, FunctionDef, NodeDef, OpDef
 from graphcore.errors import GraphError
 from graphcore.functions import instantiate_function
+from graphcore.graph import Node
 from graphcore.registry import GradientCreator, get_op_gradient_creator
 
 Ref = tuple[str, int]
@@ -50,6 +51,22 @@ class GradientTemplate:
             else:
                 self.nodes[node_def.name] = BodyNode(node_def)
         self.rets = [rets[i] for i in range(len(rets))]
+
+
+def call_template(node: Node) -> GradientTemplate:
+    """The gradient of a call of a function: one SymbolicGradient node, which finds the function in the library when it runs."""
+    given = [dtype.base for dtype in (*node.input_types, *node.output_types)]
+    wanted = [dtype.base for dtype in node.input_types]
+    attrs: dict[str, AttrValue] = {"Tin": tuple(given), "Tout": tuple(wanted), "f": Func(node.op, dict(node.node_def.attr))}
+    args = [f"x{index}" for index in range(len(given))]
+    signature = OpDef(
+        name=f"{node.op}_grad",
+        input_arg=tuple([ArgDef(name=name, type=dtype) for name, dtype in zip(args, given, strict=True)]),
+        output_arg=tuple([ArgDef(name=f"dx{index}", type=dtype) for index, dtype in enumerate(wanted)]),
+    )
+    body = NodeDef("gradient", "SymbolicGradient", tuple(args), "", attrs)
+    rets = {f"dx{index}": f"gradient:output:{index}" for index in range(len(wanted))}
+    return GradientTemplate(FunctionDef(signature=signature, node_def=(body,), ret=rets), {})
 
 
 def _parse(text: str) -> Ref:

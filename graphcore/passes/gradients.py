@@ -11,7 +11,7 @@ from graphcore.attrs import TensorValue
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node
 from graphcore.passes.gradient_body import GradientBody
-from graphcore.passes.gradient_template import GradientTemplate, gradient_template
+from graphcore.passes.gradient_template import GradientTemplate, call_template, gradient_template
 
 
 def build_gradients(
@@ -102,7 +102,7 @@ class _Backpropagation:
         if not slots:
             return
         try:
-            template = gradient_template(node.op, node.node_def.attr)
+            template = call_template(node) if node.registration.is_function else gradient_template(node.op, node.node_def.attr)
         except GraphError as error:
             raise error.with_node(node.name, op=node.op, source=node.source) from None
         if template is None:

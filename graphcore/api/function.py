@@ -1,0 +1,201 @@
+"""`gc.function`: a Python function becomes a function of the graph, traced once for each combination of input types."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, overload
+from weakref import WeakKeyDictionary
+
+from graphcore.attrs import AttrValue
+from graphcore.definitions import FunctionDef
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Graph, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph, graph_with_library
+from graphcore.passes.graph_to_function import graph_to_function_def, normalized_name
+from graphcore.runtime import Session, get_default_session
+
+_VARIABLE: Final = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+class Instantiation:
+    """What a Python function has become for one combination of input types.
+
+    Attributes:
+        input_types: the types it was traced for.
+        fdef: the function.
+        structure: what the Python function returned, a number in the place of each tensor.
+    """
+
+    __slots__ = ("fdef", "input_types", "structure")
+
+    def __init__(self, input_types: tuple[DType, ...], fdef: FunctionDef, structure: Any) -> None:
+        self.input_types = input_types
+        self.fdef = fdef
+        self.structure = structure
+
+    def __repr__(self) -> str:
+        return f"<gc.Instantiation {self.fdef.name}({', '.join([dtype.name for dtype in self.input_types])})>"
+
+
+class Function:
+    """A Python function that is traced into functions of the graph.
+
+    Called with tensors (or what becomes constants) it adds one call node to the default graph; called with arrays alone while a session is
+    the default, it runs and gives arrays.
+
+    Args:
+        python_function: takes tensors, gives a tensor or (nested) tuples, lists and dicts of tensors. It is called once for each
+            combination of input types, and sees nothing of the graph that it is called in.
+        name: what the function is called in the graph; the Python function's name unless given.
+    """
+
+    def __init__(self, python_function: Callable[..., Any], name: str | None = None) -> None:
+        self.python_function = python_function
+        self.name = _NOT_IN_NAMES.sub("_", name or python_function.__name__).lstrip("_") or "function"
+        self.signature = inspect.signature(python_function)
+        self._traced: WeakKeyDictionary[Graph, dict[tuple[DType, ...], Instantiation]] = WeakKeyDictionary()
+        functools.update_wrapper(self, python_function)
+
+    @property
+    def instantiations(self) -> list[Instantiation]:
+        """One a graph and combination of input types, in the order in which they were first used."""
+        return [made for of_graph in self._traced.values() for made in of_graph.values()]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it; see the class.
+
+        Raises:
+            InvalidArgumentError: an argument is no value of a tensor, or the function gives something else than tensors.
+        """
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        labels, values = self._flat(bound.arguments)
+        session, graph = get_default_session(), get_default_graph()
+        in_graph = any(isinstance(value, Tensor) or hasattr(value, "as_tensor") for value in values)
+        if session is not None and session.graph is graph and values and not in_graph:
+            return self._run(session, labels, values)
+        tensors = [
+            convert_to_tensor(graph, as_held_tensor(graph, value), None, f"argument {label} of {self.name}")
+            for label, value in zip(labels, values, strict=True)
+        ]
+        made = self._instantiate(graph, labels, tuple([tensor.dtype.base for tensor in tensors]))
+        node = graph.apply_op(made.fdef.name, tensors, None, self.name)
+        return _filled(made.structure, node.outputs)
+
+    def _run(self, session: Session, labels: list[str], values: list[Any]) -> Any:
+        arrays = [as_constant_array(value, None, f"argument {label} of {self.name}") for label, value in zip(labels, values, strict=True)]
+        made = self._instantiate(session.graph, labels, tuple([array.dtype for array in arrays]))
+        handle = session.functions.instantiate(made.fdef.name)
+        return _filled(made.structure, session.functions.run(handle, [array.array for array in arrays]))
+
+    def _flat(self, arguments: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+        labels: list[str] = []
+        values: list[Any] = []
+        for name, value in arguments.items():
+            kind = self.signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_KEYWORD and value:
+                raise InvalidArgumentError(
+                    f"Function {self.name} takes **{name}, and a graph function's arguments must be known beforehand"
+                )
+            many = kind is inspect.Parameter.VAR_POSITIONAL
+            values += value if many else [] if kind is inspect.Parameter.VAR_KEYWORD else [value]
+            labels += [f"{name}_{i}" for i in range(len(value))] if many else [] if kind is inspect.Parameter.VAR_KEYWORD else [name]
+        return labels, values
+
+    def _instantiate(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
+        of_graph = self._traced.setdefault(graph, {})
+        known = of_graph.get(types)
+        if known is not None and graph.library.find(known.fdef.name) is known.fdef:
+            return known
+        before = graph.library.state()
+        try:
+            made = self._trace(graph, labels, types)
+            graph.library.add_function_def(made.fdef)
+        except BaseException:
+            graph.library.restore(before)
+            raise
+        of_graph[types] = made
+        return made
+
+    def _trace(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
+        body = graph_with_library(graph.library)
+        body.seed = graph.seed
+        tensors = []
+        for index, (label, dtype) in enumerate(zip(labels, types, strict=True)):
+            attrs: dict[str, AttrValue] = {"T": dtype, "index": index}
+            tensors.append(body.apply_op("_Arg", (), attrs, normalized_name(label)).outputs[0])
+        with body.as_default():
+            result = self._call_python(tensors)
+            found: list[tuple[str, Tensor]] = []
+            structure = self._numbered(body, result, "output", found)
+            for index, (label, tensor) in enumerate(found):
+                body.apply_op("_Retval", [tensor], {"index": index}, f"{normalized_name(label)}_RetVal")
+        return Instantiation(types, graph_to_function_def(body, self._free_name(graph)), structure)
+
+    def _call_python(self, tensors: list[Tensor]) -> Any:
+        left = iter(tensors)
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        parameters = self.signature.parameters
+        for name, parameter in parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                positional += islice(left, len(tensors) - sum(other.kind not in _VARIABLE for other in parameters.values()))
+            elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                named[name] = next(left)
+            elif parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+                positional.append(next(left))
+        return self.python_function(*positional, **named)
+
+    def _numbered(self, graph: Graph, value: Any, label: str, found: list[tuple[str, Tensor]]) -> Any:
+        """The structure of `value` with a number in the place of each tensor, which is put into `found`."""
+        if value is None:
+            return None
+        if isinstance(value, dict):
+            return {key: self._numbered(graph, item, f"{label}_{key}", found) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            items = [self._numbered(graph, item, f"{label}_{index}", found) for index, item in enumerate(value)]
+            return items if isinstance(value, list) else tuple(items)
+        found.append((label, convert_to_tensor(graph, value, None, f"what {self.name} returns")))
+        return len(found) - 1
+
+    def _free_name(self, graph: Graph) -> str:
+        name, count = self.name, 0
+        while name in graph.library or name in graph.registry:
+            count += 1
+            name = f"{self.name}_{count}"
+        return name
+
+
+@overload
+def function(python_function: Callable[..., Any], *, name: str | None = None) -> Function: ...
+
+
+@overload
+def function(python_function: None = None, *, name: str | None = None) -> Callable[[Callable[..., Any]], Function]: ...
+
+
+def function(python_function: Callable[..., Any] | None = None, *, name: str | None = None) -> Any:
+    """Make a graph function of a Python function; a decorator, with or without arguments.
+
+    Args:
+        python_function: takes tensors and gives tensors.
+        name: what it is called in the graph.
+    """
+    if python_function is None:
+        return lambda decorated: Function(decorated, name)
+    return Function(python_function, name)
+
+
+def _filled(structure: Any, values: Sequence[Any]) -> Any:
+    if isinstance(structure, dict):
+        return {key: _filled(item, values) for key, item in structure.items()}
+    if isinstance(structure, list):
+        return [_filled(item, values) for item in structure]
+    if isinstance(structure, tuple):
+        return tuple([_filled(item, values) for item in structure])
+    return None if structure is None else values[structure]
