@@ -35,12 +35,24 @@ def refuse_cycle(graph: Graph, node: Node, producers: Iterable[Node]) -> None:
     for producer in producers:
         if not may_feed(graph, producer, node):
             raise InvalidArgumentError(
-                f"Node '{node.name}' would take '{producer.name}' as an input, which itself depends on '{node.name}': a cycle",
+                f"Node '{node.name}' would take '{producer.name}' as an input, which itself depends on '{node.name}': a cycle"
+                f"{_advice(graph, producer)}",
                 op=node.op,
                 node=node.name,
                 input=producer.name,
                 source=producer.source,
             )
+
+
+def _advice(graph: Graph, producer: Node) -> str:
+    """For `h = tanh(h)` in a cell that runs again: what it takes as `h` is what it made the last time."""
+    running, source = graph.cells.running, producer.source
+    if running is None or source is None or source.run is None or source.run.cell != running.cell:
+        return ""
+    return (
+        f". This cell made '{producer.name}' itself in an earlier run, and running it again replaces that: "
+        f"give the result a name of its own, or run the cell that makes the input first"
+    )
 
 
 def may_feed(graph: Graph, producer: Node, node: Node) -> bool:

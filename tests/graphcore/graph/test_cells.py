@@ -174,3 +174,30 @@ def test_variables_of_a_cell_that_ran_again_are_listed_once(notebook: Notebook) 
     with notebook.graph.as_default():
         assert [variable.name for variable in gc.all_variables()] == ["W:0", "b:0"]
         assert str(gc.all_variables()[0].shape) == "[64,12]"
+
+
+def test_a_cell_that_takes_its_own_last_result_is_told_what_to_do(notebook: Notebook) -> None:
+    held: list[gc.Tensor] = []
+
+    def start() -> None:
+        held[:] = [gc.placeholder(gc.float32, [3], name="h")]
+
+    def step() -> None:
+        held[:] = [gc.tanh(held[0], name="step")]
+
+    notebook.run("a", start)
+    notebook.run("b", step)
+    errors: list[str] = []
+
+    def again() -> None:
+        try:
+            step()
+        except InvalidArgumentError as error:
+            errors.append(error.message)
+            raise
+
+    notebook.run("b", again, fails=True)
+    assert "a cycle. This cell made 'step' itself in an earlier run" in errors[0]
+    notebook.run("a", start)
+    notebook.run("b", step)
+    assert notebook.graph.get_operation_by_name("step").error is None
