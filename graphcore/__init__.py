@@ -37,7 +37,22 @@ from graphcore.dtypes import (
 )
 from graphcore.errors import GraphError
 from graphcore.functions import *
-from graphcore.graph import Edge, Graph, Node, ShapeRefiner, Tensor, debug_string, get_default_graph, reset_default_graph, to_graph_def
+from graphcore.graph import (
+    Edge,
+    Graph,
+    ImportOptions,
+    ImportResults,
+    Node,
+    ShapeRefiner,
+    Tensor,
+    TensorId,
+    copy_graph,
+    debug_string,
+    get_default_graph,
+    parse_tensor_name,
+    reset_default_graph,
+    to_graph_def,
+)
 from graphcore.inference import InferenceContext
 from graphcore.passes import *
 from graphcore.registry import (

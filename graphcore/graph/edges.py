@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -104,7 +105,7 @@ class EdgeStore:
     def begin(self, first_new_id: int) -> tuple[Any, ...]:
         """Note from now on what changes. Give the result to `end`."""
         self.sync()
-        before = self.journal, self._next_id, dict(self._loose), self._pinned
+        before = self.journal, self._next_id, dict(self._loose), self._pinned, set(self.detached)
         self.journal = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
         return before
 
@@ -117,7 +118,7 @@ class EdgeStore:
             if self.journal is not None:
                 self.journal.absorb(inner)
             return
-        self._next_id, self._loose, self._pinned = values
+        self._next_id, self._loose, self._pinned, self.detached = values
         self._pending = []
         inner.restore()
 
@@ -173,6 +174,20 @@ class EdgeStore:
             elif CONTROL_KEY not in preds.get(control.name, ()):
                 self._add(control.name, name, CONTROL_KEY)
                 loose[control] = None
+
+    def copy_from(self, other: EdgeStore, copies: Mapping[Node, Node]) -> None:
+        """Enter the copies of another graph's nodes with the edges that those have, in the order of their ids."""
+        other.view()
+        self.sync()
+        for copied in copies.values():
+            self._nodes[copied.name] = {"node": copied}
+            self._succ[copied.name] = {}
+            self._pred[copied.name] = {}
+        found = [(data["id"], u, v, key) for u, after in other._succ.items() for v, keys in after.items() for key, data in keys.items()]
+        for _, u, v, key in sorted(found):
+            if key not in self._succ[u].get(v, ()):
+                self._add(u, v, key)
+        self._pinned |= other._pinned
 
     def remove_node(self, node: Node) -> None:
         """Remove a node and its edges."""
@@ -340,6 +355,13 @@ class EdgeStore:
         self.sync()
         nodes = self._nodes
         found = [nodes[name]["node"] for name in self._succ[node.name]]
+        return [other for other in found if other.id > 1]
+
+    def predecessors(self, node: Node) -> list[Node]:
+        """The op nodes that `node` takes anything from, control edges included."""
+        self.sync()
+        nodes = self._nodes
+        found = [nodes[name]["node"] for name in self._pred[node.name]]
         return [other for other in found if other.id > 1]
 
     # ---- source and sink -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heappush
 from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.copying import copy_graph
 from graphcore.graph.graph import Graph
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 
@@ -64,16 +65,10 @@ def graph_with_library(library: FunctionLibraryDefinition | None) -> Graph:
     return graph
 
 
-def copy_graph(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
-    """A graph of its own with the same nodes, shapes and names, and which of its nodes stands for which."""
+def copy_sharing_library(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
+    """A copy whose function library is that of `graph` itself, and which of its nodes stands for which."""
     made = graph_with_library(graph.library)
-    made.versions = graph.versions
-    copies: dict[Node, Node] = {}
-    for node in in_order(graph):
-        inputs = [copies[tensor.node].outputs[tensor.index] for tensor in node.inputs]
-        controls = [copies[control] for control in node.control_inputs] if node.control_inputs else NO_CONTROLS
-        copies[node] = made.insert(node.node_def, node.registration, inputs, controls, node.input_types, node.output_types, node.source)
-    return made, copies
+    return made, copy_graph(graph, made)
 
 
 def in_order(graph: Graph) -> list[Node]:

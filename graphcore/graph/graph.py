@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from graphcore.graph import node_edits, rewiring
 from graphcore.graph.apply import apply_op, binary_op, matmul_op
 from graphcore.graph.cells import CellBook
 from graphcore.graph.changes import Change, ChangeKind, Subscriber
+from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import Edge, EdgeStore
 from graphcore.graph.journal import NodeJournal
@@ -34,9 +35,9 @@ from graphcore.graph.names import NameTable
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.reading import GraphReader
 from graphcore.graph.records import GradientRecord, ScopeStack
+from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
 from graphcore.graph.shape_refiner import ShapeRefiner
-from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.graph.transaction import transaction
 from graphcore.registry import OpRegistration, OpRegistry, op_registry
 from graphcore.shapes import as_shape
@@ -78,6 +79,7 @@ class Graph(GraphReader):
         self.finalized = False
         self.lock = threading.RLock()
         self.journal: NodeJournal | None = None
+        self.ranks_are_stale = False
         self._by_name: dict[str, Node] = {}
         self._by_id: dict[int, Node] = {}
         self._subscribers: list[Subscriber] = []
@@ -107,7 +109,7 @@ class Graph(GraphReader):
         if not is_valid_node_name(name, allow_internal_ops=True):
             raise InvalidArgumentError(f"Node '{name}': Node name contains invalid characters", op=node_def.op, node=name)
         node_def = add_default_attrs(node_def, registration.op_def)
-        inputs, controls = self._resolve_inputs(node_def)
+        inputs, controls = resolve_inputs(self, node_def)
         validate_node_def(node_def, registration.op_def)
         input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
         return self.insert(node_def, registration, inputs, controls, tuple(input_types), tuple(output_types), source or caller_location())
@@ -190,6 +192,25 @@ class Graph(GraphReader):
     def wait_for(self, name: str, consumer: Node, slot: int) -> None:
         """Feed input `slot` of `consumer` when a node called `name` is added."""
         self._dangling.setdefault(name, []).append((consumer, slot))
+
+    def waiting(self) -> list[tuple[str, Node, int]]:
+        """The inputs that wait for a node of some name: name, consumer, slot (-1 for a control input)."""
+        found = [(name, consumer, slot) for name, entries in self._dangling.items() for consumer, slot in entries]
+        return [(name, consumer, slot) for name, consumer, slot in found if consumer in self]
+
+    def take_over(self, nodes: Iterable[Node]) -> None:
+        """Count nodes made elsewhere among this graph's; their edges are entered already and no cell owns them."""
+        for node in nodes:
+            self._by_name[node.name] = self._by_id[node.id] = node
+            self._next_id = node.id + 1
+            self.names.take(node.name)
+            self.publish("added", node)
+
+    def copy(self) -> Graph:
+        """A new graph with the same nodes, edges, versions and functions; see `copy_graph`."""
+        copied = Graph(self.registry)
+        copy_graph(self, copied)
+        return copied
 
     def clear(self) -> None:
         """Remove all nodes; ids go on from where they were."""
@@ -310,35 +331,6 @@ class Graph(GraphReader):
         self.refiner.add_node(tensor.node)
         self.publish("shapes", tensor.node)
 
-    def _resolve_inputs(self, node_def: NodeDef) -> tuple[list[Tensor], list[Node]]:
-        inputs: list[Tensor] = []
-        controls: list[Node] = []
-        for text in node_def.input:
-            if text.startswith("^"):
-                controls.append(self._input_node(node_def, text[1:], text))
-                continue
-            if controls:
-                raise InvalidArgumentError(
-                    f"Node '{node_def.name}': Control dependencies must come after regular dependencies", op=node_def.op, node=node_def.name
-                )
-            name, index = parse_tensor_name(text) if ":" in text else (text, 0)
-            producer = self._input_node(node_def, name, text)
-            if index >= len(producer.outputs):
-                raise InvalidArgumentError(
-                    f"Node '{node_def.name}': Connecting to invalid output {index} of source node {name} "
-                    f"which has {len(producer.outputs)} outputs",
-                    op=node_def.op,
-                    node=node_def.name,
-                )
-            inputs.append(producer.outputs[index])
-        return inputs, controls
-
-    def _input_node(self, node_def: NodeDef, name: str, text: str) -> Node:
-        node = self._by_name.get(name)
-        if node is None:
-            raise InvalidArgumentError(f"Node '{node_def.name}': Unknown input node '{text}'", op=node_def.op, node=node_def.name)
-        return node
-
     # ---- telling ---------------------------------------------------------------------------------------------------
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
@@ -377,11 +369,11 @@ class Graph(GraphReader):
     def registers(self) -> tuple[Any, ...]:
         """What a transaction keeps of the graph's own tables."""
         waiting = {name: list(entries) for name, entries in self._dangling.items()}
-        return dict(self._by_name), dict(self._by_id), waiting, self._next_id, self._name_counter
+        return dict(self._by_name), dict(self._by_id), waiting, self._next_id, self._name_counter, self.ranks_are_stale
 
     def restore_registers(self, registers: tuple[Any, ...]) -> None:
         """Bring them back."""
-        self._by_name, self._by_id, self._dangling, self._next_id, self._name_counter = registers
+        self._by_name, self._by_id, self._dangling, self._next_id, self._name_counter, self.ranks_are_stale = registers
 
     # ---- building --------------------------------------------------------------------------------------------------
 

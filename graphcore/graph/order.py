@@ -7,6 +7,7 @@ the nodes between its ends (Pearce and Kelly, "A dynamic topological sort algori
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +58,8 @@ def _advice(graph: Graph, producer: Node) -> str:
 
 def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
     """True iff `producer` does not depend on `node`, or only around a loop. The ranks are right for the edge then."""
+    if graph.ranks_are_stale:
+        _renew(graph)
     if producer.rank < node.rank or is_back_edge(producer.op, node.op) or not (producer.is_op and node.is_op):
         return True
     below = _below(graph, node, producer)
@@ -64,6 +67,26 @@ def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
         return False
     _reorder(graph, _above(graph, producer, node.rank), below)
     return True
+
+
+def _renew(graph: Graph) -> None:
+    """Give all ranks anew, after a pass that moved many edges without asking about each."""
+    graph.ranks_are_stale = False
+    waiting = {node: len(_before(graph, node)) for node in graph.op_nodes()}
+    ready = [(node.id, node) for node, count in waiting.items() if not count]
+    heapify(ready)
+    order: list[Node] = []
+    while ready:
+        _, node = heappop(ready)
+        order.append(node)
+        for other in _after(graph, node):
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(ready, (other.id, other))
+    for node, rank in zip(order, sorted([node.rank for node in order]), strict=True):
+        if node.rank != rank:
+            graph.note(node)
+            node.rank = rank
 
 
 def _below(graph: Graph, node: Node, producer: Node) -> set[Node] | None:
@@ -74,10 +97,9 @@ def _below(graph: Graph, node: Node, producer: Node) -> set[Node] | None:
         current = pending.pop()
         if current is producer:
             return None
-        for other in graph.edge_store.successors(current):
-            if other not in found and other.rank <= producer.rank and not is_back_edge(current.op, other.op):
-                found.add(other)
-                pending.append(other)
+        fresh = [other for other in _after(graph, current) if other not in found and other.rank <= producer.rank]
+        found.update(fresh)
+        pending += fresh
     return found
 
 
@@ -87,11 +109,20 @@ def _above(graph: Graph, producer: Node, lowest: int) -> set[Node]:
     pending = [producer]
     while pending:
         current = pending.pop()
-        for other in (*[tensor.node for tensor in current.inputs], *current.control_inputs):
-            if other not in found and other.rank >= lowest and other in graph and not is_back_edge(other.op, current.op):
-                found.add(other)
-                pending.append(other)
+        fresh = [other for other in _before(graph, current) if other not in found and other.rank >= lowest]
+        found.update(fresh)
+        pending += fresh
     return found
+
+
+def _after(graph: Graph, node: Node) -> list[Node]:
+    """What takes anything from `node`, other than around a loop."""
+    return [other for other in graph.edge_store.successors(node) if other is not node and not is_back_edge(node.op, other.op)]
+
+
+def _before(graph: Graph, node: Node) -> list[Node]:
+    """What `node` takes anything from, other than around a loop."""
+    return [other for other in graph.edge_store.predecessors(node) if other is not node and not is_back_edge(other.op, node.op)]
 
 
 def _reorder(graph: Graph, above: set[Node], below: set[Node]) -> None:

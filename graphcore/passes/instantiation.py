@@ -7,7 +7,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
-from graphcore.graph import copy_graph
+from graphcore.graph import copy_sharing_library
 from graphcore.passes.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.inline import inline_function_body
 from graphcore.passes.symbolic_gradient import symbolic_gradient
@@ -67,7 +67,7 @@ class InstantiatedFunctions:
         """The body with every SymbolicGradient node replaced by what it stands for, so that it can be differentiated once more."""
         if not any(node.op == GRADIENT_OP for node in body.graph.op_nodes()):
             return body
-        graph, _ = copy_graph(body.graph)
+        graph, _ = copy_sharing_library(body.graph)
         while calls := [node for node in graph.op_nodes() if node.op == GRADIENT_OP]:
             for node in calls:
                 inline_function_body(self.library, graph, node, self.body_of(GRADIENT_OP, node.node_def.attr))

@@ -22,18 +22,17 @@ class Rewriting:
 
     If it fails, the graph is as it was.
 
-    A pass must not close a cycle; nothing here looks for one.
+    A pass must not close a cycle; nothing here looks for one, and nodes are ranked anew when somebody asks.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._moved: dict[Node, None] = {}
-        self._detached: set[str] = set()
         self._transaction = transaction(graph)
 
     def __enter__(self) -> Self:
         self._transaction.__enter__()
-        self._detached = set(self.graph.edge_store.detached)
+        self.graph.ranks_are_stale = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -48,7 +47,6 @@ class Rewriting:
         self._transaction.__exit__(None, None, None)
 
     def _undo(self, error: BaseException) -> None:
-        self.graph.edge_store.detached = self._detached
         with suppress(type(error)):  # the transaction raises it again
             self._transaction.__exit__(type(error), error, error.__traceback__)
 

@@ -11,7 +11,7 @@ from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import NotFoundError
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
-from graphcore.graph import Graph, Node, Tensor, copy_graph
+from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
 from graphcore.graph.node import NO_CONTROLS
 from graphcore.graph.rewiring import input_text
 from graphcore.passes.function_body import FunctionBody
@@ -40,7 +40,7 @@ def symbolic_gradient(body: FunctionBody) -> FunctionBody:
 class _Helper:
     def __init__(self, body: FunctionBody) -> None:
         self.forward = body
-        self.graph, copies = copy_graph(body.graph)
+        self.graph, copies = copy_sharing_library(body.graph)
         self.args = [copies[node] for node in body.arg_nodes]
         self.rets = [copies[node] for node in body.ret_nodes]
         self.arrived: dict[Tensor, list[Tensor]] = {}

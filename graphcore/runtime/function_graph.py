@@ -8,7 +8,7 @@ from graphcore.attrs import Attrs, Func
 from graphcore.definitions import NodeDef
 from graphcore.errors import UnimplementedError
 from graphcore.functions import FunctionLibraryDefinition
-from graphcore.graph import Graph, Node, copy_graph
+from graphcore.graph import Graph, Node, copy_sharing_library
 from graphcore.passes import (
     FunctionBody,
     InstantiatedFunctions,
@@ -43,7 +43,7 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
 
     Calls are inlined, but for those of functions that call themselves and those that are marked `_noinline`.
     """
-    graph, copies = copy_graph(body.graph)
+    graph, copies = copy_sharing_library(body.graph)
     args = [copies[node] for node in body.arg_nodes]
     rets = [copies[node] for node in body.ret_nodes]
     awaited = [copies[node] for node in body.control_ret_nodes]

@@ -1,0 +1,61 @@
+"""Copies of whole graphs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.node import Node, Tensor
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
+    """Copy nodes, edges, versions, function library and gradient records of `src` into `dst`. Nodes keep the order of their ids.
+
+    Returns:
+        The copy of each node.
+
+    Raises:
+        InvalidArgumentError: `dst` is not empty.
+    """
+    if len(dst):
+        raise InvalidArgumentError(f"The graph to copy into must be empty, but has {len(dst)} nodes")
+    with src.lock, dst.transaction():
+        if dst.library is not src.library:
+            dst.add_function_library(src.library)
+        dst.versions = src.versions
+        dst.seed = src.seed
+        dst.other_fields = src.other_fields
+        dst.refiner.graph_def_version = src.refiner.graph_def_version
+        dst.gradient_records.update(src.gradient_records)
+        copies = {node: _bare_copy(node, dst, i) for i, node in enumerate(src.op_nodes(), dst.num_node_ids)}
+        dst.ranks_are_stale = src.ranks_are_stale
+        for rank, node in enumerate(sorted(copies, key=lambda node: node.rank), dst.num_node_ids):
+            copies[node].rank = rank
+        for node, copied in copies.items():
+            copied.inputs = [_copied_tensor(tensor, copies) for tensor in node.inputs]
+            copied.control_inputs = [copies.get(control, control) for control in node.control_inputs]
+            if node.like:
+                copied.like = {index: _copied_tensor(tensor, copies) for index, tensor in node.like.items()}
+        dst.edge_store.copy_from(src.edge_store, copies)
+        dst.take_over(copies.values())
+        for name, consumer, slot in src.waiting():
+            dst.wait_for(name, copies[consumer], slot)
+    return copies
+
+
+def _bare_copy(node: Node, graph: Graph, number: int) -> Node:
+    copied = Node(graph, number, node.node_def, node.registration, node.input_types, node.output_types, node.source)
+    copied.output_handles = node.output_handles
+    copied.asked_values = node.asked_values
+    copied.assigned_device = node.assigned_device
+    copied.error = node.error
+    copied.input_errors = node.input_errors
+    return copied
+
+
+def _copied_tensor(tensor: Tensor, copies: dict[Node, Node]) -> Tensor:
+    node = copies.get(tensor.node)
+    return tensor if node is None else node.outputs[tensor.index]

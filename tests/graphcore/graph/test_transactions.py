@@ -1,0 +1,275 @@
+"""A transaction happens altogether or leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.definitions import FunctionDef, FunctionDefLibrary
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph import GradientRecord
+from graphcore.source import CellRun, current_run
+from tests.graphcore.graph.example_graphs import LOOP, everything, import_into, is_well, node, ranks_fit, registry
+
+Edit = tuple[str, int, int, int]
+KINDS = (
+    "add",
+    "add loop",
+    "remove",
+    "update",
+    "control",
+    "double control",
+    "uncontrol",
+    "cut",
+    "mend",
+    "attr",
+    "shape",
+    "collect",
+    "look",
+    "cell",
+    "clear",
+    "record",
+)
+
+
+class StopError(Exception):
+    """Ends a transaction."""
+
+
+def fail(graph: gc.Graph, *actions: Callable[[], object]) -> None:
+    """Do these things in a transaction that fails then."""
+    with graph.transaction():
+        for action in actions:
+            action()
+        raise StopError
+
+
+def edits() -> st.SearchStrategy[list[Edit]]:
+    return st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)), max_size=12)
+
+
+def pick(graph: gc.Graph, number: int) -> gc.Node | None:
+    nodes = graph.nodes
+    return nodes[number % len(nodes)] if nodes else None
+
+
+def edit(graph: gc.Graph, change: Edit) -> None:
+    """Do one change; one that is refused changes nothing."""
+    kind, a, b, c = change
+    first, second = pick(graph, a), pick(graph, b)
+    try:
+        if kind == "add":
+            add(graph, a, b, c)
+        elif kind == "add loop":
+            import_into(graph, "W1=TestParams", *LOOP, prefix=f"p{a}")
+        elif kind == "collect":
+            graph.add_to_collection(f"c{a}", b)
+        elif kind == "look":
+            assert graph.nx is not None
+        elif kind == "cell":
+            cell(graph, a, b, c)
+        elif kind == "clear" and a == 0:
+            graph.clear()
+        elif kind == "record":
+            graph.gradient_records[f"n{a}"] = GradientRecord("x", None, {}, "y")
+        elif first is not None and second is not None:
+            edit_nodes(graph, kind, first, second, c)
+    except GraphError:
+        assert kind in {"add", "add loop", "update", "control", "double control", "mend", "attr", "shape", "cut"}
+
+
+def add(graph: gc.Graph, a: int, b: int, c: int) -> None:
+    first, second = pick(graph, b), pick(graph, c)
+    if first is None or second is None or not first.outputs or not second.outputs:
+        graph.add_node(node(f"n{a}=Vector", size=b))
+    elif c % 2:
+        graph.add_node(node(f"n{a}=Identity({first.name}, ^{second.name})"))
+    else:
+        graph.add_node(node(f"n{a}=TestMul({first.name}, {second.name})"))
+
+
+def cell(graph: gc.Graph, a: int, b: int, c: int) -> None:
+    run = CellRun(cell=f"c{a % 2}", execution=b, label="In [1]")
+    token = current_run.set(run)
+    graph.begin_cell(run)
+    try:
+        add(graph, a, b, c)
+        failed = False
+    except GraphError:
+        failed = True
+    finally:
+        current_run.reset(token)
+    graph.end_cell(run, failed=failed)
+
+
+def edit_nodes(graph: gc.Graph, kind: str, first: gc.Node, second: gc.Node, number: int) -> None:
+    if kind == "remove":
+        graph.remove_node(first)
+    elif kind == "update":
+        graph.update_edge(first, 0, second, number % 2)
+    elif kind in {"control", "double control"}:
+        graph.add_control_edge(first, second, allow_duplicates=kind == "double control")
+    elif kind == "uncontrol":
+        graph.remove_control_edge(first, second)
+    elif kind == "cut":
+        graph.remove_edge(first.input_edge(number % 2))
+    elif kind == "mend":
+        graph.add_edge(second, 0, first, number % 2)
+    elif kind == "attr":
+        graph.set_attr(first, "size" if number % 2 else "_note", number)
+    elif kind == "shape" and first.outputs:
+        graph.set_shape(first.outputs[0], [number])
+
+
+def run_all(graph: gc.Graph, changes: Sequence[Edit]) -> None:
+    for change in changes:
+        edit(graph, change)
+
+
+@given(edits(), edits(), edits())
+def test_a_transaction_that_fails_leaves_no_trace_now_or_later(before: list[Edit], within: list[Edit], after: list[Edit]) -> None:
+    graph, plain = gc.Graph(registry()), gc.Graph(registry())
+    run_all(graph, before)
+    run_all(plain, before)
+    known, version = everything(graph), graph.version
+    with pytest.raises(StopError):
+        fail(graph, lambda: run_all(graph, within))
+    assert everything(graph) == known
+    assert graph.version == version
+    run_all(graph, after)
+    run_all(plain, after)
+    assert picture(graph) == picture(plain)
+    assert ranks_fit(graph)
+
+
+@given(edits(), edits(), edits(), st.booleans())
+def test_transactions_nest(outer: list[Edit], inner: list[Edit], more: list[Edit], inner_fails: bool) -> None:
+    graph, plain = gc.Graph(registry()), gc.Graph(registry())
+    run_all(graph, outer)
+    before = everything(graph)
+    run_all(plain, outer)
+    run_all(plain, more)
+
+    def within() -> None:
+        run_all(graph, more)
+        if inner_fails:
+            with pytest.raises(StopError):
+                fail(graph, lambda: run_all(graph, inner))
+            assert picture(graph) == picture(plain)
+        else:
+            with graph.transaction():
+                run_all(graph, inner)
+
+    with pytest.raises(StopError):
+        fail(graph, within)
+    assert everything(graph) == before
+
+
+@given(edits(), edits())
+def test_a_transaction_that_ends_well_is_like_none(before: list[Edit], within: list[Edit]) -> None:
+    graph, plain = gc.Graph(registry()), gc.Graph(registry())
+    run_all(graph, before)
+    run_all(plain, [*before, *within])
+    with graph.transaction(), graph.transaction():
+        run_all(graph, within)
+    assert picture(graph) == picture(plain)
+    assert ranks_fit(graph)
+
+
+def picture(graph: gc.Graph) -> tuple[object, ...]:
+    """What a user sees of a graph, objects by name. Edge ids are left out: those of source and sink are given when somebody looks."""
+    nodes = [
+        (each.id, each.node_def, [tensor.name for tensor in each.inputs], [str(t.shape) for t in each.outputs], each.input_errors)
+        for each in graph.nodes
+    ]
+    edges = {(edge.src.name, edge.src_output, edge.dst.name, edge.dst_input) for edge in graph.edges()}
+    return nodes, edges, graph.names.state(), graph.collections
+
+
+def test_a_failed_transaction_restores_functions_versions_and_settings() -> None:
+    graph = gc.Graph(registry())
+
+    def settings() -> None:
+        graph.add_function_library(FunctionDefLibrary((FunctionDef(signature=gc.OpDef(name="F")),)))
+        graph.versions = gc.VersionDef(3)
+        graph.seed = 7
+        graph.finalize()
+        graph.new_name("a")
+
+    with pytest.raises(StopError):
+        fail(graph, settings)
+    assert (graph.library.num_functions, graph.versions.producer, graph.seed, graph.finalized) == (0, gc.PRODUCER_VERSION, None, False)
+    assert graph.new_name("a") == "a/_0"
+
+
+def test_lists_that_users_hold_are_restored_in_place() -> None:
+    graph = gc.Graph(registry())
+    graph.add_to_collection("losses", 1)
+    held, collections = graph.collections["losses"], graph.collections
+    with pytest.raises(StopError):
+        fail(graph, lambda: graph.add_to_collection("losses", 2), lambda: graph.add_to_collection("others", 3))
+    assert held == [1]
+    assert graph.collections is collections
+    assert collections == {"losses": held}
+
+
+def test_subscribers_learn_of_a_transaction_when_it_has_ended_well_and_never_of_a_failed_one() -> None:
+    graph = gc.Graph(registry())
+    told: list[str] = []
+    graph.subscribe(lambda change: told.append(change.node))
+    with graph.transaction():
+        graph.add_node(node("A=OneOutput"))
+        with pytest.raises(StopError):
+            fail(graph, lambda: graph.add_node(node("B=OneOutput")))
+        with graph.transaction():
+            graph.add_node(node("C=OneOutput"))
+        assert told == []
+    assert told == ["A", "C"]
+
+
+def test_a_run_within_a_failed_transaction_does_not_mislead_later_runs() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.constant(1.0, name="x")
+        session = gc.Session(graph)
+        seen: list[float] = []
+        with pytest.raises(StopError):
+            fail(graph, lambda: gc.add(x, 1.0, name="y"), lambda: seen.append(session.run("y:0")))
+        assert seen == [2.0]
+        assert graph.find("y") is None
+        gc.constant(5.0, name="z")
+        gc.negative(x, name="y")
+        assert session.run("y:0") == -1.0
+
+
+def test_any_way_out_of_a_failed_transaction_restores() -> None:
+    graph = gc.Graph(registry())
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail(graph, lambda: graph.add_node(node("A=OneOutput")), interrupt)
+    assert len(graph) == 0
+
+
+def test_an_error_of_a_node_marked_before_is_marked_again_after() -> None:
+    graph = gc.Graph(registry())
+    for text in ("A=OneOutput", "B=TwoOutputs(A)"):
+        graph.add_node(node(text))
+    graph.remove_node(graph.get_operation_by_name("A"))
+    error = graph.get_operation_by_name("B").error
+
+    def mend() -> None:
+        graph.add_node(node("A=OneOutput"))
+        assert is_well(graph.get_operation_by_name("B"))
+
+    with pytest.raises(InvalidArgumentError, match="already exists"):
+        fail(graph, mend, lambda: graph.add_node(node("A=OneOutput")))
+    assert graph.get_operation_by_name("B").error is error
+    graph.add_node(node("A=OneOutput"))
+    assert is_well(graph.get_operation_by_name("B"))
