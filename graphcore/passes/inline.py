@@ -6,7 +6,7 @@ from typing import Final, Literal, NoReturn
 
 import msgspec
 
-from graphcore.attrs import AttrValue
+from graphcore.attrs import Attrs, AttrValue
 from graphcore.definitions import NodeDef
 from graphcore.errors import InternalError
 from graphcore.functions import FunctionLibraryDefinition
@@ -167,8 +167,7 @@ class _Inlining:
         old = node.node_def
         inputs = [self.tensors[tensor.node].outputs[tensor.index] for tensor in node.inputs]
         controls = [self.tensors[control] for control in node.control_inputs] if node.control_inputs else NO_CONTROLS
-        waits = not controls and (not inputs or is_function_call(self.library, old))
-        if self.before and waits:
+        if self.before and not controls and (not inputs or is_function_call(self.library, old)):
             controls = self.before
         texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
         origin = old.original_node_names or old.original_func_names
@@ -187,8 +186,10 @@ class _Inlining:
             node_def, node.registration, inputs, controls, node.input_types, node.output_types, like.source or node.source
         )
 
-    def attrs(self, node: NodeDef) -> dict[str, AttrValue]:
+    def attrs(self, node: NodeDef) -> Attrs:
         attrs = node.attr
+        if "_class" not in attrs and "frame_name" not in attrs:
+            return attrs
         changed: dict[str, AttrValue] = {}
         groups = attrs.get("_class")
         if isinstance(groups, tuple):
@@ -196,7 +197,7 @@ class _Inlining:
         frame = attrs.get("frame_name")
         if isinstance(frame, bytes) and self.options.uniquify_frame_names and node.op in {"Enter", "RefEnter"}:
             changed["frame_name"] = self.prefix.encode() + frame
-        return {**attrs, **changed} if changed else dict(attrs)
+        return {**attrs, **changed}
 
     def group(self, item: AttrValue) -> AttrValue:
         if not isinstance(item, bytes) or not item.startswith(_COLOCATED):

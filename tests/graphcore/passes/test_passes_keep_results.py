@@ -1,0 +1,105 @@
+"""Whatever a pass changes, what the graph computes stays the same: on random graphs with calls, identities, converters and control edges."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.graph import copy_graph
+from graphcore.passes import (
+    InstantiatedFunctions,
+    expand_inline_functions,
+    remove_dead_nodes,
+    remove_identity_nodes,
+    remove_list_array_converter,
+)
+from tests.graphcore.passes.function_examples import arg, times_library
+
+FLOAT = gc.float32
+PASSES: dict[str, Callable[[InstantiatedFunctions, gc.Graph], bool]] = {
+    "inline": expand_inline_functions,
+    "identities": lambda _functions, graph: remove_identity_nodes(graph),
+    "converters": lambda _functions, graph: remove_list_array_converter(graph),
+    "dead": lambda _functions, graph: remove_dead_nodes(graph),
+}
+
+
+def random_graph(seed: int) -> tuple[gc.Graph, InstantiatedFunctions]:
+    choose = random.Random(seed)
+    functions = InstantiatedFunctions(times_library())
+    graph = gc.Graph()
+    graph.library.add_library(functions.library)
+    tensors = [arg(graph, "a", 0), arg(graph, "b", 1)]
+    for _ in range(25):
+        kind = choose.choice(["Add", "Sub", "Neg", "Identity", "XTimesTwo", "XTimes16", "_ListToArray", "PartitionedCall"])
+        x, y = choose.choice(tensors), choose.choice(tensors)
+        with graph.control_dependencies(choose.sample([tensor.node for tensor in tensors], choose.choice([0, 0, 1]))):
+            if kind in {"Add", "Sub"}:
+                node = graph.apply_op(kind, [x, y])
+            elif kind == "_ListToArray":
+                node = graph.apply_op(kind, [[x, y]], {"T": FLOAT, "N": 2})
+            elif kind == "PartitionedCall":
+                node = graph.apply_op(kind, [[x]], {"Tout": [FLOAT], "f": gc.Func("XTimesFour", {"T": FLOAT})})
+            else:
+                node = graph.apply_op(kind, [x])
+        tensors += node.outputs
+    for index, tensor in enumerate(choose.sample(tensors, 4)):
+        graph.apply_op("_Retval", [tensor], {"index": index}, name=f"ret{index}")
+    return graph, functions
+
+
+def results(graph: gc.Graph) -> list[list[float]]:
+    feeds = {graph.get_tensor_by_name(f"{name}:0"): np.array(value, np.float32) for name, value in (("a", [1.0, 2.0]), ("b", [-3.0, 0.5]))}
+    rets = [graph.get_operation_by_name(f"ret{index}").inputs[0] for index in range(4)]
+    return [value.tolist() for value in gc.Session(graph).run(rets, {tensor: value for tensor, value in feeds.items() if tensor in graph})]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_passes_in_any_order_keep_the_results(seed: int) -> None:
+    graph, functions = random_graph(seed)
+    expected = results(graph)
+    order = random.Random(seed).choices(list(PASSES), k=12)
+    for name in order:
+        PASSES[name](functions, graph)
+        assert results(graph) == expected, f"after {name} of {order}"
+        assert all(node.error is None and not node.input_errors for node in graph.nodes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_a_pass_the_node_defs_tell_the_whole_graph(seed: int) -> None:
+    graph, functions = random_graph(seed)
+    for apply in PASSES.values():
+        apply(functions, graph)
+    copied, _ = copy_graph(graph)
+    assert {node.node_def for node in copied.nodes} == {node.node_def for node in graph.nodes}
+    for node in graph.nodes:
+        texts = [tensor.name.removesuffix(":0") for tensor in node.inputs] + [f"^{control.name}" for control in node.control_inputs]
+        assert list(node.node_def.input) == texts
+    assert results(copied) == results(graph)
+
+
+def test_a_pass_that_fails_leaves_the_graph_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, functions = random_graph(1)
+    before = [(node.id, node.node_def) for node in graph.nodes]
+    monkeypatch.setattr("graphcore.passes.expand.inline_checked", _fail_second())
+    with pytest.raises(RuntimeError, match="interrupted"):
+        expand_inline_functions(functions, graph)
+    assert [(node.id, node.node_def) for node in graph.nodes] == before
+    monkeypatch.undo()
+    assert expand_inline_functions(functions, graph)
+
+
+def _fail_second() -> object:
+    from_then_on = iter([False, True])
+    inline = expand_inline_functions.__globals__["inline_checked"]
+
+    def inline_once(*args: object) -> None:
+        if next(from_then_on):
+            raise RuntimeError("interrupted")
+        inline(*args)
+
+    return inline_once
