@@ -62,6 +62,7 @@ from graphcore.api.math import (
 )
 from graphcore.api.nn import bias_add, log_softmax, relu, softmax, softmax_cross_entropy_with_logits
 from graphcore.api.random import random_normal, random_uniform, set_random_seed, truncated_normal
+from graphcore.api.saving import report_uninitialized_variables, restore_variables, save_variables
 from graphcore.api.variables import Variable, all_variables, initialize_all_variables, initialize_variables, trainable_variables
 
 __all__ = [
@@ -116,7 +117,10 @@ __all__ = [
     "reduce_prod",
     "reduce_sum",
     "relu",
+    "report_uninitialized_variables",
     "reshape",
+    "restore_variables",
+    "save_variables",
     "set_random_seed",
     "shape",
     "sigmoid",

@@ -1,0 +1,165 @@
+"""The values of variables in a file, and back."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphcore import dtypes
+from graphcore.api.arrays import reshape, stack
+from graphcore.api.framework import constant
+from graphcore.api.variables import VARIABLES, Variable, all_variables
+from graphcore.attrs import Array
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.graph import Tensor, get_default_graph
+from graphcore.kernel_context import RefVariable
+from graphcore.runtime import Session
+from graphcore.shapes import Shape, as_shape
+
+
+def report_uninitialized_variables(var_list: Sequence[Variable] | None = None, name: str = "report_uninitialized_variables") -> Tensor:
+    """The names of the variables that have no value yet, when it runs. -> names: [n] string.
+
+    Args:
+        var_list: the variables to ask; all of the default graph if None.
+        name: the name scope of the nodes.
+    """
+    variables = all_variables() if var_list is None else list(var_list)
+    graph = get_default_graph()
+    with graph.name_scope(name) as scope:
+        if not variables:
+            return constant(np.empty(0, object), dtypes.string, name=scope)
+        ready = [graph.apply_op("IsVariableInitialized", [variable.as_graph_element()]).outputs[0] for variable in variables]
+        names = constant([variable.op.name for variable in variables], dtypes.string, name="names")
+        missing = graph.apply_op("Where", [~stack(ready)]).outputs[0]
+        return graph.apply_op("GatherV2", [names, reshape(missing, [-1]), 0], None, scope).outputs[0]
+
+
+def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
+    """Write the values of all variables of the session's graph to one `.npz` file.
+
+    The file is there completely or not at all: it is written beside `path`, flushed to the disk, and then takes its place.
+
+    Args:
+        session: which holds the values.
+        path: the file; an existing one is replaced.
+
+    Raises:
+        FailedPreconditionError: a variable has no value yet, or there is no variable.
+        InvalidArgumentError: a variable of strings, which such a file cannot hold.
+    """
+    storages = _storages(session)
+    if not storages:
+        raise FailedPreconditionError("There is no variable to save in the session's graph")
+    values = {name: _stored(name, storage) for name, storage in storages.items()}
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with beside.open("wb") as file:
+            np.savez(file, **values)  # type: ignore[arg-type]  # the stubs take the names for savez's own arguments
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+    _flush_folder(target.parent)
+
+
+def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
+    """Give all variables of the session's graph the values that `save_variables` wrote.
+
+    Nothing changes unless all fits: the file must hold just these variables, with their shapes and dtypes.
+
+    Args:
+        session: gets the values.
+        path: the file.
+
+    Raises:
+        NotFoundError: no such file, or it lacks a variable.
+        InvalidArgumentError: it is no such file, or holds other variables, shapes or dtypes.
+    """
+    storages = _storages(session)
+    values = _read(Path(path))
+    missing = [name for name in storages if name not in values]
+    if missing:
+        raise NotFoundError(f"'{os.fspath(path)}' lacks the variables {_listed(missing)}; it holds {_listed(values)}", node=missing[0])
+    unknown = [name for name in values if name not in storages]
+    if unknown:
+        raise InvalidArgumentError(
+            f"'{os.fspath(path)}' holds {_listed(unknown)}, which the session's graph does not have; it has {_listed(storages)}"
+        )
+    fitting = [(storage, _fitted(name, storage, values[name])) for name, storage in storages.items()]
+    for storage, value in fitting:
+        storage.assign(value)
+
+
+def _storages(session: Session) -> dict[str, RefVariable]:
+    """Where the session keeps each variable, by the name of its node."""
+    found: dict[str, RefVariable] = {}
+    for variable in session.graph.get_collection(VARIABLES):
+        node = variable.op
+        container, shared = (_text(node.get_attr(name)) for name in ("container", "shared_name"))
+        shape = as_shape(node.get_attr("shape"))
+        found[node.name] = session.resources.variable(container, shared or node.name, variable.dtype, shape, node.source)
+    return found
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else ""
+
+
+def _stored(name: str, storage: RefVariable) -> Array:
+    if storage.dtype is dtypes.string:
+        raise InvalidArgumentError(f"Variable '{name}' holds strings, which a .npz file cannot", node=name, source=storage.source)
+    value = storage.read()
+    # A type that NumPy does not know itself is written as its bytes: the variable knows what they mean.
+    return value if value.dtype.isbuiltin == 1 else value.view(np.dtype(f"V{value.itemsize}"))
+
+
+def _fitted(name: str, storage: RefVariable, value: Array) -> Array:
+    wanted = storage.dtype.as_numpy
+    if wanted is not None and wanted.isbuiltin != 1 and value.dtype == np.dtype(f"V{wanted.itemsize}"):
+        value = value.view(wanted)
+    if value.dtype != wanted:
+        raise InvalidArgumentError(
+            f"Variable '{name}' is {storage.dtype.name}, the file holds {value.dtype}", node=name, source=storage.source
+        )
+    if not storage.shape.is_compatible_with(Shape(value.shape)):
+        raise InvalidArgumentError(
+            f"Variable '{name}' has shape {storage.shape}, the file holds shape {Shape(value.shape)}", node=name, source=storage.source
+        )
+    return value
+
+
+def _read(path: Path) -> dict[str, Array]:
+    if not path.exists():
+        raise NotFoundError(f"There is no file '{path}' to restore variables from")
+    try:
+        # Opened here: NumPy leaves a file open that it opened itself and could not read.
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, Mapping):
+                return dict(archive)
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise InvalidArgumentError(f"'{path}' is no file of variables: {error}") from None
+    raise InvalidArgumentError(f"'{path}' is no file of variables: it holds one array, required a .npz archive")
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new name last too, where folders can be flushed."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

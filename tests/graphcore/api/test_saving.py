@@ -1,0 +1,141 @@
+"""Variables in a file: what is written is read back, and nothing changes unless all fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def two_variables() -> tuple[gc.Variable, gc.Variable]:
+    with gc.name_scope("layer"):
+        return gc.Variable([[1.0, 2.0], [3.0, 4.0]], name="W"), gc.Variable([7, 8], name="b")
+
+
+def test_restored_variables_have_the_values_that_were_saved(tmp_path: Path) -> None:
+    weights, bias = two_variables()
+    path = tmp_path / "model.npz"
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        session.run([weights.assign_add([[1.0, 1.0], [1.0, 1.0]]), bias.assign([9, 9])])
+        gc.save_variables(session, path)
+    with gc.Session() as session:
+        gc.restore_variables(session, path)
+        assert session.run(weights).tolist() == [[2.0, 3.0], [4.0, 5.0]]
+        assert session.run(bias).tolist() == [9, 9]
+    assert sorted(np.load(path)) == ["layer/W", "layer/b"]
+    assert [item.name for item in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_every_array_type_survives(tmp_path: Path) -> None:
+    kinds = [gc.float16, gc.bfloat16, gc.float64, gc.complex64, gc.uint8, gc.int64, gc.bool_]
+    variables = [gc.Variable(gc.cast(gc.constant([0.0, 1.0]), dtype), name=dtype.name) for dtype in kinds]
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        gc.save_variables(session, tmp_path / "all")
+    with gc.Session() as session:
+        gc.restore_variables(session, tmp_path / "all")
+        for variable, dtype in zip(variables, kinds, strict=True):
+            value = session.run(variable)
+            assert value.dtype == dtype.as_numpy
+            assert value.astype(np.complex128).tolist() == [0, 1]
+
+
+def test_a_variable_without_a_value_is_named_and_an_older_file_stays(tmp_path: Path) -> None:
+    weights, _ = two_variables()
+    path = tmp_path / "model.npz"
+    path.write_bytes(b"older")
+    with gc.Session() as session:
+        session.run(weights.initializer)
+        with pytest.raises(FailedPreconditionError, match="uninitialized value layer/b"):
+            gc.save_variables(session, path)
+    assert path.read_bytes() == b"older"
+    assert [item.name for item in tmp_path.iterdir()] == ["model.npz"]
+
+
+def saved(path: Path, **values: object) -> Path:
+    np.savez(path, **{name.replace("__", "/"): np.asarray(value) for name, value in values.items()})  # type: ignore[arg-type]  # as in save_variables
+    return path
+
+
+W, B = np.ones((2, 2), np.float32), np.zeros(2, np.int32)
+WRONG = [
+    pytest.param({"layer__W": W}, NotFoundError, r"lacks the variables 'layer/b'; it holds 'layer/W'", id="missing"),
+    pytest.param(
+        {"layer__W": W, "layer__b": B, "c": B}, InvalidArgumentError, r"holds 'c', which the session's graph does not", id="unknown"
+    ),
+    pytest.param(
+        {"layer__W": W, "layer__b": np.zeros(3, np.int32)}, InvalidArgumentError, r"'layer/b' has shape \[2\].*shape \[3\]", id="shape"
+    ),
+    pytest.param({"layer__W": W, "layer__b": np.zeros(2)}, InvalidArgumentError, r"'layer/b' is int32, the file holds float64", id="dtype"),
+]
+
+
+@pytest.mark.parametrize(("values", "kind", "text"), WRONG)
+def test_a_file_that_does_not_fit_changes_nothing(tmp_path: Path, values: dict[str, object], kind: type[gc.GraphError], text: str) -> None:
+    weights, bias = two_variables()
+    path = saved(tmp_path / "other.npz", **values)
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        with pytest.raises(kind, match=text):
+            gc.restore_variables(session, path)
+        assert session.run(weights).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+        assert session.run(bias).tolist() == [7, 8]
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"])
+def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    two_variables()
+    path = tmp_path / "model.npz"
+    path.write_bytes(content)
+    with gc.Session() as session, pytest.raises(InvalidArgumentError, match="is no file of variables"):
+        gc.restore_variables(session, path)
+
+
+def test_a_single_array_is_no_file_of_variables(tmp_path: Path) -> None:
+    two_variables()
+    np.save(tmp_path / "one.npy", W)
+    with gc.Session() as session, pytest.raises(InvalidArgumentError, match="is no file of variables"):
+        gc.restore_variables(session, tmp_path / "one.npy")
+
+
+def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    with gc.Session() as session, pytest.raises(NotFoundError, match="There is no file"):
+        gc.restore_variables(session, tmp_path / "nowhere.npz")
+
+
+def test_strings_and_empty_graphs_are_not_saved(tmp_path: Path) -> None:
+    with gc.Session() as session, pytest.raises(FailedPreconditionError, match="no variable to save"):
+        gc.save_variables(session, tmp_path / "x")
+    text = gc.Variable(["a"], name="text")
+    with gc.Session() as session:
+        session.run(text.initializer)
+        with pytest.raises(InvalidArgumentError, match="'text' holds strings"):
+            gc.save_variables(session, tmp_path / "x")
+
+
+def test_the_report_names_what_is_not_initialised_yet() -> None:
+    weights, bias = two_variables()
+    report = gc.report_uninitialized_variables()
+    with gc.Session() as session:
+        assert session.run(report).tolist() == [b"layer/W", b"layer/b"]
+        session.run(weights.initializer)
+        assert session.run(report).tolist() == [b"layer/b"]
+        session.run(bias.initializer)
+        assert session.run(report).tolist() == []
+
+
+def test_the_report_of_no_variables_is_empty() -> None:
+    with gc.Session() as session:
+        assert session.run(gc.report_uninitialized_variables()).tolist() == []
