@@ -61,13 +61,18 @@ from graphcore.api.math import (
     where,
 )
 from graphcore.api.nn import bias_add, log_softmax, relu, softmax, softmax_cross_entropy_with_logits
+from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
 from graphcore.api.random import random_normal, random_uniform, set_random_seed, truncated_normal
 from graphcore.api.saving import report_uninitialized_variables, restore_variables, save_variables
 from graphcore.api.variables import Variable, all_variables, initialize_all_variables, initialize_variables, trainable_variables
 
 __all__ = [
+    "AdamOptimizer",
     "Function",
+    "GradientDescentOptimizer",
     "Instantiation",
+    "MomentumOptimizer",
+    "Optimizer",
     "Variable",
     "abs",
     "add",

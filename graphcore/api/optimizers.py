@@ -1,0 +1,242 @@
+"""Optimizers: they add to the graph the nodes of one training step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from graphcore.api.framework import constant, group, zeros
+from graphcore.api.gradients import gradients
+from graphcore.api.math import cast
+from graphcore.api.variables import TRAINABLE_VARIABLES, Variable
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Graph, Node, Tensor
+
+GradientsAndVariables = Sequence[tuple[Tensor | None, Variable]]
+
+
+class Optimizer(ABC):
+    """What all optimizers share: gradients of a loss, one update a variable, and variables of their own ("slots") beside them.
+
+    Args:
+        name: the name scope of the nodes of a step, and part of the names of slots.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._slots: dict[tuple[str, Node], Variable] = {}
+        self._numbers: dict[tuple[str, DType], Tensor] = {}
+
+    def minimize(
+        self,
+        loss: Tensor,
+        global_step: Variable | None = None,
+        var_list: Sequence[Variable] | None = None,
+        name: str | None = None,
+        grad_loss: Tensor | None = None,
+    ) -> Node:
+        """The node that takes one step towards a smaller `loss`.
+
+        Args:
+            loss: what to minimise.
+            global_step: a variable that counts the steps.
+            var_list: the variables to change; all trainable ones of the graph if None.
+            name: of the node.
+            grad_loss: the gradient that arrives at `loss`, of its shape; ones if None.
+
+        Raises:
+            InvalidArgumentError: `loss` depends on none of the variables.
+        """
+        return self.apply_gradients(self.compute_gradients(loss, var_list, grad_loss), global_step, name)
+
+    def compute_gradients(
+        self, loss: Tensor, var_list: Sequence[Variable] | None = None, grad_loss: Tensor | None = None
+    ) -> list[tuple[Tensor | None, Variable]]:
+        """The gradient of `loss` for each variable, None where it does not depend on it.
+
+        Args:
+            loss: what to differentiate.
+            var_list: the variables; all trainable ones of the graph if None.
+            grad_loss: the gradient that arrives at `loss`; ones if None.
+
+        Raises:
+            InvalidArgumentError: there is no variable.
+        """
+        variables = loss.graph.get_collection(TRAINABLE_VARIABLES) if var_list is None else list(var_list)
+        if not variables:
+            raise InvalidArgumentError("No variables to optimize.", node=loss.node.name, op=loss.node.op, source=loss.node.source)
+        found = gradients(loss, variables, None if grad_loss is None else [grad_loss])
+        return list(zip(found, variables, strict=True))
+
+    def apply_gradients(self, grads_and_vars: GradientsAndVariables, global_step: Variable | None = None, name: str | None = None) -> Node:
+        """The node that takes one step along given gradients.
+
+        Args:
+            grads_and_vars: what `compute_gradients` gives, possibly changed; a variable with gradient None stays as it is.
+            global_step: a variable that counts the steps.
+            name: of the node.
+
+        Raises:
+            InvalidArgumentError: there is no gradient at all.
+        """
+        useful = [(gradient, variable) for gradient, variable in grads_and_vars if gradient is not None]
+        if not useful:
+            names = ", ".join(f"'{variable.op.name}'" for _, variable in grads_and_vars)
+            raise InvalidArgumentError(f"No gradients provided for any variable: {names or 'none was given'}.")
+        graph = useful[0][1].graph
+        with graph.as_default():
+            self._create_slots([variable for _, variable in useful])
+            with graph.name_scope(name or self.name) as scope:
+                self._numbers.clear()
+                updates = [self._update(graph, gradient, variable) for gradient, variable in useful]
+                steps = self._finish(updates)
+                if global_step is None:
+                    return group(*steps, name=scope)
+                with graph.control_dependencies(steps):
+                    return global_step.assign_add(1, name=scope).node
+
+    def get_slot(self, variable: Variable, name: str) -> Variable | None:
+        """The slot `name` beside `variable`, None if there is none (yet)."""
+        return self._slots.get((name, variable.op))
+
+    def _update(self, graph: Graph, gradient: Tensor, variable: Variable) -> Node:
+        with graph.device(variable.device or None):
+            op, inputs, attrs = self._step(gradient, variable)
+            return graph.apply_op(op, inputs, attrs, f"update_{variable.op.name}")
+
+    def _slot_suffixes(self) -> dict[str, str]:
+        """The slots beside each variable, and what their names end with."""
+        return {}
+
+    def _create_slots(self, variables: list[Variable]) -> None:
+        """Make the variables that a step needs."""
+        for variable in variables:
+            for slot, suffix in self._slot_suffixes().items():
+                self._zeros_slot(variable, slot, suffix)
+
+    @abstractmethod
+    def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
+        """Op, inputs and attrs that update one variable."""
+
+    def _finish(self, updates: list[Node]) -> list[Node]:
+        """All that happens in a step: the updates, and what comes after them."""
+        return updates
+
+    def _zeros_slot(self, variable: Variable, slot: str, suffix: str) -> None:
+        if (slot, variable.op) in self._slots:
+            return
+        sizes = [size for size in variable.shape.as_list() if size is not None]
+        with variable.graph.name_scope(None), variable.graph.device(variable.device or None):
+            made = Variable(lambda: zeros(sizes, variable.dtype), trainable=False, name=f"{variable.op.name}/{suffix}")
+        self._slots[slot, variable.op] = made
+
+    def _number(self, value: Any, variable: Variable, name: str) -> Tensor:
+        """A number or scalar tensor in the dtype of `variable`."""
+        dtype = variable.dtype
+        if (name, dtype) not in self._numbers:
+            is_tensor = isinstance(value, Tensor | Variable)
+            tensor = value.as_tensor() if isinstance(value, Variable) else value
+            self._numbers[name, dtype] = cast(tensor, dtype) if is_tensor else constant(value, dtype, name=name)
+        return self._numbers[name, dtype]
+
+
+class GradientDescentOptimizer(Optimizer):
+    """`variable -= learning_rate * gradient`.
+
+    Args:
+        learning_rate: a number or a scalar tensor.
+        use_locking: the attr of the ops; assignments are whole in any case.
+        name: the name scope of a step.
+    """
+
+    def __init__(self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent") -> None:
+        super().__init__(name)
+        self._learning_rate = learning_rate
+        self._attrs = {"use_locking": use_locking}
+
+    def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
+        rate = self._number(self._learning_rate, variable, "learning_rate")
+        return "ApplyGradientDescent", [variable.as_graph_element(), rate, gradient], self._attrs
+
+
+class MomentumOptimizer(Optimizer):
+    """`accumulation = momentum * accumulation + gradient; variable -= learning_rate * accumulation`.
+
+    Args:
+        learning_rate, momentum: numbers or scalar tensors.
+        use_locking: the attr of the ops; assignments are whole in any case.
+        name: the name scope of a step.
+        use_nesterov: step along `gradient + momentum * accumulation` instead.
+    """
+
+    def __init__(
+        self, learning_rate: Any, momentum: Any, use_locking: bool = False, name: str = "Momentum", use_nesterov: bool = False
+    ) -> None:
+        super().__init__(name)
+        self._learning_rate = learning_rate
+        self._momentum = momentum
+        self._attrs = {"use_locking": use_locking, "use_nesterov": use_nesterov}
+
+    def _slot_suffixes(self) -> dict[str, str]:
+        return {"momentum": self.name}
+
+    def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
+        accumulation = self._slots["momentum", variable.op].as_graph_element()
+        rate = self._number(self._learning_rate, variable, "learning_rate")
+        momentum = self._number(self._momentum, variable, "momentum")
+        return "ApplyMomentum", [variable.as_graph_element(), accumulation, rate, gradient, momentum], self._attrs
+
+
+class AdamOptimizer(Optimizer):
+    """Adam (Kingma and Ba, 2014): each element steps by its mean gradient over the root of its mean squared gradient.
+
+    Args:
+        learning_rate, beta1, beta2, epsilon: numbers or scalar tensors.
+        use_locking: the attr of the ops; assignments are whole in any case.
+        name: the name scope of a step.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta1: Any = 0.9,
+        beta2: Any = 0.999,
+        epsilon: Any = 1e-8,
+        use_locking: bool = False,
+        name: str = "Adam",
+    ) -> None:
+        super().__init__(name)
+        self._learning_rate = learning_rate
+        self._betas = {"beta1": beta1, "beta2": beta2}
+        self._epsilon = epsilon
+        self._attrs = {"use_locking": use_locking}
+        self._powers: dict[str, Variable] = {}
+
+    def _slot_suffixes(self) -> dict[str, str]:
+        return {"m": self.name, "v": f"{self.name}_1"}
+
+    def _create_slots(self, variables: list[Variable]) -> None:
+        super()._create_slots(variables)
+        first = min(variables, key=lambda variable: variable.name)
+        for name, beta in self._betas.items():
+            if name not in self._powers:
+                with first.graph.name_scope(None):
+                    initial = cast(beta, first.dtype) if isinstance(beta, Tensor | Variable) else constant(beta, first.dtype)
+                    self._powers[name] = Variable(initial, trainable=False, name=f"{name}_power")
+
+    def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
+        slots = [self._slots[name, variable.op].as_graph_element() for name in ("m", "v")]
+        powers = [self._number(power, variable, f"{name}_power") for name, power in self._powers.items()]
+        rate = self._number(self._learning_rate, variable, "learning_rate")
+        betas = [self._number(beta, variable, name) for name, beta in self._betas.items()]
+        epsilon = self._number(self._epsilon, variable, "epsilon")
+        return "ApplyAdam", [variable.as_graph_element(), *slots, *powers, rate, *betas, epsilon, gradient], self._attrs
+
+    def _finish(self, updates: list[Node]) -> list[Node]:
+        after: list[Node] = []
+        with updates[0].graph.control_dependencies(updates):
+            for name, power in self._powers.items():
+                after.append(power.assign(power * self._number(self._betas[name], power, name)).node)
+        return [*updates, *after]

@@ -1,0 +1,165 @@
+"""Optimizers do in the graph what a few lines of NumPy do by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import graphcore as gc
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+
+Array = npt.NDArray[Any]
+X = np.array([[1.0, 2.0], [-1.0, 0.5], [0.0, 3.0]])
+Y = np.array([[1.0], [0.0], [2.0]])
+W0, B0 = np.array([[0.5], [-0.5]]), np.array([0.25])
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def gradients_by_hand(w: Array, b: Array) -> list[Array]:
+    error = X @ w + b - Y
+    return [2 * X.T @ error / 3, 2 * error.sum(axis=0) / 3]
+
+
+def descent(values: list[Array], _state: dict[str, Any]) -> list[Array]:
+    return [value - 0.1 * g for value, g in zip(values, gradients_by_hand(*values), strict=True)]
+
+
+def momentum(values: list[Array], state: dict[str, Any], *, nesterov: bool = False) -> list[Array]:
+    found = gradients_by_hand(*values)
+    state["a"] = [0.9 * a + g for a, g in zip(state.get("a", [0.0, 0.0]), found, strict=True)]
+    steps = [g + 0.9 * a if nesterov else a for a, g in zip(state["a"], found, strict=True)]
+    return [value - 0.1 * step for value, step in zip(values, steps, strict=True)]
+
+
+def adam(values: list[Array], state: dict[str, Any]) -> list[Array]:
+    state["t"] = t = state.get("t", 0) + 1
+    found = gradients_by_hand(*values)
+    state["m"] = m = [0.9 * m + 0.1 * g for m, g in zip(state.get("m", [0.0, 0.0]), found, strict=True)]
+    state["v"] = v = [0.99 * v + 0.01 * g * g for v, g in zip(state.get("v", [0.0, 0.0]), found, strict=True)]
+    rate = 0.1 * np.sqrt(1 - 0.99**t) / (1 - 0.9**t)
+    return [value - rate * mean / (np.sqrt(square) + 1e-6) for value, mean, square in zip(values, m, v, strict=True)]
+
+
+def model(dtype: gc.DType = gc.float64) -> tuple[gc.Tensor, list[gc.Variable]]:
+    x, y, w0, b0 = (array.astype(dtype.as_numpy) for array in (X, Y, W0, B0))
+    w = gc.Variable(w0, name="W")
+    b = gc.Variable(b0, name="b")
+    error = gc.constant(x) @ w + b - y
+    return gc.reduce_sum(gc.square(error)) / 3.0, [w, b]
+
+
+OPTIMIZERS = [
+    pytest.param(lambda: gc.GradientDescentOptimizer(0.1), descent, id="gradient descent"),
+    pytest.param(lambda: gc.MomentumOptimizer(0.1, 0.9), momentum, id="momentum"),
+    pytest.param(
+        lambda: gc.MomentumOptimizer(0.1, 0.9, use_nesterov=True), lambda v, s: momentum(v, s, nesterov=True), id="nesterov momentum"
+    ),
+    pytest.param(lambda: gc.AdamOptimizer(0.1, beta2=0.99, epsilon=1e-6), adam, id="adam"),
+]
+
+
+@pytest.mark.parametrize(("make", "by_hand"), OPTIMIZERS)
+def test_twenty_steps_give_what_numpy_gives(
+    make: Callable[[], gc.Optimizer], by_hand: Callable[[list[Array], dict[str, Any]], list[Array]]
+) -> None:
+    loss, variables = model()
+    train = make().minimize(loss)
+    values, state = [W0, B0], dict[str, Any]()
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        for _ in range(20):
+            session.run(train)
+            values = by_hand(values, state)
+            for value, expected in zip(session.run(variables), values, strict=True):
+                np.testing.assert_allclose(value, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("make", [case.values[0] for case in OPTIMIZERS], ids=[case.id for case in OPTIMIZERS])
+def test_float32_variables_stay_float32_and_the_loss_falls(make: Callable[[], gc.Optimizer]) -> None:
+    loss, variables = model(gc.float32)
+    train = make().minimize(loss)
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        before = session.run(loss)
+        for _ in range(30):
+            session.run(train)
+        assert session.run(loss) < 0.5 * before
+        assert all(value.dtype == np.float32 for value in session.run(variables))
+
+
+def test_a_global_step_counts_and_comes_after_the_updates() -> None:
+    loss, _ = model()
+    step = gc.Variable(0, trainable=False, name="step")
+    train = gc.AdamOptimizer().minimize(loss, global_step=step, name="train")
+    assert train.name == "train"
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        for _ in range(3):
+            session.run(train)
+        assert session.run(step) == 3
+
+
+def test_gradients_may_be_changed_between_computing_and_applying() -> None:
+    loss, (w, b) = model()
+    optimizer = gc.GradientDescentOptimizer(1.0)
+    pairs = optimizer.compute_gradients(loss)
+    assert [variable for _, variable in pairs] == [w, b]
+    train = optimizer.apply_gradients([(gc.ones_like(w), w), (None, b)])
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        session.run(train)
+        assert session.run(w).tolist() == (W0 - 1).tolist()
+        assert session.run(b).tolist() == B0.tolist()
+
+
+def test_the_learning_rate_may_be_a_tensor() -> None:
+    loss, (w, _) = model()
+    rate = gc.placeholder(gc.float32, [], name="rate")
+    train = gc.GradientDescentOptimizer(rate).minimize(loss, var_list=[w])
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        session.run(train, {rate: 0.0})
+        assert session.run(w).tolist() == W0.tolist()
+        session.run(train, {rate: 0.5})
+        np.testing.assert_allclose(session.run(w), W0 - 0.5 * gradients_by_hand(W0, B0)[0])
+
+
+def test_slots_are_variables_beside_theirs_and_not_trainable() -> None:
+    loss, (w, b) = model()
+    optimizer = gc.AdamOptimizer()
+    optimizer.minimize(loss)
+    names = [variable.op.name for variable in gc.all_variables()]
+    assert names == ["W", "b", "W/Adam", "W/Adam_1", "b/Adam", "b/Adam_1", "beta1_power", "beta2_power"]
+    slot = optimizer.get_slot(w, "v")
+    assert slot is not None
+    assert slot.op.name == "W/Adam_1"
+    assert optimizer.get_slot(w, "momentum") is None
+    assert gc.trainable_variables() == [w, b]
+
+
+def test_a_loss_that_depends_on_no_variable_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"No variables to optimize\."):
+        gc.GradientDescentOptimizer(0.1).minimize(gc.constant(1.0))
+    gc.Variable(1.0, name="w")
+    with pytest.raises(InvalidArgumentError, match="No gradients provided for any variable: 'w'"):
+        gc.GradientDescentOptimizer(0.1).minimize(gc.constant(1.0))
+
+
+def test_a_step_with_an_uninitialised_slot_leaves_the_variables_whole() -> None:
+    loss, (w, b) = model()
+    train = gc.AdamOptimizer().minimize(loss)
+    with gc.Session() as session:
+        session.run([w.initializer, b.initializer])
+        with pytest.raises(FailedPreconditionError, match="uninitialized value"):
+            session.run(train)
+        assert session.run(w).tolist() == W0.tolist()
+        assert session.run(b).tolist() == B0.tolist()
