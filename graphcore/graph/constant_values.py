@@ -109,8 +109,14 @@ def _evaluate(node: Node) -> dict[int, Array | None]:
             result = factory(context)(*values)
     except _REFUSALS:  # a run will say so, if it comes to that: here nothing is known
         return {}
-    results = [result] if len(node.outputs) == 1 else list(result)
-    return {i: np.asarray(item) for i, item in enumerate(results)}
+    results = list(result) if isinstance(result, tuple | list) else [result]
+    return {i: _as_declared(tensor, np.asarray(item)) for i, (tensor, item) in enumerate(zip(node.outputs, results, strict=False))}
+
+
+def _as_declared(tensor: Tensor, value: Array) -> Array | None:
+    """`value` if it is what shape functions may rely on: of the declared type, of a rank that is known."""
+    fits = value.dtype == tensor.dtype.as_numpy and tensor.shape.rank == value.ndim
+    return value if fits else None
 
 
 def _shape_constants(node: Node) -> dict[int, Array | None] | None:

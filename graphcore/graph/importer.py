@@ -40,6 +40,8 @@ from graphcore.registry import OpRegistration
 from graphcore.source import SourceLocation, caller_location
 
 _LOOP_ENTRIES: Final = frozenset({"Merge", "RefMerge"})
+_MOST_NAMES: Final = 20
+"""What an error text lists of a cycle."""
 _Types = tuple[tuple[DType, ...], tuple[DType, ...]]
 
 
@@ -158,7 +160,7 @@ class _Import:
                 self._try(heappop(ready))
         left = len(self.nodes) - len(self.made) - len(self.skipped)
         if left:
-            raise InvalidArgumentError(f"{left} nodes in a cycle: {' -> '.join(self._cycle())}")
+            raise InvalidArgumentError(f"{left} nodes in a cycle: {_way(self._cycle())}")
 
     def _try(self, number: int) -> None:
         node_def = self.nodes[number]
@@ -406,3 +408,9 @@ class _Import:
             )
         node = self.made[tensor.node]
         return node.outputs[tensor.index] if tensor.index != CONTROL else Tensor(node, CONTROL)
+
+
+def _way(names: list[str]) -> str:
+    """The names along a cycle, of a long one its beginning and its end."""
+    shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES // 2], "...", *names[-_MOST_NAMES // 2 :]]
+    return " -> ".join(shown)

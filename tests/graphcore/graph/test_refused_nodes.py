@@ -90,3 +90,12 @@ def test_constants_with_which_a_kernel_cannot_work_leave_its_value_unknown() -> 
         filled = gc.apply_op("Fill", [sizes, gc.constant(0.0)])
     assert isinstance(filled, gc.Tensor)
     assert filled.shape.rank is None
+
+
+def test_a_value_of_another_type_than_declared_says_nothing_about_shapes() -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.constant(1.5)
+        whole = graph.apply_op("_ArrayToList", [[x]], {"N": 1, "T": gc.float32, "out_types": [gc.string, gc.int32]})
+        part = graph.apply_op("Slice", [gc.placeholder(gc.float32, [4]), whole.outputs[1], whole.outputs[1]])
+    assert part.outputs[0].shape == gc.Shape([None])
