@@ -184,7 +184,7 @@ def run(seed: int, numbers: range) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # Python deprecates unknown escapes, which protobuf's reader of text leaves to Python.
-        warnings.filterwarnings("ignore", r"decoding with|invalid escape", DeprecationWarning)
+        warnings.filterwarnings("ignore", r"decoding with|invalid (octal )?escape", DeprecationWarning)
         return _run(seed, numbers)
 
 
