@@ -1,0 +1,166 @@
+"""Builds a node of a graph in a chain: what is wrong with an input waits for `finalize`, which adds the node or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphcore.definitions import (
+    NodeDefBuilder,
+    NodeOut,
+    OpDef,
+    OpDefSource,
+    check_op_deprecation,
+    format_node_for_error,
+    in_out_types_for_node,
+    validate_node_def,
+)
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.graph import Graph
+from graphcore.graph.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.node_edits import absent_tensor
+from graphcore.graph.rewiring import infer_downstream
+from graphcore.registry import op_registry
+from graphcore.source import caller_location
+
+Source = Node | Tensor | NodeOut | None
+"""An input: a node (its output `index`), a tensor, or a NodeOut that names a node which is added later."""
+
+
+def get_output_type(node: Node | None, index: int) -> DType:
+    """The dtype of output `index` of `node`.
+
+    Raises:
+        InvalidArgumentError: there is no such output, or no node.
+    """
+    if node is None:
+        raise InvalidArgumentError("Attempt to get an output of a node that is null")
+    if not 0 <= index < len(node.output_types):
+        raise InvalidArgumentError(
+            f"Attempt to get output {index} of {node.name} not in range [0, {len(node.output_types)}). "
+            f"Node: {format_node_for_error(node.node_def)}",
+            op=node.op,
+            node=node.name,
+            source=node.source,
+        )
+    return node.output_types[index]
+
+
+class NodeBuilder:
+    """`NodeBuilder("sum", "AddV2").input(a).input(b, 1).finalize(graph)`.
+
+    Args:
+        name: the node's name, taken as it is.
+        op: an OpDef, or the name of an op in `registry`.
+        registry: where to look up a name: the global registry unless given; `graph.library` knows a graph's functions too.
+    """
+
+    __slots__ = ("_assigned_device", "_builder", "_controls", "_errors", "_inputs", "_op")
+
+    def __init__(self, name: str, op: str | OpDef, registry: OpDefSource | None = None) -> None:
+        self._builder = NodeDefBuilder(name, op, op_registry if registry is None else registry)
+        self._op = op if isinstance(op, str) else op.name
+        self._inputs: list[tuple[Node, int] | NodeOut] = []
+        self._controls: list[Node] = []
+        self._errors: list[str] = []
+        self._assigned_device = ""
+
+    def input(self, source: Source | Sequence[Source], index: int = 0) -> NodeBuilder:
+        """Give the next input: output `index` of a node, a tensor, or a list of these for a list input."""
+        if isinstance(source, list | tuple):
+            outs = [self._out(each, 0) for each in source]
+            if all(out is not None for out in outs):
+                self._builder.input([out for out in outs if out is not None])
+            return self
+        out = self._out(source, index)  # type: ignore[arg-type]  # lists are dealt with above
+        if out is not None:
+            self._builder.input(out)
+        return self
+
+    def control_input(self, source: Node) -> NodeBuilder:
+        """Run only after `source`."""
+        self._controls.append(source)
+        self._builder.control_input(source.name)
+        return self
+
+    def control_inputs(self, sources: Iterable[Node]) -> NodeBuilder:
+        """Run only after all `sources`."""
+        for source in sources:
+            self.control_input(source)
+        return self
+
+    def device(self, spec: str) -> NodeBuilder:
+        """Ask for a device."""
+        self._builder.device(spec)
+        return self
+
+    def assigned_device(self, device: str) -> NodeBuilder:
+        """Say where the node runs."""
+        self._assigned_device = device
+        return self
+
+    def attr(self, name: str, value: object) -> NodeBuilder:
+        """Set an attr."""
+        self._builder.attr(name, value)
+        return self
+
+    def finalize(self, graph: Graph) -> Node:
+        """Add the node to `graph`. An input that a NodeOut names is fed when a node of that name is added; till then it is marked.
+
+        Raises:
+            InvalidArgumentError: something was wrong with inputs or attrs, or does not fit the graph. Nothing is added then.
+            UnimplementedError: the op is deprecated at the graph's version.
+        """
+        if self._errors:
+            raise InvalidArgumentError("\n".join(self._errors), op=self._op, node=self._builder.name)
+        node_def = self._builder.finalize()
+        op_def = self._builder.op_def
+        validate_node_def(node_def, op_def)
+        check_op_deprecation(op_def, graph.versions.producer)
+        inputs = [self._tensor(graph, item) for item in self._inputs]
+        for control in self._controls:
+            graph.owned(control)
+        types = in_out_types_for_node(node_def, op_def)
+        registration = graph.look_up(op_def.name)
+        controls = list(dict.fromkeys(self._controls)) or NO_CONTROLS
+        node = graph.insert(node_def, registration, inputs, controls, types[0], types[1], caller_location())
+        node.assigned_device = self._assigned_device
+        self._await_inputs(graph, node)
+        return node
+
+    def _await_inputs(self, graph: Graph, node: Node) -> None:
+        absent = [(slot, item) for slot, item in enumerate(self._inputs) if isinstance(item, NodeOut)]
+        for slot, item in absent:
+            graph.wait_for(item.node, node, slot)
+        if absent:
+            infer_downstream(graph, node, include_start=True)
+
+    def _out(self, source: Source, index: int) -> NodeOut | None:
+        """The input by name; None if there is no such output, which is kept as an error."""
+        if isinstance(source, NodeOut):
+            self._inputs.append(source)
+            return source
+        node, index = (source.node, source.index) if isinstance(source, Tensor) else (source, index)
+        try:
+            dtype = get_output_type(node, index)
+        except InvalidArgumentError:
+            self._errors.append(self._index_error(node, index))
+            return None
+        assert node is not None
+        self._inputs.append((node, index))
+        return NodeOut(node.name, index, dtype)
+
+    def _index_error(self, node: Node | None, index: int) -> str:
+        if node is None:
+            return f"Attempt to add nullptr Node to node with type {self._op}"
+        return (
+            f"Attempt to add output {index} of {node.name} not in range [0, {len(node.output_types)}) to node with type {self._op}. "
+            f"Node: {format_node_for_error(node.node_def)}"
+        )
+
+    @staticmethod
+    def _tensor(graph: Graph, item: tuple[Node, int] | NodeOut) -> Tensor:
+        if isinstance(item, NodeOut):
+            return absent_tensor(graph, item.node, item.index, item.dtype)
+        graph.owned(item[0])
+        return item[0].outputs[item[1]]

@@ -1,0 +1,193 @@
+"""Walks over a graph, all without recursion: depth first, post order, topological order, cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.edges import Edge
+from graphcore.graph.graph import Graph
+from graphcore.graph.node import Node
+from graphcore.graph.order import is_back_edge
+
+Visit = Callable[[Node], object]
+NodeKey = Callable[[Node], Any]
+"""What nodes are sorted by where several could come next, so that the order does not depend on how the graph was made."""
+EdgeFilter = Callable[[Edge], bool]
+"""False for edges that are not to be followed."""
+
+
+def by_name(node: Node) -> str:
+    """Sorts by name."""
+    return node.name
+
+
+def by_id(node: Node) -> int:
+    """Sorts by id."""
+    return node.id
+
+
+def dfs(
+    graph: Graph, enter: Visit | None = None, leave: Visit | None = None, key: NodeKey | None = None, edge_filter: EdgeFilter | None = None
+) -> None:
+    """Walk depth first from the source along the edges.
+
+    Args:
+        graph: where.
+        enter: called when a node is reached, before what follows it.
+        leave: called when all that follows a node has been left.
+        key: what to sort the followers of a node by; by the ids of the edges unless given.
+        edge_filter: which edges to follow; all unless given.
+    """
+    dfs_from(graph, [graph.source_node], enter, leave, key, edge_filter)
+
+
+def dfs_from(
+    graph: Graph,
+    start: Iterable[Node],
+    enter: Visit | None = None,
+    leave: Visit | None = None,
+    key: NodeKey | None = None,
+    edge_filter: EdgeFilter | None = None,
+) -> None:
+    """As `dfs`, from these nodes."""
+    store = graph.edge_store
+
+    def following(node: Node) -> list[Node]:
+        edges = store.all_out_edges(node)
+        return [edge.dst for edge in edges if edge_filter is None or edge_filter(edge)]
+
+    _walk(start, following, enter, leave, key)
+
+
+def reverse_dfs(
+    graph: Graph, enter: Visit | None = None, leave: Visit | None = None, key: NodeKey | None = None, edge_filter: EdgeFilter | None = None
+) -> None:
+    """As `dfs`, from the sink against the edges."""
+    reverse_dfs_from(graph, [graph.sink_node], enter, leave, key, edge_filter)
+
+
+def reverse_dfs_from(
+    graph: Graph,
+    start: Iterable[Node],
+    enter: Visit | None = None,
+    leave: Visit | None = None,
+    key: NodeKey | None = None,
+    edge_filter: EdgeFilter | None = None,
+) -> None:
+    """As `reverse_dfs`, from these nodes."""
+    store = graph.edge_store
+
+    def preceding(node: Node) -> list[Node]:
+        edges = store.all_in_edges(node)
+        return [edge.src for edge in edges if edge_filter is None or edge_filter(edge)]
+
+    _walk(start, preceding, enter, leave, key)
+
+
+def _walk(start: Iterable[Node], neighbours: Callable[[Node], list[Node]], enter: Visit | None, leave: Visit | None, key: NodeKey | None) -> None:
+    pending: list[tuple[Node, bool]] = [(node, False) for node in start]
+    visited: set[Node] = set()
+    while pending:
+        node, leaving = pending.pop()
+        if leaving:
+            assert leave is not None
+            leave(node)
+            continue
+        if node in visited:
+            continue
+        visited.add(node)
+        if enter is not None:
+            enter(node)
+        if leave is not None:
+            pending.append((node, True))
+        following = neighbours(node)
+        if key is not None:
+            following.sort(key=key)
+        pending += [(other, False) for other in following if other not in visited]
+
+
+def post_order(graph: Graph, key: NodeKey | None = None, edge_filter: EdgeFilter | None = None) -> list[Node]:
+    """All nodes that the source reaches, source and sink included, each after all that follows it.
+
+    Args:
+        graph: whose nodes.
+        key: makes the order independent of how the graph was made (`by_name`); see `dfs`.
+        edge_filter: which edges to follow.
+    """
+    order: list[Node] = []
+    dfs(graph, None, order.append, key, edge_filter)
+    return order
+
+
+def reverse_post_order(graph: Graph, key: NodeKey | None = None, edge_filter: EdgeFilter | None = None) -> list[Node]:
+    """All nodes that the source reaches, source and sink included, producers before consumers: `post_order` reversed."""
+    return post_order(graph, key, edge_filter)[::-1]
+
+
+def topological_order(graph: Graph, key: NodeKey = by_id) -> list[Node]:
+    """The op nodes, producers before consumers, loops' back edges left aside; of those that may come next the least by `key`.
+
+    Raises:
+        InvalidArgumentError: there is a cycle.
+    """
+    order, left = _sorted_and_left(graph, key)
+    if left:
+        raise _cycle_error(left)
+    return order
+
+
+def validate_graph_has_no_cycle(graph: Graph) -> None:
+    """Require that no node depends on itself, other than around a loop (NextIteration to Merge).
+
+    Raises:
+        InvalidArgumentError: one does.
+    """
+    topological_order(graph)
+
+
+def find_cycle(graph: Graph) -> list[Node]:
+    """The nodes of a cycle (each feeds the next, the last the first) that is no loop; empty if there is none."""
+    _, left = _sorted_and_left(graph, by_id)
+    if not left:
+        return []
+    waiting = set(left)
+    path: dict[Node, None] = {}
+    node = left[0]
+    while node not in path:
+        path[node] = None
+        node = next(other for other in _producers(graph, node) if other in waiting)
+    nodes = list(path)
+    return nodes[nodes.index(node) :][::-1]
+
+
+def _sorted_and_left(graph: Graph, key: NodeKey) -> tuple[list[Node], list[Node]]:
+    """The nodes in topological order, and those that a cycle keeps from it."""
+    store = graph.edge_store
+    waiting = {node: len(_producers(graph, node)) for node in graph.op_nodes()}
+    ready = [(key(node), node.id, node) for node, count in waiting.items() if not count]
+    heapify(ready)
+    order: list[Node] = []
+    while ready:
+        _, _, node = heappop(ready)
+        order.append(node)
+        for other in store.successors(node):
+            if is_back_edge(node.op, other.op):
+                continue
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(ready, (key(other), other.id, other))
+    return order, [node for node, count in waiting.items() if count]
+
+
+def _producers(graph: Graph, node: Node) -> list[Node]:
+    return [other for other in graph.edge_store.predecessors(node) if not is_back_edge(other.op, node.op)]
+
+
+def _cycle_error(left: list[Node]) -> InvalidArgumentError:
+    names = ", ".join([node.name for node in left[:3]])
+    return InvalidArgumentError(
+        f"Graph is invalid, contains a cycle with {len(left)} nodes, including: {names}", op=left[0].op, node=left[0].name, source=left[0].source
+    )
