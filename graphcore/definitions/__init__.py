@@ -50,6 +50,7 @@ from graphcore.definitions.types import (
     OpDef,
     OpDeprecation,
     VersionDef,
+    without_docs,
 )
 from graphcore.definitions.value_text import summarize_attr_value, summarize_tensor
 
@@ -109,4 +110,5 @@ __all__ = [
     "validate_external_node_def_syntax",
     "validate_node_def",
     "validate_op_def",
+    "without_docs",
 ]

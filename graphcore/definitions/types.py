@@ -120,13 +120,14 @@ class FunctionDef(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if self is other:
             return True
         maps = (self.ret, self.control_ret, self.attr, self.arg_attr) == (other.ret, other.control_ret, other.attr, other.arg_attr)
-        return maps and _without_docs(self.signature) == _without_docs(other.signature) and _plain_nodes(self) == _plain_nodes(other)
+        return maps and without_docs(self.signature) == without_docs(other.signature) and _plain_nodes(self) == _plain_nodes(other)
 
     def __hash__(self) -> int:
         return hash((self.signature.name, tuple([(node.name, node.op, node.input) for node in self.node_def])))
 
 
-def _without_docs(op_def: OpDef) -> OpDef:
+def without_docs(op_def: OpDef) -> OpDef:
+    """The OpDef without summary and descriptions."""
     return msgspec.structs.replace(
         op_def,
         summary="",

@@ -14,9 +14,32 @@ from graphcore.graph.import_options import ImportOptions, ImportResults
 from graphcore.graph.importer import import_graph_def
 from graphcore.graph.live import live_graphs
 from graphcore.graph.node import Node, Tensor
+from graphcore.graph.node_builder import NodeBuilder, get_output_type
+from graphcore.graph.op_lists import ops_used_by_graph, register_ops, remove_new_default_attrs, stripped_op_list
 from graphcore.graph.records import GradientRecord, ScopeStack
 from graphcore.graph.shape_refiner import ShapeRefiner
 from graphcore.graph.tensor_id import TensorId, parse_tensor_name
+from graphcore.graph.traversal import (
+    by_id,
+    by_name,
+    dfs,
+    dfs_from,
+    find_cycle,
+    post_order,
+    reverse_dfs,
+    reverse_dfs_from,
+    reverse_post_order,
+    topological_order,
+    validate_graph_has_no_cycle,
+)
+from graphcore.graph.validation import (
+    add_default_attrs_to_graph_def,
+    get_op_list_for_validation,
+    validate_graph_def,
+    validate_graph_def_against_op_list,
+    validate_graph_def_against_op_registry,
+    verify_no_duplicate_node_names,
+)
 
 __all__ = [
     "CONTROL_KEY",
@@ -28,13 +51,17 @@ __all__ = [
     "ImportOptions",
     "ImportResults",
     "Node",
+    "NodeBuilder",
     "ScopeStack",
     "ShapeRefiner",
     "Tensor",
     "TensorId",
+    "add_default_attrs_to_graph_def",
     "apply_op",
     "as_constant_array",
     "as_held_tensor",
+    "by_id",
+    "by_name",
     "constant_node",
     "constant_value",
     "convert_to_tensor",
@@ -42,12 +69,31 @@ __all__ = [
     "copy_sharing_library",
     "debug_string",
     "default_graph",
+    "dfs",
+    "dfs_from",
+    "find_cycle",
     "get_default_graph",
+    "get_op_list_for_validation",
+    "get_output_type",
     "graph_from_nodes",
     "graph_with_library",
     "import_graph_def",
     "live_graphs",
+    "ops_used_by_graph",
     "parse_tensor_name",
+    "post_order",
+    "register_ops",
+    "remove_new_default_attrs",
     "reset_default_graph",
+    "reverse_dfs",
+    "reverse_dfs_from",
+    "reverse_post_order",
+    "stripped_op_list",
     "to_graph_def",
+    "topological_order",
+    "validate_graph_def",
+    "validate_graph_def_against_op_list",
+    "validate_graph_def_against_op_registry",
+    "validate_graph_has_no_cycle",
+    "verify_no_duplicate_node_names",
 ]

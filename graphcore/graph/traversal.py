@@ -87,7 +87,9 @@ def reverse_dfs_from(
     _walk(start, preceding, enter, leave, key)
 
 
-def _walk(start: Iterable[Node], neighbours: Callable[[Node], list[Node]], enter: Visit | None, leave: Visit | None, key: NodeKey | None) -> None:
+def _walk(
+    start: Iterable[Node], neighbours: Callable[[Node], list[Node]], enter: Visit | None, leave: Visit | None, key: NodeKey | None
+) -> None:
     pending: list[tuple[Node, bool]] = [(node, False) for node in start]
     visited: set[Node] = set()
     while pending:
@@ -189,5 +191,8 @@ def _producers(graph: Graph, node: Node) -> list[Node]:
 def _cycle_error(left: list[Node]) -> InvalidArgumentError:
     names = ", ".join([node.name for node in left[:3]])
     return InvalidArgumentError(
-        f"Graph is invalid, contains a cycle with {len(left)} nodes, including: {names}", op=left[0].op, node=left[0].name, source=left[0].source
+        f"Graph is invalid, contains a cycle with {len(left)} nodes, including: {names}",
+        op=left[0].op,
+        node=left[0].name,
+        source=left[0].source,
     )

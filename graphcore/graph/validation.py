@@ -8,17 +8,14 @@ import msgspec
 
 from graphcore.definitions import (
     GraphDef,
-    NodeDef,
     OpDef,
     add_default_attrs,
     check_op_deprecation,
-    in_out_types_for_node,
     validate_node_def,
     without_docs,
 )
 from graphcore.errors import AlreadyExistsError
 from graphcore.functions import FunctionLibraryDefinition
-from graphcore.graph.graph import Graph
 from graphcore.registry import OpRegistry, op_registry
 
 
