@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.graph import copy_graph
+from graphcore.graph import copy_sharing_library
 from graphcore.passes import (
     InstantiatedFunctions,
     expand_inline_functions,
@@ -74,7 +74,7 @@ def test_after_a_pass_the_node_defs_tell_the_whole_graph(seed: int) -> None:
     graph, functions = random_graph(seed)
     for apply in PASSES.values():
         apply(functions, graph)
-    copied, _ = copy_graph(graph)
+    copied, _ = copy_sharing_library(graph)
     assert {node.node_def for node in copied.nodes} == {node.node_def for node in graph.nodes}
     for node in graph.nodes:
         texts = [tensor.name.removesuffix(":0") for tensor in node.inputs] + [f"^{control.name}" for control in node.control_inputs]
