@@ -10,11 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.kernel_context import KernelContext
+
 _MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS: Final = 10
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _HIGH: Final = np.uint64(32)
+_SCRAMBLING_KEY: Final = 0x3EC8F720 | 0x02461E29 << 32
 _SMALLEST_UNIFORM: Final = 1e-7
 _TRUNCATED_AT: Final = 2.0
 RESERVED_PER_OUTPUT: Final = 256
@@ -95,7 +98,11 @@ def normal(xp: Any, blocks: Any, dtype: np.dtype[Any]) -> Any:
 
 def draw(xp: Any, generator: Generator, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
     """`count` numbers of `uniform`, `normal` or `truncated` distribution, as the reference draws them: dtype [count]."""
-    first = generator.reserve(count * RESERVED_PER_OUTPUT)
+    return draw_at(xp, generator, generator.reserve(count * RESERVED_PER_OUTPUT), distribution, count, dtype)
+
+
+def draw_at(xp: Any, generator: Generator, first: int, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
+    """As `draw`, from the position `first` on, leaving the generator where it is."""
     group = group_size(dtype)
     groups = -(-count // group)
     if distribution == "truncated":
@@ -122,6 +129,39 @@ def _truncated(xp: Any, generator: Generator, first: int, groups: int, dtype: np
         result[missing[done]] = xp.take_along_axis(candidates, chosen, 1)[done]
         missing, depth = missing[~done], depth * 4
     return result.astype(dtype, copy=False)
+
+
+def words(xp: Any, generator: Generator, first: int, count: int) -> Any:
+    """`count` numbers below 2**32, from the position `first` on: uint64 [count]."""
+    positions = first + xp.arange(-(-count // 4), dtype=np.uint64)
+    return random_blocks(xp, generator.key, generator.stream, positions).reshape(-1)[:count]
+
+
+def integers(xp: Any, generator: Generator, first: int, count: int, low: int, high: int, dtype: np.dtype[Any]) -> Any:
+    """`count` whole numbers in [low, high), from the position `first` on: dtype [count]."""
+    if dtype.itemsize == 4:
+        drawn = words(xp, generator, first, count)
+    else:
+        pairs = words(xp, generator, first, 2 * count).reshape(-1, 2)
+        drawn = pairs[:, 0] | (pairs[:, 1] << _HIGH)
+    return (drawn % np.uint64(high - low) + np.uint64(low & (1 << 64) - 1)).astype(np.int64).astype(dtype)
+
+
+def scrambled(first: int, second: int) -> Generator:
+    """The generator that a seed of two numbers stands for: its key and stream are made from the seed by a generator of fixed key."""
+    block = random_blocks(np, _SCRAMBLING_KEY, second, np.array([first], np.uint64))[0]
+    mixed = [int(word) for word in block]
+    return Generator(mixed[0] | mixed[1] << 32, mixed[2] | mixed[3] << 32)
+
+
+def node_generator(k: KernelContext) -> Generator:
+    """The generator of a node with seeds: it goes on from run to run of a session. Without seeds it begins somewhere else each time."""
+    seeds = [int(str(k.attr(name))) & (1 << 64) - 1 for name in ("seed", "seed2")]
+
+    def make() -> Generator:
+        return Generator(*(seeds if any(seeds) else (fresh_seed(), fresh_seed())))
+
+    return k.resources.state((k.op, k.node_name, *seeds), make)
 
 
 def fresh_seed() -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from graphcore.inference.common_shape_fns import random_shape
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.ops.kernels import constant_ints, ints, invalid
-from graphcore.ops.philox import Generator, draw, fresh_seed
+from graphcore.ops.philox import draw, node_generator
 from graphcore.ops.type_sets import INDEX
 from graphcore.registry import KernelFactory
 
@@ -22,19 +22,9 @@ _EXAMPLES: Final = (
 )
 
 
-def _generator(k: KernelContext) -> Generator:
-    """The node's generator: it goes on from run to run of a session. Without seeds it begins somewhere else each time."""
-    seeds = [int(str(k.attr(name))) & (1 << 64) - 1 for name in ("seed", "seed2")]
-
-    def make() -> Generator:
-        return Generator(*(seeds if any(seeds) else (fresh_seed(), fresh_seed())))
-
-    return k.resources.state((k.op, k.node_name, *seeds), make)
-
-
 def _random(distribution: str) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        generator, dtype, known = _generator(k), k.dtype("dtype"), constant_ints(k, 0)
+        generator, dtype, known = node_generator(k), k.dtype("dtype"), constant_ints(k, 0)
 
         def random(shape: Any) -> Any:
             sizes = ints(shape) if known is None else known

@@ -39,6 +39,8 @@ OTHER_GRADIENTS = {
     "GatherNd-2": "TensorFlow's ScatterNd refuses the empty gradient",
     "PadV2-0": "TensorFlow has no gradient by the value that is padded with",
     "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
+    "DeepCopy-0": "TensorFlow has no gradient of DeepCopy",
+    "Snapshot-0": "TensorFlow has no gradient of Snapshot",
     "SoftsignGrad-0": "TensorFlow has no second derivative of Softsign",
     **{
         f"Resize{name}Grad-{i}": "TensorFlow has no second derivative of resizing"
