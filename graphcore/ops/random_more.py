@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.inference.common_shape_fns import random_shape, scalar_shape, unchanged_shape
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
@@ -19,6 +20,30 @@ _SEEDS: Final = "seed:int = 0, seed2:int = 0"
 _PHILOX: Final = 1
 _AUTO: Final = 3
 _MASK: Final = (1 << 64) - 1
+
+
+def _scalar_bounds(c: InferenceContext, minval: int) -> None:
+    """minval and the input after it are scalars; said in the reference's words."""
+    for index, name in ((minval, "minval"), (minval + 1, "maxval")):
+        bound = c.input(index)
+        if c.rank(bound) not in {-1, 0}:
+            raise InvalidArgumentError(f"{name} must be a scalar; got a tensor of shape {bound}")
+
+
+def _uniform_int_shape(c: InferenceContext) -> None:
+    _scalar_bounds(c, 1)
+    random_shape(c)
+
+
+def _seeded_shape(c: InferenceContext) -> None:
+    """The seed is two numbers."""
+    c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)
+    random_shape(c)
+
+
+def _seeded_int_shape(c: InferenceContext) -> None:
+    _scalar_bounds(c, 2)
+    _seeded_shape(c)
 
 
 @op
@@ -34,7 +59,7 @@ class RandomUniformInt:
 
     signature = f"RandomUniformInt[{_SEEDS}, Tout:{INDEX}, T:{INDEX}](shape:T, minval:Tout, maxval:Tout) -> (output:Tout)"
     stateful = True
-    shape = random_shape
+    shape = _uniform_int_shape
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], 0, 10], {"seed": 1, "seed2": 2}),)
 
@@ -167,7 +192,7 @@ class StatelessRandomUniform:
     """
 
     signature = f"StatelessRandomUniform[{_STATELESS}"
-    shape = random_shape
+    shape = _seeded_shape
     kernel = _stateless("uniform")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -182,7 +207,7 @@ class StatelessRandomNormal:
     """
 
     signature = f"StatelessRandomNormal[{_STATELESS}"
-    shape = random_shape
+    shape = _seeded_shape
     kernel = _stateless("normal")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -197,7 +222,7 @@ class StatelessTruncatedNormal:
     """
 
     signature = f"StatelessTruncatedNormal[{_STATELESS}"
-    shape = random_shape
+    shape = _seeded_shape
     kernel = _stateless("truncated")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -214,7 +239,7 @@ class StatelessRandomUniformInt:
     """
 
     signature = f"StatelessRandomUniformInt[dtype:{INDEX}, T:{INDEX}, Tseed:{INDEX} = int64](shape:T, seed:Tseed, minval:dtype, maxval:dtype) -> (output:dtype)"
-    shape = random_shape
+    shape = _seeded_int_shape
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], [3, 5], -4, 10]), Example([[5], [3, 5], np.int64(0), np.int64(1 << 40)]))
 
@@ -298,10 +323,15 @@ _V2_EXAMPLES: Final = (Example([[2, 3], [7], [1, 5], 1]), Example([[5], [7], [1,
 
 
 def _v2_shape(c: InferenceContext) -> None:
-    c.with_rank(c.input(1), 1)
+    c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 1)
     c.with_rank(c.input(2), 1)
     c.with_rank(c.input(3), 0)
     random_shape(c)
+
+
+def _v2_int_shape(c: InferenceContext) -> None:
+    _scalar_bounds(c, 4)
+    _v2_shape(c)
 
 
 @op
@@ -371,7 +401,7 @@ class StatelessRandomUniformIntV2:
         f"StatelessRandomUniformIntV2[dtype:{{int32, int64, uint32, uint64}}, Tshape:{INDEX} = int32]"
         "(shape:Tshape, key:uint64, counter:uint64, alg:int32, minval:dtype, maxval:dtype) -> (output:dtype)"
     )
-    shape = _v2_shape
+    shape = _v2_int_shape
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], [7], [1, 5], 1, -4, 10]),)
 
