@@ -23,7 +23,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 def _scalar_bounds(c: InferenceContext, minval: int) -> None:
-    """minval and the input after it are scalars; said in the reference's words."""
+    """Bounds are scalars: `minval` and the input after it. Said in the reference's words."""
     for index, name in ((minval, "minval"), (minval + 1, "maxval")):
         bound = c.input(index)
         if c.rank(bound) not in {-1, 0}:
@@ -36,7 +36,7 @@ def _uniform_int_shape(c: InferenceContext) -> None:
 
 
 def _seeded_shape(c: InferenceContext) -> None:
-    """The seed is two numbers."""
+    """A seed is two numbers."""
     c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)
     random_shape(c)
 
