@@ -27,9 +27,10 @@ LAYERS = (
     ("placement",),
     ("runtime",),
     ("api",),
-    ("", "testing", "__main__"),
+    ("", "testing"),
     ("widgets",),
     ("kernelext",),
+    ("__main__",),  # the command line starts whatever a command needs
 )
 VIEW_LIBRARIES = {"IPython", "ipywidgets", "anywidget", "ipykernel", "traitlets"}
 

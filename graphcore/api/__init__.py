@@ -30,6 +30,7 @@ from graphcore.api.framework import (
 )
 from graphcore.api.function import Function, Instantiation, function
 from graphcore.api.gradients import gradients
+from graphcore.api.interchange import import_graph_def, load, register_op_list, save
 from graphcore.api.math import (
     abs,  # noqa: A004 - TF1's name
     add,
@@ -96,8 +97,10 @@ __all__ = [
     "gradients",
     "group",
     "identity",
+    "import_graph_def",
     "initialize_all_variables",
     "initialize_variables",
+    "load",
     "log",
     "log_softmax",
     "matmul",
@@ -121,10 +124,12 @@ __all__ = [
     "reduce_min",
     "reduce_prod",
     "reduce_sum",
+    "register_op_list",
     "relu",
     "report_uninitialized_variables",
     "reshape",
     "restore_variables",
+    "save",
     "save_variables",
     "set_random_seed",
     "shape",

@@ -16,6 +16,9 @@ GRADIENT_OP: Final = "SymbolicGradient"
 FUNC_ATTR: Final = "f"
 
 
+LibraryState = tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str], bytes]
+
+
 class _HasNodeDef(Protocol):
     @property
     def node_def(self) -> NodeDef: ...
@@ -34,6 +37,7 @@ class FunctionLibraryDefinition:
         self._functions: dict[str, OpRegistration] = {}
         self._definitions: dict[str, FunctionDef] = {}
         self._gradients: dict[str, str] = {}
+        self._other_fields = b"" if library is None else library.other_fields
         for function in () if library is None else library.function:
             self._set(function)
         for gradient in () if library is None else library.gradient:
@@ -122,6 +126,9 @@ class FunctionLibraryDefinition:
             if name not in self._definitions:
                 self._set(function)
         self._gradients = gradients
+        if other.other_fields not in self._other_fields:
+            # Serialised messages one after the other are the message that holds what both say.
+            self._other_fields += other.other_fields
 
     def replace_function(self, name: str, function: FunctionDef) -> None:
         """Put `function` in the place of function `name`.
@@ -170,6 +177,7 @@ class FunctionLibraryDefinition:
         self._functions.clear()
         self._definitions.clear()
         self._gradients.clear()
+        self._other_fields = b""
 
     def unique_function_name(self, prefix: str) -> str:
         """`prefix` and the smallest number from 0 on that makes a name not in use."""
@@ -209,19 +217,19 @@ class FunctionLibraryDefinition:
     def to_proto(self) -> FunctionDefLibrary:
         """The functions and gradients as a value."""
         gradients = tuple([GradientDef(name, gradient) for name, gradient in self._gradients.items()])
-        return FunctionDefLibrary(tuple(self._definitions.values()), gradients)
+        return FunctionDefLibrary(tuple(self._definitions.values()), gradients, self._other_fields)
 
     def copy(self) -> FunctionLibraryDefinition:
         """A library of its own with the same functions and gradients."""
         return FunctionLibraryDefinition(self.default_registry, self.to_proto())
 
-    def state(self) -> tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str]]:
+    def state(self) -> LibraryState:
         """What `restore` needs to bring the library back to what it is now."""
-        return dict(self._functions), dict(self._definitions), dict(self._gradients)
+        return dict(self._functions), dict(self._definitions), dict(self._gradients), self._other_fields
 
-    def restore(self, state: tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str]]) -> None:
+    def restore(self, state: LibraryState) -> None:
         """Be again what the library was at `state`."""
-        self._functions, self._definitions, self._gradients = state
+        self._functions, self._definitions, self._gradients, self._other_fields = state
 
     def _called_by(self, node: NodeDef) -> FunctionDef | None:
         if node.op != GRADIENT_OP:

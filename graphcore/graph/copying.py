@@ -28,6 +28,7 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         dst.versions = src.versions
         dst.seed = src.seed
         dst.other_fields = src.other_fields
+        dst.signatures = src.signatures
         dst.refiner.graph_def_version = src.refiner.graph_def_version
         dst.gradient_records.update(src.gradient_records)
         copies = {node: _bare_copy(node, dst, i) for i, node in enumerate(src.op_nodes(), dst.num_node_ids)}

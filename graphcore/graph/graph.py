@@ -69,6 +69,7 @@ class Graph(GraphReader):
         self.version = 0
         self.seed: int | None = None
         self.other_fields = b""
+        self.signatures: Mapping[str, Any] = {}
         self.collections: dict[str, list[Any]] = {}
         self.gradient_records: dict[str, GradientRecord] = {}
         self.names = NameTable()

@@ -147,6 +147,9 @@ class _Import:
         self._make_all()
         self._close_loops()
         graph.versions = merge_versions(graph.versions, self.graph_def.versions)
+        if self.plain and self.graph_def.other_fields not in graph.other_fields:
+            # Serialised messages one after the other are the message that holds what both say. Under new names it would be wrong.
+            graph.other_fields += self.graph_def.other_fields
         if results is not None:
             self._fill(results)
 
@@ -188,7 +191,8 @@ class _Import:
             registration = self.graph.look_up(op)
         except NotFoundError as error:
             if not self.options.allow_unknown_ops:
-                raise error.with_node(node_def.name, op=op) from None
+                text = f"{error.message}, which node '{node_def.name}' is of; with allow_unknown_ops=True it would be held, but could not be run"
+                raise NotFoundError(text, op=op, node=node_def.name) from None
             registration = opaque_registration(op)
         check_op_deprecation(registration.op_def, self.graph_def.versions.producer)
         plan = self.plans[op] = _OpPlan(registration, registration.op_def, op in _LOOP_ENTRIES, {})

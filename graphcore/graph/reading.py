@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import networkx as nx
 
@@ -16,7 +17,15 @@ from graphcore.registry import OpRegistration, OpRegistry
 
 
 class GraphReader:
-    """What can be asked of a graph. Attributes are those of `Graph`."""
+    """What can be asked of a graph.
+
+    Attributes:
+        registry: where ops are looked up that are no function of the library.
+        library: the graph's functions.
+        versions: who made what was imported, and who may read it.
+        other_fields: what a file says of a graph beside all that is known here, serialised; it is written back.
+        signatures: ways to call a graph that was loaded from a saved model, by name.
+    """
 
     registry: OpRegistry
     library: FunctionLibraryDefinition
@@ -25,6 +34,7 @@ class GraphReader:
     source_node: Node
     sink_node: Node
     other_fields: bytes
+    signatures: Mapping[str, Any]
     _by_name: dict[str, Node]
     _by_id: dict[int, Node]
     _next_id: int
@@ -88,9 +98,8 @@ class GraphReader:
 
     def as_graph_def(self) -> GraphDef:
         """The graph with its function library as a value."""
-        return GraphDef(
-            node=tuple([node.node_def for node in self._by_name.values()]), versions=self.versions, library=self.library.to_proto()
-        )
+        nodes = tuple([node.node_def for node in self._by_name.values()])
+        return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
 
     # ---- by name, by id --------------------------------------------------------------------------------------------
 

@@ -40,7 +40,14 @@ class _Before:
         self.journal = graph.journal = NodeJournal(graph.num_node_ids)
         self.edges = graph.edge_store.begin(graph.num_node_ids)
         self.registers = graph.registers()
-        self.values: tuple[Any, ...] = (graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields)
+        self.values: tuple[Any, ...] = (
+            graph.version,
+            graph.versions,
+            graph.seed,
+            graph.finalized,
+            graph.other_fields,
+            graph.signatures,
+        )
         self.graph_def_version = graph.refiner.graph_def_version
         self.collections = {name: (items, list(items)) for name, items in graph.collections.items()}
         self.gradient_records = dict(graph.gradient_records)
@@ -65,7 +72,7 @@ class _Before:
         graph.journal = self.outer
         self.journal.restore()
         graph.restore_registers(self.registers)
-        graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields = self.values
+        graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures = self.values
         graph.refiner.graph_def_version = self.graph_def_version
         graph.collections.clear()
         for name, (items, content) in self.collections.items():

@@ -1,0 +1,70 @@
+"""`python -m graphcore inspect FILE` says what a graph file holds; `python -m graphcore view FILE -o out.html` draws it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphcore.api import load
+from graphcore.api.summary import summarize_graph
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph import Graph
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: what follows the program's name; `sys.argv` unless given.
+
+    Returns:
+        The exit status: 0, or 1 after an error, which is told on the error stream.
+    """
+    parser = argparse.ArgumentParser(prog="python -m graphcore", description="Looks at graph files.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, words in (("inspect", "print what a file holds"), ("view", "write an interactive page that opens without a network")):
+        command = commands.add_parser(name, help=words, description=words)
+        command.add_argument("file", type=Path, help="GraphDef (binary, pbtxt, JSON), MetaGraphDef, SavedModel file or directory")
+        command.add_argument("--tags", help="which graph of a SavedModel that holds several: its tags, separated by commas")
+        if name == "view":
+            command.add_argument("-o", "--output", type=Path, required=True, help="the file to write: .html, .svg, .dot, .mmd or .txt")
+    options = parser.parse_args(arguments)
+    try:
+        graph = _load(options.file, options.tags)
+        text = summarize_graph(graph) if options.command == "inspect" else _view(graph, options.output)
+    except (GraphError, OSError) as error:
+        sys.stderr.write(f"error: {error.message if isinstance(error, GraphError) else error}\n")
+        return 1
+    if options.command == "inspect":
+        sys.stdout.write(f"{options.file}  {_bytes_in(options.file):,} bytes\n")
+    sys.stdout.write(text)
+    return 0
+
+
+def _load(path: Path, tags: str | None) -> Graph:
+    """The graph in a file, for looking at: ops that are not registered and shapes that do not fit are no obstacle."""
+    chosen = None if tags is None else tags.split(",")
+    try:
+        return load(path, tags=chosen, allow_unknown_ops=True)
+    except InvalidArgumentError as error:
+        graph = load(path, tags=chosen, allow_unknown_ops=True, validate_shape=False)
+        sys.stderr.write(f"warning: shapes are left out, because they do not fit: {error.message}\n")
+        return graph
+
+
+def _bytes_in(path: Path) -> int:
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    return sum(each.stat().st_size for each in files)
+
+
+def _view(graph: Graph, output: Path) -> str:
+    # The views build on the core. Only this command of the core's command line needs them, and `inspect` need not load them.
+    from widgets.files import save  # noqa: PLC0415 - see above
+
+    return f"{save(graph, output)}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""`python -m graphcore`: a look at graph files without a notebook."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import graphcore as gc
+from graphcore.__main__ import main
+from graphcore.definitions import GraphDef, NodeDef
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data"
+
+
+@pytest.fixture
+def misfit(tmp_path: Path) -> Path:
+    """A file with shapes that do not fit."""
+    graph_def = GraphDef(
+        node=(
+            NodeDef("a", "Placeholder", (), "", {"dtype": gc.float32, "shape": gc.Shape([2, 3])}),
+            NodeDef("b", "MatMul", ("a", "a"), "", {"T": gc.float32}),
+        )
+    )
+    return gc.save(graph_def, tmp_path / "misfit.pbtxt")
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "graphcore", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_inspect_tells_what_a_file_holds() -> None:
+    told = run("inspect", DATA / "mobilenetv2.pb")
+    assert (told.returncode, told.stderr) == (0, "")
+    for text in (
+        "mobilenetv2.pb  1,897,071 bytes",
+        "nodes       1,053 with ",
+        "versions    producer 2474, min consumer 0",
+        "inputs      x  float [1,96,96,3]  (Placeholder)",
+        "outputs     Identity  float [1,10]  (Identity)",
+        "ops         16 kinds\n",
+        "    319  Const\n",
+        "scopes        1,050  mobilenetv2_0.35_96_1/  1.7 MB",
+        "constants   1.7 MB in 319; the largest is ",
+    ):
+        assert text in told.stdout
+
+
+def test_inspect_tells_of_functions_and_signatures_and_ops_that_are_not_known(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    graph = gc.load(DATA / "functions_v2.pb", allow_unknown_ops=True)
+    graph.add_node(NodeDef("strange", "Identity", ("x",), "", {"T": gc.float32}))
+    strange = GraphDef(node=(*graph.as_graph_def().node, NodeDef("odd", "Nowhere", ("x",))), library=graph.library.to_proto())
+    assert main(["inspect", str(gc.save(strange, tmp_path / "odd.pb"))]) == 0
+    told = capsys.readouterr().out
+    assert "1  Nowhere  (not registered)" in told
+    assert "not registered: their nodes can be seen, but not run" in told
+    assert "functions   __inference_scale_8778(x:float) -> (identity:float)" in told
+
+
+def test_shapes_that_do_not_fit_are_a_warning(misfit: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(misfit)]) == 0
+    told = capsys.readouterr()
+    assert told.err.startswith("warning: shapes are left out, because they do not fit: ")
+    assert "nodes       2 with 2 inputs" in told.out
+
+
+def test_view_writes_a_page_that_opens_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    assert main(["view", str(DATA / "while_v1.pb"), "-o", str(page)]) == 0
+    assert capsys.readouterr().out == f"{page}\n"
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "while/NextIteration" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["inspect", "nothing.pb"], "error: No such file or directory: nothing.pb"),
+        (["inspect", __file__], "error: "),
+        (["view", str(DATA / "while_v1.pb"), "-o", "picture.xyz"], "error: Cannot tell the format of 'picture.xyz'"),
+        (["view", str(DATA / "while_v1.pb"), "-o", "/nowhere/picture.txt"], "error: "),
+    ],
+    ids=["no-file", "no-graph", "no-format", "no-folder"],
+)
+def test_what_goes_wrong_is_told_in_one_line(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(text)
+    assert len(told.splitlines()) == 1
+
+
+def test_inspect_loads_no_views() -> None:
+    code = (
+        "import sys, graphcore.__main__ as m; m.main(['inspect', sys.argv[1]]); print([n for n in sys.modules if n.startswith('widgets')])"
+    )
+    told = subprocess.run([sys.executable, "-c", code, str(DATA / "mlp_train_v1.pb")], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines()[-1] == "[]"
+
+
+def test_importing_the_package_loads_no_protobuf() -> None:
+    code = "import sys, graphcore; print([name for name in sys.modules if name.startswith('google')])"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
