@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 import graphcore as gc
+from graphcore.errors import InvalidArgumentError
 from tests.graphcore.ops.op_cases import Case, all_cases, constants
 
-CASES = [case for case in all_cases() if case.entry.gradient is not None and case.runs and not case.takes_variable]
+REFUSES = "PreventGradient"  # its gradient function is there to be an error
+CASES = [
+    case
+    for case in all_cases()
+    if case.entry.gradient is not None and case.runs and not case.takes_variable and case.op_def.name != REFUSES
+]
 
 
 def node_of(case: Case) -> gc.Node:
@@ -78,3 +84,11 @@ def test_f7_looking_for_a_gradient_that_is_not_there_says_so() -> None:
 
 def test_f7_no_gradient_is_a_null_creator() -> None:
     assert gc.get_op_gradient_creator("Shape") is None
+
+
+def test_a_gradient_that_is_forbidden_says_why() -> None:
+    with gc.Graph().as_default():
+        x = gc.placeholder(gc.float32, [2], name="x")
+        y = gc.ops.prevent_gradient(x, message="not yet")
+        with pytest.raises(InvalidArgumentError, match=r"Gradient explicitly disabled\. Reason: not yet"):
+            gc.gradients(y, x)
