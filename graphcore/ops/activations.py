@@ -7,7 +7,8 @@ from typing import Any, Final
 from graphcore.functions import unary_grad
 from graphcore.inference.common_shape_fns import merge_both_inputs, unchanged_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import ONE, scalar
+from graphcore.ops.gradient_text import ONE, holomorphic, scalar
+from graphcore.ops.kernels import float_attr
 from graphcore.ops.type_sets import FLOATING_OR_COMPLEX, REAL
 
 _X: Final = [[-3.0, -0.5, 0.25], [1.0, 2.0, 7.5]]
@@ -44,9 +45,9 @@ class ReluGrad:
     examples = (Example([_G, _X], outputs=[[[0.0, 0.0, 3.0], [-4.0, 5.0, 6.0]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        # A product would turn infinite gradients into NaN where they are cut off.
-        where, zero = k.xp.where, k.dtype("T").type(0)
-        return lambda gradients, features: where(features > zero, gradients, zero)
+        # A product, as in the reference: several times faster than choosing where signs are mixed.
+        greater, multiply, zero = k.xp.greater, k.xp.multiply, k.dtype("T").type(0)
+        return lambda gradients, features: multiply(gradients, greater(features, zero))
 
 
 @op
@@ -79,9 +80,9 @@ class Relu6Grad:
     examples = (Example([_G, _X], outputs=[[[0.0, 0.0, 3.0], [-4.0, 5.0, 0.0]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        where, number = k.xp.where, k.dtype("T").type
+        number = k.dtype("T").type
         zero, six = number(0), number(6)
-        return lambda gradients, features: where((features > zero) & (features < six), gradients, zero)
+        return lambda gradients, features: gradients * ((features > zero) & (features < six))
 
 
 @op
@@ -90,13 +91,15 @@ class Sigmoid:
 
     signature = f"Sigmoid[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         y = Sigmoid(x)
         {ONE}
         a = Sub(one, y) @ dy
         b = Mul(y, a)
         dx = Mul(dy, b)
     """)
+    )
     examples = (Example([_X]),)
 
     def kernel(k: KernelContext) -> Kernel:
@@ -122,7 +125,9 @@ class LeakyRelu:
     examples = (Example([_X]), Example([_X], {"alpha": -0.5}))
 
     def kernel(k: KernelContext) -> Kernel:
-        where, alpha, zero = k.xp.where, k.dtype("T").type(k.attr("alpha")), k.dtype("T").type(0)
+        where, maximum, alpha, zero = k.xp.where, k.xp.maximum, k.dtype("T").type(float_attr(k, "alpha")), k.dtype("T").type(0)
+        if alpha <= 1:
+            return lambda x: maximum(x, x * alpha)
         return lambda x: where(x > zero, x, x * alpha)
 
 

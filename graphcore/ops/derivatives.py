@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
+from graphcore.attrs import Attrs
+from graphcore.functions import GradientTemplate
 from graphcore.inference.common_shape_fns import merge_both_inputs
 from graphcore.ops.block import Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import scalar
+from graphcore.ops.gradient_text import holomorphic, is_complex, scalar
 from graphcore.ops.type_sets import FLOATING_OR_COMPLEX
+from graphcore.registry import GradientCreator
 
 _Y: Final = [[0.25, 0.5, 0.9], [0.1, 0.75, 0.3]]
 _DY: Final = [[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]]
 _EXAMPLES: Final = (Example([_Y, _DY]),)
 
 
-def _gradient(body: str) -> str:
-    return f"[T:{{half, float, double}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{body}\n}}"
+def _gradient(body: str) -> GradientCreator:
+    """A body for functions that are differentiable as complex functions of y and dy."""
+    return holomorphic(GradientTemplate(f"[T:{{half, float, double}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{body}\n}}"))
+
+
+def _conjugate_gradient(body: str) -> Callable[[Attrs], str]:
+    """A body in which `y_conj` and `dz_conj` stand for the conjugates of y and dz: the function uses the conjugate of y."""
+
+    def gradient(attrs: Attrs) -> str:
+        if not is_complex(attrs):
+            real = body.replace("y_conj", "y").replace("dz_conj", "dz")
+            return f"[T:{{half, float, double}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{real}\n}}"
+        head = "  y_conj = Conj[T=$T](y)\n  dz_conj = Conj[T=$T](dz)"
+        return f"[T:{{complex64, complex128}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{head}\n{body}\n}}"
+
+    return gradient
 
 
 def _factor(value: float) -> str:
@@ -39,8 +57,6 @@ class SigmoidGrad:
     examples = _EXAMPLES
 
     def kernel(k: KernelContext) -> Kernel:
-        if k.output_types[0].is_complex:
-            return lambda y, dy: dy * (y * (1 - y)).conj()
         return lambda y, dy: dy * y * (1 - y)
 
 
@@ -60,8 +76,6 @@ class TanhGrad:
     examples = _EXAMPLES
 
     def kernel(k: KernelContext) -> Kernel:
-        if k.output_types[0].is_complex:
-            return lambda y, dy: dy * (1 - y * y).conj()
         return lambda y, dy: dy * (1 - y * y)
 
 
@@ -71,11 +85,12 @@ class SqrtGrad:
 
     signature = f"SqrtGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
     shape = merge_both_inputs
-    gradient = _gradient(f"""
+    gradient = _conjugate_gradient(f"""
       {_factor(0.5)}
       ga = Div[T=$T](dz, y)
+      gac = Div[T=$T](dz_conj, y_conj)
       z = SqrtGrad[T=$T](y, dy)
-      gaz = Mul[T=$T](ga, z)
+      gaz = Mul[T=$T](gac, z)
       gy = Neg[T=$T](gaz)
       gdy = Mul[T=$T](ga, factor)
     """)
@@ -94,13 +109,13 @@ class RsqrtGrad:
 
     signature = f"RsqrtGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
     shape = merge_both_inputs
-    gradient = _gradient(f"""
+    gradient = _conjugate_gradient(f"""
       {_factor(-1.5)}
-      y2 = Square[T=$T](y)
-      gb = Mul[T=$T](dz, dy)
+      y2 = Square[T=$T](y_conj)
+      gb = Mul[T=$T](dz_conj, dy)
       gby2 = Mul[T=$T](gb, y2)
       gy = Mul[T=$T](gby2, factor)
-      gdy = RsqrtGrad[T=$T](y, dz)
+      gdy = RsqrtGrad[T=$T](y_conj, dz)
     """)
     examples = _EXAMPLES
 
@@ -119,13 +134,13 @@ def _reciprocal_grad(k: KernelContext) -> Kernel:
     return lambda y, dy: -dy * (y * y)
 
 
-def _reciprocal_grad_grad(name: str) -> str:
-    return _gradient(f"""
+def _reciprocal_grad_grad(name: str) -> Callable[[Attrs], str]:
+    return _conjugate_gradient(f"""
       {_factor(-2)}
-      gb = Mul[T=$T](dz, dy)
-      gby = Mul[T=$T](gb, y)
+      gb = Mul[T=$T](dz_conj, dy)
+      gby = Mul[T=$T](gb, y_conj)
       gy = Mul[T=$T](gby, factor)
-      gdy = {name}[T=$T](y, dz)
+      gdy = {name}[T=$T](y_conj, dz)
     """)
 
 

@@ -16,6 +16,7 @@ from graphcore.registry import GradientCreator
 INDEX_TYPE: Final = "INDEX"
 """What `index_typed` replaces by the type of an op's index arguments."""
 
+_SIGNATURE: Final = re.compile(r"\s*\[[^\]]*\]\(([^)]*)\) -> \(([^)]*)\) \{(.*)\}\s*$", re.DOTALL)
 _AXES_INPUT: Final = re.compile(r"(?<=[(, ])i(?=[,)])")
 
 
@@ -69,6 +70,32 @@ def is_complex(attrs: Attrs, attr: str = "T") -> bool:
     """True if attr `attr` is a complex type."""
     value = attrs.get(attr)
     return isinstance(value, DType) and value.is_complex
+
+
+def holomorphic(template: GradientTemplate) -> GradientCreator:
+    """The gradient for complex types too, of a function that is differentiable as a complex function.
+
+    The body multiplies the gradient by a derivative d, where a complex gradient needs the conjugate of d. As the body is linear in the gradient,
+    that is the conjugate of what it makes of the conjugate.
+    """
+    conjugated = GradientTemplate(_conjugated(template.text))
+
+    def gradient(attrs: Attrs) -> FunctionDef:
+        return (conjugated if is_complex(attrs) else template)(attrs)
+
+    return gradient
+
+
+def _conjugated(text: str) -> str:
+    found = _SIGNATURE.match(text)
+    assert found is not None, f"not the text of a gradient: {text}"
+    inputs, outputs, body = found.groups()
+    arrived = inputs.rpartition(",")[2].partition(":")[0].strip()
+    results = [part.partition(":")[0].strip() for part in outputs.split(",")]
+    for name in (arrived, *results):
+        body = re.sub(rf"\b{name}\b", f"{name}_conj", body)
+    back = "".join(f"  {name} = Conj({name}_conj)\n" for name in results)
+    return f"[T:{{complex64, complex128}}]({inputs}) -> ({outputs}) {{\n  {arrived}_conj = Conj({arrived})\n{body}\n{back}}}"
 
 
 def axes_reduction_grad(body: str) -> GradientCreator:

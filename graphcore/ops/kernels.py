@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel, KernelFactory
+
+_SAME_WIDTH: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def ufunc(name: str) -> KernelFactory:
@@ -104,6 +106,17 @@ def normal_axis(k: KernelContext, axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise invalid(k, f"required an axis in [{-rank}, {rank}), got {axis}")
     return axis + rank if axis < 0 else axis
+
+
+def masked(xp: Any, values: Any, mask: Any) -> Any:
+    """The values where `mask` is true, else 0: as `where`, but by bits and so several times faster where the mask is irregular."""
+    kind = _SAME_WIDTH.get(values.dtype.itemsize)
+    if kind is None:
+        return xp.where(mask, values, values.dtype.type(0))
+    bits = mask.astype(kind)
+    xp.negative(bits, bits)
+    bits &= values.view(kind)
+    return bits.view(values.dtype)
 
 
 def narrow(dtype: np.dtype[Any]) -> bool:

@@ -9,7 +9,7 @@ from graphcore.definitions.types import FunctionDef
 from graphcore.functions import GradientTemplate, binary_grad
 from graphcore.inference.common_shape_fns import broadcast_binary_op_shape_fn
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import is_complex, scalar
+from graphcore.ops.gradient_text import holomorphic, is_complex, scalar
 from graphcore.ops.kernels import floating_ufunc, invalid, ufunc
 from graphcore.ops.type_sets import FLOATING_OR_COMPLEX
 
@@ -126,7 +126,7 @@ class Div:
 
     signature = f"Div[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
-    gradient = _quotient_grad("Div")
+    gradient = holomorphic(_quotient_grad("Div"))
     examples = (Example([_ROWS, _COLUMN]), Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]))
 
     def kernel(k: KernelContext) -> Kernel:
@@ -143,7 +143,7 @@ class RealDiv:
     signature = f"RealDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = floating_ufunc("true_divide")
-    gradient = _quotient_grad("RealDiv")
+    gradient = holomorphic(_quotient_grad("RealDiv"))
     examples = (Example([_ROWS, _COLUMN]), Example([1.0, _COLUMN]))
 
 
@@ -153,7 +153,7 @@ class DivNoNan:
 
     signature = "DivNoNan[T:{half, float, bfloat16, double, complex64, complex128}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
-    gradient = _quotient_grad("DivNoNan")
+    gradient = holomorphic(_quotient_grad("DivNoNan"))
     examples = (Example([_ROWS, _COLUMN]), Example([[1.0, 6.0], [0.0, 2.0]], outputs=[[0.0, 3.0]], differentiable=False))
 
     def kernel(k: KernelContext) -> Kernel:
@@ -257,11 +257,11 @@ def _pow_grad_text(safe_log: str) -> GradientTemplate:
 
 
 _REAL_POW_GRAD: Final = _pow_grad_text("pos_x = Greater(x, zero)")
-_COMPLEX_POW_GRAD: Final = _pow_grad_text("nz_x = NotEqual(x, zero)")
+_POW_GRAD: Final = holomorphic(_pow_grad_text("nz_x = NotEqual(x, zero)"))
 
 
 def _pow_grad(attrs: Attrs) -> FunctionDef:
-    return (_COMPLEX_POW_GRAD if is_complex(attrs) else _REAL_POW_GRAD)(attrs)
+    return (_POW_GRAD if is_complex(attrs) else _REAL_POW_GRAD)(attrs)
 
 
 @op

@@ -7,7 +7,7 @@ from typing import Any
 from graphcore.functions import unary_grad
 from graphcore.inference.common_shape_fns import unchanged_shape
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import ONE, scalar
+from graphcore.ops.gradient_text import ONE, holomorphic, scalar
 from graphcore.ops.kernels import floating_ufunc, ufunc
 from graphcore.ops.type_sets import FLOATING, FLOATING_OR_COMPLEX, SIGNED
 
@@ -60,12 +60,14 @@ class Square:
     signature = "Square[T:{bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("square")
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         c = {scalar("int64", 2)}
         two = Cast[SrcT=int64, DstT=$T](c)
         x2 = Mul(x, two) @ dy
         dx = Mul(dy, x2)
     """)
+    )
     examples = (Example([[-2.0, 3.0]], outputs=[[4.0, 9.0]]),)
 
 
@@ -76,7 +78,8 @@ class Sqrt:
     signature = f"Sqrt[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("sqrt")
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         y = Sqrt(x)
         y_inv = Reciprocal(y) @ dy
         const = {scalar("float", 0.5)}
@@ -84,6 +87,7 @@ class Sqrt:
         a = Mul(half, y_inv)
         dx = Mul(dy, a)
     """)
+    )
     examples = (Example([[4.0, 2.25]], outputs=[[2.0, 1.5]]),)
 
 
@@ -93,7 +97,8 @@ class Rsqrt:
 
     signature = f"Rsqrt[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         x_inv = Reciprocal(x) @ dy
         y = Rsqrt(x)
         const = {scalar("float", -0.5)}
@@ -102,6 +107,7 @@ class Rsqrt:
         b = Mul(a, y)
         dx = Mul(dy, b)
     """)
+    )
     examples = (Example([[4.0, 0.25]], outputs=[[0.5, 2.0]]),)
 
     def kernel(k: KernelContext) -> Kernel:
@@ -121,12 +127,14 @@ class Reciprocal:
     signature = f"Reciprocal[T:{SIGNED}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = floating_ufunc("reciprocal")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         y = Reciprocal(x)
         y2 = Square(y) @ dy
         y2_neg = Neg(y2)
         dx = Mul(dy, y2_neg)
     """)
+    )
     examples = (Example([[4.0, -0.5]], outputs=[[0.25, -2.0]]),)
 
 
@@ -148,10 +156,12 @@ class Exp:
     signature = f"Exp[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("exp")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         y = Exp(x)
         dx = Mul(dy, y)
     """)
+    )
     examples = (Example([[0.0, 1.0, -2.0]]),)
 
 
@@ -173,10 +183,12 @@ class Log:
     signature = f"Log[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("log")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         x_inv = Reciprocal(x) @ dy
         dx = Mul(dy, x_inv)
     """)
+    )
     examples = (Example([[1.0, 0.5, 4.0]]),)
 
 
@@ -187,11 +199,13 @@ class Log1p:
     signature = f"Log1p[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("log1p")
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         {ONE}
         a = Add(one, x)
         dx = Div(dy, a)
     """)
+    )
     examples = (Example([[0.0, -0.5, 4.0]]),)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphcore.functions import binary_grad, unary_grad
 from graphcore.inference.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
 from graphcore.ops.block import Example, op
-from graphcore.ops.gradient_text import ONE
+from graphcore.ops.gradient_text import ONE, holomorphic
 from graphcore.ops.kernels import ufunc
 from graphcore.ops.type_sets import FLOATING, FLOATING_OR_COMPLEX
 
@@ -17,10 +17,12 @@ class Sin:
     signature = f"Sin[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("sin")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         cos = Cos(x) @ dy
         dx = Mul(dy, cos)
     """)
+    )
     examples = (Example([[0.0, 0.5, -2.0]]),)
 
 
@@ -31,11 +33,13 @@ class Cos:
     signature = f"Cos[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("cos")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         sin = Sin(x) @ dy
         neg = Neg(sin)
         dx = Mul(dy, neg)
     """)
+    )
     examples = (Example([[0.0, 0.5, -2.0]]),)
 
 
@@ -46,12 +50,14 @@ class Tan:
     signature = f"Tan[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("tan")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         cosx = Cos(x)
         secx = Reciprocal(cosx)
         secx2 = Square(secx)
         dx = Mul(dy, secx2)
     """)
+    )
     examples = (Example([[0.0, 0.5, -1.2]]),)
 
 
@@ -62,7 +68,8 @@ class Asin:
     signature = f"Asin[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("arcsin")
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         x2 = Square(x)
         {ONE}
         a = Sub(one, x2)
@@ -70,6 +77,7 @@ class Asin:
         inv = Reciprocal(b)
         dx = Mul(dy, inv)
     """)
+    )
     examples = (Example([[0.0, 0.5, -0.8]]),)
 
 
@@ -80,7 +88,8 @@ class Acos:
     signature = f"Acos[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("arccos")
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         x2 = Square(x)
         {ONE}
         a = Sub(one, x2)
@@ -89,6 +98,7 @@ class Acos:
         neg = Neg(inv)
         dx = Mul(dy, neg)
     """)
+    )
     examples = (Example([[0.0, 0.5, -0.8]]),)
 
 
@@ -99,13 +109,15 @@ class Atan:
     signature = f"Atan[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("arctan")
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         x2 = Square(x)
         {ONE}
         a = Add(one, x2)
         inv = Reciprocal(a)
         dx = Mul(dy, inv)
     """)
+    )
     examples = (Example([[0.0, 0.5, -3.0]]),)
 
 
@@ -135,10 +147,12 @@ class Sinh:
     signature = f"Sinh[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("sinh")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         cosh = Cosh(x) @ dy
         dx = Mul(dy, cosh)
     """)
+    )
     examples = (Example([[0.0, 0.5, -2.0]]),)
 
 
@@ -149,10 +163,12 @@ class Cosh:
     signature = f"Cosh[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("cosh")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         sinh = Sinh(x) @ dy
         dx = Mul(dy, sinh)
     """)
+    )
     examples = (Example([[0.0, 0.5, -2.0]]),)
 
 
@@ -163,13 +179,15 @@ class Tanh:
     signature = f"Tanh[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("tanh")
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         y = Tanh(x)
         y2 = Square(y) @ dy
         {ONE}
         a = Sub(one, y2)
         dx = Mul(dy, a)
     """)
+    )
     examples = (Example([[0.0, 0.5, -2.0]]),)
 
 
@@ -180,11 +198,13 @@ class Asinh:
     signature = f"Asinh[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("arcsinh")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         y = Asinh(x)
         cosh = Cosh(y)
         dx = Div(dy, cosh)
     """)
+    )
     examples = (Example([[0.0, 0.5, -2.0]]),)
 
 
@@ -195,11 +215,13 @@ class Acosh:
     signature = f"Acosh[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("arccosh")
-    gradient = unary_grad("""
+    gradient = holomorphic(
+        unary_grad("""
         y = Acosh(x)
         sinh = Sinh(y)
         dx = Div(dy, sinh)
     """)
+    )
     examples = (Example([[1.5, 2.0, 7.0]]),)
 
 
@@ -210,11 +232,13 @@ class Atanh:
     signature = f"Atanh[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
     kernel = ufunc("arctanh")
-    gradient = unary_grad(f"""
+    gradient = holomorphic(
+        unary_grad(f"""
         x2 = Square(x)
         {ONE}
         a = Sub(one, x2)
         inv = Reciprocal(a)
         dx = Mul(dy, inv)
     """)
+    )
     examples = (Example([[0.0, 0.5, -0.8]]),)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from graphcore.functions import binary_grad
 from graphcore.inference.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
 from graphcore.ops.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import ONE
+from graphcore.ops.gradient_text import ONE, holomorphic
 from graphcore.ops.kernels import float_attr
 from graphcore.ops.type_sets import NUMBER
 
@@ -27,13 +27,15 @@ class Xlogy:
 
     signature = f"Xlogy[T:{_TYPES}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
-    gradient = binary_grad(f"""
+    gradient = holomorphic(
+        binary_grad(f"""
         {_IS_X_ZERO}
         safe_logy = Xlogy(is_zero_cast, y)
         xlogygrad = Xdivy(x, y)
         gx = Mul(safe_logy, dz)
         gy = Mul(xlogygrad, dz)
     """)
+    )
     examples = _EXAMPLES
 
     def kernel(k: KernelContext) -> Kernel:
@@ -47,7 +49,8 @@ class Xlog1py:
 
     signature = f"Xlog1py[T:{_TYPES}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
-    gradient = binary_grad(f"""
+    gradient = holomorphic(
+        binary_grad(f"""
         {ONE}
         zeros = ZerosLike(x)
         yp1 = Add(y, one)
@@ -58,6 +61,7 @@ class Xlog1py:
         gx = Mul(safe_log1py, dz)
         gy = Mul(xlog1pygrad, dz)
     """)
+    )
     examples = _EXAMPLES
 
     def kernel(k: KernelContext) -> Kernel:
@@ -71,7 +75,8 @@ class Xdivy:
 
     signature = f"Xdivy[T:{_TYPES}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
-    gradient = binary_grad(f"""
+    gradient = holomorphic(
+        binary_grad(f"""
         {_IS_X_ZERO}
         safe_divy = Xdivy(is_zero_cast, y)
         y2 = Square(y)
@@ -80,6 +85,7 @@ class Xdivy:
         gx = Mul(safe_divy, dz)
         gy = Mul(xdivygrad, dz)
     """)
+    )
     examples = _EXAMPLES
 
     def kernel(k: KernelContext) -> Kernel:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphcore.kernel_context import KernelContext
-from graphcore.ops.kernels import constant_ints, ints, invalid, narrow
+from graphcore.ops.kernels import constant_ints, ints, invalid, masked, narrow
 from graphcore.ops.windows import inside, int_list, padded, sliding
 from graphcore.registry import Kernel
 
@@ -47,6 +47,10 @@ class Pooling:
     def moving_axes(self) -> list[int]:
         """The dimensions along which anything happens."""
         return [i for i, (window, slide) in enumerate(zip(self.ksize, self.slides, strict=True)) if window > 1 or slide.stride > 1]
+
+    def windows_are_apart(self) -> bool:
+        """True if no element is in two windows."""
+        return all(slide.stride >= window for slide, window in zip(self.slides, self.ksize, strict=True))
 
     def reduce(self, x: Any, combine: Any, fill: Any) -> Any:
         """`combine` over each window, one dimension after the other: a window's rows are combined before its columns."""
@@ -116,18 +120,23 @@ def first_maxima(pooling: Pooling, x: Any, y: Any) -> Iterator[tuple[tuple[slice
     wide = padded(pooling.xp, x, pooling.pads(x.shape), lowest(x.dtype))
     free = pooling.xp.ones(y.shape, bool)
     for tap in pooling.taps(x.shape):
-        found = (wide[tap] == y) & free
-        free &= ~found
+        found = wide[tap] == y
+        found &= free
         yield tap, found
+        free ^= found
 
 
 def max_grad(pooling: Pooling, x: Any, y: Any, dy: Any) -> Any:
     """Gives the gradient of each window to its first maximum: x and the result like x, y and dy like the output."""
     pads = pooling.pads(x.shape)
     dx = pooling.xp.zeros([before + size + after for size, (before, after) in zip(x.shape, pads, strict=True)], dy.dtype)
-    zero = dy.dtype.type(0)
+    apart = pooling.windows_are_apart()
     for tap, found in first_maxima(pooling, x, y):
-        dx[tap] += pooling.xp.where(found, dy, zero)
+        part = masked(pooling.xp, dy, found)
+        if apart:
+            dx[tap] = part
+        else:
+            dx[tap] += part
     return dx[inside(x.shape, pads)]
 
 
@@ -135,9 +144,8 @@ def max_grad_grad(pooling: Pooling, x: Any, y: Any, grad: Any) -> Any:
     """For each window the element of grad (like x) where the first maximum is."""
     wide = padded(pooling.xp, grad, pooling.pads(x.shape))
     result = pooling.xp.zeros(y.shape, grad.dtype)
-    zero = grad.dtype.type(0)
     for tap, found in first_maxima(pooling, x, y):
-        result += pooling.xp.where(found, wide[tap], zero)
+        result += masked(pooling.xp, wide[tap], found)
     return result
 
 

@@ -10,12 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.attrs import Attrs
+from graphcore.definitions.types import FunctionDef
 from graphcore.inference.common_shape_fns import reduction_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import INDEX_TYPE, axes_reduction_grad, index_typed, vector
+from graphcore.ops.gradient_text import INDEX_TYPE, axes_reduction_grad, index_typed, is_complex, vector
 from graphcore.ops.kernels import constant_ints, ints, narrow
 from graphcore.ops.type_sets import INDEX, NUMBER, ORDERED
-from graphcore.registry import KernelFactory
+from graphcore.registry import GradientCreator, KernelFactory
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _EXAMPLES: Final = (
@@ -104,15 +105,9 @@ def _integer_mean(k: KernelContext) -> Kernel:
     return mean
 
 
-@op
-class Prod:
-    """The product of the elements along the reduced axes."""
-
-    signature = f"Prod[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
-    shape = reduction_shape
-    kernel = reduction_kernel("multiply")
-    # The derivative by one element is the product of the others: those before it times those after it, so that a zero does no harm.
-    gradient = axes_reduction_grad(f"""
+def _prod_grad_text(conjugate: str) -> GradientCreator:
+    """The derivative by one element is the product of the others: those before it times those after it, so that a zero does no harm."""
+    return axes_reduction_grad(f"""
         flat = {vector("int32", -1)}
         i_flat = Reshape[T=int32](i, flat:output:0)
         i_shifted = AddV2[T=int32](i_flat:output:0, x_rank:output:0)
@@ -134,9 +129,28 @@ class Prod:
         inverse = InvertPermutation[T=int32](perm:output:0)
         rest = Transpose[T=$T](rest_permuted:output:0, inverse:y:0)
         dy_reshaped = Reshape[T=$T](dy, y_shape:merged:0)
-        product = Mul[T=$T](rest:y:0, dy_reshaped:output:0)
+        derivative = {conjugate}[T=$T](rest:y:0)
+        product = Mul[T=$T](derivative:output:0, dy_reshaped:output:0)
         dx = Reshape[T=$T](product:z:0, x_shape:output:0)
     """)
+
+
+_REAL_PROD_GRAD: Final = _prod_grad_text("Identity")
+_COMPLEX_PROD_GRAD: Final = _prod_grad_text("Conj")
+
+
+def _prod_grad(attrs: Attrs) -> FunctionDef:
+    return (_COMPLEX_PROD_GRAD if is_complex(attrs) else _REAL_PROD_GRAD)(attrs)
+
+
+@op
+class Prod:
+    """The product of the elements along the reduced axes."""
+
+    signature = f"Prod[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
+    shape = reduction_shape
+    kernel = reduction_kernel("multiply")
+    gradient = _prod_grad
     examples = (*_EXAMPLES, Example([[[2.0, 0.0, 3.0], [0.0, 0.0, 5.0]], [1]]))
 
 
