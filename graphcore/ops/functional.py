@@ -175,8 +175,10 @@ class StatefulPartitionedCall:
 
 def _gradient_shape(c: InferenceContext) -> None:
     # A gradient has the shape of what it is for, and those inputs come first.
+    if c.num_inputs < c.num_outputs:
+        raise InvalidArgumentError("len(inputs) < len(outputs)")
     for i in range(c.num_outputs):
-        c.set_output(i, c.input(i) if c.num_inputs > c.num_outputs else c.unknown_shape())
+        c.set_output(i, c.input(i))
 
 
 @op
