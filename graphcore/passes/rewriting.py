@@ -96,7 +96,7 @@ class Rewriting:
             inputs,
             controls or NO_CONTROLS,
             input_types,  # type: ignore[arg-type]  # DTypes
-            output_types,  # type: ignore[arg-type]
+            output_types,  # type: ignore[arg-type]  # likewise
             like.source,
         )
 

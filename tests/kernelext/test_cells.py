@@ -175,6 +175,9 @@ def test_stopping_works_when_somebody_has_cleared_the_events(shell: NotebookShel
     shell.events.callbacks["pre_run_cell"].clear()
     shell.events.callbacks["post_run_cell"].clear()
     tracked.tracker.stop()
+    shell.run("note()", "a")
+    assert tracked.graph.told == []
+    assert tracked.seen == [None]
 
 
 def test_a_broken_graph_does_not_reach_the_cell(shell: NotebookShell, tracked: Tracked, capfd: pytest.CaptureFixture[str]) -> None:

@@ -140,7 +140,9 @@ def test_a_huge_scene_is_not_given_to_the_engine() -> None:
 
 
 def test_an_empty_scene_is_an_empty_picture() -> None:
-    ET.fromstring(to_svg(Scene(title="", nodes=[], edges=[])))
+    root = ET.fromstring(to_svg(Scene(title="", nodes=[], edges=[])))
+    assert root.tag.endswith("svg")
+    assert not [element for element in root.iter() if "box" in element.get("class", "").split()]
 
 
 # ---- SVG ------------------------------------------------------------------------------------------------------------
