@@ -2,6 +2,7 @@
 
 from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.cancellation import CancellationManager
+from graphcore.runtime.events import Event, Recorder
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
@@ -12,9 +13,11 @@ from graphcore.runtime.session import Session, get_default_session
 __all__ = [
     "CancellationManager",
     "DeviceAttributes",
+    "Event",
     "FunctionLibraryRuntime",
     "Plan",
     "Received",
+    "Recorder",
     "Rendezvous",
     "RendezvousArgs",
     "RendezvousKey",

@@ -1,0 +1,70 @@
+"""What happened in a run: one frozen record a happening. Every view of time replays these."""
+
+from __future__ import annotations
+
+from threading import get_ident
+from time import perf_counter_ns
+from typing import Any, Final, Literal
+
+import msgspec
+
+Kind = Literal["scheduled", "start", "end", "dead", "sent", "received"]
+KINDS: Final[tuple[Kind, ...]] = ("scheduled", "start", "end", "dead", "sent", "received")
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One happening.
+
+    Args:
+        kind: "scheduled" (its inputs are there), "start" and "end" of its kernel, "dead" (it was not computed, for it lies on a
+            branch that was not taken), "sent", "received".
+        node: the name of the node.
+        ns: when, in nanoseconds of one clock (`time.perf_counter_ns`).
+        bytes: of "end": what the node's outputs take; of "sent" and "received": what was moved.
+        thread: the identity of the thread.
+        device: the full name of the device, "" where there is but one.
+        frame: the loop's frame, "" outside of loops.
+        iteration: the loop's turn, from 0.
+    """
+
+    kind: Kind
+    node: str
+    ns: int
+    bytes: int = 0
+    thread: int = 0
+    device: str = ""
+    frame: str = ""
+    iteration: int = 0
+
+
+class Recorder:
+    """Collects the events of a run, from any number of threads, in the order in which they came.
+
+    Recording keeps a plain tuple: events are made of them when they are asked for, after the run.
+    """
+
+    __slots__ = ("_append", "_records")
+
+    def __init__(self) -> None:
+        self._records: list[tuple[Any, ...]] = []
+        self._append = self._records.append  # one call that the interpreter does not interrupt
+
+    def record(self, kind: Kind, node: str, *, bytes: int = 0, device: str = "", frame: str = "", iteration: int = 0) -> None:
+        """Keep what happens now.
+
+        Args:
+            kind, node, bytes, device, frame, iteration: see `Event`.
+        """
+        self._append((kind, node, perf_counter_ns(), bytes, get_ident(), device, frame, iteration))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was recorded so far."""
+        return tuple([Event(*record) for record in list(self._records)])
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def clear(self) -> None:
+        """Forget what was recorded."""
+        self._records.clear()
