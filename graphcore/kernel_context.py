@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,19 @@ from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
 
 State = TypeVar("State")
+
+
+class Dead:
+    """The kind of `DEAD`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<dead>"
+
+
+DEAD: Final = Dead()
+"""What stands where no value is, because the branch that computes it was not taken."""
 
 
 class RefVariable:
