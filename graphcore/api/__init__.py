@@ -15,6 +15,7 @@ from graphcore.api.arrays import (
     transpose,
     zeros_like,
 )
+from graphcore.api.check_gradient import check_gradient
 from graphcore.api.framework import (
     apply_op,
     constant,
@@ -29,6 +30,7 @@ from graphcore.api.framework import (
     zeros,
 )
 from graphcore.api.function import Function, Instantiation, function
+from graphcore.api.gradient_check import GradientCheck, InputCheck
 from graphcore.api.gradients import gradients
 from graphcore.api.interchange import import_graph_def, load, register_op_list, save
 from graphcore.api.math import (
@@ -70,7 +72,9 @@ from graphcore.api.variables import Variable, all_variables, initialize_all_vari
 __all__ = [
     "AdamOptimizer",
     "Function",
+    "GradientCheck",
     "GradientDescentOptimizer",
+    "InputCheck",
     "Instantiation",
     "MomentumOptimizer",
     "Optimizer",
@@ -84,6 +88,7 @@ __all__ = [
     "argmin",
     "bias_add",
     "cast",
+    "check_gradient",
     "concat",
     "constant",
     "control_dependencies",

@@ -29,18 +29,18 @@ def gradients(
         NotFoundError: `No gradient defined for op`.
         InvalidArgumentError: wrong dtypes, counts or graphs.
     """
-    y_tensors = _tensors(ys, "ys")
-    x_tensors = _tensors(xs, "xs")
+    y_tensors = tensors_of(ys, "ys")
+    x_tensors = tensors_of(xs, "xs")
     if not y_tensors or not x_tensors:
         raise InvalidArgumentError("gradients needs at least one y and one x")
     graph = y_tensors[0].graph
-    given = [None] * len(y_tensors) if grad_ys is None else [None if g is None else _tensors(g, "grad_ys")[0] for g in _as_list(grad_ys)]
+    given = [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
     if len(given) != len(y_tensors):
         raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(y_tensors)}, got {len(given)}")
     for tensor in (*y_tensors, *x_tensors, *(g for g in given if g is not None)):
         graph.as_graph_element(tensor)
     _check_seeds(y_tensors, given)
-    stop = _tensors(stop_gradients or [], "stop_gradients")
+    stop = tensors_of(stop_gradients or [], "stop_gradients")
     return build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
 
 
@@ -61,7 +61,12 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _tensors(value: Any, what: str) -> list[Tensor]:
+def tensors_of(value: Any, what: str) -> list[Tensor]:
+    """The tensors that tensors, variables, names and nodes with one output stand for; `what` names them in an error.
+
+    Raises:
+        InvalidArgumentError: something else.
+    """
     result = []
     for item in _as_list(value):
         element = item if isinstance(item, Tensor) else item.as_graph_element() if hasattr(item, "as_graph_element") else None

@@ -1,0 +1,109 @@
+"""What a comparison of gradients with differences has shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import msgspec
+
+from graphcore.shapes import Shape
+
+
+class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """How one gradient compares with central differences.
+
+    Attributes:
+        name, dtype, shape: the input; its dtype in the graph, the shape its value had.
+        has_gradient: False where `gc.gradients` gives None, which is compared as zeros.
+        checked, elements: how many elements were compared, and how many there are.
+        error: the largest relative error; what rounding alone explains counts as none.
+        worst: the index of the element that has it, None if there are no elements.
+        gradient, difference: the two values there.
+        passed: whether the error is within the tolerance.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    has_gradient: bool
+    checked: int
+    elements: int
+    error: float
+    worst: tuple[int, ...] | None
+    gradient: complex | float
+    difference: complex | float
+    passed: bool
+
+
+class GradientCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of `gc.check_gradient`; true iff all inputs passed.
+
+    Attributes:
+        y: what was differentiated.
+        inputs: one row an input.
+        delta: the step of the differences, for elements of size 1 and below.
+        tolerance: the largest relative error that passes.
+        dtype: the floating dtype of `y` in the computation.
+    """
+
+    y: str
+    inputs: tuple[InputCheck, ...]
+    delta: float
+    tolerance: float
+    dtype: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether every input's error is within the tolerance."""
+        return all(row.passed for row in self.inputs)
+
+    @property
+    def error(self) -> float:
+        """The largest relative error of all inputs."""
+        return max([row.error for row in self.inputs])
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        rows = [_HEADER, *[_cells(row) for row in self.inputs]]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([self._heading(), *[f"  {line}" for line in lines]])
+
+    def _repr_html_(self) -> str:
+        head = _html_row(_HEADER, "th")
+        body = "".join([_html_row(_cells(row), "td") for row in self.inputs])
+        return f"<table><caption>{escape(self._heading())}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+    def _heading(self) -> str:
+        verdict = "passed" if self.passed else "FAILED"
+        return f"gradient of {self.y} against central differences: {verdict} (delta {self.delta:g}, tolerance {self.tolerance:g}, {self.dtype})"
+
+
+_HEADER = ("input", "dtype", "shape", "checked", "error", "", "worst at", "gradient", "difference")
+
+
+def _cells(row: InputCheck) -> tuple[str, ...]:
+    checked = f"{row.checked:,}" if row.checked == row.elements else f"{row.checked:,} of {row.elements:,}"
+    return (
+        row.name,
+        row.dtype,
+        str(Shape(row.shape)),
+        checked,
+        f"{row.error:.2g}",
+        "ok" if row.passed else "WRONG",
+        "" if row.worst is None else str(list(row.worst)),
+        _number(row.gradient) if row.has_gradient else "None",
+        _number(row.difference),
+    )
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}"
+
+
+def _html_row(cells: Sequence[str], tag: str) -> str:
+    return "<tr>" + "".join([f"<{tag}>{escape(cell)}</{tag}>" for cell in cells]) + "</tr>"

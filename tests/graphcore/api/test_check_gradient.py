@@ -1,0 +1,169 @@
+"""gc.check_gradient: gradients against central differences, and a table of what came out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def wrong_square(factor: float) -> gc.Tensor:
+    """x * x whose gradient goes through one of the two only, times `factor`."""
+    x = gc.placeholder(gc.float64, [2, 3], name="x")
+    return x * gc.stop_gradient(x) * factor
+
+
+def test_placeholders_constants_and_variables_pass_where_the_gradient_is_right() -> None:
+    x = gc.placeholder(gc.float64, [None, 3], name="x")
+    w = gc.Variable(np.linspace(-1, 1, 12).reshape(3, 4), name="W")
+    b = gc.constant([1.0, 2.0, 3.0, 4.0], gc.float64, name="b")
+    y = gc.softmax(gc.matmul(gc.tanh(x), w) + b)
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        check = gc.check_gradient(y, [x, w, b], {x: [[0.1, 0.2, -0.3], [1.0, 0.5, 2.0]]})
+    assert check
+    assert check.passed
+    assert [row.name for row in check.inputs] == ["x:0", "W:0", "b:0"]
+    assert [row.shape for row in check.inputs] == [(2, 3), (3, 4), (4,)]
+    assert [row.checked for row in check.inputs] == [6, 12, 4]
+    assert check.error < 1e-7
+
+
+def test_a_value_on_the_way_can_be_the_input() -> None:
+    x = gc.placeholder(gc.float64, [3], name="x")
+    middle = gc.exp(x, name="middle")
+    check = gc.check_gradient(gc.square(middle) * x, [middle, x], {x: [0.1, 0.2, 0.3]})
+    assert check.passed
+    assert check.inputs[0].gradient == pytest.approx(check.inputs[0].difference, rel=1e-6)
+
+
+def test_a_wrong_gradient_fails_and_the_worst_element_is_shown_with_both_values() -> None:
+    y = wrong_square(1.0)
+    value = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    check = gc.check_gradient(y, "x:0", {"x:0": value})
+    (row,) = check.inputs
+    assert not check
+    assert not row.passed
+    assert row.worst is not None
+    assert row.gradient == pytest.approx(row.difference / 2, rel=1e-6)
+    assert row.error == pytest.approx(0.5, rel=1e-6)
+    heading, columns, line = repr(check).splitlines()
+    assert heading == "gradient of mul_1:0 against central differences: FAILED (delta 1e-05, tolerance 1e-05, double)"
+    assert columns.split() == ["input", "dtype", "shape", "checked", "error", "worst", "at", "gradient", "difference"]
+    assert re.fullmatch(r"  x:0    double  \[2,3\]  6        0\.5    WRONG  \[\d, \d\]    \S+ +\S+", line)
+
+
+def test_the_table_is_shown_as_html_in_a_notebook() -> None:
+    x = gc.placeholder(gc.float64, [], name="x")
+    check = gc.check_gradient(x * x, x, {x: 3.0})
+    html = check._repr_html_()
+    assert html.startswith("<table><caption>gradient of mul:0 against central differences: passed")
+    assert html.count("<tr>") == 2
+
+
+def test_a_gradient_of_none_is_compared_as_zeros() -> None:
+    x = gc.placeholder(gc.float64, [2], name="x")
+    z = gc.placeholder(gc.float64, [2], name="z")
+    cut = gc.stop_gradient(x) + z * 1.0
+    check = gc.check_gradient(cut, [x, z], {x: [1.0, 2.0], z: [0.0, 0.0]})
+    assert [row.has_gradient for row in check.inputs] == [False, True]
+    assert [row.passed for row in check.inputs] == [False, True]
+    assert " None " in repr(check)
+    unused = gc.placeholder(gc.float64, [2], name="unused")
+    assert gc.check_gradient(z * 2.0, unused, {z: [1.0, 2.0], unused: [1.0, 2.0]}).passed
+
+
+@pytest.mark.parametrize("dtype", [gc.complex64, gc.complex128])
+def test_complex_inputs_are_moved_in_both_directions(dtype: gc.DType) -> None:
+    z = gc.placeholder(dtype, [2], name="z")
+    value = np.array([0.3 + 0.2j, -0.5 + 0.7j])
+    assert gc.check_gradient(gc.ops.conj(gc.ops.exp(z)) * z, z, {z: value}).passed
+    assert gc.check_gradient(gc.ops.complex_abs(z), z, {z: value}).passed
+    assert not gc.check_gradient(z * gc.stop_gradient(z), z, {z: value}).passed
+
+
+def test_a_float_graph_can_be_checked_in_double_precision() -> None:
+    x = gc.placeholder(gc.float32, [2, 3], name="x")
+    y = gc.log(gc.softmax(x * gc.constant([[1.0], [2.0]])))
+    value = [[0.1, 0.2, 0.3], [1.0, 1.1, 1.2]]
+    single = gc.check_gradient(y, x, {x: value})
+    double = gc.check_gradient(y, x, {x: value}, dtype=gc.float64)
+    assert single.passed
+    assert double.passed
+    assert (single.dtype, double.dtype) == ("float", "double")
+    assert double.error < 1e-6 < single.error
+    assert double.inputs[0].dtype == "float"
+
+
+def test_half_precision_passes_with_its_wide_tolerance() -> None:
+    x = gc.placeholder(gc.float16, [4], name="x")
+    assert gc.check_gradient(gc.tanh(x), x, {x: [0.1, 0.5, -0.3, 1.0]}).passed
+
+
+def test_delta_and_tolerance_decide() -> None:
+    x = gc.placeholder(gc.float64, [1], name="x")
+    y = gc.exp(x)
+    coarse = gc.check_gradient(y, x, {x: [1.0]}, delta=0.5, tolerance=1e-9)
+    assert coarse.delta == 0.5
+    assert coarse.inputs[0].difference == pytest.approx(coarse.inputs[0].gradient * np.sinh(0.5) / 0.5)
+    nearly = wrong_square(1.0)
+    assert gc.check_gradient(nearly, "x_1:0", {"x_1:0": np.ones((2, 3))}, tolerance=0.6).passed
+
+
+def test_of_a_large_input_some_elements_are_checked() -> None:
+    x = gc.placeholder(gc.float64, [40, 40], name="x")
+    check = gc.check_gradient(gc.tanh(x), x, {x: np.zeros((40, 40))}, most_elements=20)
+    assert check.passed
+    assert "20 of 1,600" in repr(check)
+
+
+def test_the_graph_and_the_variables_stay_as_they_are(graph: gc.Graph) -> None:
+    w = gc.Variable([1.0, 2.0], name="W")
+    y = gc.square(w.value())
+    names, version = [node.name for node in graph.nodes], graph.version
+    with gc.Session() as session:
+        session.run(w.initializer)
+        assert gc.check_gradient(y, w).passed
+        assert session.run(w).tolist() == [1.0, 2.0]
+    assert [node.name for node in graph.nodes] == names
+    assert graph.version == version
+
+
+def test_what_is_missing_is_said() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    n = gc.placeholder(gc.int32, [2], name="n")
+    w = gc.Variable([1.0, 2.0], name="W")
+    with pytest.raises(
+        InvalidArgumentError, match=r"requires a value for the placeholder 'x' \(float \[2\]\) in feed_dict: 'mul:0' depends"
+    ):
+        gc.check_gradient(x * w, w)
+    with pytest.raises(InvalidArgumentError, match="requires tensors of floating or complex dtype, but 'n:0' is int32"):
+        gc.check_gradient(x, n, {x: [1.0, 2.0]})
+    with pytest.raises(FailedPreconditionError, match="uninitialized value W"):
+        gc.check_gradient(x * w, x, {x: [1.0, 2.0]})
+    with pytest.raises(InvalidArgumentError, match="at least one x"):
+        gc.check_gradient(x, [])
+    with pytest.raises(InvalidArgumentError, match="requires one y, got 2"):
+        gc.check_gradient([x, x], x)
+    with pytest.raises(InvalidArgumentError, match="delta and a tolerance above 0, got -1"):
+        gc.check_gradient(x, x, {x: [1.0, 2.0]}, delta=-1.0)
+
+
+def test_random_numbers_are_refused_until_they_are_fed() -> None:
+    x = gc.placeholder(gc.float64, [2], name="x")
+    noise = gc.random_uniform([2], dtype=gc.float64, name="noise")
+    y = x * noise
+    with pytest.raises(InvalidArgumentError, match=r"feed a value for .*RandomUniform"):
+        gc.check_gradient(y, x, {x: [1.0, 2.0]})
+    assert gc.check_gradient(y, x, {x: [1.0, 2.0], noise: [0.5, 0.25]}).passed
