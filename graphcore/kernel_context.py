@@ -106,6 +106,9 @@ class FunctionKernels(Protocol):
     def function_kernel(self, name: str, attrs: Attrs) -> Callable[..., Any]:
         """What calls function `name`: arrays in, as a kernel gives them out."""
 
+    def function_types(self, name: str, attrs: Attrs) -> tuple[tuple[DType, ...], tuple[DType, ...]]:
+        """What function `name` takes and what it returns."""
+
 
 class KernelContext:
     """What `kernel(k)` gets, once a plan.

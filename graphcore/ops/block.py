@@ -53,12 +53,14 @@ class Example(msgspec.Struct, frozen=True):
         attrs: what cannot be told from the inputs; the rest takes the op's defaults.
         outputs: the expected outputs, where they are worth showing.
         differentiable: False where the gradient does not exist at this point (a kink, a tie).
+        functions: definitions of the functions that the attrs name, as `define_function` reads them.
     """
 
     inputs: Sequence[Any] = ()
     attrs: Mapping[str, Any] = {}
     outputs: Sequence[Any] | None = None
     differentiable: bool = True
+    functions: Sequence[str] = ()
 
 
 class NoGradient:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graphcore.attrs import Attrs, Func
-from graphcore.dtypes import DType, float32
+from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.common_shape_fns import no_outputs, unknown_shape
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.ops.function_calls import called, func_attr, types_attr
 from graphcore.shapes import Shape
 
 _X: Final = [[1.0, -2.0], [3.0, 0.5]]
@@ -101,24 +102,9 @@ class _DeviceRetval:
     examples = _Retval.examples
 
 
-def _called(k: KernelContext, name: str, attrs: Attrs) -> Kernel:
-    if k.functions is None:
-        raise InvalidArgumentError(
-            f"'{k.node_name}' (op {k.op}) calls function '{name}', and nothing here can run functions", op=k.op, node=k.node_name
-        )
-    return k.functions.function_kernel(name, attrs)
-
-
-def _func(attrs: Attrs) -> Func:
-    value = attrs.get("f")
-    if not isinstance(value, Func):
-        raise InvalidArgumentError(f"Required a function in attr 'f', got {value!r}", attr="f")
-    return value
-
-
 def _call_gradient(attrs: Attrs) -> str:
-    types = {name: ", ".join([item.name for item in _types(attrs, name)]) for name in ("Tin", "Tout")}
-    both = ", ".join([item.name for name in ("Tin", "Tout") for item in _types(attrs, name)])
+    types = {name: ", ".join([item.name for item in types_attr(attrs, name)]) for name in ("Tin", "Tout")}
+    both = ", ".join([item.name for name in ("Tin", "Tout") for item in types_attr(attrs, name)])
     if not types["Tin"] or not types["Tout"]:
         raise InvalidArgumentError("A call without inputs or outputs has no gradient")
     return f"""[Tin:list(type), Tout:list(type), f:func](x:Tin, dy:Tout) -> (dx:Tin) {{
@@ -126,18 +112,13 @@ def _call_gradient(attrs: Attrs) -> str:
     }}"""
 
 
-def _types(attrs: Attrs, name: str) -> tuple[DType, ...]:
-    value = attrs.get(name)
-    return tuple([item for item in value if isinstance(item, DType)]) if isinstance(value, tuple) else ()
-
-
 _CALL_ATTRS: Final = 'Tin:list(type), Tout:list(type), f:func, config:string = "", config_proto:string = "", executor_type:string = ""'
 _CALL_EXAMPLE: Final = Example([[_X]], {"Tout": ["float"], "f": Func("Square", {"T": float32})})
 
 
 def _call(k: KernelContext) -> Kernel:
-    func = _func(k.attrs)
-    return _called(k, func.name, func.attr)
+    func = func_attr(k.attrs, "f")
+    return called(k, func.name, func.attr)
 
 
 @op
@@ -196,4 +177,4 @@ class SymbolicGradient:
     examples = (Example([[_X, _DY]], {"Tout": ["float"], "f": Func("Square", {"T": float32})}, outputs=[[[2.0, -4.0], [12.0, 4.0]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        return _called(k, k.op, {"f": _func(k.attrs)})
+        return called(k, k.op, {"f": func_attr(k.attrs, "f")})

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.attrs import Array, AttrValue, TensorValue
+from graphcore.attrs import Array, AttrValue, Func, TensorValue
 from graphcore.definitions import in_out_types_for_node
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node, constant_value
 from graphcore.kernel_context import KernelContext
@@ -141,7 +141,7 @@ class GradientBody:
         if len(known) != len(arrays) or not arrays:
             return False
         registration = self.graph.library.look_up(node.node_def.op)
-        if registration.kernel is None or registration.op_def.is_stateful:
+        if registration.kernel is None or registration.op_def.is_stateful or _calls_function(node):
             return False
         types = in_out_types_for_node(node.node_def, registration.op_def)
         context = KernelContext(
@@ -159,6 +159,13 @@ class GradientBody:
         for i, item in enumerate(results):
             self.values[node.node_def.name, i] = TensorValue(np.asarray(item))
         return True
+
+
+def _calls_function(node: BodyNode) -> bool:
+    """True iff an attr names a function: nothing runs functions while a graph is built."""
+    return any(
+        isinstance(item, Func) for value in node.node_def.attr.values() for item in (value if isinstance(value, tuple) else (value,))
+    )
 
 
 def known_array(value: Value) -> Array | None:

@@ -204,13 +204,24 @@ class FunctionLibraryRuntime:
         Raises:
             NotFoundError, InvalidArgumentError: as `instantiate`.
         """
-        item = self._item(self.instantiate(name, {key: value for key, value in attrs.items() if not key.startswith("_")}, options))
+        item = self._item(self.instantiate(name, _public(attrs), options))
         call, count = self._call, len(item.body.ret_types)
         if count == 1:
             return lambda *args: call(item, args)[0]
         if not count:
             return lambda *args: _nothing(call(item, args))
         return lambda *args: tuple(call(item, args))
+
+    def function_types(
+        self, name: str, attrs: Attrs, options: InstantiateOptions | None = None
+    ) -> tuple[tuple[DType, ...], tuple[DType, ...]]:
+        """What function `name` takes and what it returns.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: as `instantiate`.
+        """
+        body = self._functions_of(options or InstantiateOptions()).body_of(name, _public(attrs))
+        return body.arg_types, body.ret_types
 
     def _item(self, handle: int) -> _Item:
         item = self._items.get(handle)
@@ -289,6 +300,14 @@ class _Calls:
     def function_kernel(self, name: str, attrs: Attrs) -> Kernel:
         """See `FunctionLibraryRuntime.function_kernel`."""
         return self._runtime.function_kernel(name, attrs, self._options)
+
+    def function_types(self, name: str, attrs: Attrs) -> tuple[tuple[DType, ...], tuple[DType, ...]]:
+        """See `FunctionLibraryRuntime.function_types`."""
+        return self._runtime.function_types(name, attrs, self._options)
+
+
+def _public(attrs: Attrs) -> Attrs:
+    return {key: value for key, value in attrs.items() if not key.startswith("_")}
 
 
 def _check_executor(options: InstantiateOptions, attrs: Mapping[str, AttrValue], definition: FunctionDef | None) -> None:

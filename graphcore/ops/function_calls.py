@@ -1,0 +1,141 @@
+"""What the ops share that run functions: finding the function in an attr, checking that it fits, telling true from false."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore import dtypes
+from graphcore.attrs import Attrs, Func
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference import InferenceContext
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import Kernel
+from graphcore.shapes import Shape
+
+_AS_NUMBERS: Final = frozenset(
+    {dtypes.float32, dtypes.float64, dtypes.int32, dtypes.uint8, dtypes.int16, dtypes.int8, dtypes.int64, dtypes.bool_}
+)
+Truth = Callable[[Any], bool]
+
+
+def called(k: KernelContext, name: str, attrs: Attrs) -> Kernel:
+    """What runs function `name`, as a kernel.
+
+    Raises:
+        InvalidArgumentError: nothing here can run functions.
+    """
+    if k.functions is None:
+        raise InvalidArgumentError(
+            f"'{k.node_name}' (op {k.op}) calls function '{name}', and nothing here can run functions", op=k.op, node=k.node_name
+        )
+    return k.functions.function_kernel(name, attrs)
+
+
+def func_attr(attrs: Attrs, name: str) -> Func:
+    """The function that attr `name` names.
+
+    Raises:
+        InvalidArgumentError: it names none.
+    """
+    value = attrs.get(name)
+    if not isinstance(value, Func):
+        raise InvalidArgumentError(f"Required a function in attr '{name}', got {value!r}", attr=name)
+    return value
+
+
+def types_attr(attrs: Attrs, name: str) -> tuple[DType, ...]:
+    """The types that attr `name` lists."""
+    value = attrs.get(name)
+    return tuple([item for item in value if isinstance(item, DType)]) if isinstance(value, tuple) else ()
+
+
+def fitting(k: KernelContext, func: Func, inputs: Sequence[DType], outputs: Sequence[DType] | None) -> Kernel:
+    """What runs `func` on values of these types.
+
+    Args:
+        outputs: what it must give; None if that does not matter.
+
+    Raises:
+        InvalidArgumentError: it takes or gives something else.
+    """
+    kernel = called(k, func.name, func.attr)
+    assert k.functions is not None
+    takes, gives = k.functions.function_types(func.name, func.attr)
+    problem = _argument_problem(takes, inputs) or ("" if outputs is None else _return_problem(gives, outputs))
+    if problem:
+        raise InvalidArgumentError(
+            f"Function {func.name}, which '{k.node_name}' (op {k.op}) calls: {problem}", op=k.op, node=k.node_name, source=k.source
+        )
+    return kernel
+
+
+def _argument_problem(takes: Sequence[DType], inputs: Sequence[DType]) -> str:
+    if len(takes) != len(inputs):
+        return f"Expects {len(takes)} arguments, but {len(inputs)} is provided"
+    for index, (wanted, given) in enumerate(zip(takes, inputs, strict=True)):
+        if wanted.base is not given.base:
+            return f"Expects arg[{index}] to be {wanted.base.name} but {given.base.name} is provided"
+    return ""
+
+
+def _return_problem(gives: Sequence[DType], outputs: Sequence[DType]) -> str:
+    if len(gives) != len(outputs):
+        return f"Expects {len(outputs)} return values, but {len(gives)} is provided"
+    for index, (given, wanted) in enumerate(zip(gives, outputs, strict=True)):
+        if wanted.base is not given.base:
+            return f"Expects ret[{index}] to be {wanted.base.name}, but {given.base.name} is provided."
+    return ""
+
+
+def truth_of(dtype: DType) -> Truth:
+    """How a value of this type is taken as a condition.
+
+    A number is true if it is not 0, a string if it is not empty, and what is no scalar if it has elements.
+    """
+    if dtype.base is dtypes.bool_:
+        return _truth_of_bool
+    if dtype.base in _AS_NUMBERS:
+        return _truth_of_number
+    if dtype.base is dtypes.string:
+        return _truth_of_string
+    return lambda value: _truth_of_other(value, dtype.base)
+
+
+def _truth_of_bool(value: Any) -> bool:
+    # A NumPy scalar is the usual case, and asking for its shape would cost more than all the rest.
+    return bool(value) if type(value) is np.bool_ or not value.shape else value.size > 0
+
+
+def _truth_of_number(value: Any) -> bool:
+    return bool(value != 0) if not value.shape else value.size > 0
+
+
+def _truth_of_string(value: Any) -> bool:
+    if isinstance(value, bytes | str):
+        return len(value) > 0
+    return len(value.item()) > 0 if not value.shape else value.size > 0
+
+
+def _truth_of_other(value: Any, dtype: DType) -> bool:
+    if not value.shape:
+        raise InvalidArgumentError(f"{dtype.name} cannot be converted to a boolean")
+    return bool(value.size > 0)
+
+
+def declared_shapes(c: InferenceContext) -> list[Shape] | None:
+    """Attr `output_shapes`; None if it says nothing.
+
+    Raises:
+        InvalidArgumentError: it has not one shape an output.
+    """
+    value = c.attr("output_shapes")
+    shapes = [item for item in value if isinstance(item, Shape)] if isinstance(value, tuple) else []
+    if not shapes:
+        return None
+    if len(shapes) != c.num_outputs:
+        raise InvalidArgumentError(f"`output_shapes` must be the same length as num outputs ({len(shapes)} vs. {c.num_outputs}")
+    return shapes
