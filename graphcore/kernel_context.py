@@ -15,6 +15,7 @@ from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
 
 State = TypeVar("State")
+_OBJECT: Final = np.dtype(np.object_)
 
 
 class Dead:
@@ -176,17 +177,15 @@ class KernelContext:
             raise InvalidArgumentError(f"No attr named '{name}' in node '{self.node_name}'", op=self.op, node=self.node_name) from None
 
     def dtype(self, attr: str) -> np.dtype[Any]:
-        """The NumPy dtype of the type attr `attr`.
+        """The NumPy dtype of the type attr `attr`; handles are Python objects.
 
         Raises:
-            InvalidArgumentError: the attr is missing, is no type, or has no NumPy dtype.
+            InvalidArgumentError: the attr is missing or is no type.
         """
         value = self.attr(attr)
-        if not isinstance(value, DType) or value.as_numpy is None:
-            raise InvalidArgumentError(
-                f"Attr '{attr}' of node '{self.node_name}' is no array type: {value!r}", op=self.op, node=self.node_name
-            )
-        return value.as_numpy
+        if not isinstance(value, DType):
+            raise InvalidArgumentError(f"Attr '{attr}' of node '{self.node_name}' is no type: {value!r}", op=self.op, node=self.node_name)
+        return _OBJECT if value.as_numpy is None else value.as_numpy
 
     def constant(self, index: int) -> Array | None:
         """The value of input `index` if it is the same in every run, else None."""

@@ -56,6 +56,8 @@ from graphcore.ops import (
     sorting,
     state,
     sums,
+    tensor_lists,
+    tensor_lists_whole,
 )
 from graphcore.ops.block import NO_GRADIENT, Example, no_registered_gradient, op
 
@@ -119,4 +121,6 @@ __all__ = [
     "sorting",
     "state",
     "sums",
+    "tensor_lists",
+    "tensor_lists_whole",
 ]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore import dtypes
 from graphcore.attrs import TensorValue
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.common_shape_fns import const_shape, fill_shape, linspace_shape, placeholder_shape, range_shape, unchanged_shape
@@ -14,6 +15,7 @@ from graphcore.inference.elementwise import shape_attr
 from graphcore.ops.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.gradient_text import INDEX_TYPE, index_typed, scalar
 from graphcore.ops.kernels import constant_ints, ints, invalid, pass_through
+from graphcore.ops.tensor_list_values import zeros_like_list
 from graphcore.ops.type_sets import FLOATING, INDEX
 from graphcore.shapes import Shape, as_shape
 
@@ -104,7 +106,7 @@ class PlaceholderWithDefault:
 
 @op
 class ZerosLike:
-    """Zeros of the shape and type of x; False for booleans, empty strings for strings."""
+    """Zeros of the shape and type of x; False for booleans, empty strings for strings, a list of zeros for a list."""
 
     signature = "ZerosLike[T:type](x:T) -> (y:T)"
     shape = unchanged_shape
@@ -112,6 +114,8 @@ class ZerosLike:
     examples = (Example([_X], outputs=[np.zeros((2, 3))]), Example([[True, False]], outputs=[[False, False]]))
 
     def kernel(k: KernelContext) -> Kernel:
+        if k.attr("T") is dtypes.variant:
+            return lambda x: zeros_like_list(k, x)
         if k.dtype("T") == np.object_:
             return lambda x: np.full(x.shape, b"", np.object_)
         zeros, dtype = k.xp.zeros, k.dtype("T")

@@ -144,6 +144,8 @@ class GradientBody:
         if registration.kernel is None or registration.op_def.is_stateful or _calls_function(node):
             return False
         types = in_out_types_for_node(node.node_def, registration.op_def)
+        if any(dtype.as_numpy is None for dtype in types[1]):
+            return False  # a list of tensors is no constant
         context = KernelContext(
             xp=np,
             attrs=node.node_def.attr,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphcore import dtypes
 from graphcore.attrs import TensorValue
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node
@@ -157,4 +158,5 @@ class _Backpropagation:
 
 def _differentiable(tensor: Tensor) -> bool:
     base = tensor.dtype.base
-    return base.is_floating or base.is_complex
+    # A variant is a list of tensors, whose gradient is a list of gradients.
+    return base.is_floating or base.is_complex or base is dtypes.variant

@@ -58,13 +58,13 @@ class OpExample:
         """The outputs here, and what the variables among the inputs hold afterwards."""
         graph = gc.Graph()
         with graph.as_default():
-            tensors, start = self._tensors()
+            tensors, start, _ = self._tensors()
             node = graph.apply_op(self.name, tensors, self.attrs)
             with gc.Session(graph=graph) as session:
                 session.run(start)
                 if not node.outputs:
                     session.run(node)
-                outputs = [np.asarray(value) for value in session.run(list(node.outputs))]
+                outputs = [np.asarray(value) for value in session.run(list(map(elements, node.outputs)))]
                 return outputs + [variable_state(session, tensor) for tensor in self._variables(tensors)]
 
     def _variables(self, tensors: list[Any]) -> list[Any]:
@@ -77,39 +77,50 @@ class OpExample:
         """The floating outputs that are differentiated, and their gradients by each input here."""
         graph = gc.Graph()
         with graph.as_default():
-            tensors, _ = self._tensors()
+            tensors, _, flat = self._tensors()
             node = graph.apply_op(self.name, tensors, self.attrs)
-            numbers = [i for i, output in enumerate(node.outputs) if output.dtype.is_floating or output.dtype.is_complex]
+            outputs = list(map(elements, node.outputs))
+            numbers = [i for i, output in enumerate(outputs) if output.dtype.is_floating or output.dtype.is_complex]
             if not numbers:
                 return [], []
-            flat = [part for tensor in tensors for part in (tensor if isinstance(tensor, list) else [tensor])]
-            ys = [node.outputs[i] for i in numbers]
+            ys = [outputs[i] for i in numbers]
             found = gc.gradients(ys, flat, [gc.apply_op("OnesLike", [y]) for y in ys])
             with gc.Session(graph=graph) as session:
                 values = iter(session.run([gradient for gradient in found if gradient is not None]))
             return numbers, [None if gradient is None else np.asarray(next(values)) for gradient in found]
 
-    def _tensors(self) -> tuple[list[Any], list[Any]]:
-        """The inputs as tensors of the default graph, and the initialisers of those that are variables."""
+    def _tensors(self) -> tuple[list[Any], list[Any], list[Any]]:
+        """The inputs as tensors of the default graph, the initialisers of those that are variables, and what to differentiate by."""
         tensors: list[Any] = []
         start: list[Any] = []
+        sources: list[Any] = []
         for kind, value in self.sent_inputs():
             if kind == "list":
                 tensors.append([gc.constant(part) for part in value])
-            elif kind == "value":
+                sources += tensors[-1]
+                continue
+            if kind == "elements":
+                sources.append(gc.constant(value))
+                handle = gc.apply_op("TensorListFromTensor", [sources[-1], np.array(value.shape[1:], np.int32)])
+                tensors.append(gc.apply_op("Pack", [[handle]]) if self.name == "TensorListPushBackBatch" else handle)
+                continue
+            if kind == "value":
                 tensors.append(gc.constant(value))
             else:
                 name, shape, array = value
                 made, assign = ("VariableV2", "Assign") if kind == "ref" else ("VarHandleOp", "AssignVariableOp")
                 tensors.append(gc.apply_op(made, attrs={"shape": gc.Shape(shape), "dtype": gc.as_dtype(name)}))
                 start += [] if array is None else [gc.apply_op(assign, [tensors[-1], gc.constant(array)])]
-        return tensors, start
+            sources.append(tensors[-1])
+        return tensors, start, sources
 
     def _sent(self, arg: ArgDef, value: Any) -> Sent:
         declared = arg.type or self.attrs.get(arg.type_attr)
         dtype = None if declared is None else gc.as_dtype(declared).base
         if arg.number_attr or arg.type_list_attr:
             return "list", [natural_array(part, dtype) for part in value]
+        if dtype is gc.variant:
+            return "elements", natural_array(value, None)
         if dtype is gc.resource:
             array = natural_array(value, None)
             return "handle", (gc.as_dtype(array.dtype).name, array.shape, array)
@@ -132,6 +143,18 @@ def variable_state(session: gc.Session, tensor: Any) -> Array:
         return np.asarray(session.run(value))
     except gc.errors.FailedPreconditionError:
         return np.zeros(0)
+
+
+def elements(output: Any) -> Any:
+    """The elements of a list as a tensor; any other tensor itself."""
+    if output.dtype is not gc.variant:
+        return output
+    attrs = {"element_dtype": output.node.node_def.attr.get("element_dtype", gc.float32)}
+    if output.node.op == "TensorListSplit":
+        return output.graph.apply_op("TensorListConcat", [output], attrs).outputs[0]
+    if output.node.op == "TensorListPushBackBatch":
+        output = output.graph.apply_op("Reshape", [output, np.zeros(0, np.int32)]).outputs[0]
+    return output.graph.apply_op("TensorListStack", [output, gc.constant(-1)], attrs).outputs[0]
 
 
 def natural_array(value: Any, dtype: gc.DType | None) -> Array:

@@ -13,7 +13,10 @@ from tensorflow.python.framework import op_def_library, op_def_registry
 Array = npt.NDArray[Any]
 FIELDS = {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type", "shape": "shape", "tensor": "tensor", "func": "func"}
 Sent = tuple[str, Any]
-"""An input: ("value", array), ("list", arrays), ("ref" or "handle", (dtype name, shape, array or None)). An attr: its kind and a plain value."""
+"""An input: ("value", array), ("list", arrays), ("elements" of a list handle, array), ("ref" or "handle", (dtype name, shape, array or None)).
+
+An attr: its kind and a plain value.
+"""
 
 
 def signature(name: str) -> dict[str, Any] | None:
@@ -37,14 +40,15 @@ def run_op(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> list[Ar
     """The outputs of one op in a fresh graph, and what the variables among its inputs hold afterwards."""
     with tf.Graph().as_default():
         node, flat = _build(name, inputs, attrs)
-        return _run(list(node.outputs), node, _states(flat, inputs))
+        return _run([readable(output) for output in node.outputs], node, _states(flat, inputs))
 
 
 def run_gradient(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent], outputs: Sequence[int]) -> list[Array | None]:
     """The gradients of the outputs of these numbers, summed, by each input (a list's parts one after the other)."""
     with tf.Graph().as_default():
         node, xs = _build(name, inputs, attrs)
-        ys = [node.outputs[i] for i in outputs]
+        readables = [readable(output) for output in node.outputs]
+        ys = [readables[i] for i in outputs]
         found = tf.gradients(ys, xs, [tf.ones_like(y) for y in ys])
         values = iter(_run([tf.convert_to_tensor(g) for g in found if g is not None]))
         return [None if g is None else next(values) for g in found]
@@ -58,12 +62,28 @@ def _build(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> tuple[A
         if kind == "list":
             given[arg.name] = [tf.constant(part) for part in value]
             flat += given[arg.name]
+        elif kind == "elements":
+            flat.append(tf.constant(value))
+            handle = tf.raw_ops.TensorListFromTensor(tensor=flat[-1], element_shape=tf.constant(value.shape[1:], tf.int32))
+            given[arg.name] = tf.stack([handle]) if name == "TensorListPushBackBatch" else handle
         else:
             given[arg.name] = {"ref": _variable, "handle": _handle}[kind](*value) if kind != "value" else tf.constant(value)
             flat.append(given[arg.name])
     given.update(_defaults(op_def))
     given.update((key, _attr(*sent)) for key, sent in attrs.items())
     return _operation(op_def_library.apply_op(name, **given)), flat
+
+
+def readable(output: Any) -> Any:
+    """The elements of a list as a tensor; any other tensor itself."""
+    if output.dtype != tf.variant:
+        return output
+    dtype = output.op.get_attr("element_dtype") if "element_dtype" in output.op.node_def.attr else tf.float32
+    if output.op.type == "TensorListSplit":
+        return tf.raw_ops.TensorListConcat(input_handle=output, element_dtype=dtype)[0]
+    if output.op.type == "TensorListPushBackBatch":
+        output = tf.reshape(output, [])
+    return tf.raw_ops.TensorListStack(input_handle=output, element_shape=tf.constant(-1), element_dtype=dtype)
 
 
 def _defaults(op_def: Any) -> dict[str, Any]:

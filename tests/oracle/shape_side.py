@@ -38,5 +38,7 @@ def _tensor(kind: str, value: Any) -> Any:
         return [_tensor(*part) for part in value]
     if kind == "value":
         return tf.constant(value)
+    if kind == "elements":
+        return tf.raw_ops.TensorListFromTensor(tensor=tf.constant(value), element_shape=tf.constant(value.shape[1:], tf.int32))
     number, sizes = value
     return tf.compat.v1.placeholder(tf.as_dtype(number), sizes)

@@ -58,7 +58,8 @@ def retyped(example: OpExample, attr: str, dtype: gc.DType) -> OpExample:
     """The example with type attr `attr` set, and the inputs of that type converted."""
     inputs = []
     for arg, value in zip(example.entry.op_def.input_arg, example.inputs, strict=True):
-        held = arg.type is gc.resource and attr in {"T", "dtype"}  # what the variable holds
+        # What the variable or the list holds.
+        held = (arg.type is gc.resource and attr in {"T", "dtype"}) or (arg.type is gc.variant and attr == "element_dtype")
         if (arg.type_attr != attr and not held) or value is None:
             inputs.append(value)
         elif arg.number_attr:

@@ -77,6 +77,14 @@ class Case:
         return any(arg.type is gc.resource for arg in self.op_def.input_arg)
 
     @property
+    def gives_list(self) -> bool:
+        return any(arg.type is gc.variant for arg in self.op_def.output_arg)
+
+    @property
+    def is_of_lists(self) -> bool:
+        return self.gives_list or any(arg.type is gc.variant for arg in self.op_def.input_arg)
+
+    @property
     def runs(self) -> bool:
         return self.op_def.name not in NOT_RUN
 
@@ -90,12 +98,43 @@ class Case:
         return [array for value in self.inputs for array in (value if isinstance(value, list) else [value])]
 
     def build(self, tensors: Sequence[Any]) -> Node:
-        """The node in the default graph; `tensors` takes the place of the inputs, without lists."""
+        """The node in the default graph; one that gives handles of lists is followed by one that gives their elements."""
+        node = self.build_plain(tensors)
+        return gc.get_default_graph().apply_op("IdentityN", [list(map(elements, node.outputs))]) if self.gives_list else node
+
+    def build_plain(self, tensors: Sequence[Any]) -> Node:
+        """The node in the default graph; `tensors` takes the place of the inputs, without lists. Handles of lists are made of them."""
         left = iter(tensors)
-        arguments = [[next(left) for _ in value] if isinstance(value, list) else next(left) for value in self.inputs]
+        arguments = [
+            [next(left) for _ in value]
+            if isinstance(value, list)
+            else made_handle(next(left), self.op_def)
+            if arg.type is gc.variant
+            else next(left)
+            for arg, value in zip(self.op_def.input_arg, self.inputs, strict=True)
+        ]
         for text in self.entry.examples[self.number].functions:
             gc.get_default_graph().library.add_function_def(gc.define_function(text))
         return gc.get_default_graph().apply_op(self.op_def.name, arguments, self.attrs)
+
+
+def made_handle(tensor: Any, op_def: OpDef) -> Any:
+    """The rows of a tensor as a list; for an op that wants an array of lists, as an array with this one."""
+    shape = gc.apply_op("Slice", [gc.apply_op("Shape", [tensor]), gc.constant([1]), gc.constant([-1])])
+    handle = gc.apply_op("TensorListFromTensor", [tensor, shape])
+    return gc.apply_op("Pack", [[handle]]) if op_def.name == "TensorListPushBackBatch" else handle
+
+
+def elements(output: Any) -> Any:
+    """The elements of a list, or the tensor itself if it is no list."""
+    if output.dtype is not gc.variant:
+        return output
+    dtype = output.node.node_def.attr.get("element_dtype", gc.float32)
+    if output.node.op == "TensorListSplit":
+        return output.graph.apply_op("TensorListConcat", [output], {"element_dtype": dtype}).outputs[0]
+    if output.node.op == "TensorListPushBackBatch":
+        output = output.graph.apply_op("Reshape", [output, np.zeros(0, np.int32)]).outputs[0]
+    return output.graph.apply_op("TensorListStack", [output, gc.constant(-1)], {"element_dtype": dtype}).outputs[0]
 
 
 def all_cases() -> list[Case]:
@@ -160,7 +199,8 @@ def _is_type(op_def: OpDef, name: str) -> bool:
 
 
 def _argument(arg: ArgDef, value: Any, types: dict[str, gc.DType]) -> Any:
-    dtype = types.get(arg.type_attr) if arg.type is gc.resource else arg.type or types.get(arg.type_attr)
+    of_handle = arg.type is gc.resource or arg.type is gc.variant
+    dtype = None if of_handle else arg.type or types.get(arg.type_attr)
     if arg.number_attr or arg.type_list_attr:
         return [_array(part, dtype) for part in value]
     if value is None:

@@ -121,10 +121,14 @@ class Differentiated:
 def weighted(tensors: list[Any]) -> Any:
     """A sum in which no two elements count the same."""
     random = np.random.default_rng(0)
-    weights = [
-        gc.constant(random.uniform(0.5, 1.5, [size or 1 for size in tensor.shape]).astype(tensor.dtype.as_numpy)) for tensor in tensors
-    ]
-    return gc.add_n([gc.reduce_sum(tensor * weight) for tensor, weight in zip(tensors, weights, strict=True)])
+    return gc.add_n([gc.reduce_sum(tensor * weight(tensor, random)) for tensor in tensors])
+
+
+def weight(tensor: Any, random: np.random.Generator) -> Any:
+    """Numbers of the tensor's shape; the tensor itself where that is not known."""
+    if not tensor.shape.is_fully_defined:
+        return tensor
+    return gc.constant(random.uniform(0.5, 1.5, [size or 1 for size in tensor.shape]).astype(tensor.dtype.as_numpy))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -1,0 +1,191 @@
+"""What a list handle stands for: a list of tensors as a value that is never changed, and the rules for its element shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.dtypes import DType
+from graphcore.kernel_context import KernelContext
+from graphcore.ops.kernels import invalid
+from graphcore.shapes import Shape
+
+UNKNOWN_SHAPE: Final = Shape(None)
+
+
+class TensorList:
+    """The value of a `variant` tensor: a list of tensors of one type.
+
+    Attributes:
+        element_dtype: the type of the elements.
+        element_shape: what is known of their shape.
+        items: the elements; None where one has not been set.
+        max_num_elements: how many there may be, -1 for any number.
+        shape: of the handle itself, a scalar.
+    """
+
+    __slots__ = ("element_dtype", "element_shape", "items", "max_num_elements")
+
+    shape: tuple[int, ...] = ()
+
+    def __init__(
+        self, element_dtype: DType, element_shape: Shape = UNKNOWN_SHAPE, items: Iterable[Any] = (), max_num_elements: int = -1
+    ) -> None:
+        self.element_dtype = element_dtype
+        self.element_shape = element_shape
+        self.items = tuple(items)
+        self.max_num_elements = max_num_elements
+
+    def __repr__(self) -> str:
+        return f"TensorList({len(self.items)} x {self.element_dtype.name} {self.element_shape})"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of an array of handles."""
+        return np.dtype(np.object_)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the elements take."""
+        return sum([item.nbytes for item in self.items if item is not None])
+
+    def with_items(self, items: Iterable[Any]) -> TensorList:
+        """The same kind of list with other elements."""
+        return TensorList(self.element_dtype, self.element_shape, items, self.max_num_elements)
+
+
+def as_list(k: KernelContext, handle: Any) -> TensorList:
+    """The list behind a handle.
+
+    Raises:
+        InvalidArgumentError: the value is no handle of a list.
+    """
+    value = handle if isinstance(handle, TensorList) else getattr(handle, "item", lambda: None)()
+    if not isinstance(value, TensorList):
+        raise invalid(k, f"Input handle is not a list. Saw: {type(handle).__name__}")
+    return value
+
+
+def list_of(k: KernelContext, handle: Any) -> TensorList:
+    """The list behind a handle, whose elements have the type that the op's attr `element_dtype` says.
+
+    Raises:
+        InvalidArgumentError: they have another.
+    """
+    value = as_list(k, handle)
+    wanted = element_type(k)
+    if value.element_dtype is not wanted:
+        raise invalid(k, f"Invalid data types; op elements {wanted} but list elements {value.element_dtype}")
+    return value
+
+
+def element_type(k: KernelContext) -> DType:
+    """The value of attr `element_dtype`.
+
+    Raises:
+        InvalidArgumentError: it is no type.
+    """
+    dtype = k.attr("element_dtype")
+    if not isinstance(dtype, DType):
+        raise invalid(k, f"attr 'element_dtype' must be a type, got {dtype!r}")
+    return dtype
+
+
+def partial_shape(k: KernelContext, value: Any) -> Shape:
+    """The element shape that an int tensor says: sizes, -1 where unknown; the scalar -1 for an unknown rank.
+
+    Raises:
+        InvalidArgumentError: another scalar, or a size below -1.
+    """
+    if value.ndim == 0:
+        if int(value) != -1:
+            raise invalid(k, f"The only valid scalar shape tensor is the fully unknown shape specified as -1; got {int(value)}")
+        return UNKNOWN_SHAPE
+    sizes = value.tolist()
+    if any(size < -1 for size in sizes):
+        raise invalid(k, f"An element shape must have sizes of at least -1, got {sizes}")
+    return Shape([None if size < 0 else size for size in sizes])
+
+
+def checked_element(k: KernelContext, held: TensorList, element: Any, what: str) -> Any:
+    """The element itself, if the list may hold it.
+
+    Raises:
+        InvalidArgumentError: its shape does not fit.
+    """
+    if not held.element_shape.is_compatible_with(Shape(element.shape)):
+        raise invalid(k, f"Tried to {what}: element shape {list(element.shape)}, list shape: {held.element_shape}")
+    return element
+
+
+def merged_shape(k: KernelContext, given: Shape, held: TensorList) -> Shape:
+    """What the op and the list say together of the shape of an element.
+
+    Raises:
+        InvalidArgumentError: they contradict each other.
+    """
+    if not given.is_compatible_with(held.element_shape):
+        raise invalid(k, f"Incompatible shapes: the op's element_shape is {given}, the list's is {held.element_shape}")
+    return given.merge_with(held.element_shape)
+
+
+def uninitialized(k: KernelContext, held: TensorList, given: Shape) -> Any:
+    """What stands in for an element that has not been set: zeros of the shape that op, list or the other elements say.
+
+    Raises:
+        InvalidArgumentError: they do not say it.
+    """
+    shape = merged_shape(k, given, held)
+    for item in held.items:
+        if shape.is_fully_defined:
+            break
+        if item is not None and shape.is_compatible_with(Shape(item.shape)):
+            shape = shape.merge_with(Shape(item.shape))
+    if not shape.is_fully_defined:
+        raise invalid(k, f"Trying to read an uninitialized element but element_shape is not fully defined {shape}")
+    return zeros(k, shape.as_list())
+
+
+def zeros(k: KernelContext, sizes: Sequence[int | None]) -> Any:
+    """Zeros of the op's element type."""
+    return k.xp.zeros([size or 0 for size in sizes], element_type(k).as_numpy)
+
+
+def positions(k: KernelContext, value: Any, size: int, what: str) -> list[int]:
+    """The elements of an index tensor.
+
+    Raises:
+        InvalidArgumentError: one of them is outside [0, size).
+    """
+    found: list[int] = value.reshape(-1).tolist()
+    for index in found:
+        if not 0 <= index < size:
+            raise invalid(k, f"Trying to {what} element {index} in a list with {size} elements.")
+    return found
+
+
+def zeros_like_list(k: KernelContext, handle: Any) -> TensorList:
+    """A list with zeros in the place of each element; what has not been set stays so."""
+    held = as_list(k, handle)
+    return held.with_items([None if item is None else k.xp.zeros(item.shape, item.dtype) for item in held.items])
+
+
+def added_lists(k: KernelContext, first: Any, second: Any) -> TensorList:
+    """The sum of two lists, element by element; what has not been set counts as zeros.
+
+    Raises:
+        InvalidArgumentError: they differ in type, length or element shape.
+    """
+    a, b = as_list(k, first), as_list(k, second)
+    if a.element_dtype is not b.element_dtype:
+        raise invalid(
+            k, f"Trying to add two lists of tensors of different dtypes. One is {a.element_dtype} and the other is {b.element_dtype}"
+        )
+    if len(a.items) != len(b.items):
+        raise invalid(
+            k, f"Trying to add two lists of tensors with different lengths. One is {len(a.items)} and the other is {len(b.items)}"
+        )
+    items = [y if x is None else x if y is None else x + y for x, y in zip(a.items, b.items, strict=True)]
+    return TensorList(a.element_dtype, merged_shape(k, a.element_shape, b), items, a.max_num_elements)
