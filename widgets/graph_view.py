@@ -30,7 +30,7 @@ from widgets.scene.lenses import LENS_NAMES
 from widgets.scene.snapshot import Snapshot, take_snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.types import Scene
-from widgets.scene.visible import scope_tree
+from widgets.scene.visible import scope_tree, visible_boxes
 
 STATIC: Final = Path(__file__).resolve().parent / "static"
 MIN_SECONDS_BETWEEN: Final = 0.1
@@ -235,7 +235,8 @@ class GraphView(anywidget.AnyWidget):
             case messages.RevealRequest(name=name):
                 self._reveal(name)
             case messages.SearchRequest(query=query):
-                self._tell(find(self._graph, query))
+                inner = visible_boxes(self._graph, self.state).inner_nodes()
+                self._tell(find(self._graph, query, inner=inner))
             case messages.ExportRequest(format=kind):
                 self._export(kind)
             case messages.RendererRequest(renderer=renderer):

@@ -58,6 +58,24 @@ class GradientInfo(msgspec.Struct, frozen=True, kw_only=True):
     body_node: str = ""
 
 
+class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One function that the inspected call calls: its definition, and its body with the types of this call.
+
+    `place` is its number among the functions of this call, `label` what tells them apart (`then`, `body`). `derived` says that the
+    definition was made by differentiating, `note` why there is no body, `opens` that the function can be looked at by itself.
+    """
+
+    place: int
+    label: str
+    name: str
+    attrs: str = ""
+    definition: str = ""
+    instantiated: str = ""
+    derived: bool = False
+    note: str = ""
+    opens: bool = False
+
+
 class Clash(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a shape or type clash: which tensor, its shape, and where that came from."""
 
@@ -88,6 +106,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     clashes: list[Clash] = []
     gradient: GradientInfo | None = None
     registered_gradient: GradientInfo | None = None
+    functions: list[FunctionInfo] = []
     contents: list[tuple[str, int]] = []
 
 

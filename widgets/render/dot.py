@@ -17,6 +17,7 @@ _KINDS: Final[dict[NodeKind, dict[str, str]]] = {
     "constant": {"shape": "note", "style": "filled", "fillcolor": "#f1f3f6", "color": "#a5afbd"},
     "variable": {"shape": "cylinder", "style": "filled", "fillcolor": "#e6f4f0", "color": "#3f9281", "fontcolor": "#0d5044"},
     "placeholder": {"shape": "parallelogram", "style": "filled", "fillcolor": "#e8f1fd", "color": "#4d88d8", "fontcolor": "#174a8c"},
+    "return": {"shape": "invtrapezium", "style": "filled", "fillcolor": "#e8f1fd", "color": "#4d88d8", "fontcolor": "#174a8c"},
     "control": {"shape": "hexagon", "style": "filled", "fillcolor": "#f7f2e6", "color": "#a98e57", "fontcolor": "#5b4617"},
     "scope": {"shape": "folder", "style": "filled", "fillcolor": "#eef2f7", "color": "#8295ad"},
     "function": {"shape": "component", "style": "filled", "fillcolor": "#fdf2e4", "color": "#c98736", "fontcolor": "#6d430c"},

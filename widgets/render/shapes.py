@@ -17,6 +17,8 @@ def outline_path(kind: NodeKind, w: float, h: float) -> str:
             return f"M3,0H{w - 8:g}L{w:g},8V{h - 3:g}a3,3 0 0 1 -3,3H3a3,3 0 0 1 -3,-3V3a3,3 0 0 1 3,-3z"
         case "placeholder":
             return f"M11,0H{w:g}L{w - 11:g},{h:g}H0z"
+        case "return":
+            return f"M0,0H{w:g}L{w - 11:g},{h:g}H11z"
         case "control":
             return f"M10,0H{w - 10:g}L{w:g},{h / 2:g}L{w - 10:g},{h:g}H10L0,{h / 2:g}z"
         case "stub":

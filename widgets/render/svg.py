@@ -28,7 +28,7 @@ text{font-family:Inter,"Segoe UI",system-ui,-apple-system,"Helvetica Neue","Libe
 .mark{fill:none;stroke:#aab6c5}.frame{fill:#6b7f99;fill-opacity:.06;stroke:#c3ccd7}
 .variable .box{fill:#e6f4f0;stroke:#3f9281}.variable .mark{stroke:#3f9281}.variable .title{fill:#0d5044}
 .constant .box{fill:#f1f3f6;stroke:#a5afbd}.constant .mark{stroke:#a5afbd}
-.placeholder .box{fill:#e8f1fd;stroke:#4d88d8}.placeholder .title{fill:#174a8c}
+.placeholder .box,.return .box{fill:#e8f1fd;stroke:#4d88d8}.placeholder .title,.return .title{fill:#174a8c}
 .controlbox .box{fill:#f7f2e6;stroke:#a98e57}.controlbox .title{fill:#5b4617}
 .scope .box{fill:#eef2f7;stroke:#8295ad;stroke-width:1.4}.scope .mark{stroke:#8295ad}
 .function .box{fill:#fdf2e4;stroke:#c98736}.function .mark{stroke:#c98736}.function .title{fill:#6d430c}

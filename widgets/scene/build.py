@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.calls import callees
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
 from widgets.scene.lenses import LensView, all_lenses, cell_label
 from widgets.scene.roles import Roles
 from widgets.scene.snapshot import Snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.stubs import cut_long_edges
-from widgets.scene.tree import Chunk, Scope, Thing
+from widgets.scene.tree import Call, Chunk, Scope, Thing
 from widgets.scene.types import NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State
-from widgets.scene.visible import Box, Visible, visible_boxes
+from widgets.scene.visible import Box, Foldable, Visible, visible_boxes
 from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, tensor_label
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
 
 MAX_NAMED_ERRORS: Final = 3
+_ENDS: Final = {"_Arg": "argument", "_DeviceArg": "argument", "_Retval": "return", "_DeviceRetval": "return"}
 _DEFAULT_NAME: Final = re.compile(r"(Const|zeros|ones)(_\d+)?")
 
 
@@ -109,6 +111,8 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
 
 
 def _is_single(box: Box) -> bool:
+    if isinstance(box.part, Call):
+        return bool(box.part.refusal) and box.part.scope is None
     return not isinstance(box.part, Scope | Chunk | Thing)
 
 
@@ -119,12 +123,24 @@ def _part_label(box: Box) -> str:
 def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
     """Kind, op, label and detail. A constant with one consumer shows its value alone, or its value under a name of the user's."""
     kind = node_kind(node)
-    label = node.name.removeprefix(box.group) if "#" not in box.group else last_part(node.name)
+    label = _label(node, box.group)
     detail = node_detail(node)
+    if kind in {"placeholder", "return"} and node.op in _ENDS:
+        return kind, _ENDS[node.op], label, detail
+    if isinstance(box.part, Call) and box.part.refusal and not box.part.failure:
+        detail = box.part.refusal
     if kind != "constant" or not detail or len(box.nodes) > 1 or len(node.consumers()) != 1:
         return kind, node.op, label, detail
     unnamed = _DEFAULT_NAME.fullmatch(last_part(node.name)) or node.name in visible.roles
     return (kind, "", detail, "") if unnamed and is_short(node) else (kind, "", label, detail)
+
+
+def _label(node: Node, group: str) -> str:
+    """The name within the frame around; in the body of a call without the call's name."""
+    if "#" in group:
+        return last_part(node.name)
+    name = node.name.removeprefix(group)
+    return name.rpartition(":/")[2] if name == node.name and ":/" in name else name
 
 
 def _cells(box: Box) -> str:
@@ -143,6 +159,11 @@ def node_error(node: Node) -> str:
 
 
 def _box_error(box: Box) -> str:
+    failure = f"does not open: {box.part.failure}" if isinstance(box.part, Call) and box.part.failure else ""
+    return "\n".join(filter(None, (_nodes_error(box), failure)))
+
+
+def _nodes_error(box: Box) -> str:
     if len(box.nodes) == 1:
         node = box.nodes[0]
         return node_error(node) if node.error is not None or node.input_errors else ""
@@ -158,7 +179,7 @@ def _box_error(box: Box) -> str:
 def _box_state(graph: Graph, box: Box, previous: Snapshot | None) -> State:
     if graph.cells.failed and any(graph.cells.is_partial(node) for node in box.nodes):
         return "stale"
-    if previous is None:
+    if previous is None or box.nodes[0].graph is not graph:
         return "normal"
     states = {previous.state_of(node) for node in box.nodes}
     if states == {"new"}:
@@ -187,14 +208,24 @@ def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:
     return [
         SceneGroup(
             id=frame.id,
-            label=last_part(frame.part.node.name) if isinstance(frame.part, Thing) else frame.part.label,
+            label=_frame_label(frame.part),
             parent=frame.parent,
-            count=frame.part.total,
+            count=sum(len(body.nodes) for body in frame.part.bodies()) if isinstance(frame.part, Call) else frame.part.total,
             role=roles.of_part(frame.part),
-            kind="function" if roles.body_of(frame.part.key) else "scope",
+            kind="function" if isinstance(frame.part, Call) or roles.body_of(frame.part.key) else "scope",
         )
         for frame in visible.frames
     ]
+
+
+def _frame_label(part: Foldable) -> str:
+    if isinstance(part, Scope | Chunk):
+        return part.label
+    name = last_part(part.node.name)
+    if isinstance(part, Thing):
+        return name
+    called = ", ".join(callee.title for callee in callees(part.node))
+    return name if called == name else f"{name} · {called}"
 
 
 def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list[SceneEdge]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.calls import has_hub, is_choice
 from widgets.scene.types import EdgeKind, LensMark, Role, SceneEdge
 from widgets.scene.visible import Box, Visible
 from widgets.scene.words import tensor_label
 
 if TYPE_CHECKING:
-    from graphcore.graph import Tensor
+    from graphcore.graph import Node, Tensor
+    from widgets.scene.calls import CallBody
+    from widgets.scene.tree import Call
 
 _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "&"}
 
@@ -17,7 +20,7 @@ _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "
 class Bundle:
     """All tensors (or control edges) that run from one box to another."""
 
-    __slots__ = ("errors", "kind", "source", "target", "tensors")
+    __slots__ = ("errors", "kind", "source", "target", "tensors", "turns_back")
 
     def __init__(self, source: Box, target: Box, kind: EdgeKind) -> None:
         self.source = source
@@ -25,6 +28,7 @@ class Bundle:
         self.kind: EdgeKind = kind
         self.tensors: dict[tuple[str, int], Tensor] = {}
         self.errors: list[str] = []
+        self.turns_back = False
 
     @property
     def id(self) -> str:
@@ -58,36 +62,79 @@ def edge_id(source: str, target: str, kind: EdgeKind) -> str:
     return f"{source}->{_MARKS[kind]}{target}"
 
 
+class _Bundles:
+    """Bundles by the boxes they join, one table a kind."""
+
+    def __init__(self) -> None:
+        self.tables: dict[EdgeKind, dict[tuple[Box, Box], Bundle]] = {"data": {}, "reference": {}, "control": {}}
+
+    def of(self, source: Box, target: Box, kind: EdgeKind) -> Bundle:
+        table = self.tables[kind]
+        bundle = table.get((source, target))
+        if bundle is None:
+            bundle = table[source, target] = Bundle(source, target, kind)
+        return bundle
+
+    def add(self, source: Box, target: Box, tensor: Tensor) -> Bundle | None:
+        """A tensor from one box to another; None where that is the same box."""
+        if source is target:
+            return None
+        bundle = self.of(source, target, "reference" if _is_reference(tensor) else "data")
+        bundle.tensors[tensor.node.name, tensor.index] = tensor
+        return bundle
+
+
 def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
     """The bundles between boxes, in the order of the nodes they lead to, and the inputs that hang in the air."""
-    box_of = visible.box_of
-    data: dict[tuple[Box, Box], Bundle] = {}
-    references: dict[tuple[Box, Box], Bundle] = {}
-    controls: dict[tuple[Box, Box], Bundle] = {}
+    bundles = _Bundles()
     lost: list[LostInput] = []
     for box in visible.boxes:
         for node in box.nodes:
             for slot, tensor in enumerate(node.inputs):
-                source = box_of.get(tensor.node.name)
-                if source is box:
-                    continue
-                if source is None:
+                givers = visible.givers(tensor)
+                if not givers:
                     lost.append(LostInput(tensor, box, node.input_errors.get(slot, "")))
-                    continue
-                is_reference = _is_reference(tensor)
-                table = references if is_reference else data
-                bundle = table.get((source, box))
-                if bundle is None:
-                    bundle = table[source, box] = Bundle(source, box, "reference" if is_reference else "data")
-                bundle.tensors[tensor.node.name, tensor.index] = tensor
-                if node.input_errors and slot in node.input_errors:
-                    bundle.errors.append(f"{tensor.name} into {node.name}: {node.input_errors[slot]}")
+                for source, given in givers:
+                    bundle = bundles.add(source, box, given)
+                    if bundle is not None and node.input_errors and slot in node.input_errors:
+                        bundle.errors.append(f"{tensor.name} into {node.name}: {node.input_errors[slot]}")
             for producer in node.control_inputs:
-                source = box_of.get(producer.name)
-                if source is None or source is box:
-                    continue
-                controls.setdefault((source, box), Bundle(source, box, "control"))
-    return [*data.values(), *references.values(), *controls.values()], lost
+                for source in visible.awaited(producer):
+                    if source is not box:
+                        bundles.of(source, box, "control")
+    for call in visible.calls.values():
+        _join_bodies(visible, call, bundles)
+    return [bundle for table in bundles.tables.values() for bundle in table.values()], lost
+
+
+def _join_bodies(visible: Visible, call: Call, bundles: _Bundles) -> None:
+    """What comes into the bodies of an open call, and for a loop what goes back into its own box."""
+    node = call.node
+    hub = visible.box_of.get(node.name) if has_hub(node) else None
+    for body in call.bodies():
+        for index, arg in enumerate(body.args):
+            target = visible.box_of[arg.name]
+            if hub is not None:
+                bundles.add(hub, target, arg.outputs[0])
+            elif index < len(node.inputs):
+                for source, tensor in visible.givers(node.inputs[index]):
+                    bundles.add(source, target, tensor)
+        if hub is None:
+            _join_controls(visible, node, body, bundles)
+            continue
+        for ret in () if is_choice(node) else body.rets:
+            back = bundles.add(visible.box_of[ret.name], hub, ret.inputs[0])
+            if back is not None:
+                back.turns_back = True
+
+
+def _join_controls(visible: Visible, node: Node, body: CallBody, bundles: _Bundles) -> None:
+    """What an open call waits for, its body waits for."""
+    for producer in node.control_inputs:
+        for source in visible.awaited(producer):
+            for target in visible.beginnings(body):
+                if source is not target:
+                    bundles.of(source, target, "control")
 
 
 def scene_edge(bundle: Bundle, roles: dict[str, Role]) -> SceneEdge:
@@ -103,7 +150,7 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role]) -> SceneEdge:
         label=label,
         count=bundle.count,
         error="\n".join(bundle.errors),
-        reversed=gradient and roles[bundle.source.id] == "gradient",
+        reversed=bundle.turns_back or (gradient and roles[bundle.source.id] == "gradient"),
         role="gradient" if gradient or roles[bundle.source.id] == "gradient" else "forward",
         lenses=lenses,
     )

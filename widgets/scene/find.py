@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from widgets.messages import SearchHit, SearchMessage
@@ -13,16 +15,17 @@ if TYPE_CHECKING:
 MAX_HITS: Final = 50
 
 
-def find(graph: Graph, query: str, *, limit: int = MAX_HITS) -> SearchMessage:
+def find(graph: Graph, query: str, *, limit: int = MAX_HITS, inner: Iterable[Node] = ()) -> SearchMessage:
     """The nodes whose name, op or cell contains `query`, upper and lower case alike; the best matches of names first.
 
     Args:
         limit: how many hits to give; `total` counts all.
+        inner: further nodes to search, those of open function calls.
     """
     wanted = query.strip().lower()
     if not wanted:
         return SearchMessage(query=query, hits=[], total=0)
-    found = [(rank, node) for node in graph.nodes if (rank := _rank(node, wanted)) is not None]
+    found = [(rank, node) for node in chain(graph.nodes, inner) if (rank := _rank(node, wanted)) is not None]
     found.sort(key=lambda item: (item[0], len(item[1].name), item[1].id))
     hits = [SearchHit(node=node.name, name=node.name, op=node.op) for _, node in found[:limit]]
     return SearchMessage(query=query, hits=hits, total=len(found))

@@ -15,8 +15,10 @@ from graphcore.text import debug_string
 from widgets.messages import Inspection, TensorRow
 from widgets.scene.build import node_error
 from widgets.scene.clashes import clashes_of, source_row
+from widgets.scene.function_info import function_infos
 from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
 from widgets.scene.state import SceneState
+from widgets.scene.tree import Call
 from widgets.scene.types import Scene
 from widgets.scene.visible import Box, Frame, Visible, visible_boxes
 from widgets.scene.words import attr_text, counted, node_kind, value_text
@@ -62,7 +64,8 @@ def _inspect(graph: Graph, visible: Visible, box_id: str) -> Inspection | None:
             return _scope(graph, visible, box) if box.main is None else _node(graph, visible, box.main, box)
     for frame in visible.frames:
         if frame.id == box_id:
-            return _scope(graph, visible, frame)
+            call = frame.part if isinstance(frame.part, Call) else None
+            return _scope(graph, visible, frame) if call is None else _node(graph, visible, call.node, None)
     node = graph.find(box_id)
     return None if node is None else _node(graph, visible, node, None)
 
@@ -76,6 +79,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None) -> Inspec
     in_names, out_names = _slot_names(node)
     definition = node.op_def
     helpers = [] if box is None else [other for other in box.nodes if other is not node]
+    call = box.part if box is not None and isinstance(box.part, Call) else visible.calls.get(node.name)
     return Inspection(
         id=node.name if box is None else box.id,
         name=node.name,
@@ -87,15 +91,19 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None) -> Inspec
         signature=debug_string(definition),
         device=_device(node),
         attrs=[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())],
-        inputs=[_input_row(node, slot, tensor, in_names, visible) for slot, tensor in enumerate(node.inputs)],
+        inputs=[
+            *_given_rows(node, visible),
+            *[_input_row(node, slot, tensor, in_names, visible) for slot, tensor in enumerate(node.inputs)],
+        ],
         outputs=_output_rows(node, out_names, visible),
         control_inputs=[_control_row(other, visible) for other in node.control_inputs],
         control_outputs=[_control_row(other, visible) for other, slot in islice(node.consumers(), 1000) if slot < 0][:MAX_CONSUMERS],
         source=source_row(node.source),
-        error=node_error(node),
+        error="\n".join(filter(None, (node_error(node), call.failure if call is not None else ""))),
         clashes=clashes_of(node),
         gradient=gradient_info(graph, node, visible),
         registered_gradient=registered_gradient(node),
+        functions=[] if call is None else function_infos(call),
         contents=_contents(helpers),
     )
 
@@ -160,15 +168,24 @@ def _slot_names(node: Node) -> tuple[list[str], list[str]]:
     return named
 
 
+def _given_rows(node: Node, visible: Visible) -> list[TensorRow]:
+    """What an argument of an open call is given."""
+    tensor = visible.given.get(node.name)
+    if tensor is None:
+        return []
+    givers = visible.givers(tensor)
+    place = givers[0][0].id if len(givers) == 1 else ""
+    return [TensorRow(name="given", tensor=tensor.name, dtype=tensor.dtype.name, shape=str(tensor.shape), node=place)]
+
+
 def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible: Visible) -> TensorRow:
     value = tensor.node.node_def.attr.get("value") if tensor.node.op == "Const" else None
-    box = visible.box_of.get(tensor.node.name)
     return TensorRow(
         name=names[slot] if slot < len(names) else "",
         tensor=tensor.name,
         dtype=tensor.dtype.name,
         shape=str(tensor.shape),
-        node="" if box is None else box.id,
+        node=visible.place_of(tensor.node),
         error=node.input_errors.get(slot, ""),
         note=f"= {value_text(value)}" if isinstance(value, TensorValue) and value.array.size <= 1 else "",
     )
@@ -188,9 +205,8 @@ def _output_rows(node: Node, names: list[str], visible: Visible) -> list[TensorR
         if not users:
             rows.append(TensorRow(name=name, tensor="", dtype=dtype, shape=shape, note="not used"))
         for consumer, slot in users[:MAX_CONSUMERS]:
-            box = visible.box_of.get(consumer.name)
-            note = f"input {slot}"
-            rows.append(TensorRow(name=name, tensor=consumer.name, dtype=dtype, shape=shape, node="" if box is None else box.id, note=note))
+            place = visible.place_of(consumer)
+            rows.append(TensorRow(name=name, tensor=consumer.name, dtype=dtype, shape=shape, node=place, note=f"input {slot}"))
         if len(users) > MAX_CONSUMERS:
             rows.append(
                 TensorRow(name=name, tensor="", dtype=dtype, shape=shape, note=f"and {len(users) - MAX_CONSUMERS:,} more consumers")
@@ -199,8 +215,7 @@ def _output_rows(node: Node, names: list[str], visible: Visible) -> list[TensorR
 
 
 def _control_row(node: Node, visible: Visible) -> TensorRow:
-    box = visible.box_of.get(node.name)
-    return TensorRow(name="", tensor=f"^{node.name}", dtype="", shape="", node="" if box is None else box.id)
+    return TensorRow(name="", tensor=f"^{node.name}", dtype="", shape="", node=visible.place_of(node))
 
 
 def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[TensorRow]:
@@ -213,8 +228,8 @@ def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[Tensor
                 entering.setdefault(tensor.name, tensor)
     rows = []
     for name, tensor in islice(entering.items(), MAX_CONSUMERS):
-        box = visible.box_of.get(tensor.node.name)
-        node_id = "" if box is None or box.id == place_id else box.id
+        place = visible.place_of(tensor.node)
+        node_id = "" if place == place_id else place
         rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.name, shape=str(tensor.shape), node=node_id))
     return rows
 

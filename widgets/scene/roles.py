@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from widgets.scene.tree import Chunk, Scope, ScopeTree, Thing
+from widgets.scene.tree import Call, Chunk, Scope, ScopeTree, Thing
 from widgets.scene.types import Role
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ class Roles:
         self._tree = tree
         self._counts: Counter[str] = Counter()
         self._helpers: dict[str, bool] = {}
+        self.inner: set[str] = set()
+        """Names of backward nodes in the bodies of open calls."""
         forwards: dict[str, set[str]] = {}
         for name, record in self._records.items():
             scope = tree.scope_of(name)
@@ -41,7 +43,7 @@ class Roles:
 
     def is_gradient(self, node: Node) -> bool:
         """True for a recorded gradient node and for a helper in a scope of gradient nodes."""
-        if node.name in self._records:
+        if node.name in self._records or node.name in self.inner:
             return True
         if not self._counts:
             return False
@@ -51,15 +53,15 @@ class Roles:
             known = self._helpers[path] = self._mostly_gradient(self._tree.find(path))
         return known
 
-    def of_part(self, part: Scope | Chunk | Thing) -> Role:
+    def of_part(self, part: Scope | Chunk | Thing | Call) -> Role:
         """The role of a whole scope: that of most of its nodes."""
         if isinstance(part, Scope):
-            return "gradient" if self._mostly_gradient(part) else "forward"
+            return "gradient" if self._mostly_gradient(part) else self.of_nodes(part.all_nodes()) if self.inner else "forward"
         return self.of_nodes(part.all_nodes())
 
     def of_nodes(self, nodes: list[Node]) -> Role:
         """The role of most of these nodes."""
-        if not self._counts and not self._records:
+        if not self._counts and not self._records and not self.inner:
             return "forward"
         gradient = sum(1 for node in nodes if self.is_gradient(node))
         return "gradient" if 2 * gradient > len(nodes) else "forward"

@@ -61,8 +61,7 @@ class SceneState:
     def reveal(self, tree: ScopeTree, name: str) -> bool:
         """Open whatever hides the node called `name`. False if there is no such node."""
         tree.sync()
-        scope = tree.scope_of(name)
-        if scope is None or name not in scope.nodes:
+        if not tree.has_node(name):
             return False
         for key in tree.keys_to_node(name):
             self.expand(key)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from graphcore.errors import GraphError
+from graphcore.passes import InstantiatedFunctions
+from widgets.scene.calls import CallBody, Opener, calls_functions, has_hub
+
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
 
@@ -44,6 +48,67 @@ class Thing:
         return [self.node, *self.scope.all_nodes()]
 
 
+class Call:
+    """A node that calls functions: one box until it is opened, then the bodies. A scope of its own name belongs to it."""
+
+    __slots__ = ("_bodies", "_opener", "_roots", "failure", "node", "scope")
+
+    def __init__(self, node: Node, scope: Scope | None, opener: Opener) -> None:
+        self.node = node
+        self.scope = scope
+        self.failure = ""
+        self._opener = opener
+        self._bodies: list[CallBody] | None = None
+        self._roots: list[Scope] = []
+
+    @property
+    def key(self) -> str:
+        """The name of the node."""
+        return self.node.name
+
+    @property
+    def total(self) -> int:
+        """The number of the graph's own nodes: the call and its helpers."""
+        return 1 + (self.scope.total if self.scope is not None else 0)
+
+    @property
+    def refusal(self) -> str:
+        """Why it does not open, "" if it may. Whether it does is known when `bodies` has been asked."""
+        return self.failure or self._opener.refusal(self.node)
+
+    @property
+    def opens(self) -> bool:
+        """True iff there is something to see inside; instantiates."""
+        return bool(self.bodies())
+
+    def bodies(self) -> list[CallBody]:
+        """The instantiated bodies; none if they cannot be had, for the reason that `refusal` gives."""
+        if self._bodies is None:
+            self._bodies = self._instantiate()
+            self._roots = [body_scope(body, self._opener.inner(body)) for body in self._bodies]
+        return self._bodies
+
+    def parts(self) -> list[Part]:
+        """What appears when it is opened: the body, or its own box and a scope for each of several bodies; then the helpers."""
+        bodies = self.bodies()
+        hub: list[Part] = [self.node] if has_hub(self.node) else []
+        inside: list[Part] = list(self._roots) if len(bodies) > 1 else [part for root in self._roots for part in root.parts()]
+        return [*hub, *inside, *(self.scope.parts() if self.scope is not None else [])]
+
+    def all_nodes(self) -> list[Node]:
+        """The call and its helpers."""
+        return [self.node, *(self.scope.all_nodes() if self.scope is not None else [])]
+
+    def _instantiate(self) -> list[CallBody]:
+        if self.refusal:
+            return []
+        try:
+            return self._opener.bodies(self.node)
+        except GraphError as error:
+            self.failure = error.message
+            return []
+
+
 class Chunk:
     """A run of consecutive parts of a scope that has too many: `key` is the scope's path, a level and a position."""
 
@@ -70,7 +135,7 @@ class Chunk:
         """Every node inside, at any depth."""
         nodes: list[Node] = []
         for part in self._parts:
-            if isinstance(part, Scope | Chunk | Thing):
+            if isinstance(part, FOLDS):
                 nodes.extend(part.all_nodes())
             else:
                 nodes.append(part)
@@ -80,10 +145,11 @@ class Chunk:
 class Scope:
     """A name scope: its own nodes, its inner scopes, and `total`, the nodes at any depth. The root's path is ""."""
 
-    __slots__ = ("_parts", "nodes", "order", "parent", "path", "scopes", "total")
+    __slots__ = ("_parts", "nodes", "opener", "order", "parent", "path", "scopes", "total")
 
-    def __init__(self, path: str, parent: Scope | None, order: int) -> None:
+    def __init__(self, path: str, parent: Scope | None, order: int, opener: Opener) -> None:
         self.path = path
+        self.opener = opener
         self.parent = parent
         self.order = order
         self.nodes: dict[str, Node] = {}
@@ -98,8 +164,9 @@ class Scope:
 
     @property
     def label(self) -> str:
-        """The last component of the path."""
-        return self.path.rpartition("/")[2]
+        """The last component of the path; of one of several bodies what it is called."""
+        last = self.path.rpartition("/")[2]
+        return last.rpartition(":")[2] or last
 
     def parts(self) -> list[Part]:
         """What appears when it is opened: nodes, things and scopes in the order they were made, in chunks if too many.
@@ -126,21 +193,61 @@ class Scope:
 
     def _plain_parts(self) -> list[Part]:
         parts: list[Part] = []
-        things = set()
+        with_scope = set()
         for path, scope in self.scopes.items():
             main = self.nodes.get(path)
-            if main is not None and scope.total < SMALL_THING:
-                things.add(path)
+            if main is not None and calls_functions(main):
+                parts.append(Call(main, scope, self.opener))
+            elif main is not None and scope.total < SMALL_THING:
                 parts.append(Thing(main, scope))
             else:
-                parts.append(scope if scope.total > 1 else scope.all_nodes()[0])
-        parts.extend(node for name, node in self.nodes.items() if name not in things)
+                parts.append(scope if scope.total > 1 else single_part(scope.all_nodes()[0], self.opener))
+                continue
+            with_scope.add(path)
+        parts.extend(single_part(node, self.opener) for name, node in self.nodes.items() if name not in with_scope)
         if self.scopes:
             parts.sort(key=_part_order)
         return parts
 
 
-Part: TypeAlias = "Node | Thing | Chunk | Scope"
+def single_part(node: Node, opener: Opener) -> Part:
+    """A node by itself: a call if it calls functions."""
+    return Call(node, None, opener) if calls_functions(node) else node
+
+
+Part: TypeAlias = "Node | Thing | Call | Chunk | Scope"
+FOLDS: Final = (Scope, Chunk, Thing, Call)
+"""The parts that open."""
+
+
+class _Scopes:
+    """The scopes that the names of some nodes make, by path, below one root."""
+
+    def __init__(self, root: str, nodes: Iterable[Node], opener: Opener) -> None:
+        self.opener = opener
+        self.root = Scope(root, None, 0, opener)
+        self.by_path: dict[str, Scope] = {root: self.root}
+        for node in nodes:
+            prefix = node.name.rpartition("/")[0]
+            scope = self.by_path.get(prefix) or self._make(prefix, node.id)
+            scope.nodes[node.name] = node
+        for scope in self.by_path.values():
+            scope.total = len(scope.nodes)
+        for scope in _inner_first(self.by_path.values()):
+            if scope.parent is not None:
+                scope.parent.total += scope.total
+
+    def _make(self, path: str, order: int) -> Scope:
+        outer = path.rpartition("/")[0]
+        parent = self.by_path.get(outer) or self._make(outer, order)
+        scope = self.by_path[path] = Scope(path, parent, order, self.opener)
+        parent.scopes[path] = scope
+        return scope
+
+
+def body_scope(body: CallBody, opener: Opener) -> Scope:
+    """The scopes of a function body, below its path."""
+    return _Scopes(body.path, body.nodes, opener).root
 
 
 class ScopeTree:
@@ -148,99 +255,84 @@ class ScopeTree:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.root = Scope("", None, 0)
-        self._scopes: dict[str, Scope] = {"": self.root}
+        self._functions = InstantiatedFunctions(graph.library)
+        self._scopes = _Scopes("", (), Opener(self._functions))
         self._version = -1
+
+    @property
+    def root(self) -> Scope:
+        """The outermost scope."""
+        return self._scopes.root
 
     def sync(self) -> None:
         """Take in what has changed since the last call."""
         if self.graph.version == self._version:
             return
-        self.root = Scope("", None, 0)
-        self._scopes = {"": self.root}
-        self._add_all(self.graph.nodes)
+        if self._functions.library is not self.graph.library:
+            self._functions = InstantiatedFunctions(self.graph.library)
+        self._scopes = _Scopes("", self.graph.nodes, Opener(self._functions))
         self._version = self.graph.version
 
     def find(self, path: str) -> Scope | None:
         """The scope with this path."""
-        return self._scopes.get(path)
+        return self._scopes.by_path.get(path)
 
     def scope_of(self, name: str) -> Scope | None:
         """The scope that directly holds the node of this name."""
-        return self._scopes.get(name.rpartition("/")[0])
+        return self._scopes.by_path.get(name.rpartition("/")[0])
 
     def keys_to_node(self, name: str) -> list[str]:
         """The keys of everything that must be open for the node to show, outermost first."""
-        return self._walk(name, is_node=True)
+        return self._walk(name, is_node=True)[0]
+
+    def has_node(self, name: str) -> bool:
+        """True iff there is a node of this name, in the graph or in a function that a call in it opens into."""
+        return self._walk(name, is_node=True)[1]
 
     def keys_to_part(self, key: str) -> list[str]:
         """The keys of everything around a scope, thing or chunk, outermost first, and itself; what is not there is left out."""
-        return self._walk(key, is_node=False)
+        return self._walk(key, is_node=False)[0]
 
-    def _walk(self, target: str, *, is_node: bool) -> list[str]:
+    def _walk(self, target: str, *, is_node: bool) -> tuple[list[str], bool]:
+        """The keys on the way, and whether it leads to the target."""
         keys: list[str] = []
         parts = self.root.parts()
         while True:
             part = next((part for part in parts if _leads_to(part, target, is_node=is_node)), None)
-            if part is None or not isinstance(part, Scope | Chunk | Thing) or (is_node and part.key == target):
-                return keys
+            if part is None or not isinstance(part, FOLDS):
+                return keys, part is not None
+            if is_node and part.key == target:
+                return keys, True
             keys.append(part.key)
             if part.key == target:
-                return keys
+                return keys, True
             parts = part.parts()
-
-    def _add_all(self, nodes: Iterable[Node]) -> None:
-        scopes = self._scopes
-        for node in nodes:
-            name = node.name
-            prefix = name.rpartition("/")[0]
-            scope = scopes.get(prefix)
-            if scope is None:
-                scope = self._make_scope(prefix, node.id)
-            scope.nodes[name] = node
-        self._count()
-
-    def _make_scope(self, path: str, order: int) -> Scope:
-        outer = path.rpartition("/")[0]
-        parent = self._scopes.get(outer)
-        if parent is None:
-            parent = self._make_scope(outer, order)
-        scope = self._scopes[path] = Scope(path, parent, order)
-        parent.scopes[path] = scope
-        return scope
-
-    def _count(self) -> None:
-        for scope in self._scopes.values():
-            scope.total = len(scope.nodes)
-        for scope in _inner_first(self._scopes.values()):
-            if scope.parent is not None:
-                scope.parent.total += scope.total
 
 
 def part_total(part: Part) -> int:
     """The number of nodes in a part."""
-    return part.total if isinstance(part, Scope | Chunk | Thing) else 1
+    return part.total if isinstance(part, FOLDS) else 1
 
 
 def _part_order(part: Part) -> int:
-    if isinstance(part, Thing):
+    if isinstance(part, Thing | Call):
         return part.node.id
     if isinstance(part, Scope):
         return part.order
     return 0 if isinstance(part, Chunk) else part.id
 
 
-def _part_name(part: Scope | Thing | Node) -> str:
-    name = part.key if isinstance(part, Scope | Thing) else part.name
+def _part_name(part: Scope | Thing | Call | Node) -> str:
+    name = part.key if isinstance(part, Scope | Thing | Call) else part.name
     return name.rpartition("/")[2]
 
 
 def _leads_to(part: Part, target: str, *, is_node: bool) -> bool:
     if isinstance(part, Chunk):
         return (not is_node and part.key == target) or any(_leads_to(inner, target, is_node=is_node) for inner in part.parts())
-    if isinstance(part, Scope | Thing):
-        itself = part.key == target and (isinstance(part, Thing) or not is_node)
-        return itself or target.startswith(part.key + "/")
+    if isinstance(part, Scope | Thing | Call):
+        itself = part.key == target and (not isinstance(part, Scope) or not is_node)
+        return itself or target.startswith((part.key + "/", part.key + ":") if isinstance(part, Call) else part.key + "/")
     return is_node and part.name == target
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-NodeKind = Literal["op", "constant", "variable", "placeholder", "control", "scope", "function", "stub"]
+NodeKind = Literal["op", "constant", "variable", "placeholder", "return", "control", "scope", "function", "stub"]
 Role = Literal["forward", "gradient"]
 State = Literal["normal", "new", "changed", "error", "stale"]
 EdgeKind = Literal["data", "control", "reference"]

@@ -5,19 +5,20 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from widgets.scene.calls import CallBody, given_to, has_hub, is_choice
 from widgets.scene.roles import Roles
 from widgets.scene.state import SceneState
-from widgets.scene.tree import Chunk, Part, Scope, ScopeTree, Thing
+from widgets.scene.tree import FOLDS, Call, Chunk, Part, Scope, ScopeTree, Thing
 
 if TYPE_CHECKING:
-    from graphcore.graph import Graph, Node
+    from graphcore.graph import Graph, Node, Tensor
 
 HARD_LIMIT: Final = 500
 """However much the user opens: beyond this the oldest openings give way."""
 AUTO_BOXES: Final = 150
 """Scopes open on their own up to this many boxes: as many as a reader takes in. `expand("*")` goes on to the view's limit."""
 
-Foldable: TypeAlias = Scope | Chunk | Thing
+Foldable: TypeAlias = Scope | Chunk | Thing | Call
 
 
 class Box:
@@ -34,26 +35,70 @@ class Box:
 
 
 class Frame:
-    """One open scope, thing or chunk."""
+    """One open scope, thing, call or chunk."""
 
     __slots__ = ("id", "parent", "part")
 
-    def __init__(self, frame_id: str, parent: str, part: Scope | Chunk | Thing) -> None:
+    def __init__(self, frame_id: str, parent: str, part: Foldable) -> None:
         self.id = frame_id
         self.parent = parent
         self.part = part
 
 
 class Visible:
-    """The boxes and frames of one picture, the box of every node by name, and who belongs to the backward pass."""
+    """The boxes and frames of one picture, the box of every node by name, the calls that are open, who belongs to the backward pass."""
 
-    __slots__ = ("box_of", "boxes", "frames", "roles")
+    __slots__ = ("box_of", "boxes", "calls", "frames", "given", "roles")
 
     def __init__(self, roles: Roles) -> None:
         self.roles = roles
         self.boxes: list[Box] = []
         self.frames: list[Frame] = []
         self.box_of: dict[str, Box] = {}
+        self.calls: dict[str, Call] = {}
+        self.given: dict[str, Tensor] = {}
+        """What comes into the arguments of open bodies from outside, by the name of the argument node."""
+
+    def open_call(self, call: Call) -> None:
+        """Take in that a call is open."""
+        self.calls[call.node.name] = call
+        hub = has_hub(call.node)
+        given = given_to(call.node) or []
+        for body in call.bodies():
+            self.roles.inner |= body.gradients
+            if not hub:
+                self.given.update({arg.name: tensor for arg, tensor in zip(body.args, given, strict=False)})
+
+    def givers(self, tensor: Tensor) -> list[tuple[Box, Tensor]]:
+        """The boxes that give a tensor, and what it is there: of an open call the returns of its bodies."""
+        call = self.calls.get(tensor.node.name)
+        if call is None or (has_hub(call.node) and not is_choice(call.node)):
+            box = self.box_of.get(tensor.node.name)
+            return [] if box is None else [(box, tensor)]
+        rets = [body.rets[tensor.index] for body in call.bodies() if tensor.index < len(body.rets)]
+        return [(self.box_of[ret.name], ret.inputs[0] if ret.inputs[0].shape.dims is not None else tensor) for ret in rets]
+
+    def inner_nodes(self) -> list[Node]:
+        """The nodes of all open bodies."""
+        return [node for call in self.calls.values() for body in call.bodies() for node in body.nodes]
+
+    def place_of(self, node: Node) -> str:
+        """The id of the box that shows a node, of the frame of an open call, "" if it is not to be seen."""
+        box = self.box_of.get(node.name)
+        return box.id if box is not None else f"{node.name}/" if node.name in self.calls else ""
+
+    def awaited(self, node: Node) -> list[Box]:
+        """The boxes that must be done before what waits for a node begins."""
+        call = self.calls.get(node.name)
+        if call is None or has_hub(call.node):
+            box = self.box_of.get(node.name)
+            return [] if box is None else [box]
+        return [self.box_of[last.name] for body in call.bodies() for last in (body.control_rets or body.rets)]
+
+    def beginnings(self, body: CallBody) -> list[Box]:
+        """The boxes that a body begins with."""
+        first = body.args or [node for node in body.nodes if not node.inputs and not node.control_inputs]
+        return [self.box_of[node.name] for node in first]
 
 
 def scope_tree(graph: Graph, state: SceneState) -> ScopeTree:
@@ -82,7 +127,7 @@ def choose_open(root: Scope, state: SceneState, roles: Roles) -> set[str]:
     """The keys of everything open: what the user opened first, then by size while there is room."""
     wanted = list(state.opened)
     while True:
-        opened, boxes, closed = _open_wanted(root, set(wanted))
+        opened, boxes, closed = _open_wanted(root, {*wanted})
         if boxes <= HARD_LIMIT or not wanted:
             break
         wanted.pop(0)
@@ -98,9 +143,9 @@ def _open_wanted(root: Scope, wanted: set[str]) -> tuple[set[str], int, list[tup
     stack: list[tuple[str, Part]] = [("", part) for part in root.parts()]
     while stack:
         parent, part = stack.pop()
-        if not isinstance(part, Scope | Chunk | Thing):
+        if not isinstance(part, FOLDS):
             boxes += 1
-        elif part.key in wanted:
+        elif part.key in wanted and (not isinstance(part, Call) or part.opens):
             opened.add(part.key)
             stack.extend((part.key, inner) for inner in part.parts())
         else:
@@ -135,7 +180,7 @@ class _Opener:
             self.boxes += more
             for part in family:
                 self.opened.add(part.key)
-                self._consider([inner for inner in part.parts() if isinstance(inner, Scope | Chunk | Thing)])
+                self._consider([inner for inner in part.parts() if isinstance(inner, FOLDS)])
 
     def _consider(self, siblings: list[Foldable]) -> None:
         may_open = sorted((part for part in siblings if self._may_open(part)), key=lambda part: -part.total)
@@ -146,21 +191,25 @@ class _Opener:
             may_open = may_open[len(family) :]
 
     def _may_open(self, part: Foldable) -> bool:
-        """Helpers, chunks and bodies of gradient functions stay closed until somebody asks."""
+        """Helpers, chunks, calls and bodies of gradient functions stay closed until somebody asks; both branches of a call come together."""
         if part.key in self.state.closed:
             return False
+        if isinstance(part, Call):
+            return self.state.mode == "all" and part.opens
         return self.state.mode == "all" or (isinstance(part, Scope) and not self.roles.body_of(part.path))
 
 
 def _place(parts: list[Part], group: str, opened: set[str], visible: Visible) -> None:
     for part in parts:
-        if not isinstance(part, Scope | Chunk | Thing):
+        if not isinstance(part, FOLDS):
             visible.boxes.append(Box(part.name, group, part, part, [part]))
         elif part.key in opened:
             frame = part.key + "/"
             visible.frames.append(Frame(frame, group, part))
+            if isinstance(part, Call):
+                visible.open_call(part)
             _place(part.parts(), frame, opened, visible)
-        elif isinstance(part, Thing):
+        elif isinstance(part, Thing | Call):
             visible.boxes.append(Box(part.node.name, group, part, part.node, part.all_nodes()))
         else:
             visible.boxes.append(Box(part.key + "/", group, part, None, part.all_nodes()))

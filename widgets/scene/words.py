@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from graphcore.attrs import AttrValue, Func, TensorValue
 from graphcore.dtypes import DType
 from graphcore.shapes import Shape
+from widgets.scene.calls import callees, calls_functions
 from widgets.scene.types import NodeKind
 
 if TYPE_CHECKING:
@@ -22,11 +23,9 @@ _KINDS: Final[dict[str, NodeKind]] = {
     **dict.fromkeys(("Variable", "VariableV2", "VarHandleOp", "TemporaryVariable", "AutoReloadVariable"), "variable"),
     **dict.fromkeys(("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_DeviceArg"), "placeholder"),
     **dict.fromkeys(("NoOp", "ControlTrigger", "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter"), "control"),
-    **dict.fromkeys(("Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond", "_Retval", "_DeviceRetval"), "control"),
+    **dict.fromkeys(("Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond"), "control"),
+    **dict.fromkeys(("_Retval", "_DeviceRetval"), "return"),
 }
-_CALLS: Final = frozenset(
-    {"PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile", "Case", "SymbolicGradient"}
-)
 
 
 def node_kind(node: Node) -> NodeKind:
@@ -34,16 +33,12 @@ def node_kind(node: Node) -> NodeKind:
     known = _KINDS.get(node.op)
     if known is not None:
         return known
-    return "function" if called_functions(node) else "op"
+    return "function" if calls_functions(node) else "op"
 
 
 def called_functions(node: Node) -> list[str]:
     """Names of the functions that a node calls: itself if its op is a function, and those in its attrs."""
-    if node.registration.is_function:
-        return [node.op]
-    if node.op not in _CALLS:
-        return []
-    return [value.name for value in node.node_def.attr.values() if isinstance(value, Func)]
+    return [callee.function.name for callee in callees(node)] if calls_functions(node) else []
 
 
 def node_detail(node: Node) -> str:

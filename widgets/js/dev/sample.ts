@@ -90,6 +90,7 @@ export function inspection(id: string, fields: Partial<Inspection> = {}): Inspec
     clashes: [],
     gradient: null,
     registered_gradient: null,
+    functions: [],
     contents: [],
     ...fields,
   };

@@ -32,6 +32,7 @@ const INSETS: Readonly<Record<SceneNode["kind"], readonly [number, number, numbe
   constant: [12, 6, 6],
   variable: [13, 12, 7],
   placeholder: [20, 6, 6],
+  return: [20, 6, 6],
   control: [17, 6, 6],
   scope: [14, 8, 8],
   function: [18, 8, 8],

@@ -1,6 +1,6 @@
 // The pane that tells everything about the selected box.
 import { type Child, h, iconButton } from "./dom";
-import type { Clash, GradientInfo, Inspection, SourceRow, TensorRow } from "./generated";
+import type { Clash, FunctionInfo, GradientInfo, Inspection, SourceRow, TensorRow } from "./generated";
 import { ICONS } from "./icons";
 
 export interface InspectorActions {
@@ -70,6 +70,7 @@ export class Inspector {
       this.#error(node),
       gradient && section("Gradient", ...gradient),
       node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
+      ...node.functions.map((called) => this.#called(called)),
       section("Made by", source(node.source)),
       section("Inputs", this.#tensors(node.inputs)),
       section("Outputs", this.#tensors(node.outputs)),
@@ -127,6 +128,20 @@ export class Inspector {
       ),
     );
     return h("table", { class: "gl-clashes" }, h("thead", {}, head), h("tbody", {}, ...rows));
+  }
+
+  /** A function that this call calls: what it is called, how it is defined, and its body with the types of this call. */
+  #called(called: FunctionInfo): HTMLElement | null {
+    const kind = called.label ? `Function · ${called.label}` : "Function";
+    return section(
+      kind,
+      h("p", {}, h("code", {}, called.attrs ? `${called.name}[${called.attrs}]` : called.name)),
+      called.note ? h("p", { class: "gl-note" }, called.note) : null,
+      called.definition
+        ? this.#code(called.definition, called.derived ? "Derived by differentiating" : "Definition")
+        : null,
+      called.instantiated ? this.#code(called.instantiated, "Body of this call") : null,
+    );
   }
 
   #gradient(info: GradientInfo): Child[] {

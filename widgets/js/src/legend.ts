@@ -34,6 +34,7 @@ export const PLAIN_LENS = "structure";
 const KINDS: readonly (readonly [SceneNode["kind"], string])[] = [
   ["op", "computation"],
   ["placeholder", "input"],
+  ["return", "what a function returns"],
   ["constant", "constant"],
   ["variable", "variable"],
   ["control", "control flow"],

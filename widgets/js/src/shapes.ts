@@ -26,6 +26,8 @@ export function outlinePath(kind: SceneNode["kind"], w: number, h: number): stri
       return cutCorner(w, h);
     case "placeholder":
       return `M11,0H${w}L${w - 11},${h}H0z`;
+    case "return":
+      return `M0,0H${w}L${w - 11},${h}H11z`;
     case "control":
       return `M10,0H${w - 10}L${w},${h / 2}L${w - 10},${h}H10L0,${h / 2}z`;
     case "stub":

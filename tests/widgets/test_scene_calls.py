@@ -1,0 +1,227 @@
+"""Function calls in scenes: one box that opens into its body with the types, shapes and devices of that call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import graphcore as gc
+from tests.widgets.test_scene import edges_between, names, node_of
+from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
+from widgets.scene import Scene, SceneState, build_scene
+from widgets.scene.find import find
+from widgets.scene.inspect import inspect
+from widgets.scene.visible import scope_tree, visible_boxes
+
+
+@pytest.fixture
+def layers(graph: gc.Graph) -> gc.Graph:
+    """`h = layer(x, W)` where `layer` calls `squash`."""
+
+    @gc.function
+    def squash(x: gc.Tensor) -> Any:
+        return gc.tanh(x * x)
+
+    @gc.function
+    def layer(x: gc.Tensor, w: gc.Tensor) -> Any:
+        return squash(x @ w)
+
+    x = gc.placeholder(gc.float32, [None, 4], name="x")
+    w = gc.placeholder(gc.float32, [4, 2], name="W")
+    with gc.device("/gpu:1"):
+        h = layer(x, w)
+    gc.exp(h, name="after")
+    return graph
+
+
+def opened(graph: gc.Graph, *ids: str) -> Scene:
+    state = SceneState()
+    build_scene(graph, state)
+    for box in ids:
+        state.expand(box)
+    return build_scene(graph, state)
+
+
+def add_recursive_call(graph: gc.Graph) -> None:
+    """`call` calls `again`, which calls itself."""
+    graph.library.add_function_def(gc.parse_function("again(x:float) -> (y:float) {\n a = again(x)\n return y = a:y:0\n}"))
+    x = gc.placeholder(gc.float32, [2], name="x")
+    graph.apply_op("again", [x], None, "call")
+
+
+def test_a_call_is_one_closed_box_until_it_is_opened(layers: gc.Graph) -> None:
+    scene = build_scene(layers)
+    call = node_of(scene, "layer")
+    assert (call.kind, call.op, call.expandable, call.count) == ("function", "layer", True, 1)
+    assert names(scene) == {"x", "W", "layer", "after"}
+
+
+def test_an_open_call_shows_its_body_in_a_frame_with_the_shapes_of_this_call(layers: gc.Graph) -> None:
+    scene = opened(layers, "layer")
+    frame = next(group for group in scene.groups if group.id == "layer/")
+    assert (frame.kind, frame.label, frame.count) == ("function", "layer", 5)
+    assert {node.id for node in scene.nodes if node.group == "layer/"} == {
+        "layer:/x",
+        "layer:/w",
+        "layer:/matmul",
+        "layer:/squash",
+        "layer:/output_RetVal",
+    }
+    assert [edge.label for edge in edges_between(scene, "layer:/matmul", "layer:/squash")] == ["float [?,2]"]
+
+
+def test_lines_run_from_what_is_given_to_the_arguments_and_from_the_returns_to_the_consumers(layers: gc.Graph) -> None:
+    scene = opened(layers, "layer", "layer:/squash")
+    assert [edge.label for edge in edges_between(scene, "x", "layer:/x")] == ["float [?,4]"]
+    assert [edge.label for edge in edges_between(scene, "W", "layer:/w")] == ["float [4,2]"]
+    assert [edge.label for edge in edges_between(scene, "layer:/matmul", "layer:/squash:/x")] == ["float [?,2]"]
+    assert [edge.label for edge in edges_between(scene, "layer:/squash:/output_RetVal", "layer:/output_RetVal")] == ["float [?,2]"]
+    assert len(edges_between(scene, "layer:/output_RetVal", "after")) == 1
+    assert not [node for node in scene.nodes if node.kind == "stub"]
+
+
+def test_two_calls_of_one_function_have_the_shapes_of_their_own_arguments(graph: gc.Graph) -> None:
+    twice = gc.function(lambda x: gc.tanh(x + x), name="twice")
+    twice(gc.placeholder(gc.float32, [3], name="a"))
+    twice(gc.placeholder(gc.float32, [5, None], name="b"))
+    scene = opened(graph, "twice", "twice_1")
+    labels = {edge.id: edge.label for edge in scene.edges}
+    assert labels["twice:/add->twice:/tanh"] == "float [3]"
+    assert labels["twice_1:/add->twice_1:/tanh"] == "float [5,?]"
+
+
+def test_nodes_of_a_body_run_where_the_call_runs(layers: gc.Graph) -> None:
+    scene = opened(layers, "layer", "layer:/squash")
+    assert node_of(scene, "layer:/squash:/tanh").lenses["devices"].text == "/device:GPU:1"
+
+
+def test_a_constant_given_to_a_call_is_known_inside(graph: gc.Graph) -> None:
+    shaped = gc.function(lambda x, shape: gc.reshape(x, shape) + 1.0, name="shaped")
+    shaped(gc.placeholder(gc.float32, [None], name="x"), gc.constant([2, 3]))
+    scene = opened(graph, "shaped")
+    assert [edge.label for edge in edges_between(scene, "shaped:/Reshape", "shaped:/add")] == ["float [2,3]"]
+
+
+def test_what_does_not_fit_inside_a_call_is_an_error_at_its_node(graph: gc.Graph) -> None:
+    product = gc.function(lambda x, w: x @ w, name="product")
+    product(gc.placeholder(gc.float32, [2, 3], name="x"), gc.placeholder(gc.float32, [4, 5], name="w"))
+    scene = opened(graph, "product")
+    box = node_of(scene, "product:/matmul")
+    assert box.state == "error"
+    assert "Dimensions must be equal, but are 3 and 4" in box.error
+    assert all(edge.error for edge in scene.edges if edge.target == "product:/matmul")
+
+
+def test_recursion_stops_with_a_word(graph: gc.Graph) -> None:
+    add_recursive_call(graph)
+    scene = opened(graph, "call", "call:/a")
+    inner = node_of(scene, "call:/a")
+    assert not inner.expandable
+    assert inner.detail == "recursion: again is open around"
+
+
+def test_everything_opens_calls_too_and_ends_with_recursion(graph: gc.Graph) -> None:
+    add_recursive_call(graph)
+    scene = opened(graph, "*")
+    assert {"call:/x", "call:/a", "call:/y_RetVal"} <= names(scene)
+
+
+def test_a_call_of_an_unknown_function_does_not_open_and_says_so(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    graph.apply_op("PartitionedCall", [[x]], {"Tout": [gc.float32], "f": gc.Func("nowhere", {})}, "call")
+    box = node_of(opened(graph, "call"), "call")
+    assert (box.expandable, box.detail) == (False, "nowhere is not defined here")
+
+
+def test_a_call_that_cannot_be_instantiated_stays_closed_and_says_why(graph: gc.Graph) -> None:
+    graph.library.add_function_def(gc.parse_function("half[T:type](x:T) -> (y:T) {\n a = Identity[T=$T](x)\n return y = a:output:0\n}"))
+    x = gc.placeholder(gc.float32, [2], name="x")
+    graph.apply_op("PartitionedCall", [[x]], {"Tout": [gc.float32], "f": gc.Func("half", {})}, "call")
+    box = node_of(opened(graph, "call"), "call")
+    assert box.state == "error"
+    assert "does not open: Attr T is not found" in box.error
+
+
+def test_a_gradient_call_opens_into_the_forward_nodes_and_the_backward_ones(layers: gc.Graph) -> None:
+    x, call = layers.find("x"), layers.find("layer")
+    assert x is not None
+    assert call is not None
+    gc.gradients(call.outputs[0], [x.outputs[0]])
+    name = next(node.name for node in layers.nodes if node.op == "SymbolicGradient")
+    scene = opened(layers, name)
+    assert node_of(scene, f"{name}:/matmul").role == "forward"
+    backward = [node for node in scene.nodes if node.id.startswith(f"{name}:/Func/")]
+    assert {node.role for node in backward} == {"gradient"}
+    assert {node.op for node in backward} >= {"argument", "return", "SymbolicGradient"}
+    assert next(group for group in scene.groups if group.id == f"{name}/").label.endswith("∇ layer")
+
+
+def test_control_edges_of_an_open_call_lead_to_its_arguments_and_from_its_returns(graph: gc.Graph) -> None:
+    same = gc.function(lambda x: gc.tanh(-x), name="same")
+    x = gc.placeholder(gc.float32, [2], name="x")
+    with gc.control_dependencies([gc.no_op(name="first")]):
+        y = same(x)
+    with gc.control_dependencies([y.node]):
+        gc.no_op(name="last")
+    scene = opened(graph, "same")
+    assert [edge.kind for edge in edges_between(scene, "first", "same:/x")] == ["control"]
+    assert [edge.kind for edge in edges_between(scene, "same:/output_RetVal", "last")] == ["control"]
+
+
+def test_a_change_of_the_graph_keeps_a_call_open_and_renews_its_shapes(graph: gc.Graph) -> None:
+    same = gc.function(lambda x: gc.tanh(-x), name="same")
+    x = gc.placeholder(gc.float32, None, name="x")
+    same(x)
+    state = SceneState()
+    state.expand("same")
+    assert [edge.label for edge in edges_between(build_scene(graph, state), "same:/neg", "same:/tanh")] == ["float ?"]
+    x.set_shape([7])
+    assert [edge.label for edge in edges_between(build_scene(graph, state), "same:/neg", "same:/tanh")] == ["float [7]"]
+
+
+def test_closing_a_call_gives_its_box_back(layers: gc.Graph) -> None:
+    state = SceneState()
+    state.expand("layer")
+    build_scene(layers, state)
+    state.collapse("layer/")
+    assert "layer" in names(build_scene(layers, state))
+
+
+def test_a_hit_inside_an_open_call_is_found_and_revealed(layers: gc.Graph) -> None:
+    state = SceneState()
+    state.expand("layer")
+    inner = visible_boxes(layers, state).inner_nodes()
+    assert [hit.name for hit in find(layers, "squash", inner=inner).hits] == ["layer:/squash"]
+    assert state.reveal(scope_tree(layers, state), "layer:/squash:/tanh")
+    assert "layer:/squash:/tanh" in names(build_scene(layers, state))
+    assert not state.reveal(scope_tree(layers, state), "layer:/nothing")
+
+
+def test_the_inspector_gives_definition_and_body_of_a_call(layers: gc.Graph) -> None:
+    state = SceneState()
+    closed = inspect(layers, state, "layer")
+    assert closed is not None
+    (info,) = closed.functions
+    assert info.definition.startswith("layer(x:float, w:float) -> (output:float)")
+    assert "squash = squash(matmul)" in info.instantiated
+    state.expand("layer")
+    opened_call = inspect(layers, state, "layer/")
+    assert opened_call is not None
+    assert opened_call.functions == closed.functions
+
+
+def test_the_inspector_tells_what_an_argument_is_given(layers: gc.Graph) -> None:
+    state = SceneState()
+    state.expand("layer")
+    told = inspect(layers, state, "layer:/w")
+    assert told is not None
+    assert [(row.name, row.tensor, row.shape, row.node) for row in told.inputs] == [("given", "W:0", "[4,2]", "W")]
+
+
+def test_every_still_form_shows_an_open_call(layers: gc.Graph) -> None:
+    state = SceneState()
+    state.expand("layer")
+    assert "argument layer:/w float [4,2] <- W float [4,2]" in to_outline(layers, state)
+    for write in (to_svg, to_dot, to_mermaid, to_html):
+        assert "matmul" in write(layers, state)

@@ -1,0 +1,250 @@
+"""What a function call opens into: the instantiated bodies of what it calls, with the types, shapes and devices of that call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from graphcore.attrs import AttrValue, Func
+from graphcore.device_spec import merge_unset_dev_names
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.functions import canonicalize
+from graphcore.functions.library import GRADIENT_OP
+from graphcore.graph import Graph, Tensor, graph_from_nodes
+from graphcore.graph.constant_values import inferred_value
+from graphcore.inference import ShapeHandle
+from graphcore.passes import FunctionBody, InstantiatedFunctions
+from graphcore.passes.symbolic_gradient import LABEL
+
+if TYPE_CHECKING:
+    from graphcore.definitions import NodeDef
+    from graphcore.graph import Node
+
+MAX_DEPTH: Final = 24
+"""Calls within calls that open; beyond this nobody finds their way back."""
+_LABELS: Final = {"f": "f", "cond": "cond", "body": "body", "then_branch": "then", "else_branch": "else", "branches": "branch"}
+"""The attrs that name functions, in the order in which their bodies are shown, and what the bodies are called."""
+_PLAIN: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall", GRADIENT_OP})
+_LOOPS: Final = frozenset({"While", "StatelessWhile"})
+_CHOICES: Final = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+
+
+class Callee(msgspec.Struct, frozen=True):
+    """One function that a node calls.
+
+    `label` tells the callees of one node apart (`then`, `body`), "" where there is one only; of a `gradient` the function is
+    what is differentiated.
+    """
+
+    label: str
+    function: Func
+    gradient: bool = False
+
+    @property
+    def key(self) -> str:
+        """Equal for callees with equal bodies."""
+        return ("gradient of " if self.gradient else "") + canonicalize(self.function.name, self.function.attr)
+
+    @property
+    def title(self) -> str:
+        """What it is called where people read it."""
+        return f"∇ {self.function.name}" if self.gradient else self.function.name
+
+
+class CallBody:
+    """One function, instantiated for one call.
+
+    Attributes:
+        callee: which function, with its attrs.
+        body: as it was instantiated, without the shapes and devices of the call.
+        path: the beginning of its nodes' names, without the last slash: `call:` or `call:then`.
+        nodes: its nodes, those of arguments and returns among them.
+        args, rets: the argument and return nodes by index.
+        control_rets: the nodes that must have run when it returns.
+        gradients: the names of those nodes that are the backward part of a gradient.
+    """
+
+    __slots__ = ("args", "body", "callee", "control_rets", "gradients", "graph", "nodes", "path", "rets")
+
+    def __init__(self, callee: Callee, path: str, body: FunctionBody, graph: Graph) -> None:
+        def found(node: Node) -> Node:
+            made = graph.find(f"{path}/{node.name}")
+            assert made is not None
+            return made
+
+        self.callee = callee
+        self.body = body
+        self.path = path
+        self.graph = graph
+        self.nodes = graph.nodes
+        self.args = [found(node) for node in body.arg_nodes]
+        self.rets = [found(node) for node in body.ret_nodes]
+        self.control_rets = [found(node) for node in body.control_ret_nodes]
+        self.gradients = _gradient_names(path, self.nodes, in_library=bool(body.fdef.name))
+
+
+def calls_functions(node: Node) -> bool:
+    """True iff the op of a node is a function, or one of those that call functions named in attrs."""
+    return node.registration.is_function or any(name in _LABELS and _is_func(value) for name, value in node.node_def.attr.items())
+
+
+def callees(node: Node) -> list[Callee]:
+    """The functions that a node calls."""
+    attrs = node.node_def.attr
+    if node.registration.is_function:
+        return [Callee("", Func(node.op, dict(attrs)))]
+    found: list[Callee] = []
+    for name, label in _LABELS.items():
+        value = attrs.get(name)
+        if isinstance(value, tuple):
+            found.extend(Callee(f"{label}{place}", item) for place, item in enumerate(value) if isinstance(item, Func))
+        elif isinstance(value, Func):
+            found.append(Callee(label, value, node.op == GRADIENT_OP))
+    return [msgspec.structs.replace(found[0], label="")] if len(found) == 1 else found
+
+
+def has_hub(node: Node) -> bool:
+    """True for a call that chooses or repeats: its own box stays, between what comes in and the bodies."""
+    return not node.registration.is_function and node.op not in _PLAIN
+
+
+def is_loop(node: Node) -> bool:
+    """True for a call whose body's returns are its next arguments."""
+    return node.op in _LOOPS
+
+
+def is_choice(node: Node) -> bool:
+    """True for a call that gives what one of its bodies returns."""
+    return node.op in _CHOICES
+
+
+def given_to(node: Node) -> list[Tensor] | None:
+    """What the arguments of a node's callees are, by index: for a loop what stays the same in every turn. None if that is not known."""
+    if is_loop(node):
+        return node.outputs if len(node.outputs) == len(node.inputs) else None
+    if is_choice(node):
+        return node.inputs[1:]
+    return None if has_hub(node) else node.inputs
+
+
+class Opener:
+    """Opens calls within one body (or the graph itself).
+
+    Args:
+        functions: instantiates.
+        around: the canonical names of the functions that are open around, outermost first.
+    """
+
+    def __init__(self, functions: InstantiatedFunctions, around: tuple[str, ...] = ()) -> None:
+        self.functions = functions
+        self.around = around
+
+    def refusal(self, node: Node) -> str:
+        """Why a call does not open, in a few words; "" if it may."""
+        if len(self.around) >= MAX_DEPTH:
+            return f"{MAX_DEPTH} calls deep: open the function by itself"
+        for callee in callees(node):
+            if callee.key in self.around:
+                return f"recursion: {callee.title} is open around"
+            if not self._is_known(callee):
+                return f"{callee.function.name} is not defined here"
+        return ""
+
+    def inner(self, body: CallBody) -> Opener:
+        """What opens the calls within `body`."""
+        return Opener(self.functions, (*self.around, body.callee.key))
+
+    def bodies(self, node: Node) -> list[CallBody]:
+        """The bodies that a call opens into.
+
+        Raises:
+            GraphError: one of them cannot be instantiated.
+        """
+        given = given_to(node)
+        made = []
+        for callee in callees(node):
+            function = callee.function
+            body = self.functions.body_of(*((GRADIENT_OP, {"f": function}) if callee.gradient else (function.name, function.attr)))
+            made.append(call_body(callee, f"{node.name}:{callee.label}", body, node.device, given, node))
+        return made
+
+    def _is_known(self, callee: Callee) -> bool:
+        library = self.functions.library
+        return callee.function.name in library or (callee.gradient and callee.function.name in library.default_registry)
+
+
+def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given: list[Tensor] | None, caller: Node | None) -> CallBody:
+    """A copy of a body in which shapes and devices are those of one call.
+
+    Args:
+        path: goes before its nodes' names; must end where no name of the graph can, with a colon and perhaps a label.
+        device: where the call is to run; nodes of the body that say nothing else run there too.
+        given: the arguments, in the graph of the call; None leaves shapes unknown.
+        caller: the call: its line of code is where the copies come from. None outside of a call.
+
+    Raises:
+        InvalidArgumentError: arguments do not fit the function's types or number.
+    """
+    if given is not None:
+        _require_fit(body, given, caller)
+    graph = graph_from_nodes([_renamed(node.node_def, path, device) for node in body.graph.op_nodes()], body.graph.library)
+    for node in graph.op_nodes():
+        node.source = None if caller is None else caller.source
+    made = CallBody(callee, path, body, graph)
+    for arg, tensor in zip(made.args, given or (), strict=False):
+        # The very handle of the caller's tensor: an unknown dimension inside is the same one as outside.
+        arg.output_handles = (tensor.node.output_handles[tensor.index],)
+        value = None if tensor.dtype.is_ref else inferred_value(tensor)
+        if value is not None:
+            arg.constants = {0: value}
+    for node in made.nodes if given else ():
+        if node.inputs:
+            _infer(graph, node)
+    return made
+
+
+def _infer(graph: Graph, node: Node) -> None:
+    node.constants = None
+    try:
+        graph.refiner.add_node(node)
+    except GraphError as error:
+        node.error = error
+        node.input_errors = dict.fromkeys(range(len(node.inputs)), error.message)
+        node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
+
+
+def _require_fit(body: FunctionBody, given: list[Tensor], caller: Node | None) -> None:
+    name, op = ("the call", "") if caller is None else (f"'{caller.name}'", caller.op)
+    if len(given) != len(body.arg_types):
+        raise InvalidArgumentError(f"{name} gives {len(given)} arguments to a function of {len(body.arg_types)}", op=op)
+    for index, (tensor, wanted) in enumerate(zip(given, body.arg_types, strict=True)):
+        if tensor.dtype.base is not wanted.base:
+            raise InvalidArgumentError(f"Argument {index} of {name} is {tensor.dtype.name}, the function takes {wanted.name}", op=op)
+
+
+def _renamed(node: NodeDef, path: str, device: str) -> NodeDef:
+    inputs = [f"^{path}/{text[1:]}" if text.startswith("^") else f"{path}/{text}" for text in node.input]
+    return msgspec.structs.replace(node, name=f"{path}/{node.name}", input=tuple(inputs), device=_device(node.device, device))
+
+
+def _device(own: str, given: str) -> str:
+    if not own or not given:
+        return own or given
+    try:
+        return merge_unset_dev_names(own, given)
+    except GraphError:
+        return own
+
+
+def _gradient_names(path: str, nodes: Iterable[Node], *, in_library: bool) -> frozenset[str]:
+    """Backward nodes are those that `symbolic_gradient` has added; of an op's gradient they are all."""
+    if in_library:
+        return frozenset()
+    added = frozenset([node.name for node in nodes if node.name.startswith(f"{path}/{LABEL}/")])
+    return added or frozenset([node.name for node in nodes])
+
+
+def _is_func(value: AttrValue) -> bool:
+    return isinstance(value, Func) or (isinstance(value, tuple) and any(isinstance(item, Func) for item in value))

@@ -1,0 +1,64 @@
+"""What a call calls: the definition of each function, and its body with the types of this call."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from graphcore.definitions import FunctionDef
+from graphcore.errors import GraphError
+from graphcore.passes import FunctionBody, graph_to_function_def
+from graphcore.text import debug_string
+from widgets.messages import FunctionInfo
+from widgets.scene.calls import Callee, callees
+from widgets.scene.tree import Call
+from widgets.scene.words import attr_text
+
+_UNNAMED: Final = ("", "_")
+
+
+def function_infos(call: Call) -> list[FunctionInfo]:
+    """One entry for each function that a call calls; what cannot be instantiated says why."""
+    bodies = {body.callee: body.body for body in call.bodies()}
+    return [_info(place, callee, bodies.get(callee), call.refusal) for place, callee in enumerate(callees(call.node))]
+
+
+def definition_of(callee: Callee, body: FunctionBody) -> FunctionDef:
+    """The function behind a body; a gradient that was derived gets one made of its nodes."""
+    if body.fdef.name not in _UNNAMED:
+        return body.fdef
+    name = f"{callee.function.name}Grad"
+    if body.fdef.signature.output_arg:
+        return msgspec.structs.replace(body.fdef, signature=msgspec.structs.replace(body.fdef.signature, name=name))
+    return graph_to_function_def(body.graph, name)
+
+
+def definition_text(callee: Callee, body: FunctionBody) -> str:
+    """The definition as functions are written."""
+    return debug_string(definition_of(callee, body)).strip("\n")
+
+
+def instantiated_text(body: FunctionBody) -> str:
+    """The nodes of a body, with types."""
+    return debug_string([node.node_def for node in body.graph.nodes]).strip("\n")
+
+
+def _info(place: int, callee: Callee, body: FunctionBody | None, refusal: str) -> FunctionInfo:
+    attrs = ", ".join(f"{name}={attr_text(value)}" for name, value in sorted(callee.function.attr.items()) if not name.startswith("_"))
+    if body is None:
+        return FunctionInfo(place=place, label=callee.label, name=callee.title, attrs=attrs, note=refusal)
+    try:
+        definition = definition_text(callee, body)
+    except GraphError as error:
+        definition = f"cannot be written as a function: {error.message}"
+    return FunctionInfo(
+        place=place,
+        label=callee.label,
+        name=callee.title,
+        attrs=attrs,
+        definition=definition,
+        instantiated=instantiated_text(body),
+        derived=callee.gradient and body.fdef.name in _UNNAMED,
+        opens=True,
+    )
