@@ -21,9 +21,10 @@ class Shape:
         InvalidArgumentError: a size below -1, more than 254 dimensions, or more than int64 elements.
     """
 
-    __slots__ = ("dims",)
+    __slots__ = ("_names", "dims")
 
     dims: tuple[int | None, ...] | None
+    _names: tuple[str, ...]
 
     def __init__(self, dims: Iterable[int | None] | int | Shape | None = None) -> None:
         if isinstance(dims, Shape):
@@ -38,6 +39,26 @@ class Shape:
             raise InvalidArgumentError(f"Too many dimensions: required at most {MAX_RANK}, got {len(self.dims)}")
         if self.num_elements > _INT64_MAX:
             raise InvalidArgumentError(f"Shape {self} has more elements than an int64 can count")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the file a shape came from calls its dimensions, "" for one without a name; () if it names none.
+
+        Names are kept for whoever writes the file again. They say nothing about sizes, so shapes that differ in them alone are equal.
+        """
+        return getattr(self, "_names", ())  # a slot left empty: hardly any shape has names
+
+    def with_names(self, names: tuple[str, ...]) -> Shape:
+        """A copy whose dimensions are called so: one name a dimension.
+
+        Raises:
+            InvalidArgumentError: there are more or fewer names than dimensions, or the rank is unknown.
+        """
+        if len(names) != len(self):
+            raise InvalidArgumentError(f"Shape {self} has {len(self)} dimensions, got {len(names)} names for them: {', '.join(names)}")
+        named = Shape(self)
+        named._names = names
+        return named
 
     @property
     def rank(self) -> int | None:

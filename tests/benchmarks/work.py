@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Float = npt.NDArray[np.float32]
-Unit = Literal["s", "ms", "us", "MB"]
+Unit = Literal["s", "ms", "us", "MB", "KB"]
 Variant = Literal["ours", "numpy", "tensorflow"]
 VARIANTS: tuple[Variant, ...] = ("ours", "numpy", "tensorflow")
-IN_UNITS: dict[Unit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "MB": 1e-6}
+IN_UNITS: dict[Unit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "MB": 1e-6, "KB": 1e-3}
 
 
 @dataclass(frozen=True, kw_only=True)

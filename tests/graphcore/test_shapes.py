@@ -153,3 +153,13 @@ def test_removing_a_range_is_cutting_a_list(dims: list[int], begin: int, end: in
     if not (0 <= first <= rank and 0 <= last <= rank):
         return
     assert Shape(dims).remove_dim_range(begin, end) == Shape(dims[:first] + dims[max(first, last) :])
+
+
+def test_names_of_dimensions_are_kept_beside_the_sizes_and_do_not_make_shapes_differ() -> None:
+    named = Shape([None, 3]).with_names(("batch", ""))
+    assert named.names == ("batch", "")
+    assert named == Shape([None, 3])
+    assert hash(named) == hash(Shape([None, 3]))
+    assert Shape([None, 3]).names == ()
+    with pytest.raises(InvalidArgumentError, match=r"Shape \[\?,3\] has 2 dimensions, got 1 names for them: batch"):
+        Shape([None, 3]).with_names(("batch",))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import graphcore as gc
 from graphcore.definitions.wire import load_graph_def, save_graph_def
 from tests.oracle.conftest import Oracle
 
@@ -49,7 +50,11 @@ def through_definitions(source: Path, target: Path) -> None:
     save_graph_def(load_graph_def(source), target)
 
 
-WAYS: dict[str, Callable[[Path, Path], None]] = {"definitions": through_definitions}
+def through_a_graph(source: Path, target: Path) -> None:
+    gc.save(gc.load(source), target)
+
+
+WAYS: dict[str, Callable[[Path, Path], None]] = {"definitions": through_definitions, "graph": through_a_graph}
 
 
 @pytest.mark.skipif(not FILES, reason=f"no graphs in {data_folder()}: set {VARIABLE} to the folder that has them")

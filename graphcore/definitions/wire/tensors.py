@@ -52,7 +52,7 @@ _shapes: dict[tuple[int, ...], Shape] = {}
 
 
 def read_shape(message: Any) -> Shape:
-    """The Shape of a TensorShapeProto; names of dimensions are not kept.
+    """The Shape of a TensorShapeProto.
 
     Raises:
         InvalidArgumentError: a size below -1, too many dimensions, or too many elements.
@@ -60,6 +60,9 @@ def read_shape(message: Any) -> Shape:
     if message.unknown_rank:
         return Shape(None)
     dims = tuple([dim.size for dim in message.dim])
+    names = tuple([dim.name for dim in message.dim])
+    if any(names):
+        return Shape(dims).with_names(names)
     shape = _shapes.get(dims)
     if shape is None:
         if len(_shapes) >= _MAX_SHAPES:
@@ -74,8 +77,9 @@ def write_shape(shape: Shape, message: Any) -> None:
     if shape.dims is None:
         message.unknown_rank = True
         return
-    for size in shape.dims:
-        message.dim.add(size=-1 if size is None else size)
+    names = shape.names or ("",) * len(shape.dims)
+    for size, name in zip(shape.dims, names, strict=True):
+        message.dim.add(size=-1 if size is None else size, name=name)
 
 
 def read_tensor(message: Any, *, has_unknown: bool = False) -> TensorValue:

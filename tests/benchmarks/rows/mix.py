@@ -7,6 +7,7 @@ from typing import Any
 from tests.benchmarks.work import Budget, Float, Row, Work, random_floats
 
 NODES = 1_000
+MEDIUM = 10_000
 LARGE = 100_000
 SIDE = 4
 X, A, M = (random_floats(seed, SIDE, SIDE, scale=0.5) for seed in (1, 2, 3))
@@ -118,8 +119,17 @@ BUILD = Row(
     ours=lambda: Work(run=lambda: our_graph(NODES), per=NODES),
     tensorflow=lambda: Work(run=lambda: tensorflow_graph(NODES), per=NODES),
 )
-BUILD_LARGE = Row(
+BUILD_MEDIUM = Row(
     order=2.1,
+    title="build a 10,000-node mix with shapes, a node",
+    unit="us",
+    budgets=(Budget(12),),
+    ours=lambda: Work(run=lambda: our_graph(MEDIUM), per=MEDIUM),
+    tensorflow=lambda: Work(run=lambda: tensorflow_graph(MEDIUM), per=MEDIUM, fewest=1),
+    most_rounds=3,
+)
+BUILD_LARGE = Row(
+    order=2.2,
     title="build a 100,000-node mix with shapes, a node",
     unit="us",
     budgets=(Budget(20),),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,16 @@ def test_the_form_of_a_file_is_seen_from_its_content(text: str) -> None:
 def test_an_empty_file_is_an_empty_graph() -> None:
     assert graph_def_from_bytes(b"") == GraphDef()
     assert graph_def_to_bytes(GraphDef()) == b""
+
+
+@pytest.mark.parametrize("form", [graph_def_to_bytes, lambda g: graph_def_to_text(g).encode(), lambda g: graph_def_to_json(g).encode()],
+                         ids=["binary", "text", "json"])  # fmt: skip
+def test_names_of_dimensions_are_written_back(form: Callable[[GraphDef], bytes]) -> None:
+    dims = 'dim { size: -1 name: "batch" } dim { size: 3 }'
+    text = f'node {{ name: "x" op: "Placeholder" attr {{ key: "shape" value {{ shape {{ {dims} }} }} }} }}'
+    graph_def = graph_def_from_bytes(text.encode())
+    assert graph_def.node[0].attr["shape"] == Shape([None, 3])
+    assert "".join(dims.split()) in "".join(graph_def_to_text(graph_def_from_bytes(form(graph_def))).split())
 
 
 def test_a_very_old_file_has_its_version_in_another_field() -> None:
