@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from graphcore.attrs import Attrs
@@ -45,9 +46,11 @@ class OpRegistry:
 
     def __init__(self) -> None:
         self._deferred: list[Callable[[], OpRegistration]] = []
+        self._promised: dict[str, Callable[[], object]] = {}
         self._lazy: dict[str, Callable[[], OpRegistration]] = {}
         self._by_name: dict[str, OpRegistration] = {}
         self._watcher: Watcher | None = None
+        self._making = threading.RLock()
 
     def register(self, op: OpDef | OpRegistration | Callable[[], OpRegistration], shape_fn: ShapeFn | None = None) -> None:
         """Add an op, now (OpDef, OpRegistration) or at the first look-up (callable).
@@ -72,6 +75,23 @@ class OpRegistry:
         if name in self._lazy or name in self._by_name:
             raise AlreadyExistsError(f"Op with name {name}", op=name)
         self._lazy[name] = make
+        self._promised.pop(name, None)
+
+    def promise(self, names: Iterable[str], load: Callable[[], object]) -> None:
+        """Say that `load` registers the ops `names`, each with `register_lazy`; it is called when one of them is first asked for.
+
+        Raises:
+            AlreadyExistsError: a name is taken.
+        """
+        for name in names:
+            if self._is_taken(name):
+                raise AlreadyExistsError(f"Op with name {name}", op=name)
+            self._promised[name] = load
+
+    def names(self) -> list[str]:
+        """The names of all ops, sorted, without making any."""
+        self._register_deferred()
+        return sorted({*self._by_name, *self._lazy, *self._promised})
 
     def look_up(self, name: str) -> OpRegistration:
         """The registration of op `name`.
@@ -82,9 +102,7 @@ class OpRegistry:
         found = self._by_name.get(name)
         if found is not None:
             return found
-        self._register_deferred()
-        if name in self._lazy:
-            self._make(name)
+        self._make(name)
         found = self._by_name.get(name)
         if found is None:
             raise NotFoundError(f"Op type not registered '{name}'", op=name)
@@ -100,12 +118,11 @@ class OpRegistry:
 
     def __contains__(self, name: str) -> bool:
         self._register_deferred()
-        return name in self._by_name or name in self._lazy
+        return self._is_taken(name)
 
     def __iter__(self) -> Iterator[OpRegistration]:
-        self._register_deferred()
-        while self._lazy:
-            self._make(next(iter(self._lazy)))
+        for name in self.names():
+            self._make(name)
         return iter(sorted(self._by_name.values(), key=lambda entry: entry.op_def.name))
 
     def export(self, include_internal: bool = False) -> list[OpDef]:
@@ -127,10 +144,21 @@ class OpRegistry:
             self._add(self._deferred.pop(0)())
 
     def _make(self, name: str) -> None:
-        # One that fails stays registered: asking again says again what is wrong with it.
-        entry = self._lazy[name]()
-        del self._lazy[name]
-        self._add(entry)
+        load = self._promised.get(name)
+        if load is not None:
+            load()  # outside the lock: it imports, and Python has a lock of its own for that
+        with self._making:
+            self._register_deferred()
+            make = self._lazy.get(name)
+            if make is None:
+                return
+            # One that fails stays registered: asking again says again what is wrong with it.
+            entry = make()
+            del self._lazy[name]
+            self._add(entry)
+
+    def _is_taken(self, name: str) -> bool:
+        return name in self._by_name or name in self._lazy or name in self._promised
 
     def _add(self, entry: OpRegistration) -> None:
         name = entry.op_def.name
@@ -146,8 +174,7 @@ class OpRegistry:
             validate_op_def(op_def)
         except GraphError as error:
             return error
-        taken = op_def.name in self._by_name or op_def.name in self._lazy
-        return AlreadyExistsError(f"Op with name {op_def.name}", op=op_def.name) if taken else None
+        return AlreadyExistsError(f"Op with name {op_def.name}", op=op_def.name) if self._is_taken(op_def.name) else None
 
 
 op_registry = OpRegistry()

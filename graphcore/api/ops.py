@@ -21,7 +21,7 @@ def snake_case(name: str) -> str:
 
 
 def _names() -> dict[str, str]:
-    return {snake_case(entry.op_def.name): entry.op_def.name for entry in op_registry if not entry.op_def.name.startswith("_")}
+    return {snake_case(name): name for name in op_registry.names() if not name.startswith("_")}
 
 
 def __dir__() -> list[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import networkx as nx
 
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph.journal import EdgeJournal
 from graphcore.graph.node import Node, Tensor
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 CONTROL_SLOT: Final = -1
 CONTROL_KEY: Final = (CONTROL_SLOT, CONTROL_SLOT)
@@ -45,13 +48,13 @@ class EdgeStore:
 
     Building a graph asks nothing of it, and entering a node costs as much as making it. So networkx's three dicts (`_node`, `_succ`,
     `_pred`) are written directly: its own methods take three times as long. A test compares the result with what they make.
+    networkx itself, slow to import, is called upon when somebody asks for the graph as a whole.
 
     Attributes:
         journal: where to note the edges of a node before they change, while a transaction runs.
     """
 
     __slots__ = (
-        "_graph",
         "_loose",
         "_next_id",
         "_nodes",
@@ -67,12 +70,10 @@ class EdgeStore:
     )
 
     def __init__(self) -> None:
-        self._graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-        self._view: nx.MultiDiGraph[str] = self._graph.copy(as_view=True)
-        internals: Any = self._graph
-        self._nodes: dict[str, dict[str, Node]] = internals._node
-        self._succ: dict[str, dict[str, dict[_Key, dict[str, int]]]] = internals._succ
-        self._pred: dict[str, dict[str, dict[_Key, dict[str, int]]]] = internals._pred
+        self._view: nx.MultiDiGraph[str] | None = None
+        self._nodes: dict[str, dict[str, Node]] = {}
+        self._succ: dict[str, dict[str, dict[_Key, dict[str, int]]]] = {}
+        self._pred: dict[str, dict[str, dict[_Key, dict[str, int]]]] = {}
         self._next_id = 0
         self._loose: dict[Node, None] = {}
         self.detached: set[str] = set()  # nodes that passes left without consumers: nobody asked for them
@@ -92,6 +93,11 @@ class EdgeStore:
     def view(self) -> nx.MultiDiGraph[str]:
         """The read-only graph, as it is now."""
         self._anchor()
+        if self._view is None:
+            graph = import_module("networkx").MultiDiGraph()
+            graph._node, graph._succ, graph._pred = self._nodes, self._succ, self._pred
+            graph._adj = self._succ
+            self._view = graph.copy(as_view=True)
         return self._view
 
     @property
@@ -202,7 +208,11 @@ class EdgeStore:
             self.journal.note(node.name)
         self._loose.pop(node, None)
         self._pinned = frozenset([pair for pair in self._pinned if node.name not in pair]) if self._pinned else self._pinned
-        self._graph.remove_node(node.name)
+        for neighbour in self._succ.pop(node.name):
+            self._pred[neighbour].pop(node.name, None)
+        for neighbour in self._pred.pop(node.name):
+            self._succ.get(neighbour, {}).pop(node.name, None)
+        del self._nodes[node.name]
 
     def add(self, tensor: Tensor, dst: Node, slot: int) -> None:
         """Add a data edge."""
@@ -377,8 +387,8 @@ class EdgeStore:
                 continue
             self._set_anchor(source, node.name, wanted=not any(name != source for name in self._pred[node.name]))
             self._set_anchor(node.name, sink, wanted=not any(name != sink for name in self._succ[node.name]))
-        view: Any = self._view
-        view.__dict__.get("__networkx_cache__", {}).clear()
+        if self._view is not None:
+            self._view.__dict__.get("__networkx_cache__", {}).clear()
 
     def _set_anchor(self, src: str, dst: str, *, wanted: bool) -> None:
         present = CONTROL_KEY in self._succ[src].get(dst, ())

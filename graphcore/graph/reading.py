@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any
 
 from graphcore.definitions import GraphDef, VersionDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
@@ -14,6 +12,9 @@ from graphcore.graph.edges import Edge, EdgeStore
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import OpRegistration, OpRegistry
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class GraphReader:
