@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import Array
-from graphcore.errors import InvalidArgumentError
-from graphcore.graph.node import Tensor
+from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.graph import Graph
+from graphcore.graph.node import Node, Tensor
 
 Feeder = Callable[[Any], Array]
+
+
+def resolve_feeds(graph: Graph, feeds: Iterable[Any]) -> list[Tensor]:
+    """The tensors that `feeds` (tensors, names, nodes with one output) mean.
+
+    Raises:
+        NotFoundError: no such name.
+        InvalidArgumentError: something belongs to another graph, is no tensor, or is fed twice.
+    """
+    tensors: list[Tensor] = []
+    known: set[Tensor] = set()
+    for key in feeds:
+        tensor = _feed_tensor(graph, key)
+        if tensor in known:
+            raise InvalidArgumentError(
+                f'Endpoint "{tensor.name}" fed more than once.', node=tensor.node.name, op=tensor.node.op, source=tensor.node.source
+            )
+        known.add(tensor)
+        tensors.append(tensor)
+    return tensors
+
+
+def _feed_tensor(graph: Graph, key: Any) -> Tensor:
+    try:
+        element = graph.as_graph_element(key)
+    except NotFoundError as error:
+        raise NotFoundError(f"FeedInputs: unable to find feed output {key}", node=error.node) from None
+    except GraphError as error:
+        error.message = f"Cannot feed {key!r}: {error.message}"
+        raise
+    if not isinstance(element, Node):
+        return element
+    if len(element.outputs) != 1:
+        raise InvalidArgumentError(
+            f"FeedInputs: node '{element.name}' (op {element.op}) has {len(element.outputs)} outputs; feed one of its tensors",
+            op=element.op,
+            node=element.name,
+            source=element.source,
+        )
+    return element.outputs[0]
 
 
 def make_feeder(tensor: Tensor) -> Feeder:

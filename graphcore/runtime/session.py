@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy as np
 
-from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError
+from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, UnimplementedError
 from graphcore.graph import Graph, default_graph, get_default_graph
+from graphcore.graph.changes import Change
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
-from graphcore.runtime.feeds import Feeder, make_feeder
+from graphcore.runtime.callables import SessionCallable
+from graphcore.runtime.events import Recorder
+from graphcore.runtime.feeds import resolve_feeds
 from graphcore.runtime.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.plan import Plan, build_plan
+from graphcore.runtime.prepared import Prepared
+from graphcore.runtime.program import Program, Step
+from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Rendezvous
+from graphcore.runtime.tracing import Trace
+from graphcore.runtime.watching import run_watched
 
 _MAX_PLANS: Final = 256
+_NO_OPTIONS: Final = SessionOptions()
+_NO_RUN_OPTIONS: Final = RunOptions()
 _default_session: ContextVar[Session | None]
 
 
@@ -30,122 +42,217 @@ class Session:
 
     Args:
         graph: the graph to run; the default graph if None.
+        options: how to run.
 
-    The graph may grow and change between runs: what a run needs is planned again when it has. Used as a context
-    manager it is the default session, and its graph the default graph, within the block.
+    The graph may grow and change between runs: a run is planned again when a node that it depends on has changed. Used as a
+    context manager it is the default session, and its graph the default graph, within the block. Several threads may run it at once.
 
     Attributes:
         rendezvous: where its `_Send` and `_Recv` nodes meet the client and each other.
+        resources: its variables.
+        trace: the last run that was recorded.
     """
 
-    def __init__(self, graph: Graph | None = None) -> None:
+    def __init__(self, graph: Graph | None = None, *, options: SessionOptions | None = None) -> None:
         self.graph = graph or get_default_graph()
+        self.options = options or _NO_OPTIONS
         self.rendezvous = Rendezvous()
         self.resources = ResourceManager()
         self.resources.channel = self.rendezvous
-        self._plans: dict[Any, _Prepared] = {}
+        self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
+        self._plans: dict[Any, Prepared] = {}
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._lock = threading.RLock()
         self._closed = False
-        self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
+        self._finalized = False
+        self._is_watched = bool(self.options.operation_timeout_in_ms)
+        self.trace: Trace | None = None
         self._entered: list[tuple[Token[Session | None], Any]] = []
+        self._changed: set[str] = set()
+        self._first_version = self.graph.version
+        weakref.finalize(self, self.graph.subscribe(_noting(self._changed))).atexit = False
 
-    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        options: RunOptions | None = None,
+        run_metadata: RunMetadata | None = None,
+    ) -> Any:
         """Compute `fetches` and return them in the same structure.
 
         Args:
             fetches: a tensor, a node, a variable, a name (`"y:0"`, `"train"`), or nested lists, tuples, dicts of these.
                 A node gives None, a tensor its value.
             feed_dict: values for tensors, by tensor or name; each is checked against dtype and shape first.
+            options: a time limit, a trace.
+            run_metadata: gets the trace.
 
         Raises:
             InvalidArgumentError: a fetch or feed that does not belong to the graph or does not fit.
             FailedPreconditionError: an uninitialised variable, or the session is closed.
+            DeadlineExceededError: it took longer than it may.
         """
         key = _plan_key(fetches, feed_dict)
         prepared = self._plans.get(key) if key is not None else None
         if prepared is None or prepared.version != self.graph.version:
-            prepared = self._prepare(fetches, feed_dict, key)
+            prepared = self.prepare(fetches, feed_dict or (), key)
         values = [feed(value) for feed, value in zip(prepared.feeders, feed_dict.values(), strict=True)] if feed_dict else ()
-        plan = prepared.plan
-        try:
-            with np.errstate(all="ignore"):
-                results = plan.run(*values)
-        except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
-            explained = plan.explain(error)
-            raise explained from (None if explained is error else error)
-        for i, value in enumerate(results):
-            if type(value) is np.ndarray and (value.base is not None or not value.flags.writeable):
-                results[i] = value.copy()
-        return prepared.structure.pack(results)
+        if options is None:
+            return prepared.finish(self.execute(prepared, values))
+        return prepared.finish(self._watch(prepared, values, options, run_metadata))
 
     def plan(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Plan:
-        """The plan that `run` with these arguments uses; its `source` shows what happens."""
-        return self._prepare(fetches, feed_dict, None).plan
+        """The plan that `run` with these arguments uses; its `source` shows what happens.
 
-    def make_callable(self, fetches: Any, feed_list: list[Any] | None = None) -> Any:
-        """A function of the feeds' values that gives what `run` gives, with less work a call."""
-        feeds = list(feed_list or [])
+        Raises:
+            UnimplementedError: the run is not done by a plan.
+        """
+        program = self.prepare(fetches, feed_dict or ()).program
+        if not isinstance(program, Plan):
+            raise UnimplementedError(f"Required a run without control flow, which is done by a plan; this one is done by {program!r}")
+        return program
 
-        def call(*values: Any) -> Any:
-            if len(values) != len(feeds):
-                raise InvalidArgumentError(f"Required {len(feeds)} values, one a feed, got {len(values)}")
-            return self.run(fetches, dict(zip(feeds, values, strict=True)))
+    def make_callable(self, fetches: Any, feed_list: Sequence[Any] | None = None) -> SessionCallable:
+        """A function of the feeds' values, in their order, that gives what `run` gives, with less work a call.
 
-        return call
+        Args:
+            fetches: as `run` takes them.
+            feed_list: tensors or names, one a value.
+
+        Raises:
+            InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
+        """
+        return SessionCallable(self, fetches, feed_list or ())
+
+    def finalize(self) -> None:
+        """Promise that nothing new will be run: from now on only what has been planned already.
+
+        A fetch that is not planned, and a change of the graph, are errors from then on.
+        """
+        self._finalized = True
+
+    def reset(self, containers: Sequence[str] = ()) -> None:
+        """Forget the values of the variables in `containers`; of those in the default container if none is named."""
+        wanted = frozenset(containers or ("",))
+        for (container, _name), variable in list(self.resources.variables.items()):
+            if container in wanted:
+                variable.value = None
 
     def close(self) -> None:
-        """Give the variables and plans free."""
+        """Give the variables and plans free; runs that wait for a value end."""
         self._closed = True
-        for prepared in self._plans.values():
-            prepared.plan.close()
-        self._plans.clear()
-        self._kernels.clear()
-        self.resources = ResourceManager()
-        self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
+        with self._lock:
+            for prepared in self._plans.values():
+                prepared.version = -1  # callables may still hold it
+                prepared.close()
+            self._plans.clear()
+            self._kernels.clear()
+            self._renew_rendezvous(CancelledError("The session was closed"))
+            self.resources = ResourceManager()
+            self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
 
-    def _prepare(self, fetches: Any, feed_dict: Mapping[Any, Any] | None, key: Any) -> _Prepared:
-        if self._closed:
-            raise FailedPreconditionError("Attempted to use a closed Session.")
-        graph = self.graph
-        with self._lock, graph.lock:
-            version = graph.version
-            structure = parse_fetches(graph, fetches)
-            feeds = self._feeds(feed_dict or {})
-            plan = build_plan(structure.tensors, structure.targets, feeds, self._make_kernel)
-            prepared = _Prepared(version, plan, structure, [make_feeder(tensor) for tensor in feeds])
+    def prepare(self, fetches: Any, feeds: Iterable[Any], key: Any = None) -> Prepared:
+        """What running `fetches` with values for `feeds` takes.
+
+        Args:
+            fetches: as `run` takes them.
+            feeds: tensors or names.
+            key: what to keep it under, None not to keep it.
+
+        Raises:
+            FailedPreconditionError: the session is closed or finalized, or its graph should not have changed.
+            InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
+        """
+        with self._lock, self.graph.lock:
+            self._forget_changed()
+            known = None if key is None else self._plans.get(key)
+            if known is not None:
+                return known
+            self._check_may_plan()
+            structure = parse_fetches(self.graph, fetches)
+            fed = resolve_feeds(self.graph, feeds)
+            needed = needed_nodes(structure.tensors, structure.targets, fed)
+            prepared = Prepared(self.graph.version, self._program(structure, fed, needed), structure, fed, needed)
             if key is not None:
                 if len(self._plans) >= _MAX_PLANS:
-                    self._plans.pop(next(iter(self._plans))).plan.close()
+                    self._plans.pop(next(iter(self._plans))).close()
                 self._plans[key] = prepared
             return prepared
 
-    def _feeds(self, feed_dict: Mapping[Any, Any]) -> list[Tensor]:
-        tensors: list[Tensor] = []
-        for key in feed_dict:
-            tensor = self._feed_tensor(key)
-            if tensor in tensors:
-                raise InvalidArgumentError(f'Endpoint "{tensor.name}" fed more than once.', node=tensor.node.name, op=tensor.node.op)
-            tensors.append(tensor)
-        return tensors
+    def forget(self, key: Any) -> None:
+        """Drop what `prepare` keeps under `key`."""
+        with self._lock:
+            prepared = self._plans.pop(key, None)
+        if prepared is not None:
+            prepared.close()
 
-    def _feed_tensor(self, key: Any) -> Tensor:
+    def execute(self, prepared: Prepared, values: Sequence[Any]) -> list[Any]:
+        """Run what `prepare` gave on checked values; the raw results.
+
+        Raises:
+            GraphError: whatever went wrong, told with its node.
+        """
+        if self._is_watched:
+            return self._watch(prepared, values, None, None)
         try:
-            element = self.graph.as_graph_element(key)
-        except NotFoundError as error:
-            raise NotFoundError(f"FeedInputs: unable to find feed output {key}", node=error.node) from None
-        except GraphError as error:
-            error.message = f"Cannot feed {key!r}: {error.message}"
-            raise
-        if isinstance(element, Node):
-            if len(element.outputs) != 1:
-                raise InvalidArgumentError(
-                    f"FeedInputs: node '{element.name}' (op {element.op}) has {len(element.outputs)} outputs; feed one of its tensors",
-                    op=element.op,
-                    node=element.name,
-                )
-            return element.outputs[0]
-        return element
+            with np.errstate(all="ignore"):
+                return prepared.program.run(*values)
+        except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+            raise self._told(prepared, error)  # noqa: B904 - `_told` says where it comes from
+
+    def _watch(self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None) -> list[Any]:
+        chosen = options or _NO_RUN_OPTIONS
+        step = Step(Recorder() if chosen.is_traced else None)
+        try:
+            with np.errstate(all="ignore"):
+                return run_watched(prepared.program, values, step, chosen.timeout_in_ms or self.options.operation_timeout_in_ms)
+        except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+            raise self._told(prepared, error)  # noqa: B904 - `_told` says where it comes from
+        finally:
+            if step.recorder is not None:
+                self.trace = Trace(step.recorder.events, prepared.program.nodes)
+                if metadata is not None:
+                    metadata.trace = self.trace
+
+    def _told(self, prepared: Prepared, error: BaseException) -> BaseException:
+        """The error to raise. Whoever waits for a value of a run that has failed is told too, and later runs meet elsewhere."""
+        told = prepared.program.explain(error)
+        told.__cause__ = None if told is error else error
+        if prepared.meets:
+            self._renew_rendezvous(told if isinstance(told, GraphError) else CancelledError(f"The run was stopped: {told!r}"))
+        return told
+
+    def _renew_rendezvous(self, status: GraphError) -> None:
+        ended, self.rendezvous = self.rendezvous, Rendezvous()
+        self.resources.channel = self.rendezvous
+        ended.start_abort(status)
+
+    def _forget_changed(self) -> None:
+        """Drop the plans that depend on nodes that have changed. What has only grown elsewhere stays planned."""
+        version = self.graph.version
+        changed = set()
+        while self._changed:
+            changed.add(self._changed.pop())
+        for key, prepared in list(self._plans.items()):
+            if changed.isdisjoint(prepared.names):
+                prepared.version = version
+            else:
+                self._plans.pop(key).close()
+
+    def _check_may_plan(self) -> None:
+        if self._closed:
+            raise FailedPreconditionError("Attempted to use a closed Session.")
+        if self._finalized:
+            raise FailedPreconditionError("The session has been finalized: only what was run before can be run again")
+        if self.options.optimize_for_static_graph and self.graph.version != self._first_version:
+            raise FailedPreconditionError(
+                "The graph has changed since the session was made, which optimize_for_static_graph promised it would not"
+            )
+
+    def _program(self, structure: FetchStructure, feeds: list[Tensor], needed: list[Node]) -> Program:
+        """What runs `needed`."""
+        return build_plan(structure.tensors, structure.targets, feeds, self._make_kernel, needed=needed)
 
     def _make_kernel(self, node: Node, context: KernelContext) -> Kernel:
         """The kernel of `node`; one with state lives as long as the session and its node's definition."""
@@ -178,16 +285,6 @@ class Session:
         return f"<gc.Session {'closed' if self._closed else f'{count} variables initialised'}>"
 
 
-class _Prepared:
-    __slots__ = ("feeders", "plan", "structure", "version")
-
-    def __init__(self, version: int, plan: Plan, structure: FetchStructure, feeders: list[Feeder]) -> None:
-        self.version = version
-        self.plan = plan
-        self.structure = structure
-        self.feeders = feeders
-
-
 _default_session = ContextVar("default_session", default=None)
 
 
@@ -196,15 +293,33 @@ def get_default_session() -> Session | None:
     return _default_session.get()
 
 
+def _noting(changed: set[str]) -> Callable[[Change], None]:
+    """A subscriber that does not keep the session alive."""
+
+    def note(change: Change) -> None:
+        changed.add(change.node)
+
+    return note
+
+
 def _plan_key(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
     """What names the plan of these arguments; None if they cannot be keys."""
-    shape = (list, tuple(fetches)) if type(fetches) is list else fetches
+    shape = _frozen(fetches) if isinstance(fetches, list | tuple | Mapping) else fetches
     key = (shape, tuple(feed_dict)) if feed_dict else (shape, ())
     try:
         hash(key)
     except TypeError:
         return None
     return key
+
+
+def _frozen(fetch: Any) -> Any:
+    """A nesting as something that can be a key."""
+    if isinstance(fetch, list | tuple):
+        return (type(fetch), *[_frozen(item) for item in fetch])
+    if isinstance(fetch, Mapping):
+        return (dict, *[(key, _frozen(item)) for key, item in fetch.items()])
+    return fetch
 
 
 def _evaluate(tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:

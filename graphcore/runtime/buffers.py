@@ -1,0 +1,94 @@
+"""Elementwise results written into the buffer of an input that nobody needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from graphcore.inference.handles import is_fully_defined, same_defined_shape
+from graphcore.runtime.lowering import Lowered, Operation, Value
+
+_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_Recv"})
+_NEW: Final = frozenset(
+    {"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Relu", "Softmax", "LogSoftmax", "BiasAdd", "Select", "SelectV2"}
+    | {"ReluGrad", "SigmoidGrad", "TanhGrad", "SquaredDifference"}
+    | {"Sigmoid", "Square", "Rsqrt", "RsqrtGrad", "SqrtGrad", "Reciprocal", "ReciprocalGrad"}
+)
+"""Ops whose kernels give an array of their own making, of which nobody else has hold, for inputs of rank 1 and more."""
+_READING: Final = _NEW | {
+    "Sum",
+    "Mean",
+    "Max",
+    "Min",
+    "Prod",
+    "ArgMax",
+    "ArgMin",
+    "All",
+    "Any",
+    "Shape",
+    "BiasAddGrad",
+    "AssignAdd",
+    "AssignSub",
+}
+"""Ops that only look at their inputs: their outputs share no memory with them."""
+
+
+def reuse_buffers(lowered: Lowered) -> None:
+    """Say for each operation into which input's buffer its result may go.
+
+    Only results of operations of which it is certain that nobody else has hold are overwritten: never feeds, constants, variables,
+    fetched values, nor what a view may look at.
+    """
+    trusted = all(value.tensor.node.op in _PLACEHOLDERS or _is_known(value) for value in lowered.feeds)
+    operations = lowered.operations
+    shared = _shared(operations)
+    for number, operation in enumerate(operations):
+        if type(operation.kernel) is np.ufunc and len(operation.outputs) == 1 == operation.kernel.nout and not any(operation.reads):
+            operation.into = _dead_input(operations, operation, number, shared, trusted)
+
+
+def _dead_input(operations: Sequence[Operation], operation: Operation, number: int, shared: set[Value], trusted: bool) -> int | None:
+    result = operation.outputs[0]
+    if not _has_axes(result):
+        return None
+    for slot, value in enumerate(operation.inputs):
+        if value.last_use != number or value.is_kept or value.producer < 0 or value in shared:
+            continue
+        if value.tensor.dtype is not result.tensor.dtype or not _makes_new(operations[value.producer]):
+            continue
+        if _same_shape(value, result) and (trusted or _is_known(value)):
+            return slot
+    return None
+
+
+def _shared(operations: Sequence[Operation]) -> set[Value]:
+    """What an operation has read that may keep it or give a view of it."""
+    shared: set[Value] = set()
+    for operation in operations:
+        if type(operation.kernel) is not np.ufunc and operation.node.op not in _READING:
+            shared.update(operation.inputs)
+    return shared
+
+
+def _makes_new(operation: Operation) -> bool:
+    return type(operation.kernel) is np.ufunc or operation.node.op in _NEW
+
+
+def _has_axes(value: Value) -> bool:
+    """Whether it is certainly an array: without axes it may be a NumPy scalar."""
+    handles = value.tensor.node.output_handles
+    return value.tensor.index < len(handles) and handles[value.tensor.index].rank > 0
+
+
+def _is_known(value: Value) -> bool:
+    handles = value.tensor.node.output_handles
+    return value.tensor.index < len(handles) and is_fully_defined(handles[value.tensor.index])
+
+
+def _same_shape(value: Value, result: Value) -> bool:
+    if not _has_axes(value):
+        return False
+    mine, theirs = value.tensor, result.tensor
+    return same_defined_shape(mine.node.output_handles[mine.index], theirs.node.output_handles[theirs.index])

@@ -1,0 +1,50 @@
+"""Callables: a run that is prepared once and called with values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.runtime.prepared import Prepared
+
+if TYPE_CHECKING:
+    from graphcore.runtime.session import Session
+
+RELEASED = "Attempted to run callable after handle was released"
+
+
+class SessionCallable:
+    """A function of the feeds' values; made by `Session.make_callable`.
+
+    It follows its graph: when a node that it depends on has changed it is prepared again.
+    """
+
+    __slots__ = ("_feeds", "_fetches", "_prepared", "_session")
+
+    def __init__(self, session: Session, fetches: Any, feeds: Sequence[Any]) -> None:
+        self._session = session
+        self._fetches = fetches
+        self._feeds = tuple(feeds)
+        self._prepared: Prepared | None = session.prepare(fetches, self._feeds, self)
+
+    def __call__(self, *values: Any) -> Any:
+        """The fetches, in their structure.
+
+        Raises:
+            InvalidArgumentError: it was released, or got another number of values, or one that does not fit.
+        """
+        prepared = self._prepared
+        if prepared is None:
+            raise InvalidArgumentError(RELEASED)
+        if len(values) != len(self._feeds):
+            raise InvalidArgumentError(f"Required {len(self._feeds)} values, one a feed, got {len(values)}")
+        session = self._session
+        if prepared.version != session.graph.version:
+            prepared = self._prepared = session.prepare(self._fetches, self._feeds, self)
+        return prepared.finish(session.execute(prepared, [feed(value) for feed, value in zip(prepared.feeders, values, strict=True)]))
+
+    def release(self) -> None:
+        """Give it free; calling it is an error from then on."""
+        self._prepared = None
+        self._session.forget(self)

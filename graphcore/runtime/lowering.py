@@ -1,0 +1,255 @@
+"""From nodes to operations: constants folded, equal computations merged, what only passes values on left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import constant_value
+from graphcore.graph.node import Node, Tensor
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import Kernel
+
+MakeKernel = Callable[[Node, KernelContext], Kernel]
+ALIASES: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
+_VARIABLES: Final = frozenset({"VariableV2", "Variable"})
+_FROM_SHAPE: Final = frozenset({"Shape", "ShapeN", "Rank", "Size"})
+_SAME_SHAPE: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "BroadcastTo", "Tile"})
+"""Ops that keep the elements where the shape is the same before and after."""
+_REDUCTIONS: Final = frozenset({"Sum", "Mean", "Prod", "Max", "Min"})
+_MAX_FOLDED_ELEMENTS: Final = 1 << 20
+
+
+class Value:
+    """Something that operations read or give.
+
+    Attributes:
+        tensor: the first tensor that has this value.
+        name: what the generated text calls it.
+        constant: its value if it is the same in every run.
+        is_reference: a variable, which must be read to get an array.
+        producer: the number of the operation that gives it, -1 for feeds and constants.
+        last_use: the number of the last operation that reads it, -1 if none does.
+        is_kept: it is fetched.
+    """
+
+    __slots__ = ("constant", "is_kept", "is_reference", "last_use", "name", "producer", "tensor")
+
+    def __init__(self, tensor: Tensor, name: str, constant: Array | None = None) -> None:
+        self.tensor = tensor
+        self.name = name
+        self.constant = constant
+        self.is_reference = False
+        self.producer = -1
+        self.last_use = -1
+        self.is_kept = False
+
+
+class Operation:
+    """One call of a kernel.
+
+    Attributes:
+        kernel: what is called; None where the first input is passed on, or where a variable is named.
+        inputs: what it reads, by slot.
+        reads: which inputs are variables to be read.
+        into: the number of the input whose buffer takes the result, None if it gets one of its own.
+    """
+
+    __slots__ = ("inputs", "into", "kernel", "node", "outputs", "reads")
+
+    def __init__(self, node: Node, kernel: Any, inputs: list[Value], reads: list[bool], outputs: list[Value]) -> None:
+        self.node = node
+        self.kernel = kernel
+        self.inputs = inputs
+        self.reads = reads
+        self.outputs = outputs
+        self.into: int | None = None
+
+
+class Lowered:
+    """What a plan does.
+
+    Attributes:
+        operations: in the order to run them in.
+        feeds, results: values given and wanted.
+        variables: what names of variables stand for.
+    """
+
+    __slots__ = ("feeds", "operations", "results", "variables")
+
+    def __init__(self, operations: list[Operation], feeds: list[Value], results: list[Value], variables: dict[str, Any]) -> None:
+        self.operations = operations
+        self.feeds = feeds
+        self.results = results
+        self.variables = variables
+
+
+def lower(
+    needed: Iterable[Node], fetches: Sequence[Tensor], targets: Collection[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
+) -> Lowered:
+    """The operations that compute `fetches` and run `targets`.
+
+    Args:
+        needed: the nodes, producers first.
+        feeds: tensors that are given.
+        make_kernel: makes the kernel of a node.
+
+    Raises:
+        GraphError: a node carries an error or cannot run.
+    """
+    lowering = _Lowering(feeds, make_kernel)
+    nodes = list(needed)
+    for node in nodes:
+        lowering.add(node)
+    results = [lowering.values[tensor] for tensor in fetches]
+    operations = _without_dead(lowering.operations, results, nodes, targets)
+    _number(operations, results)
+    for operation in operations:
+        _bind(operation, make_kernel, lowering.variables)
+    return Lowered(operations, [lowering.values[tensor] for tensor in feeds], results, lowering.variables)
+
+
+class _Lowering:
+    def __init__(self, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
+        self.make_kernel = make_kernel
+        self.values: dict[Tensor, Value] = {tensor: Value(tensor, f"feed{i}") for i, tensor in enumerate(feeds)}
+        self.operations: list[Operation] = []
+        self.variables: dict[str, Any] = {}
+        self.merged: dict[Any, Operation] = {}
+        self.constants = 0
+
+    def add(self, node: Node) -> None:
+        if node.error is not None:
+            raise type(node.error)(node.error.message, op=node.op, node=node.name, source=node.source)
+        if node.registration.kernel is None and not node.registration.is_function:
+            raise InvalidArgumentError(
+                f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run",
+                op=node.op,
+                node=node.name,
+                source=node.source,
+            )
+        values = self.values
+        if node.outputs and all(tensor in values for tensor in node.outputs):
+            return
+        inputs = [values[tensor] for tensor in node.inputs]
+        if self._fold(node, inputs) or self._alias(node, inputs):
+            return
+        self._emit(node, inputs)
+
+    def _fold(self, node: Node, inputs: list[Value]) -> bool:
+        """A node whose outputs are the same in every run becomes constants."""
+        if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
+            return False
+        if node.op != "Const" and node.op not in _FROM_SHAPE and not all(value.constant is not None for value in inputs):
+            return False
+        found = [constant_value(tensor) for tensor in node.outputs]
+        known = [value for value in found if value is not None and (value.size <= _MAX_FOLDED_ELEMENTS or node.op == "Const")]
+        if len(known) != len(found):
+            return False
+        for tensor, constant in zip(node.outputs, known, strict=True):
+            self.values.setdefault(tensor, Value(tensor, f"c{self.constants}", constant))
+            self.constants += 1
+        return True
+
+    def _alias(self, node: Node, inputs: list[Value]) -> bool:
+        """A node that only passes its input on needs no call. Reading a variable does: it is a line of its own."""
+        if not inputs or inputs[0].is_reference or not (node.op in ALIASES or _keeps_all(node, inputs)):
+            return False
+        self.values[node.outputs[0]] = inputs[0]
+        return True
+
+    def _emit(self, node: Node, inputs: list[Value]) -> None:
+        outputs = self._outputs(node)
+        reads = [value.is_reference and not dtype.is_ref for value, dtype in zip(inputs, node.input_types, strict=True)]
+        operation = Operation(node, None, inputs, reads, outputs)
+        if self._may_merge(node, inputs):
+            key = (node.op, tuple([id(value) for value in inputs]), frozenset(node.node_def.attr.items()))
+            first = self.merged.setdefault(key, operation)
+            if first is not operation:
+                for tensor, theirs in zip(node.outputs, first.outputs, strict=True):
+                    self.values.setdefault(tensor, theirs)
+                return
+        for value in outputs:
+            self.values.setdefault(value.tensor, value)
+        self.operations.append(operation)
+
+    def _outputs(self, node: Node) -> list[Value]:
+        number = len(self.operations)
+        outputs = [Value(tensor, f"t{number}_{tensor.index}") for tensor in node.outputs]
+        for value, dtype in zip(outputs, node.output_types, strict=True):
+            value.is_reference = dtype.is_ref
+        return outputs
+
+    def _may_merge(self, node: Node, inputs: list[Value]) -> bool:
+        """The same op on the same values is computed once, unless it has state."""
+        if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
+            return False
+        return not any(dtype.is_ref for dtype in node.output_types)
+
+
+def _keeps_all(node: Node, inputs: list[Value]) -> bool:
+    """Whether the node gives its first input as it is: reshaped to the shape that it has, summed over no axes."""
+    if node.op in _SAME_SHAPE:
+        before, after = node.inputs[0].shape, node.outputs[0].shape
+        return before.is_fully_defined and before.dims == after.dims
+    if node.op in _REDUCTIONS:
+        axes = inputs[1].constant
+        return axes is not None and not axes.size
+    return False
+
+
+def _without_dead(operations: list[Operation], results: list[Value], nodes: list[Node], targets: Collection[Node]) -> list[Operation]:
+    """Without what nobody reads any more, because only the shape was wanted and that is known."""
+    wanted = set(targets)
+    for node in nodes:
+        wanted.update(node.control_inputs)
+    used = set(results)
+    kept: list[Operation] = []
+    for operation in reversed(operations):
+        node = operation.node
+        acts = not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
+        if node.op == "NoOp" or not (acts or node in wanted or not used.isdisjoint(operation.outputs)):
+            continue
+        used.update(operation.inputs)
+        kept.append(operation)
+    kept.reverse()
+    return kept
+
+
+def _number(operations: list[Operation], results: list[Value]) -> None:
+    for value in results:
+        value.is_kept = True
+    for number, operation in enumerate(operations):
+        for value in operation.outputs:
+            value.producer = value.last_use = number
+        for value in operation.inputs:
+            value.last_use = number
+
+
+def _bind(operation: Operation, make_kernel: MakeKernel, variables: dict[str, Any]) -> None:
+    node = operation.node
+    if node.op in ALIASES:
+        return
+    kernel = make_kernel(node, _context(node, operation.inputs))
+    if node.op in _VARIABLES:
+        variables[operation.outputs[0].name] = kernel()
+    else:
+        operation.kernel = kernel
+
+
+def _context(node: Node, inputs: list[Value]) -> KernelContext:
+    return KernelContext(
+        xp=np,
+        attrs=node.node_def.attr,
+        node_name=node.name,
+        op=node.op,
+        input_types=node.input_types,
+        output_types=node.output_types,
+        input_shapes=tuple([tensor.shape for tensor in node.inputs]),
+        constants=tuple([value.constant for value in inputs]),
+        source=node.source,
+    )

@@ -1,0 +1,125 @@
+"""Memory: what a run will need, what there is, and the refusal of what can never fit."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from graphcore.dtypes import DType
+from graphcore.errors import ResourceExhaustedError
+from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.lowering import Lowered, Operation, Value
+
+_SIZED_BY_INPUT: Final = {
+    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Empty"), 0),
+    **dict.fromkeys(("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"), 0),
+    **dict.fromkeys(("BroadcastTo",), 1),
+}
+"""Ops whose output has the shape that this input says."""
+_VIEWS: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice", "Slice", "BroadcastTo", "Identity"})
+_GIB: Final = 1 << 30
+
+
+@cache
+def memory_limit() -> int:
+    """The bytes that this process can have at most: the machine's memory, or what its control group allows."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 62]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        text = Path(path).read_text().strip() if Path(path).exists() else ""
+        if text.isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
+def tensor_bytes(tensor: Tensor) -> int | None:
+    """What `tensor` takes, None if its shape is not known."""
+    dtype = tensor.dtype.base.as_numpy
+    count = tensor.shape.num_elements
+    return None if count < 0 or dtype is None else count * dtype.itemsize
+
+
+def guard_sizes(lowered: Lowered) -> None:
+    """Refuse what is larger than the memory, now where the shape is known, else before it is made.
+
+    Raises:
+        ResourceExhaustedError: a tensor can never fit.
+    """
+    limit = memory_limit()
+    for operation in lowered.operations:
+        for value in operation.outputs:
+            size = tensor_bytes(value.tensor)
+            if size is not None and size > limit and not value.is_reference and operation.node.op not in _VIEWS:
+                raise _too_large(operation.node, str(value.tensor.shape), value.tensor.dtype, size)
+        slot = _SIZED_BY_INPUT.get(operation.node.op)
+        if slot is not None and operation.inputs[slot].constant is None and operation.kernel is not None:
+            operation.kernel = _guarded(operation, slot)
+
+
+def _guarded(operation: Operation, slot: int) -> Callable[..., Any]:
+    kernel, node = operation.kernel, operation.node
+    dtype = node.output_types[0]
+    itemsize = dtype.as_numpy.itemsize if dtype.as_numpy is not None else 1
+    limit = memory_limit()
+
+    def call(*values: Any) -> Any:
+        shape = values[slot].tolist()
+        size = math.prod(shape) * itemsize
+        if size > limit:
+            raise _too_large(node, f"[{','.join(map(str, shape))}]", dtype, size)
+        return kernel(*values)
+
+    return call
+
+
+def out_of_memory(error: MemoryError) -> str:
+    """What NumPy could not get, with its size in GiB where NumPy says it."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if shape is None or dtype is None:
+        return f"Out of memory: {error}" if str(error) else "Out of memory"
+    size = math.prod(shape) * dtype.itemsize
+    return f"Out of memory when making an array of shape [{','.join(map(str, shape))}] and type {dtype} ({size / _GIB:.2f} GiB)"
+
+
+def _too_large(node: Node, shape: str, dtype: DType, size: int) -> ResourceExhaustedError:
+    inputs = ", ".join(f"{tensor.name} {tensor.dtype.name} {tensor.shape}" for tensor in node.inputs)
+    return ResourceExhaustedError(
+        f"The output of '{node.name}' = {node.op}({inputs}) has shape {shape} and type {dtype.name}: "
+        f"that takes {size / _GIB:.2f} GiB, and there are {memory_limit() / _GIB:.2f} GiB",
+        op=node.op,
+        node=node.name,
+        source=node.source,
+    )
+
+
+def peak_bytes(lowered: Lowered, size: Callable[[Value], int | None]) -> int | None:
+    """The most that the values of a run take at once.
+
+    Args:
+        size: the bytes of a value; None if it cannot be told, and then the peak cannot be told.
+    """
+    released: dict[int, list[Value]] = {}
+    for operation in lowered.operations:
+        for value in operation.outputs:
+            if not value.is_kept:
+                released.setdefault(value.last_use, []).append(value)
+    live = peak = 0
+    sizes: dict[Value, int] = {}
+    for number, operation in enumerate(lowered.operations):
+        for value in operation.outputs:
+            taken = 0 if operation.kernel is None or value.is_reference or operation.node.op in _VIEWS else size(value)
+            if taken is None:
+                return None
+            sizes[value] = taken
+            live += taken
+        overwritten = None if operation.into is None else operation.inputs[operation.into]
+        if overwritten is not None:
+            live -= sizes.get(overwritten, 0)
+            sizes[overwritten] = 0
+        peak = max(peak, live)
+        for value in released.get(number, ()):
+            live -= sizes.get(value, 0)
+    return peak

@@ -1,0 +1,65 @@
+"""How to run: options of a session and of a single run, and what a run tells besides its values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from graphcore.runtime.tracing import Trace
+
+
+class RunOptions(msgspec.Struct, frozen=True):
+    """Options of one run.
+
+    Args:
+        trace: record the run; see `RunMetadata.trace` and `Session.trace`.
+        timeout_in_ms: how long the run may take, in milliseconds; 0 for as long as it takes.
+        trace_level: TF1's way to ask for a trace: any level but NO_TRACE.
+    """
+
+    NO_TRACE: ClassVar[int] = 0
+    SOFTWARE_TRACE: ClassVar[int] = 1
+    HARDWARE_TRACE: ClassVar[int] = 2
+    FULL_TRACE: ClassVar[int] = 3
+
+    trace: bool = False
+    timeout_in_ms: int = 0
+    trace_level: int = 0
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the run is to be recorded."""
+        return self.trace or self.trace_level != self.NO_TRACE
+
+
+class RunMetadata:
+    """What a run tells besides its values.
+
+    Attributes:
+        trace: the recorded run, None if it was not traced.
+    """
+
+    __slots__ = ("trace",)
+
+    def __init__(self) -> None:
+        self.trace: Trace | None = None
+
+
+class SessionOptions(msgspec.Struct, frozen=True):
+    """Options of a session.
+
+    Args:
+        operation_timeout_in_ms: how long each run may take, in milliseconds; 0 for as long as it takes.
+        optimize_for_static_graph: promise that the graph does not change any more; running after a change is an error.
+        place_pruned_graph: check devices only of the nodes that a run needs.
+        allow_soft_placement: nodes that ask for a device that is not there run on the CPU.
+        inter_op_threads: how many heavy nodes may run at once; 0 for as many as pay on this machine, 1 for one after the other.
+    """
+
+    operation_timeout_in_ms: int = 0
+    optimize_for_static_graph: bool = False
+    place_pruned_graph: bool = False
+    allow_soft_placement: bool = True
+    inter_op_threads: int = 0

@@ -1,0 +1,154 @@
+"""The text of a plan: one generated Python function, a line a node; a long one in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.dtypes import string
+from graphcore.graph.node import Node
+from graphcore.runtime.lowering import Lowered, Operation, Value
+from graphcore.runtime.plan_checks import make_check, wrong_dtype
+
+PART: Final = 2000
+"""How many lines one generated function has at most: compiling takes longer than in proportion."""
+_EXACT: Final = (np.dot, np.matmul)
+
+
+class PlanText:
+    """Generated code.
+
+    Attributes:
+        source: the text; it defines `run`.
+        scope: the kernels and constants that it refers to.
+        line_nodes: the node of each line, by line number from 1.
+    """
+
+    __slots__ = ("line_nodes", "scope", "source")
+
+    def __init__(self, source: str, scope: dict[str, Any], line_nodes: dict[int, Node]) -> None:
+        self.source = source
+        self.scope = scope
+        self.line_nodes = line_nodes
+
+
+def plan_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
+    """Generate the code of `lowered`.
+
+    Args:
+        watched: call `before(number)` and `after(number, *outputs)` around each node; `run` then takes these two first.
+    """
+    return _Writer(lowered, watched).write()
+
+
+class _Writer:
+    def __init__(self, lowered: Lowered, watched: bool) -> None:
+        self.operations = lowered.operations
+        self.results = lowered.results
+        self.scope: dict[str, Any] = dict(lowered.variables)
+        parameters = ["before", "after"] if watched else []
+        self.parameters = ", ".join(parameters + [value.name for value in lowered.feeds])
+        self.watched = watched
+        self.released = self._released()
+        self.checks: dict[str, Any] = {}
+
+    def write(self) -> PlanText:
+        count = len(self.operations)
+        if count <= PART:
+            lines = [f"def run({self.parameters}):", *[self._line(i, operation) for i, operation in enumerate(self.operations)]]
+            lines += [f"    return {self._list_of_results()}", ""]
+            nodes = {number + 2: operation.node for number, operation in enumerate(self.operations)}
+            return PlanText("\n".join(lines), self.scope, nodes)
+        return self._in_parts()
+
+    def _in_parts(self) -> PlanText:
+        """What one part makes and another reads lies in the list `v`."""
+        places = self._share_between_parts()
+        separator = ", " if self.parameters else ""
+        lines: list[str] = []
+        nodes: dict[int, Node] = {}
+        parts = range(0, len(self.operations), PART)
+        for first in parts:
+            lines.append(f"def part{first}(v{separator}{self.parameters}):")
+            for number in range(first, min(first + PART, len(self.operations))):
+                lines.append(self._line(number, self.operations[number]))
+                nodes[len(lines)] = self.operations[number].node
+        lines += [f"def run({self.parameters}):", f"    v = [None] * {places}"]
+        lines += [f"    part{first}(v{separator}{self.parameters})" for first in parts]
+        lines += [f"    return {self._list_of_results()}", ""]
+        return PlanText("\n".join(lines), self.scope, nodes)
+
+    def _share_between_parts(self) -> int:
+        places = 0
+        for number, operation in enumerate(self.operations):
+            for value in operation.outputs:
+                if value.name not in self.scope and (value.is_kept or value.last_use // PART != number // PART):
+                    value.name = f"v[{places}]"
+                    places += 1
+        return places
+
+    def _released(self) -> dict[int, list[Value]]:
+        """What nobody needs after each operation."""
+        released: dict[int, list[Value]] = {}
+        for operation in self.operations:
+            for value in operation.outputs:
+                if not value.is_kept and value.name not in self.scope:
+                    released.setdefault(value.last_use, []).append(value)
+        return released
+
+    def _line(self, number: int, operation: Operation) -> str:
+        line = self._call(number, operation)
+        outputs = [value.name for value in operation.outputs]
+        if self.watched:
+            line = f"before({number}); {line}; after({', '.join([str(number), *outputs])})"
+        gone = [value.name for value in self.released.get(number, ())]
+        local = [name for name in gone if name[0] != "v"]
+        line += "".join([f"; {name} = None" for name in gone if name[0] == "v"])
+        return f"    {line}; del {', '.join(local)}" if local else f"    {line}"
+
+    def _call(self, number: int, operation: Operation) -> str:
+        arguments = [self._argument(value, read) for value, read in zip(operation.inputs, operation.reads, strict=True)]
+        outputs = [value.name for value in operation.outputs]
+        if operation.kernel is None:
+            return f"{outputs[0]} = {arguments[0]}" if arguments else outputs[0]
+        kernel = f"k{number}"
+        self.scope[kernel] = operation.kernel
+        if operation.into is not None:
+            arguments.append(arguments[operation.into])
+        call = f"{kernel}({', '.join(arguments)})"
+        if not outputs:
+            return call
+        return f"{', '.join(outputs)} = {call}{self._check(number, operation)}"
+
+    def _check(self, number: int, operation: Operation) -> str:
+        """What follows the call, to find a kernel that breaks its word."""
+        kernel, node = operation.kernel, operation.node
+        if type(kernel) is np.ufunc or any(kernel is exact for exact in _EXACT) or node.registration.is_function:
+            return ""
+        if not _is_ours(node):
+            self.scope[f"check{number}"] = make_check(node)
+            return f"; check{number}({', '.join([value.name for value in operation.outputs])})"
+        text = ""
+        for value, dtype in zip(operation.outputs, node.output_types, strict=True):
+            wanted = None if dtype.is_ref or dtype is string else dtype.as_numpy
+            if wanted is None:
+                continue
+            self.scope[f"d_{dtype.name}"] = wanted
+            self.scope[f"w{number}"] = wrong_dtype(node)
+            text += f"; {value.name}.dtype is d_{dtype.name} or w{number}({value.tensor.index}, {value.name})"
+        return text
+
+    def _argument(self, value: Value, read: bool) -> str:
+        if value.constant is not None:
+            self.scope[value.name] = value.constant
+        return f"{value.name}.read()" if read else value.name
+
+    def _list_of_results(self) -> str:
+        return f"[{', '.join([self._argument(value, value.is_reference) for value in self.results])}]"
+
+
+def _is_ours(node: Node) -> bool:
+    factory: Callable[..., Any] | None = node.registration.kernel
+    return getattr(factory, "__module__", "").startswith("graphcore.")
