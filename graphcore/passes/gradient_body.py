@@ -8,7 +8,8 @@ away where nothing was broadcast.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -21,7 +22,20 @@ from graphcore.passes.known_shapes import broadcast_axes, known_sizes, same_shap
 
 Value = Tensor | TensorValue
 _PASS_ON: Final = frozenset({"Identity", "StopGradient"})
-_MAX_FOLDED: Final = 4096
+MAX_FOLDED: Final = 4096
+
+
+class ForwardValues(Protocol):
+    """What a gradient body may take: the values of one forward node, where the backward pass can reach them."""
+
+    def input(self, slot: int) -> Value:
+        """What was fed to input `slot`."""
+
+    def output(self, index: int) -> Value:
+        """What the node gave as output `index`."""
+
+    def gradient(self, index: int) -> Tensor:
+        """The gradient of output `index`, zeros if none flows there."""
 
 
 class GradientBody:
@@ -31,20 +45,34 @@ class GradientBody:
         graph: where the nodes go; the name scope is set already.
         template: the instantiated gradient of the forward node's op.
         forward: the node that is differentiated.
-        output_gradient: gives the gradient of one of its outputs (zeros if nothing flows there).
+        values: its inputs, outputs and output gradients.
         simplify: False inlines the plain registered body.
+        anchor: what nodes without inputs wait for, so that they run only where and when the forward node did.
+
+    Attributes:
+        made: the nodes it has made, in order.
+        alike: how many of them there were when the tensor was said to have the shape of a forward input (tensor, slot).
     """
 
     def __init__(
-        self, graph: Graph, template: GradientTemplate, forward: Node, output_gradient: Callable[[int], Tensor], *, simplify: bool
+        self,
+        graph: Graph,
+        template: GradientTemplate,
+        forward: Node,
+        values: ForwardValues,
+        *,
+        simplify: bool,
+        anchor: Node | None = None,
     ) -> None:
         self.graph = graph
         self.template = template
         self.forward = forward
-        self.output_gradient = output_gradient
+        self.forward_values = values
         self.simplify = simplify
+        self.anchor = anchor
         self.values: dict[Ref, Value] = {}
         self.made: list[Node] = []
+        self.alike: list[tuple[int, Tensor, int]] = []
 
     def input_gradient(self, index: int) -> Tensor:
         """The gradient with respect to input `index` of the forward node; builds what it takes."""
@@ -52,6 +80,7 @@ class GradientBody:
         gradient = self._tensor(self._resolve(ref), ref[0])
         if gradient.node in self.made and not same_shape(gradient, self.forward.inputs[index]):
             self.graph.set_shape_like(gradient, self.forward.inputs[index])
+            self.alike.append((len(self.made), gradient, index))
         return gradient
 
     def _resolve(self, wanted: Ref) -> Value:
@@ -71,15 +100,13 @@ class GradientBody:
             if missing:
                 pending.extend(missing)
             elif ref not in self.values:
-                self._build(node)
+                self._build(ref, node)
         return self.values[wanted]
 
-    def _argument(self, name: str) -> Tensor:
+    def _argument(self, name: str) -> Value:
         position = self.template.args[name]
-        inputs = self.forward.inputs
-        if position >= len(inputs):
-            return self.output_gradient(position - len(inputs))
-        return inputs[position]
+        count = len(self.forward.inputs)
+        return self.forward_values.gradient(position - count) if position >= count else self.forward_values.input(position)
 
     def _try_shortcut(self, ref: Ref, node: BodyNode) -> Sequence[Ref]:
         """Resolve `ref` without its node if that can be; returns what must be resolved first for another try."""
@@ -89,34 +116,40 @@ class GradientBody:
         needs = shortcut(self, ref, node)
         return node.inputs if needs is None else needs
 
-    def _build(self, node: BodyNode) -> None:
+    def _build(self, ref: Ref, node: BodyNode) -> None:
         inputs = [self.values[ref] for ref in node.inputs]
         name = node.node_def.name
         op = node.node_def.op
         attrs = node.node_def.attr
-        if self.simplify and self._reuse(node, inputs):
+        if self.simplify and self._reuse(ref, node, inputs):
             return
         if op == "Const":
             value = attrs["value"]
             assert isinstance(value, TensorValue)
-            self.values[name, 0] = value if self.simplify else constant_node(self.graph, value, name).outputs[0]
-            if not self.simplify:
-                self._record(self.values[name, 0].node, name)  # type: ignore[union-attr]  # a tensor was made just now
+            self.values[name, 0] = value if self.simplify else self._constant(value, name)
             return
         if self.simplify and self._fold(node, inputs):
             return
         tensors = [self._tensor(value, ref[0]) for value, ref in zip(inputs, node.inputs, strict=True)]
-        made = self.graph.apply_op(op, _grouped(self.graph, op, attrs, tensors), attrs, name)
+        with self._anchored(bool(tensors)):
+            made = self.graph.apply_op(op, _grouped(self.graph, op, attrs, tensors), attrs, name)
         self._record(made, name)
         for tensor in made.outputs:
             self.values[name, tensor.index] = tensor
 
     def _tensor(self, value: Value, name: str) -> Tensor:
-        if isinstance(value, Tensor):
-            return value
-        made = constant_node(self.graph, value, name)
+        return value if isinstance(value, Tensor) else self._constant(value, name)
+
+    def _constant(self, value: TensorValue, name: str) -> Tensor:
+        with self._anchored(False):
+            made = constant_node(self.graph, value, name)
         self._record(made, name)
         return made.outputs[0]
+
+    def _anchored(self, has_inputs: bool) -> AbstractContextManager[None]:
+        if has_inputs or self.anchor is None:
+            return nullcontext()
+        return self.graph.control_dependencies([self.anchor])
 
     def _record(self, node: Node, body_node: str) -> None:
         self.made.append(node)
@@ -124,20 +157,21 @@ class GradientBody:
             self.forward.name, self.template.function, self.forward.node_def.attr, body_node
         )
 
-    def _reuse(self, node: BodyNode, inputs: list[Value]) -> bool:
+    def _reuse(self, ref: Ref, node: BodyNode, inputs: list[Value]) -> bool:
         """The forward node itself computes this already."""
         forward = self.forward
-        if node.node_def.op != forward.op or forward.op_def.is_stateful or inputs != list(forward.inputs):
+        if node.node_def.op != forward.op or forward.op_def.is_stateful or len(inputs) != len(forward.inputs):
             return False
         if any(forward.node_def.attr.get(key) != value for key, value in node.node_def.attr.items()):
             return False
-        for tensor in forward.outputs:
-            self.values[node.node_def.name, tensor.index] = tensor
+        if any(value is not self.forward_values.input(slot) for slot, value in enumerate(inputs)):
+            return False
+        self.values[ref] = self.forward_values.output(ref[1])
         return True
 
     def _fold(self, node: BodyNode, inputs: list[Value]) -> bool:
         arrays = [known_array(value) for value in inputs]
-        known = [array for array in arrays if array is not None and array.size <= _MAX_FOLDED]
+        known = [array for array in arrays if array is not None and array.size <= MAX_FOLDED]
         if len(known) != len(arrays) or not arrays:
             return False
         registration = self.graph.library.look_up(node.node_def.op)
@@ -177,7 +211,7 @@ def known_array(value: Value) -> Array | None:
     node = value.node
     if node.op != "Const" and node.output_types[value.index].is_floating:
         return None  # what is worth folding besides constants is shape arithmetic, and that is done in integers
-    return constant_value(value) if 0 <= value.shape.num_elements <= _MAX_FOLDED else None
+    return constant_value(value) if 0 <= value.shape.num_elements <= MAX_FOLDED else None
 
 
 def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[Any]:

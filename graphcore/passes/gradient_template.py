@@ -32,12 +32,14 @@ class GradientTemplate:
         args: the names of the args: forward inputs, then one gradient an output.
         nodes: the body by name.
         rets: per forward input the body tensor that is its gradient.
+        programs: what passes keep that inline it many times.
     """
 
-    __slots__ = ("args", "function", "nodes", "rets")
+    __slots__ = ("args", "function", "nodes", "programs", "rets")
 
     def __init__(self, function: FunctionDef, attrs: Attrs) -> None:
         self.function = function
+        self.programs: Any = None
         result = instantiate_function(function, attrs)
         self.args: dict[str, int] = {}
         self.nodes: dict[str, BodyNode] = {}
@@ -96,3 +98,8 @@ def gradient_template(op: str, attrs: Attrs) -> GradientTemplate | None:
             error.message = f"gradient of op {op}: {error.message}"
             raise
     return found
+
+
+def forget() -> None:
+    """Forget all templates: they are made anew when they are asked for, as after a gradient was registered for tests."""
+    _cache.clear()

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import TensorValue
+from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node
+from graphcore.graph import Graph, Node, Tensor
 from graphcore.passes.gradient_body import GradientBody
+from graphcore.passes.gradient_program import ProgramCache, recorded, what_is_known
 from graphcore.passes.gradient_template import GradientTemplate, call_template, gradient_template
+from graphcore.passes.gradient_writer import GradientWriter
+
+_ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
+_NUMBERS: Final = frozenset([dtype for dtype in _ALL_DTYPES if dtype.base.is_floating or dtype.base.is_complex])
+DIFFERENTIABLE: Final[frozenset[DType]] = _NUMBERS | {dtypes.variant}
+"""The dtypes that gradients flow through, references among them. A variant is a list of tensors, whose gradient is a list of gradients."""
 
 
 def build_gradients(
@@ -42,7 +50,7 @@ def build_gradients(
         InvalidArgumentError: an argument of a dtype that cannot be differentiated, or of the wrong shape.
     """
     for y in ys:
-        if not (y.dtype.base.is_floating or y.dtype.base.is_complex):
+        if y.dtype not in _NUMBERS:
             raise InvalidArgumentError(
                 f"Only tensors of floating or complex dtype can be differentiated, but '{y.name}' is {y.dtype.name}",
                 op=y.node.op,
@@ -50,113 +58,184 @@ def build_gradients(
                 source=y.node.source,
             )
     with graph.name_scope(name):
-        return _Backpropagation(graph, xs, stop_gradients, simplify).run(ys, grad_ys)
+        return Backpropagation(graph, xs, stop_gradients, simplify=simplify).run(ys, grad_ys)
 
 
-class _Backpropagation:
-    def __init__(self, graph: Graph, xs: Sequence[Tensor], stop: Sequence[Tensor], simplify: bool) -> None:
+class Backpropagation:
+    """The backward pass through one graph.
+
+    Attributes:
+        arrived: the gradients that have come to a tensor so far; one, their sum, as soon as somebody has asked for it.
+    """
+
+    def __init__(self, graph: Graph, xs: Sequence[Tensor], stop: Sequence[Tensor], *, simplify: bool) -> None:
         self.graph = graph
         self.xs = list(xs)
-        self.stop = set(stop)
+        self.x_set = frozenset(xs)
+        self.stop = frozenset(stop)
         self.simplify = simplify
         self.arrived: dict[Tensor, list[Tensor]] = {}
+        self.writer = GradientWriter(graph)
         self.scope = graph.scopes.name
+        self.templates: dict[tuple[str, int], GradientTemplate | None] = {}
 
     def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """See `build_gradients`."""
         order = self._between(ys)
         for i, (y, given) in enumerate(zip(ys, grad_ys, strict=True)):
             self.arrived.setdefault(y, []).append(given if given is not None else self._ones(y, f"grad_ys_{i}"))
         useful = set(order)
+        arrived, stop = self.arrived, self.stop
         for node in order:
-            if any(tensor in self.arrived and tensor not in self.stop for tensor in node.outputs):
-                self._differentiate(node, useful)
-        return [self._total(x) if x in self.arrived else None for x in self.xs]
+            for tensor in node.outputs:
+                if tensor in arrived and tensor not in stop:
+                    self._differentiate(node, useful)
+                    break
+        return [self.total(x) if x in arrived else None for x in self.xs]
 
     def _between(self, ys: Sequence[Tensor]) -> list[Node]:
         """The nodes on a path from an x to a y, consumers first."""
-        depends: dict[Node, bool] = {}
+        depends: dict[Node, bool | None] = {}  # None while its inputs are being looked at
+        x_set, stop = self.x_set, self.stop
         x_nodes = {x.node for x in self.xs}
-        x_set = set(self.xs)
         order: list[Node] = []
-        for y in ys:
-            pending: list[tuple[Node, bool]] = [(y.node, False)]
-            while pending:
-                node, leaving = pending.pop()
-                if leaving:
-                    through = [t for t in node.inputs if t in x_set or (t not in self.stop and depends.get(t.node, False))]
-                    depends[node] = node in x_nodes or bool(through)
-                    order.append(node)
-                elif node not in depends:
-                    depends[node] = False
-                    pending.append((node, True))
-                    pending.extend((tensor.node, False) for tensor in node.inputs if tensor.node not in depends)
+        pending = [y.node for y in ys]
+        pending.reverse()
+        while pending:
+            node = pending[-1]
+            if node not in depends:
+                depends[node] = None
+                pending += [tensor.node for tensor in node.inputs if tensor.node not in depends]
+                continue
+            pending.pop()
+            if depends[node] is not None:
+                continue
+            depends[node] = node in x_nodes
+            for tensor in node.inputs:
+                if tensor in x_set or (depends[tensor.node] and tensor not in stop):
+                    depends[node] = True
+                    break
+            if depends[node]:
+                order.append(node)
         order.reverse()
-        return [node for node in order if depends[node]]
+        return order
 
     def _differentiate(self, node: Node, useful: set[Node]) -> None:
-        x_set = set(self.xs)
+        x_set, stop = self.x_set, self.stop
         slots = [
             slot
             for slot, tensor in enumerate(node.inputs)
-            if (tensor in x_set or (tensor.node in useful and tensor not in self.stop)) and _differentiable(tensor)
+            if (tensor in x_set or (tensor.node in useful and tensor not in stop))
+            and tensor.node.output_types[tensor.index] in DIFFERENTIABLE
         ]
         if not slots:
             return
-        try:
-            template = call_template(node) if node.registration.is_function else gradient_template(node.op, node.node_def.attr)
-        except GraphError as error:
-            raise error.with_node(node.name, op=node.op, source=node.source) from None
+        template = self.template_of(node)
         if template is None:
             return
-        self._inline(node, template, slots)
+        scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
+        for slot, gradient in zip(slots, self._inline(node, template, slots, scope), strict=True):
+            self.arrived.setdefault(node.inputs[slot], []).append(gradient)
 
-    def _inline(self, node: Node, template: GradientTemplate, slots: list[int]) -> None:
-        if len(template.rets) != len(node.inputs) or len(template.args) != len(node.inputs) + len(node.outputs):
+    def template_of(self, node: Node) -> GradientTemplate | None:
+        """The gradient of the node's op; None if it is registered as not differentiable.
+
+        Raises:
+            NotFoundError: nothing is registered.
+            InvalidArgumentError: what is registered does not fit the node.
+        """
+        key = node.op, id(node.node_def.attr)  # nodes share their attrs
+        if key in self.templates:
+            return self.templates[key]
+        try:
+            found = call_template(node) if node.registration.is_function else gradient_template(node.op, node.node_def.attr)
+        except GraphError as error:
+            raise error.with_node(node.name, op=node.op, source=node.source) from None
+        inputs, outputs = len(node.inputs), len(node.outputs)
+        if found is not None and (len(found.rets) != inputs or len(found.args) != inputs + outputs):
             raise InvalidArgumentError(
-                f"The gradient function of op {node.op} must take {len(node.inputs)} inputs and {len(node.outputs)} gradients and give "
-                f"{len(node.inputs)} results; it takes {len(template.args)} and gives {len(template.rets)}",
+                f"The gradient function of op {node.op} must take {inputs} inputs and {outputs} gradients and give "
+                f"{inputs} results; it takes {len(found.args)} and gives {len(found.rets)}",
                 op=node.op,
                 node=node.name,
                 source=node.source,
             )
-        with self.graph.name_scope(f"{node.name}_grad"):
-            body = GradientBody(self.graph, template, node, lambda i: self._output_gradient(node, i), simplify=self.simplify)
-            for slot in slots:
-                self.arrived.setdefault(node.inputs[slot], []).append(body.input_gradient(slot))
+        self.templates[key] = found
+        return found
 
-    def _output_gradient(self, node: Node, index: int) -> Tensor:
+    def _inline(self, node: Node, template: GradientTemplate, slots: list[int], scope: str) -> list[Tensor]:
+        """The gradients of those inputs of `node`: built as for the last node of which the same was known, otherwise worked out."""
+        if template.programs is None:
+            template.programs = ProgramCache()
+        cache: ProgramCache = template.programs
+        arrived = tuple([tensor in self.arrived for tensor in node.outputs])
+        wanted = (tuple(slots), arrived, self.simplify, self.graph.registry)
+        needed = cache.needed.get(wanted)
+        if needed is not None:
+            values = [*node.inputs, *node.outputs, *[self.output_gradient(node, index, scope) for index in needed]]
+            program = cache.programs.get((wanted, what_is_known(values)))
+            if program is not None:
+                return program.run(self.writer, template, node, values, scope)
+        taken = _NodeValues(self, node, scope)
+        body = GradientBody(self.graph, template, node, taken, simplify=self.simplify)
+        results = self.in_scope(body, slots, scope)
+        values = [*node.inputs, *node.outputs, *taken.gradients.values()]
+        program = recorded(self.graph, body, values, results)
+        if program is not None:
+            cache.keep(wanted, tuple(taken.gradients), what_is_known(values), program)
+        return results
+
+    def in_scope(self, body: GradientBody, slots: list[int], scope: str) -> list[Tensor]:
+        """What a body gives for some inputs, its nodes named in `scope`."""
+        scopes = self.graph.scopes
+        outer, scopes.name = scopes.name, scope
+        try:
+            return [body.input_gradient(slot) for slot in slots]
+        finally:
+            scopes.name = outer
+
+    def output_gradient(self, node: Node, index: int, scope: str) -> Tensor:
+        """What has arrived at an output of `node`, zeros if nothing has."""
         output = node.outputs[index]
         if output in self.arrived:
-            return self._total(output)
-        zeros = self.graph.apply_op("ZerosLike", [output], None, "zeros")
-        self._record(zeros, node, "zeros")
-        return zeros.outputs[0]
+            return self.total(output)
+        return self.writer.zeros_like(f"{scope}zeros", output, node.name)
 
-    def _total(self, tensor: Tensor) -> Tensor:
+    def total(self, tensor: Tensor) -> Tensor:
         """The sum of what has arrived at `tensor`."""
         parts = self.arrived[tensor]
         if len(parts) > 1:
-            with self.graph.name_scope(None), self.graph.name_scope(f"{self.scope}{tensor.node.name}_sum"):
-                node = self.graph.apply_op("AddN", [parts], None, "AddN")
-            self._record(node, tensor.node, "sum")
-            self.arrived[tensor] = parts = [node.outputs[0]]
+            scope = self.writer.new_scope(f"{self.scope}{tensor.node.name}_sum")
+            self.arrived[tensor] = parts = [self.writer.sum(f"{scope}AddN", parts, tensor.node.name)]
         return parts[0]
-
-    def _record(self, made: Node, forward: Node, what: str) -> None:
-        self.graph.gradient_records[made.name] = GradientRecord(forward.name, None, {}, what)
 
     def _ones(self, y: Tensor, name: str) -> Tensor:
         shape = y.shape
+        if not (shape.is_fully_defined and shape.num_elements <= 1024):
+            return self.writer.ones_like(self.scope + name, y, y.node.name)
         numpy: Any = y.dtype.base.as_numpy
-        if shape.is_fully_defined and shape.num_elements <= 1024:
-            made = constant_node(self.graph, TensorValue(np.ones([size or 0 for size in shape.as_list()], numpy), y.dtype.base), name)
-        else:
-            made = self.graph.apply_op("OnesLike", [y], None, name)
-        self._record(made, y.node, "seed")
-        return made.outputs[0]
+        value = TensorValue(np.ones([size or 0 for size in shape.as_list()], numpy), y.dtype.base)
+        return self.writer.constant(self.scope + name, value, (y.node.name, None, {}, "seed"))
 
 
-def _differentiable(tensor: Tensor) -> bool:
-    base = tensor.dtype.base
-    # A variant is a list of tensors, whose gradient is a list of gradients.
-    return base.is_floating or base.is_complex or base is dtypes.variant
+class _NodeValues:
+    """The values of a node outside of any loop: they are still there in the backward pass. Keeps the output gradients that were asked for."""
+
+    __slots__ = ("back", "gradients", "node", "scope")
+
+    def __init__(self, back: Backpropagation, node: Node, scope: str) -> None:
+        self.back = back
+        self.node = node
+        self.scope = scope
+        self.gradients: dict[int, Tensor] = {}
+
+    def input(self, slot: int) -> Tensor:
+        return self.node.inputs[slot]
+
+    def output(self, index: int) -> Tensor:
+        return self.node.outputs[index]
+
+    def gradient(self, index: int) -> Tensor:
+        if index not in self.gradients:
+            self.gradients[index] = self.back.output_gradient(self.node, index, self.scope)
+        return self.gradients[index]
