@@ -9,7 +9,7 @@ from graphcore.attrs import AttrValue, Func
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef
 from graphcore.errors import InvalidArgumentError
 from graphcore.functions.equality import function_defs_equal
-from graphcore.inference.common_shape_fns import unknown_shape
+from graphcore.inference.common_shape_fns import function_call_shape
 from graphcore.registry import OpRegistration, OpRegistry, op_registry
 
 GRADIENT_OP: Final = "SymbolicGradient"
@@ -74,7 +74,7 @@ class FunctionLibraryDefinition:
         return self._gradients.get(name, "")
 
     def look_up(self, name: str) -> OpRegistration:
-        """The function as an op (its shapes unknown), or the op of this name.
+        """The function as an op, or the op of this name.
 
         Raises:
             NotFoundError: there is neither.
@@ -241,7 +241,7 @@ class FunctionLibraryDefinition:
 
     def _set(self, function: FunctionDef) -> None:
         self._definitions[function.name] = function
-        self._functions[function.name] = OpRegistration(function.signature, unknown_shape, is_function=True)
+        self._functions[function.name] = OpRegistration(function.signature, function_call_shape, is_function=True)
 
     def _may_add(self, function: FunctionDef, functions: dict[str, FunctionDef]) -> bool:
         """False if an equal function is there already."""

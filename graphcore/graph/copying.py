@@ -39,7 +39,9 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
             copied.inputs = [_copied_tensor(tensor, copies) for tensor in node.inputs]
             copied.control_inputs = [copies.get(control, control) for control in node.control_inputs]
             if node.like:
-                copied.like = {index: _copied_tensor(tensor, copies) for index, tensor in node.like.items()}
+                copied.like = {
+                    index: _copied_tensor(other, copies) if isinstance(other, Tensor) else other for index, other in node.like.items()
+                }
         dst.edge_store.copy_from(src.edge_store, copies)
         dst.take_over(copies.values())
         for name, consumer, slot in src.waiting():
@@ -50,6 +52,7 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
 def _bare_copy(node: Node, graph: Graph, number: int) -> Node:
     copied = Node(graph, number, node.node_def, node.registration, node.input_types, node.output_types, node.source)
     copied.output_handles = node.output_handles
+    copied.handle_data = node.handle_data
     copied.asked_values = node.asked_values
     copied.assigned_device = node.assigned_device
     copied.error = node.error

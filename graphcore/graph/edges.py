@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CONTROL_SLOT: Final = -1
 CONTROL_KEY: Final = (CONTROL_SLOT, CONTROL_SLOT)
 _Key = tuple[int, int]
+_ONLY_CONTROL: Final = {CONTROL_KEY}
 
 
 class Edge(msgspec.Struct, frozen=True, gc=False):
@@ -365,6 +366,12 @@ class EdgeStore:
         self.sync()
         nodes = self._nodes
         found = [nodes[name]["node"] for name in self._succ[node.name]]
+        return [other for other in found if other.id > 1]
+
+    def consumers_of(self, node: Node) -> list[Node]:
+        """The op nodes that take an output of `node`, each once. Without control edges; nodes that wait to be entered are left out."""
+        nodes = self._nodes
+        found = [nodes[name]["node"] for name, keys in self._succ[node.name].items() if keys.keys() != _ONLY_CONTROL]
         return [other for other in found if other.id > 1]
 
     def predecessors(self, node: Node) -> list[Node]:

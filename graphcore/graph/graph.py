@@ -31,13 +31,14 @@ from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import Edge, EdgeStore
 from graphcore.graph.journal import NodeJournal
 from graphcore.graph.live import note_graph
+from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.names import NameTable
 from graphcore.graph.node import Node, Tensor
+from graphcore.graph.propagation import infer_downstream
 from graphcore.graph.reading import GraphReader
 from graphcore.graph.records import GradientRecord, ScopeStack
 from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
-from graphcore.graph.shape_refiner import ShapeRefiner
 from graphcore.graph.transaction import transaction
 from graphcore.registry import OpRegistration, OpRegistry, op_registry
 from graphcore.shapes import as_shape
@@ -76,7 +77,7 @@ class Graph(GraphReader):
         self.scopes = ScopeStack()
         self.cells = CellBook()
         self.edge_store = EdgeStore()
-        self.refiner = ShapeRefiner(self.versions.producer)
+        self.refiner = LiveRefiner(self.versions.producer)
         self.finalized = False
         self.lock = threading.RLock()
         self.journal: NodeJournal | None = None
@@ -323,7 +324,7 @@ class Graph(GraphReader):
         self.note(tensor.node)
         if self.refiner.set_shape(tensor.node, tensor.index, as_shape(shape)):
             self.publish("shapes", tensor.node)
-            rewiring.infer_downstream(self, tensor.node)
+            infer_downstream(self, tensor.node)
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
         """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on."""

@@ -8,6 +8,7 @@ import msgspec
 
 from graphcore.attrs import NoValue
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.node import Node
 from graphcore.graph.shape_refiner import ShapeRefiner
 from graphcore.inference import ShapeHandle
@@ -21,7 +22,7 @@ def forget_shapes(node: Node) -> None:
     node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
 
 
-def check_output_shapes(refiner: ShapeRefiner, node: Node) -> None:
+def check_output_shapes(refiner: LiveRefiner, other: ShapeRefiner | None, node: Node) -> None:
     """Merge the shapes of the attr `_output_shapes` into the inferred ones, and drop the attr, which later changes would make wrong.
 
     An opaque node keeps it: nothing else will ever tell its shapes.
@@ -45,6 +46,8 @@ def check_output_shapes(refiner: ShapeRefiner, node: Node) -> None:
     for index in range(len(node.outputs)):
         try:
             refiner.set_shape(node, index, shapes[index])
+            if other is not None:
+                other.set_shape(node, index, shapes[index])
         except GraphError as error:
             raise InvalidArgumentError(
                 f"Node '{node.name}' has an {_OUTPUT_SHAPES} attribute inconsistent with the GraphDef for output #{index}: {error.message}",

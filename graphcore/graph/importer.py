@@ -32,8 +32,9 @@ from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.opaque import OutputTypes, opaque_outputs, opaque_registration
 from graphcore.graph.order import is_back_edge
-from graphcore.graph.rewiring import check_inputs, infer_downstream, type_misfit
-from graphcore.graph.shape_refiner import ShapeRefiner
+from graphcore.graph.propagation import close_loops, infer_downstream, type_misfit
+from graphcore.graph.rewiring import check_inputs
+from graphcore.graph.shape_refiner import ShapeInference, ShapeRefiner
 from graphcore.graph.tensor_id import CONTROL, TensorId
 from graphcore.graph.versions import check_versions, explain_newer_producer, merge_versions
 from graphcore.registry import OpRegistration
@@ -60,7 +61,8 @@ def import_graph_def(
         graph_def: what to import.
         graph: where to.
         options: see `ImportOptions`.
-        refiner: infers the shapes; the graph's own unless given. It keeps the lowest of the producer versions it has met.
+        refiner: infers the shapes too, beside the graph itself, and keeps what it finds. Like the graph it sees the lowest of the producer
+            versions it has met.
         results: an empty one, which is filled.
 
     Raises:
@@ -73,15 +75,17 @@ def import_graph_def(
     check_versions(graph_def.versions)
     if graph.finalized:
         raise FailedPreconditionError("The graph has been finalized and takes no new nodes")
-    refiner = refiner or graph.refiner
-    known_version = refiner.graph_def_version
+    refiners: list[ShapeInference] = [graph.refiner] if refiner is None else [graph.refiner, refiner]
+    known_versions = [each.graph_def_version for each in refiners]
     source = caller_location()
     try:
         with _paused_collector(), graph.transaction():
-            refiner.graph_def_version = min(known_version, graph_def.versions.producer)
+            for each in refiners:
+                each.graph_def_version = min(each.graph_def_version, graph_def.versions.producer)
             _Import(graph, graph_def, options, refiner, source).run(results)
     except GraphError as error:
-        refiner.graph_def_version = known_version
+        for each, known_version in zip(refiners, known_versions, strict=True):
+            each.graph_def_version = known_version
         if results is not None:
             results.return_tensors, results.return_nodes, results.missing_unused_input_map_keys = [], [], []
         error.source = error.source or source
@@ -113,7 +117,9 @@ class _OpPlan(msgspec.Struct, eq=False):
 class _Import:
     """One import under way."""
 
-    def __init__(self, graph: Graph, graph_def: GraphDef, options: ImportOptions, refiner: ShapeRefiner, source: SourceLocation) -> None:
+    def __init__(
+        self, graph: Graph, graph_def: GraphDef, options: ImportOptions, refiner: ShapeRefiner | None, source: SourceLocation
+    ) -> None:
         self.graph = graph
         self.graph_def = graph_def
         self.options = options
@@ -338,9 +344,11 @@ class _Import:
         node.inputs = inputs
         node.control_inputs = controls
         if self.options.validate_shape:
-            self.refiner.add_node(node)
+            graph.refiner.add_node(node)
+            if self.refiner is not None:
+                self.refiner.add_node(node)
             if "_output_shapes" in node_def.attr:
-                check_output_shapes(self.refiner, node)
+                check_output_shapes(graph.refiner, self.refiner, node)
         else:
             forget_shapes(node)
         node = graph.admit(node)
@@ -374,8 +382,12 @@ class _Import:
                 raise InvalidArgumentError(problem, op=node.op, node=node.name, input=tensor.name)
             node.inputs = [*node.inputs[:slot], tensor, *node.inputs[slot + 1 :]]
             graph.edge_store.add(tensor, node, slot)
-        for node in {node for node, _, _ in self.back_edges if node.error is not None}:
-            infer_downstream(graph, node, include_start=True)
+        heads = list(dict.fromkeys([node for node, _, _ in self.back_edges]))
+        for node in heads:
+            if node.error is not None:
+                infer_downstream(graph, node, include_start=True)
+        if self.options.validate_shape:
+            close_loops(graph, heads)
 
     def _fill(self, results: ImportResults) -> None:
         for tensor in self.wanted:

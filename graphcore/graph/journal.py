@@ -23,6 +23,7 @@ _STATE: Final = (
     "control_inputs",
     "outputs",
     "output_handles",
+    "handle_data",
     "constants",
     "asked_values",
     "like",

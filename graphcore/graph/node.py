@@ -8,7 +8,7 @@ from graphcore.attrs import Array, AttrValue
 from graphcore.definitions.types import NodeDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.inference import ShapeHandle, handle_to_shape
+from graphcore.inference import HandleData, ShapeHandle, handle_to_shape
 from graphcore.registry import OpRegistration
 from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # replaced, never changed.
 NO_CONTROLS: Final[list[Node]] = []
 _NO_ERRORS: Final[dict[int, str]] = {}
-_NOTHING_ALIKE: Final[dict[int, Tensor]] = {}
+_NOTHING_ALIKE: Final[dict[int, Tensor | ShapeHandle]] = {}
 
 
 class Node:
@@ -40,7 +40,9 @@ class Node:
         error: what is wrong with it at present (a misfit after a change upstream), None if nothing is.
         input_errors: what is wrong with single inputs, by slot.
         rank: its place in an order in which producers come first; see `graphcore.graph.order`.
-        like: outputs that have the shape of another tensor whatever their op can tell: a gradient has the shape of what it is for.
+        like: outputs of which more is known than their op can tell: the shape of another tensor (a gradient has that of what it is for), or
+            one that the user gave.
+        handle_data: what resource and variant outputs point to, by output; None if nothing is known.
     """
 
     __slots__ = (
@@ -50,6 +52,7 @@ class Node:
         "control_inputs",
         "error",
         "graph",
+        "handle_data",
         "id",
         "input_errors",
         "input_types",
@@ -90,9 +93,10 @@ class Node:
         self.control_inputs: list[Node] = NO_CONTROLS
         self.outputs = [Tensor(self, i) for i in range(len(output_types))]
         self.output_handles: tuple[ShapeHandle, ...] = ()
+        self.handle_data: dict[int, HandleData] | None = None
         self.constants: dict[int, Array | None] | None = None
         self.asked_values = False
-        self.like: dict[int, Tensor] = _NOTHING_ALIKE
+        self.like: dict[int, Tensor | ShapeHandle] = _NOTHING_ALIKE
         self.assigned_device = ""
         self.source = source
         self.error: GraphError | None = None

@@ -13,7 +13,8 @@ from graphcore.dtypes import INVALID, DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import refuse_cycle
-from graphcore.graph.rewiring import feed, infer_downstream, remove_control_edge, type_misfit
+from graphcore.graph.propagation import infer_downstream, type_misfit
+from graphcore.graph.rewiring import feed, remove_control_edge
 from graphcore.inference import ShapeHandle
 from graphcore.registry import OpRegistration
 

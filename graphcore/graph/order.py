@@ -56,10 +56,15 @@ def _advice(graph: Graph, producer: Node) -> str:
     )
 
 
-def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
-    """True iff `producer` does not depend on `node`, or only around a loop. The ranks are right for the edge then."""
+def renew_stale_ranks(graph: Graph) -> None:
+    """Make sure that producers have lower ranks than what they feed, other than around a loop."""
     if graph.ranks_are_stale:
         _renew(graph)
+
+
+def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
+    """True iff `producer` does not depend on `node`, or only around a loop. The ranks are right for the edge then."""
+    renew_stale_ranks(graph)
     if producer.rank < node.rank or is_back_edge(producer.op, node.op) or not (producer.is_op and node.is_op):
         return True
     below = _below(graph, node, producer)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from graphcore.definitions import NodeDef
-from graphcore.dtypes import INVALID, DType
-from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import may_feed, refuse_cycle
-from graphcore.inference import ShapeHandle
+from graphcore.graph.propagation import infer_downstream, note_replaced, same_outputs, type_misfit
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 def input_text(tensor: Tensor) -> str:
     """How a NodeDef names this input: output 0 goes without its number."""
     return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}"
-
-
-def type_misfit(name: str, slot: int, tensor: Tensor, expected: DType) -> str:
-    """What is wrong with the dtype of an input, "" if nothing is.
-
-    A reference is accepted where its base is expected, and what an opaque node gives or takes (INVALID) is never wrong.
-    """
-    actual = tensor.node.output_types[tensor.index]
-    if actual is expected or actual.base is expected or actual is INVALID or expected is INVALID:
-        return ""
-    return f"Input {slot} of node {name} was passed {actual.name} from {tensor.name} incompatible with expected {expected.name}."
 
 
 def check_inputs(node_def: NodeDef, input_types: tuple[DType, ...], inputs: list[Tensor], source: SourceLocation | None) -> None:
@@ -81,14 +70,15 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     if same and existing.error is None and existing.registration is fresh.registration:
         return existing
     _disconnect(graph, existing)
-    _adopt(existing, fresh)
+    unchanged = existing.error is None and same_outputs(existing, fresh)
+    _adopt(existing, fresh, keep_shapes=unchanged)
     _connect(graph, existing)
     graph.publish("replaced", existing)
-    infer_downstream(graph, existing)
+    note_replaced(graph, existing, same_shapes=unchanged)
     return existing
 
 
-def _adopt(existing: Node, fresh: Node) -> None:
+def _adopt(existing: Node, fresh: Node, *, keep_shapes: bool) -> None:
     existing.node_def = fresh.node_def
     existing.op = fresh.op
     existing.op_def = fresh.op_def
@@ -97,8 +87,10 @@ def _adopt(existing: Node, fresh: Node) -> None:
     existing.output_types = fresh.output_types
     existing.inputs = fresh.inputs
     existing.control_inputs = fresh.control_inputs
-    existing.output_handles = fresh.output_handles
-    existing.constants = None
+    if not keep_shapes:
+        existing.output_handles = fresh.output_handles
+        existing.handle_data = fresh.handle_data
+    existing.like = fresh.like
     existing.asked_values = fresh.asked_values
     existing.error = None
     existing.input_errors = {}
@@ -208,88 +200,3 @@ def remove_control_edge(graph: Graph, src: Node, dst: Node) -> bool:
     dst.node_def = msgspec.structs.replace(dst.node_def, input=tuple([name for name in dst.node_def.input if name != text]))
     graph.publish("inputs", dst)
     return True
-
-
-def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -> None:
-    """Infer again what depends on `starts`, as far as anything changes."""
-    changed: set[Node] = set() if include_start else set(starts)
-    for node in _cone(graph, starts):
-        graph.note(node)
-        node.constants = None
-        is_start = node in starts
-        if is_start and not include_start:
-            continue
-        if not (is_start or node.asked_values or node.error is not None or any(t.node in changed for t in node.inputs)):
-            continue
-        before, had_error = node.output_handles, node.error
-        _refit(graph, node)
-        if is_start or not _same_shapes(before, node.output_handles) or had_error is not node.error:
-            changed.add(node)
-            graph.publish("shapes", node)
-
-
-def _cone(graph: Graph, starts: tuple[Node, ...]) -> list[Node]:
-    """`starts` and all that depends on them, producers first."""
-    order: list[Node] = []
-    done: set[Node] = set()
-    for start in starts:
-        pending: list[tuple[Node, bool]] = [(start, False)]
-        while pending:
-            node, leaving = pending.pop()
-            if leaving:
-                order.append(node)
-                continue
-            if node in done:
-                continue
-            done.add(node)
-            pending.append((node, True))
-            pending.extend((successor, False) for successor in graph.edge_store.successors(node) if successor not in done)
-    order.reverse()
-    return order
-
-
-def _refit(graph: Graph, node: Node) -> None:
-    controls = {slot: text for slot, text in node.input_errors.items() if slot < 0}
-    problems = {slot: text for slot, tensor in enumerate(node.inputs) if (text := _input_problem(graph, node, slot, tensor))}
-    node.input_errors = {**controls, **problems}
-    if problems:
-        node.error = InvalidArgumentError("; ".join(problems.values()), op=node.op, node=node.name, source=node.source)
-        _forget_shapes(node)
-        return
-    try:
-        graph.refiner.add_node(node)
-    except GraphError as error:
-        node.error = error
-        node.input_errors = {**controls, **dict.fromkeys(range(len(node.inputs)), error.message)}
-        _forget_shapes(node)
-        return
-    node.error = None
-
-
-def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
-    if tensor not in graph:
-        return f"Input {slot} of node {node.name}: '{tensor.node.name}' is {'not in the graph yet' if tensor.node.id < 0 else 'no longer in the graph'}"
-    if tensor.node is node:
-        return f"Input {slot} of node {node.name} is its own output '{tensor.name}': a cycle"
-    if not graph.edge_store.has(tensor, node, slot):
-        return f"Input {slot} of node {node.name} is fed by nothing: its edge from '{tensor.name}' is gone"
-    if tensor.index >= len(tensor.node.outputs):
-        return f"Input {slot} of node {node.name}: '{tensor.node.name}' (op {tensor.node.op}) has no output {tensor.index} any more"
-    return type_misfit(node.name, slot, tensor, node.input_types[slot])
-
-
-def _forget_shapes(node: Node) -> None:
-    node.output_handles = tuple([ShapeHandle(None) for _ in node.outputs])
-    node.constants = None
-
-
-def _same_shapes(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...]) -> bool:
-    if len(before) != len(after):
-        return False
-    return all(a is b or _same_defined(a, b) for a, b in zip(before, after, strict=True))
-
-
-def _same_defined(a: ShapeHandle, b: ShapeHandle) -> bool:
-    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
-        return False
-    return all(x is y or (x.value >= 0 and x.value == y.value) for x, y in zip(a.dims, b.dims, strict=True))

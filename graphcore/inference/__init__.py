@@ -6,11 +6,13 @@ from graphcore.inference.context import InferenceContext, count_outputs, run_err
 from graphcore.inference.handles import (
     UNKNOWN,
     DimensionHandle,
+    HandleData,
     ShapeAndType,
     ShapeHandle,
     handle_to_shape,
     is_fully_defined,
     same_defined_shape,
+    same_handle_data,
     shape_of_sizes,
     shape_to_handle,
 )
@@ -18,6 +20,7 @@ from graphcore.inference.handles import (
 __all__ = [
     "UNKNOWN",
     "DimensionHandle",
+    "HandleData",
     "InferenceContext",
     "ShapeAndType",
     "ShapeHandle",
@@ -26,6 +29,7 @@ __all__ = [
     "is_fully_defined",
     "run_error_suffix",
     "same_defined_shape",
+    "same_handle_data",
     "shape_of_sizes",
     "shape_to_handle",
 ]

@@ -32,8 +32,10 @@ from graphcore.inference.convolution import (
 from graphcore.inference.einsum import einsum_shape, parse_einsum
 from graphcore.inference.elementwise import (
     add_n_shape,
+    called_function_shape,
     explicit_shape,
     explicit_shapes,
+    function_call_shape,
     merge_all_inputs,
     merge_both_inputs,
     no_outputs,
@@ -120,6 +122,7 @@ __all__ = [
     "broadcast_gradient_args_shape",
     "broadcast_shapes",
     "broadcast_to_shape",
+    "called_function_shape",
     "concat_offset_shape",
     "concat_shape",
     "concat_v2_shape",
@@ -137,6 +140,7 @@ __all__ = [
     "explicit_shape",
     "explicit_shapes",
     "fill_shape",
+    "function_call_shape",
     "fused_batch_norm_grad_shape",
     "fused_batch_norm_shape",
     "gather_nd_shape",

@@ -10,7 +10,7 @@ from graphcore.definitions.types import PRODUCER_VERSION, OpDef
 from graphcore.dtypes import as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.inference.handle_data import HandleShapes
-from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
+from graphcore.inference.handles import UNKNOWN, DimensionHandle, HandleData, ShapeHandle
 from graphcore.inference.summaries import summarize_value
 
 InputTensor = Callable[[int], Array | None]
@@ -221,6 +221,41 @@ class InferenceContext(HandleShapes):
     def requested_input_tensors_as_partial_shapes(self) -> frozenset[int]:
         """The inputs whose value as a shape was asked for."""
         return frozenset(self._asked_as_shape or ())
+
+    def forget_values(self) -> None:
+        """The inputs have changed: their values are asked for anew."""
+        self._asked_tensors = None
+        self._asked_as_shape = None
+
+    def function_outputs(  # a graph's own context overrides this
+        self,
+        name: str,  # noqa: ARG002
+        attrs: Mapping[str, AttrValue],  # noqa: ARG002
+        shapes: Sequence[ShapeHandle],  # noqa: ARG002
+        slots: Sequence[int | None],  # noqa: ARG002
+    ) -> list[tuple[ShapeHandle, HandleData | None]] | None:
+        """What a call of function `name` gives: the shape and the handle data of each output, None if nothing is known of it.
+
+        Args:
+            name, attrs: the function.
+            shapes: those of its arguments.
+            slots: the input slot whose value an argument has, None for an argument that is no input of this node.
+
+        Raises:
+            InvalidArgumentError: the arguments do not fit the function's body.
+        """
+        return None
+
+    def set_outputs_by_function(self, name: str, attrs: Mapping[str, AttrValue]) -> None:
+        """Set all outputs to what a call of function `name` with all inputs gives; unknown where that is not known."""
+        found = self.function_outputs(name, attrs, self.inputs, range(len(self.inputs)))
+        if found is None or len(found) != len(self.outputs):
+            self.outputs = [ShapeHandle() for _ in self.outputs]
+            return
+        for index, (shape, data) in enumerate(found):
+            self.outputs[index] = shape
+            if data is not None:
+                self.set_output_handle_shapes_and_types(index, data)
 
     def make_shape_from_shape_tensor(self, index: int) -> ShapeHandle:
         """The shape that the value of input `index` says, as far as it is known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphcore.attrs import Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.context import InferenceContext
 from graphcore.inference.handles import ShapeHandle, shape_to_handle
@@ -51,6 +52,19 @@ def unknown_shape(c: InferenceContext) -> None:
     """Nothing is known of any output."""
     for i in range(c.num_outputs):
         c.set_output(i, c.unknown_shape())
+
+
+def function_call_shape(c: InferenceContext) -> None:
+    """The op is a function: its outputs are what its body makes of the inputs."""
+    c.set_outputs_by_function(c.op, c.attrs)
+
+
+def called_function_shape(c: InferenceContext) -> None:
+    """The op calls the function that attr `f` names with all its inputs."""
+    function = c.attr("f")
+    if not isinstance(function, Func):
+        raise InvalidArgumentError(f"Attr 'f' must be a function, got {function!r}", op=c.op, node=c.node_name, attr="f")
+    c.set_outputs_by_function(function.name, function.attr)
 
 
 def shape_attr(c: InferenceContext, name: str = "shape") -> ShapeHandle:

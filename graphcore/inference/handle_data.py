@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.building import ShapeBuilding
-from graphcore.inference.handles import ShapeAndType, ShapeHandle
+from graphcore.inference.handles import HandleData, ShapeAndType, ShapeHandle
 
-HandleData = list[ShapeAndType]
 _Combine = Callable[[ShapeHandle, ShapeHandle], ShapeHandle]
 
 
@@ -19,6 +18,11 @@ class HandleShapes(ShapeBuilding):
 
     _input_handles: dict[int, HandleData] | None
     _output_handles: dict[int, HandleData] | None
+
+    @property
+    def all_output_handles(self) -> dict[int, HandleData] | None:
+        """What the handles at outputs point to, by output; None if nothing is known of any."""
+        return self._output_handles
 
     def input_handle_shapes_and_types(self, index: int) -> HandleData | None:
         """What the handle at input `index` points to, None if unknown."""

@@ -60,6 +60,10 @@ class ShapeAndType(msgspec.Struct, frozen=True, eq=False):
     dtype: DType | None = None
 
 
+HandleData = list[ShapeAndType]
+"""What a handle points to: one entry for most resources, one a component for queues."""
+
+
 def checked_rank(rank: int) -> int:
     """`rank` itself: asked before that many dimensions are made.
 
@@ -107,3 +111,14 @@ def same_defined_shape(a: ShapeHandle, b: ShapeHandle) -> bool:
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return False
     return all(d is e or (d.value == e.value and d.value >= 0) for d, e in zip(a.dims, b.dims, strict=True))
+
+
+def same_handle_data(first: HandleData | None, second: HandleData | None) -> bool:
+    """True iff both are known to say the same: equally many entries of equal dtypes and shapes that are known to be equal."""
+    if first is second:
+        return True
+    if not first or not second:
+        return not first and not second
+    if len(first) != len(second):
+        return False
+    return all(a.dtype is b.dtype and same_defined_shape(a.shape, b.shape) for a, b in zip(first, second, strict=True))

@@ -48,6 +48,10 @@ class PartialValue(msgspec.Struct, frozen=True, eq=False):
     is_scalar: bool = False
 
 
+GetPartial = Callable[[Any, int], PartialValue | None]
+"""What is known from elsewhere of the value of output `index` of a node, None if nothing is."""
+
+
 class ValueView:
     """One output of a node while its rule runs: its attrs, and shapes, constants and values of its inputs by slot."""
 

@@ -8,14 +8,16 @@ from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, checked_rank
 from graphcore.inference.partial_rules import RULES
-from graphcore.inference.partial_types import MAX_ITEMS, GetConstant, GetShape, NodeLike, PartialValue, ValueView
+from graphcore.inference.partial_types import MAX_ITEMS, GetConstant, GetPartial, GetShape, NodeLike, PartialValue, ValueView
 
 
-def partial_value(node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant) -> PartialValue | None:
+def partial_value(
+    node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant, get_known: GetPartial | None = None
+) -> PartialValue | None:
     """What is known of the value of output `index` of `node`; None if that is nothing, not even its length.
 
     Dimensions that a Shape op reads stay the handles they are, so that a shape made of them shares them. Works without
-    recursion, so a chain of any length is fine.
+    recursion, so a chain of any length is fine. What `get_known` gives is taken for known (a function's arguments).
     """
     found: dict[tuple[int, int], PartialValue | None] = {}
     visited: set[tuple[int, int]] = set()
@@ -29,6 +31,8 @@ def partial_value(node: NodeLike, index: int, get_shape: GetShape, get_constant:
             constant = get_constant(current, output)
             if constant is not None:
                 found[key] = _from_array(constant)
+            elif get_known is not None and (known := get_known(current, output)) is not None:
+                found[key] = known
             rule = RULES.get(current.op)
         if key in found:
             pending.pop()
@@ -40,14 +44,16 @@ def partial_value(node: NodeLike, index: int, get_shape: GetShape, get_constant:
     return found[id(node), index]
 
 
-def partial_shape(node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant) -> ShapeHandle | None:
+def partial_shape(
+    node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant, get_known: GetPartial | None = None
+) -> ShapeHandle | None:
     """The value of output `index` of `node` understood as a shape, -1 for an unknown size; None if nothing is known.
 
     Raises:
         InvalidArgumentError: a size below -1.
     """
     constant = get_constant(node, index)
-    value = partial_value(node, index, get_shape, get_constant) if constant is None else _from_array(constant)
+    value = partial_value(node, index, get_shape, get_constant, get_known) if constant is None else _from_array(constant)
     return None if value is None or value.is_scalar else as_shape_handle(value)
 
 

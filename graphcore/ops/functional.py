@@ -7,7 +7,7 @@ from typing import Any, Final
 from graphcore.attrs import Attrs, Func
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference.common_shape_fns import no_outputs, unknown_shape
+from graphcore.inference.common_shape_fns import called_function_shape, no_outputs
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.function_calls import called, func_attr, types_attr
 from graphcore.shapes import Shape
@@ -131,7 +131,7 @@ class PartitionedCall:
     """
 
     signature = f"PartitionedCall[{_CALL_ATTRS}](args:Tin) -> (output:Tout)"
-    shape = unknown_shape
+    shape = called_function_shape
     kernel = _call
     gradient = _call_gradient
     examples = (_CALL_EXAMPLE,)
@@ -148,7 +148,7 @@ class StatefulPartitionedCall:
 
     signature = f"StatefulPartitionedCall[{_CALL_ATTRS}](args:Tin) -> (output:Tout)"
     stateful = True
-    shape = unknown_shape
+    shape = called_function_shape
     kernel = _call
     gradient = _call_gradient
     examples = (_CALL_EXAMPLE,)

@@ -13,9 +13,9 @@ from graphcore.definitions import FunctionDef, FunctionDefLibrary, GradientDef, 
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionDefHelper, FunctionLibraryDefinition, define_function
 from graphcore.graph import Node
-from graphcore.inference.common_shape_fns import unknown_shape
 from graphcore.text import parse_function
 from tests.graphcore.functions.example_ops import op_def, registry
+from tests.support.shape_rows import assert_row, infer
 
 NUMBERS = "T: {float, double, int32, int64}"
 
@@ -64,7 +64,8 @@ def test_f6_a_function_is_looked_up_as_an_op_with_unknown_shapes() -> None:
     entry = library(x_times_two()).look_up("XTimesTwo")
     assert entry.op_def == x_times_two().signature
     assert entry.is_function
-    assert entry.shape_fn is unknown_shape
+    assert entry.shape_fn is not None
+    assert_row(infer(entry.shape_fn, "[1,2]"), "?")
 
 
 def test_f6_ops_of_the_registry_behind_are_looked_up_too() -> None:

@@ -283,6 +283,6 @@ def test_shapes_follow_into_and_behind_what_was_inlined() -> None:
     x = graph.apply_op("Placeholder", attrs={"dtype": gc.float32, "shape": gc.Shape([2, None])}, name="x").outputs[0]
     y = graph.apply_op("XTimesTwo", [x], name="call").outputs[0]
     after = graph.apply_op("Neg", [y], name="after").outputs[0]
-    assert after.shape.rank is None
+    assert after.shape.dims == (2, None)
     expand_inline_functions(functions, graph)
     assert after.shape.dims == (2, None)
