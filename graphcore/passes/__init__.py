@@ -1,23 +1,34 @@
-"""Passes: gradients, inlining, taking away what a graph does not need."""
+"""Passes: gradients, inlining, folding, merging, taking away what a graph does not need."""
 
 from graphcore.passes.cleaning import remove_dead_nodes, remove_identity_nodes, remove_list_array_converter
+from graphcore.passes.common_subexpressions import eliminate_common_subexpressions
+from graphcore.passes.constant_folding import ConstantFoldingOptions, fold_constants
+from graphcore.passes.declarations import PassDeclaration, declared_passes
 from graphcore.passes.expand import ExpandInlineFunctionsOptions, expand_inline_functions
 from graphcore.passes.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.graph_to_function import graph_to_function_def
 from graphcore.passes.inline import InlineFunctionBodyOptions, inline_function_body, is_function_call
 from graphcore.passes.instantiation import InstantiatedFunctions
+from graphcore.passes.optimizing import OptimizerOptions, optimize_graph
 from graphcore.passes.symbolic_gradient import symbolic_gradient
 
 __all__ = [
+    "ConstantFoldingOptions",
     "ExpandInlineFunctionsOptions",
     "FunctionBody",
     "InlineFunctionBodyOptions",
     "InstantiatedFunctions",
+    "OptimizerOptions",
+    "PassDeclaration",
+    "declared_passes",
+    "eliminate_common_subexpressions",
     "expand_inline_functions",
+    "fold_constants",
     "function_def_to_body",
     "graph_to_function_def",
     "inline_function_body",
     "is_function_call",
+    "optimize_graph",
     "remove_dead_nodes",
     "remove_identity_nodes",
     "remove_list_array_converter",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.from_nodes import producers_of
+from graphcore.passes.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.rewriting import Rewriting
 
 CONTROL_FLOW_OPS: Final = frozenset(
@@ -17,13 +18,18 @@ _CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
 _NOT_PASSED_OVER: Final = frozenset({"_Recv", "_HostRecv", "Recv", "HostRecv", "Switch", "RefSwitch", "_SwitchN"})
 
 
-def remove_dead_nodes(graph: Graph) -> bool:
+@declares(PassDeclaration(name="remove_dead_nodes", removes=ANY))
+def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
     """Remove what nothing needs that must stay: stateful and control-flow nodes, and the leaves that the graph was built with.
+
+    Args:
+        graph: what is changed.
+        keep: the names of other nodes that stay.
 
     Returns:
         True iff anything was removed.
     """
-    roots = [node for node in graph.op_nodes() if is_kept(node) or _is_wanted_leaf(graph, node)]
+    roots = [node for node in graph.op_nodes() if is_kept(node) or node.name in keep or _is_wanted_leaf(graph, node)]
     return prune(graph, roots)
 
 
@@ -70,18 +76,23 @@ def _consumers_last(nodes: list[Node]) -> list[Node]:
     return order
 
 
-def remove_identity_nodes(graph: Graph) -> bool:
+@declares(PassDeclaration(name="remove_identity_nodes", removes=frozenset({"Identity"}), rewires=True, keeps_leaves=False))
+def remove_identity_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
     """Remove each Identity with exactly one incoming edge; its consumers take its input, and who waits for it waits for its producer.
 
     Kept are those with a control input, of a reference, and of what comes from a Recv or a Switch, where they are there for the
     execution's sake.
 
+    Args:
+        graph: what is changed.
+        keep: the names of nodes that stay.
+
     Returns:
         True iff anything was removed.
     """
-    found = [
-        node for node in graph.op_nodes() if node.op == "Identity" and _may_pass_over(node) and node.name not in graph.edge_store.detached
-    ]
+    detached = graph.edge_store.detached
+    nodes = [node for node in graph.op_nodes() if node.op == "Identity" and node.name not in detached and node.name not in keep]
+    found = [node for node in nodes if _may_pass_over(node)]
     with Rewriting(graph) as rewriting:
         for node in found:
             source = node.inputs[0]
@@ -95,13 +106,28 @@ def _may_pass_over(node: Node) -> bool:
     return not node.control_inputs and not node.inputs[0].dtype.is_ref and node.inputs[0].node.op not in _NOT_PASSED_OVER
 
 
-def remove_list_array_converter(graph: Graph) -> bool:
+@declares(
+    PassDeclaration(
+        name="remove_list_array_converter",
+        adds=frozenset({"Identity", "NoOp"}),
+        removes=_CONVERTERS,
+        rewires=True,
+        keeps_leaves=False,
+        keeps_order=False,
+    )
+)
+def remove_list_array_converter(graph: Graph, keep: Container[str] = ()) -> bool:
     """Put one Identity an element in the place of each `_ListToArray` and `_ArrayToList`, named as inlining names them.
+
+    Args:
+        graph: what is changed.
+        keep: the names of nodes that stay.
 
     Returns:
         True iff there was one.
     """
-    found = [node for node in graph.op_nodes() if node.op in _CONVERTERS and len(node.inputs) == len(node.outputs)]
+    nodes = [node for node in graph.op_nodes() if node.op in _CONVERTERS and node.name not in keep]
+    found = [node for node in nodes if len(node.inputs) == len(node.outputs)]
     with Rewriting(graph) as rewriting:
         for node in found:
             _split(rewriting, node)

@@ -11,6 +11,7 @@ from graphcore.definitions import NodeDef
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Graph, Node
+from graphcore.passes.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.function_body import FunctionBody
 from graphcore.passes.inline import NO_INLINE_ATTR, InlineFunctionBodyOptions, check_inlining, inline_checked, is_function_call
 from graphcore.passes.rewriting import Rewriting
@@ -30,15 +31,28 @@ class FunctionBodies(Protocol):
 
 
 class ExpandInlineFunctionsOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How calls are inlined: `native` those by name, `multi_device` those by PartitionedCall and StatefulPartitionedCall."""
+    """How calls are inlined.
+
+    Args:
+        native: how those by name are.
+        multi_device: how those by PartitionedCall and StatefulPartitionedCall are.
+        keep: the names of calls in whose place a node of their name and their outputs stays.
+        max_nodes: a call that would make the graph larger than this stays a call: few functions that call each other often stand for
+            more nodes than any memory holds.
+    """
 
     native: InlineFunctionBodyOptions = InlineFunctionBodyOptions()
     multi_device: InlineFunctionBodyOptions = InlineFunctionBodyOptions(output_control_src="control_outputs")
+    keep: frozenset[str] = frozenset()
+    max_nodes: int = 1 << 18
 
 
 DEFAULT_OPTIONS: Final = ExpandInlineFunctionsOptions()
 
 
+@declares(
+    PassDeclaration(name="expand_inline_functions", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, once=False)
+)
 def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: ExpandInlineFunctionsOptions = DEFAULT_OPTIONS) -> bool:
     """Inline every call that is in the graph now; calls within what was inlined are left for another time.
 
@@ -54,12 +68,16 @@ def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: Expan
     """
     library = bodies.library
     found: list[tuple[Node, FunctionBody, InlineFunctionBodyOptions]] = []
+    size = len(graph)
     for node in graph.nodes:
         if not is_function_call(library, node.node_def) or _is_marked(library, node.node_def):
             continue
         chosen = options.multi_device if node.op in _PARTITIONED else options.native
+        if node.name in options.keep:
+            chosen = msgspec.structs.replace(chosen, keep_caller_node="fetchable")
         body = _fitting_body(bodies, node, chosen)
-        if body is not None:
+        if body is not None and size + len(body.graph) <= options.max_nodes:
+            size += len(body.graph)
             found.append((node, body, chosen))
     if found:
         with Rewriting(graph) as rewriting:

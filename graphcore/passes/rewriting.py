@@ -121,6 +121,21 @@ class Rewriting:
             consumer.inputs = [*consumer.inputs[: edge.dst_input], new, *consumer.inputs[edge.dst_input + 1 :]]
             store.add(new, consumer, edge.dst_input)
 
+    def move_tensor(self, old: Tensor, new: Tensor) -> None:
+        """Have whoever takes `old` take `new`; who waits for its node goes on doing so."""
+        store = self.graph.edge_store
+        for edge in store.out_edges(old.node):
+            if edge.is_control_edge or edge.src_output != old.index:
+                continue
+            consumer, slot = edge.dst, edge.dst_input
+            self.graph.note(consumer)
+            self._moved[consumer] = None
+            store.remove(old, consumer, slot)
+            consumer.inputs = [*consumer.inputs[:slot], new, *consumer.inputs[slot + 1 :]]
+            store.add(new, consumer, slot)
+        if not store.successors(old.node):
+            store.detached.add(old.node.name)
+
     def add_control(self, src: Node, dst: Node) -> None:
         """Make `dst` wait for `src`."""
         if src in dst.control_inputs:

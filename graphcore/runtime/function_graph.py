@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from graphcore.attrs import Attrs, Func
-from graphcore.definitions import NodeDef
-from graphcore.errors import UnimplementedError
-from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Graph, Node, copy_sharing_library
 from graphcore.passes import (
     FunctionBody,
@@ -18,8 +14,8 @@ from graphcore.passes import (
     remove_list_array_converter,
 )
 from graphcore.passes.cleaning import is_kept, prune
-from graphcore.passes.expand import called_function
 from graphcore.passes.inline import is_function_call
+from graphcore.passes.recursion import InlinableFunctions
 from graphcore.passes.rewriting import Rewriting
 from graphcore.text.printer import ARG_OPS, RET_OPS
 
@@ -54,7 +50,7 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
         with Rewriting(graph) as rewriting:
             awaited = [rewriting.no_op("Func/control_return", awaited, awaited[0])]
     remove_list_array_converter(graph)
-    source = _InlinedFunctions(functions)
+    source = InlinableFunctions(functions)
     inlined = False
     for _ in range(_MAX_ROUNDS):
         if not expand_inline_functions(source, graph):
@@ -72,40 +68,3 @@ def prune_function_graph(graph: Graph, control_rets: list[Node]) -> bool:
     """Remove what no return, control return, stateful or control-flow node needs, arguments among it. True iff there was any."""
     roots = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS]
     return prune(graph, [*roots, *control_rets])
-
-
-class _InlinedFunctions:
-    """Gives the bodies that may be inlined: a function that calls itself would never be done."""
-
-    def __init__(self, functions: InstantiatedFunctions) -> None:
-        self._functions = functions
-        self.library = functions.library
-        self._recursive: dict[FunctionBody, bool] = {}
-
-    def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
-        """See `InstantiatedFunctions.body_of`."""
-        body = self._functions.body_of(name, attrs)
-        if body not in self._recursive:
-            self._recursive[body] = calls_itself(self.library, body)
-        if self._recursive[body]:
-            raise UnimplementedError(f"Function {name} calls itself and stays a call", op=name)
-        return body
-
-
-def calls_itself(library: FunctionLibraryDefinition, body: FunctionBody) -> bool:
-    """True iff the function can come to call itself, however far around."""
-    calls = [node.node_def for node in body.graph.op_nodes() if is_function_call(library, node.node_def)]
-    if not calls:
-        return False
-    names = {body.fdef.name} if body.fdef.name else {_callee(call) for call in calls}
-    return any(name in library.reachable_definitions(calls if body.fdef.name else _nodes(library, name)) for name in names)
-
-
-def _nodes(library: FunctionLibraryDefinition, name: str) -> tuple[NodeDef, ...]:
-    definition = library.find(name)
-    return () if definition is None else definition.node_def
-
-
-def _callee(call: NodeDef) -> str:
-    function = call.attr.get("f")
-    return function.name if isinstance(function, Func) else called_function(call).name

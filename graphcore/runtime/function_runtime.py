@@ -19,8 +19,9 @@ from graphcore.functions.library import GRADIENT_OP
 from graphcore.graph import Graph, Node, debug_string
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions
+from graphcore.passes.recursion import calls_itself
 from graphcore.registry import Kernel
-from graphcore.runtime.function_graph import RunnableBody, calls_itself, runnable_body
+from graphcore.runtime.function_graph import RunnableBody, runnable_body
 from graphcore.runtime.plan import Plan, build_plan
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]

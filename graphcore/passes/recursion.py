@@ -1,0 +1,57 @@
+"""Functions that call themselves: they stay calls, for inlining them would never be done."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from graphcore.attrs import Attrs, Func
+from graphcore.definitions import NodeDef
+from graphcore.errors import UnimplementedError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.passes.expand import FunctionBodies, called_function
+from graphcore.passes.function_body import FunctionBody
+from graphcore.passes.inline import is_function_call
+
+
+class InlinableFunctions:
+    """Gives the bodies that may be inlined, and refuses those of functions that call themselves."""
+
+    def __init__(self, functions: FunctionBodies) -> None:
+        self._functions = functions
+        self.library = functions.library
+        self._recursive: dict[FunctionBody, bool] = {}
+
+    def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
+        """See `InstantiatedFunctions.body_of`.
+
+        Raises:
+            UnimplementedError: the function calls itself.
+        """
+        body = self._functions.body_of(name, attrs)
+        if body not in self._recursive:
+            self._recursive[body] = calls_itself(self.library, body)
+        if self._recursive[body]:
+            raise UnimplementedError(f"Function {name} calls itself and stays a call", op=name)
+        return body
+
+
+def calls_itself(library: FunctionLibraryDefinition, body: FunctionBody) -> bool:
+    """True iff the function can come to call itself, however far around."""
+    calls = [node.node_def for node in body.graph.op_nodes() if is_function_call(library, node.node_def)]
+    if not calls:
+        return False
+    if body.fdef.name:
+        return body.fdef.name in library.reachable_definitions(calls)
+    return any(_is_reachable(library, name) for name in {_callee(call) for call in calls})
+
+
+def _is_reachable(library: FunctionLibraryDefinition, name: str) -> bool:
+    """True iff function `name` is one of those that it calls."""
+    definition = library.find(name)
+    reachable: Container[str] = () if definition is None else library.reachable_definitions(definition)
+    return name in reachable
+
+
+def _callee(call: NodeDef) -> str:
+    function = call.attr.get("f")
+    return function.name if isinstance(function, Func) else called_function(call).name
