@@ -35,6 +35,28 @@ def layers(graph: gc.Graph) -> gc.Graph:
     return graph
 
 
+BRANCHES = (
+    "double(x:float) -> (y:float) {\n a = Add[T=float](x, x)\n return y = a:z:0\n}",
+    "minus(x:float) -> (y:float) {\n a = Neg[T=float](x)\n return y = a:y:0\n}",
+    "small(x:float) -> (z:bool) {\n a = Less[T=float](x, x)\n return z = a:z:0\n}",
+)
+
+
+@pytest.fixture
+def choices(graph: gc.Graph) -> gc.Graph:
+    """`choice` doubles `x` or turns it round, `loop` goes on with what comes of it."""
+    for text in BRANCHES:
+        graph.library.add_function_def(gc.parse_function(text))
+    which = gc.placeholder(gc.bool_, [], name="which")
+    x = gc.placeholder(gc.float32, [], name="x")
+    branches = {"then_branch": gc.Func("double", {}), "else_branch": gc.Func("minus", {})}
+    choice = graph.apply_op("If", [which, [x]], {"Tout": [gc.float32], **branches}, "choice")
+    loop = {"cond": gc.Func("small", {}), "body": gc.Func("double", {})}
+    last = graph.apply_op("While", [[choice.outputs[0]]], loop, "loop")
+    gc.exp(last.outputs[0], name="after")
+    return graph
+
+
 def opened(graph: gc.Graph, *ids: str) -> Scene:
     state = SceneState()
     build_scene(graph, state)
@@ -225,3 +247,53 @@ def test_every_still_form_shows_an_open_call(layers: gc.Graph) -> None:
     assert "argument layer:/w float [4,2] <- W float [4,2]" in to_outline(layers, state)
     for write in (to_svg, to_dot, to_mermaid, to_html):
         assert "matmul" in write(layers, state)
+
+
+# ---- calls that choose and repeat -----------------------------------------------------------------------------------
+
+
+def test_a_choice_opens_into_its_branches_which_take_from_its_own_box(choices: gc.Graph) -> None:
+    scene = opened(choices, "choice")
+    assert [(group.id, group.label, group.kind) for group in scene.groups] == [
+        ("choice/", "choice · double, minus", "function"),
+        ("choice:then/", "then · double", "function"),
+        ("choice:else/", "else · minus", "function"),
+    ]
+    assert {edge.source for edge in scene.edges if edge.target == "choice"} == {"which", "x"}
+    assert [edge.label for edge in edges_between(scene, "choice", "choice:else/x")] == ["float []"]
+
+
+def test_what_follows_a_choice_takes_from_the_returns_of_all_its_branches(choices: gc.Graph) -> None:
+    scene = opened(choices, "choice")
+    assert {edge.source for edge in scene.edges if edge.target == "loop"} == {"choice:then/y_RetVal", "choice:else/y_RetVal"}
+
+
+def test_a_branch_closes_by_itself(choices: gc.Graph) -> None:
+    state = SceneState()
+    build_scene(choices, state)
+    state.expand("choice")
+    state.collapse("choice:else/")
+    scene = build_scene(choices, state)
+    assert node_of(scene, "choice:else/").kind == "function"
+    assert {edge.source for edge in scene.edges if edge.target == "loop"} == {"choice:then/y_RetVal", "choice:else/"}
+    state.expand("choice:else/")
+    assert "choice:else/x" in names(build_scene(choices, state))
+
+
+def test_a_loop_opens_into_condition_and_body_and_its_values_come_back_to_its_box(choices: gc.Graph) -> None:
+    scene = opened(choices, "loop")
+    (back,) = edges_between(scene, "loop:body/y_RetVal", "loop")
+    assert back.reversed
+    assert len(edges_between(scene, "loop:cond/z_RetVal", "loop")) == 1
+    assert [edge.source for edge in scene.edges if edge.target == "after"] == ["loop"]
+
+
+def test_the_inspector_tells_which_function_a_branch_is(choices: gc.Graph) -> None:
+    state = SceneState()
+    state.expand("choice")
+    told = inspect(choices, state, "choice:else/")
+    assert told is not None
+    assert [(info.label, info.name) for info in told.functions] == [("else", "minus")]
+    whole = inspect(choices, state, "choice")
+    assert whole is not None
+    assert [info.label for info in whole.functions] == ["then", "else"]

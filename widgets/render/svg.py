@@ -34,6 +34,7 @@ text{font-family:Inter,"Segoe UI",system-ui,-apple-system,"Helvetica Neue","Libe
 .function .box{fill:#fdf2e4;stroke:#c98736}.function .mark{stroke:#c98736}.function .title{fill:#6d430c}
 .gradient .box{fill:#f7effd;stroke:#8d44c9;stroke-width:1.4;stroke-dasharray:5 2.5}.gradient .mark{stroke:#8d44c9}
 .gradient .title,.gradient .group{fill:#5f2394}.gradient .frame{fill:#8d44c9;stroke:#8d44c9;stroke-opacity:.45;stroke-dasharray:5 2.5}
+.body .frame{stroke:#c98736}.body .group{fill:#6d430c}.gradient.body .frame{stroke:#8d44c9}.gradient.body .group{fill:#5f2394}
 .gradient .line{stroke:#8d44c9}.gradient .head{fill:#8d44c9}
 .stub .box{fill:none;stroke:#7f8c9d;stroke-width:1;stroke-dasharray:2 3}
 .control .line{stroke-dasharray:2 3}.reference .line{stroke-width:3.6}.core{fill:none;stroke:#f8f9fb;stroke-width:1.4}
@@ -83,7 +84,7 @@ def _frames(scene: Scene, places: Geometry) -> list[str]:
 def _frame(group: SceneGroup, rect: Rect) -> str:
     size = f'width="{_n(rect.width)}" height="{_n(rect.height)}"'
     return (
-        f'<g class="{group.role}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(group.id)}</title>'
+        f'<g class="{group.role}{" body" if group.kind == "function" else ""}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(group.id)}</title>'
         f'<rect class="frame" {size} rx="10"/><text class="group" x="12" y="18">{_text(group_text(group))}</text></g>'
     )
 

@@ -88,7 +88,7 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
     main = box.main
     kind: NodeKind
     if main is None:
-        body = isinstance(box.part, Scope) and visible.roles.body_of(box.part.path)
+        body = isinstance(box.part, Scope) and (box.part.callee is not None or visible.roles.body_of(box.part.path))
         kind, op, label, detail = "function" if body else "scope", "", _part_label(box), ""
     else:
         kind, op, label, detail = _node_words(box, main, visible)
@@ -212,10 +212,14 @@ def _groups(visible: Visible, roles: Roles) -> list[SceneGroup]:
             parent=frame.parent,
             count=sum(len(body.nodes) for body in frame.part.bodies()) if isinstance(frame.part, Call) else frame.part.total,
             role=roles.of_part(frame.part),
-            kind="function" if isinstance(frame.part, Call) or roles.body_of(frame.part.key) else "scope",
+            kind="function" if _is_function(frame.part) or roles.body_of(frame.part.key) else "scope",
         )
         for frame in visible.frames
     ]
+
+
+def _is_function(part: Foldable) -> bool:
+    return isinstance(part, Call) or (isinstance(part, Scope) and part.callee is not None)
 
 
 def _frame_label(part: Foldable) -> str:

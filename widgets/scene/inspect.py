@@ -12,13 +12,13 @@ from graphcore.attrs import Placeholder, TensorValue
 from graphcore.definitions import NodeDef, name_ranges_for_node, summarize_node_def
 from graphcore.errors import GraphError
 from graphcore.text import debug_string
-from widgets.messages import Inspection, TensorRow
+from widgets.messages import FunctionInfo, Inspection, TensorRow
 from widgets.scene.build import node_error
 from widgets.scene.clashes import clashes_of, source_row
 from widgets.scene.function_info import function_infos
 from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
 from widgets.scene.state import SceneState
-from widgets.scene.tree import Call
+from widgets.scene.tree import Call, Part, Scope
 from widgets.scene.types import Scene
 from widgets.scene.visible import Box, Frame, Visible, visible_boxes
 from widgets.scene.words import attr_text, counted, node_kind, value_text
@@ -112,6 +112,7 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
     nodes = place.nodes if isinstance(place, Box) else place.part.all_nodes()
     path = place.part.key if isinstance(place, Frame) else place.id.removesuffix("/")
     info = body_info(graph, path, nodes, visible)
+    called = _called(visible, place.part)
     wrong = [node for node in nodes if node.error is not None or node.input_errors]
     errors = [f"{node.name}: {node_error(node)}" for node in wrong[:MAX_ERRORS]]
     if len(wrong) > MAX_ERRORS:
@@ -120,15 +121,24 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
         id=place.id,
         name=path,
         op="",
-        kind="inlined gradient function" if info is not None else "scope",
+        kind="inlined gradient function" if info is not None else "function" if called else "scope",
         summary=counted(len(nodes), "node"),
         error="\n".join(errors),
         clashes=clashes_of(wrong[0]) if len(wrong) == 1 else [],
         source=source_row(nodes[0].source) if nodes and len({_cell(node) for node in nodes}) == 1 else None,
         gradient=info,
+        functions=called,
         inputs=_boundary(nodes, visible, place.id),
         contents=_contents(nodes),
     )
+
+
+def _called(visible: Visible, part: Part) -> list[FunctionInfo]:
+    """The function that a scope is the body of, if it is one of several bodies of an open call."""
+    callee = part.callee if isinstance(part, Scope) else None
+    if callee is None or not isinstance(part, Scope):
+        return []
+    return [info for info in function_infos(visible.calls[part.path.rpartition(":")[0]]) if info.label == callee.label]
 
 
 def _cell(node: Node) -> str:

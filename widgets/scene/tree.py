@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graphcore.errors import GraphError
 from graphcore.passes import InstantiatedFunctions
-from widgets.scene.calls import CallBody, Opener, calls_functions, has_hub
+from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
@@ -143,12 +143,16 @@ class Chunk:
 
 
 class Scope:
-    """A name scope: its own nodes, its inner scopes, and `total`, the nodes at any depth. The root's path is ""."""
+    """A name scope: its own nodes, its inner scopes, and `total`, the nodes at any depth. The root's path is "".
 
-    __slots__ = ("_parts", "nodes", "opener", "order", "parent", "path", "scopes", "total")
+    `callee` is the function that it is the body of, where it is one of several bodies of a call.
+    """
+
+    __slots__ = ("_parts", "callee", "nodes", "opener", "order", "parent", "path", "scopes", "total")
 
     def __init__(self, path: str, parent: Scope | None, order: int, opener: Opener) -> None:
         self.path = path
+        self.callee: Callee | None = None
         self.opener = opener
         self.parent = parent
         self.order = order
@@ -164,9 +168,10 @@ class Scope:
 
     @property
     def label(self) -> str:
-        """The last component of the path; of one of several bodies what it is called."""
-        last = self.path.rpartition("/")[2]
-        return last.rpartition(":")[2] or last
+        """The last component of the path; of one of several bodies what it is for and the function's name."""
+        if self.callee is not None:
+            return f"{self.callee.label} · {self.callee.title}"
+        return self.path.rpartition("/")[2]
 
     def parts(self) -> list[Part]:
         """What appears when it is opened: nodes, things and scopes in the order they were made, in chunks if too many.
@@ -247,7 +252,9 @@ class _Scopes:
 
 def body_scope(body: CallBody, opener: Opener) -> Scope:
     """The scopes of a function body, below its path."""
-    return _Scopes(body.path, body.nodes, opener).root
+    root = _Scopes(body.path, body.nodes, opener).root
+    root.callee = body.callee
+    return root
 
 
 class ScopeTree:

@@ -127,7 +127,7 @@ def choose_open(root: Scope, state: SceneState, roles: Roles) -> set[str]:
     """The keys of everything open: what the user opened first, then by size while there is room."""
     wanted = list(state.opened)
     while True:
-        opened, boxes, closed = _open_wanted(root, {*wanted})
+        opened, boxes, closed = _open_wanted(root, {*wanted}, state.closed)
         if boxes <= HARD_LIMIT or not wanted:
             break
         wanted.pop(0)
@@ -136,7 +136,7 @@ def choose_open(root: Scope, state: SceneState, roles: Roles) -> set[str]:
     return opened
 
 
-def _open_wanted(root: Scope, wanted: set[str]) -> tuple[set[str], int, list[tuple[str, Foldable]]]:
+def _open_wanted(root: Scope, wanted: set[str], shut: set[str]) -> tuple[set[str], int, list[tuple[str, Foldable]]]:
     opened: set[str] = set()
     closed: list[tuple[str, Foldable]] = []
     boxes = 0
@@ -145,13 +145,20 @@ def _open_wanted(root: Scope, wanted: set[str]) -> tuple[set[str], int, list[tup
         parent, part = stack.pop()
         if not isinstance(part, FOLDS):
             boxes += 1
-        elif part.key in wanted and (not isinstance(part, Call) or part.opens):
+        elif _is_wanted(part, wanted, shut):
             opened.add(part.key)
             stack.extend((part.key, inner) for inner in part.parts())
         else:
             boxes += 1
             closed.append((parent, part))
     return opened, boxes, closed
+
+
+def _is_wanted(part: Foldable, wanted: set[str], shut: set[str]) -> bool:
+    if part.key in wanted:
+        return not isinstance(part, Call) or part.opens
+    # The branches of a call come with it.
+    return isinstance(part, Scope) and part.callee is not None and part.key not in shut
 
 
 class _Opener:
