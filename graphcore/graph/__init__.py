@@ -3,6 +3,7 @@
 from graphcore.graph.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor
 from graphcore.graph.changes import Change
 from graphcore.graph.constant_values import constant_value
+from graphcore.graph.control_flow import NodeFrame, build_control_flow_info
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
 from graphcore.graph.default_stack import default_graph
@@ -52,6 +53,7 @@ __all__ = [
     "ImportResults",
     "Node",
     "NodeBuilder",
+    "NodeFrame",
     "ScopeStack",
     "ShapeRefiner",
     "Tensor",
@@ -60,6 +62,7 @@ __all__ = [
     "apply_op",
     "as_constant_array",
     "as_held_tensor",
+    "build_control_flow_info",
     "by_id",
     "by_name",
     "constant_node",

@@ -23,11 +23,12 @@ def _text(k: KernelContext, name: str) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _key(k: KernelContext) -> str:
+def edge_key(k: KernelContext, frame_iter: tuple[int, int] = (0, 0)) -> str:
+    """The rendezvous key of the edge that a sending or receiving node is an end of, in that frame and iteration."""
     incarnation = k.attr("send_device_incarnation")
     assert isinstance(incarnation, int)
     # A 64-bit number that is kept as a signed one.
-    return create_key(_text(k, "send_device"), incarnation % (1 << 64), _text(k, "recv_device"), _text(k, "tensor_name"))
+    return create_key(_text(k, "send_device"), incarnation % (1 << 64), _text(k, "recv_device"), _text(k, "tensor_name"), frame_iter)
 
 
 def _channel(k: KernelContext) -> Channel:
@@ -38,7 +39,7 @@ def _channel(k: KernelContext) -> Channel:
 
 
 def _send(k: KernelContext) -> Kernel:
-    key = _key(k)
+    key = edge_key(k)
 
     def send(tensor: Any) -> None:
         _channel(k).send(key, None, tensor)
@@ -51,7 +52,7 @@ def _unknown(c: InferenceContext) -> None:
 
 
 def _recv(k: KernelContext) -> Kernel:
-    key, wanted = _key(k), k.output_types[0]
+    key, wanted = edge_key(k), k.output_types[0]
 
     def recv() -> Any:
         value, is_dead = _channel(k).recv(key)

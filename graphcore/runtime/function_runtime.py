@@ -21,8 +21,9 @@ from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions
 from graphcore.passes.recursion import calls_itself
 from graphcore.registry import Kernel
+from graphcore.runtime.engines import build_program
 from graphcore.runtime.function_graph import RunnableBody, runnable_body
-from graphcore.runtime.plan import Plan, build_plan
+from graphcore.runtime.program import Program
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 """Makes the kernel of a node in a function's body; None leaves it to the op."""
@@ -50,7 +51,7 @@ class _Item:
         self.recursive = calls_itself(functions.library, body)
         self.resources = ResourceManager()
         self.runnable: RunnableBody | None = None
-        self.plan: Plan | None = None
+        self.plan: Program | None = None
         self.users = 1
 
 
@@ -249,7 +250,7 @@ class FunctionLibraryRuntime:
             explained = plan.explain(error)
             raise explained from (None if explained is error else error)
 
-    def _call_recursive(self, item: _Item, plan: Plan, args: Sequence[Any]) -> list[Any]:
+    def _call_recursive(self, item: _Item, plan: Program, args: Sequence[Any]) -> list[Any]:
         depth = getattr(self._under_way, "depth", 0)
         if depth >= MAX_DEPTH:
             raise ResourceExhaustedError(
@@ -261,14 +262,16 @@ class FunctionLibraryRuntime:
         finally:
             self._under_way.depth = depth
 
-    def _plan(self, item: _Item) -> Plan:
+    def _plan(self, item: _Item) -> Program:
         with self._lock:
             if item.plan is None:
                 ready = runnable_body(item.functions, item.body)
                 feeds = [node.outputs[0] for node in ready.args]
                 fetches = [node.inputs[0] for node in ready.rets]
                 options = item.options
-                item.plan = build_plan(fetches, ready.targets, feeds, lambda node, context: self._item_kernel(item, node, context, options))
+                item.plan = build_program(
+                    fetches, ready.targets, feeds, lambda node, context: self._item_kernel(item, node, context, options)
+                )
                 item.runnable = ready
             return item.plan
 

@@ -6,13 +6,16 @@ from collections.abc import Collection, Iterable
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
+from graphcore.graph.order import is_back_edge
 
 
 def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collection[Tensor]) -> list[Node]:
     """The nodes that `fetches` and `targets` depend on when `fed` is given from outside, in an order to run them in.
 
+    What comes back around a loop comes after the Merge that takes it.
+
     Raises:
-        InvalidArgumentError: they depend on themselves.
+        InvalidArgumentError: they depend on themselves other than around a loop.
     """
     fed_set = set(fed)
     order: list[Node] = []
@@ -39,7 +42,11 @@ def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collec
                 continue
             state[node] = False
             pending.append((node, True))
-            pending.extend((dep, False) for dep in _dependencies(node, fed_set) if not state.get(dep, False))
+            for dep in _dependencies(node, fed_set):
+                if is_back_edge(dep.op, node.op):
+                    roots.append(dep)
+                elif not state.get(dep, False):
+                    pending.append((dep, False))
     return order
 
 

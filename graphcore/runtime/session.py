@@ -18,12 +18,13 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
 from graphcore.runtime.callables import SessionCallable
+from graphcore.runtime.engines import build_program, check_engine
 from graphcore.runtime.events import Recorder
 from graphcore.runtime.feeds import resolve_feeds
 from graphcore.runtime.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
-from graphcore.runtime.plan import Plan, build_plan
+from graphcore.runtime.plan import Plan
 from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
@@ -43,6 +44,8 @@ class Session:
     Args:
         graph: the graph to run; the default graph if None.
         options: how to run.
+        engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" takes a plan where the
+            graph allows one.
 
     The graph may grow and change between runs: a run is planned again when a node that it depends on has changed. Used as a
     context manager it is the default session, and its graph the default graph, within the block. Several threads may run it at once.
@@ -53,8 +56,9 @@ class Session:
         trace: the last run that was recorded.
     """
 
-    def __init__(self, graph: Graph | None = None, *, options: SessionOptions | None = None) -> None:
+    def __init__(self, graph: Graph | None = None, *, options: SessionOptions | None = None, engine: str = "auto") -> None:
         self.graph = graph or get_default_graph()
+        self.engine = check_engine(engine)
         self.options = options or _NO_OPTIONS
         self.rendezvous = Rendezvous()
         self.resources = ResourceManager()
@@ -252,7 +256,7 @@ class Session:
 
     def _program(self, structure: FetchStructure, feeds: list[Tensor], needed: list[Node]) -> Program:
         """What runs `needed`."""
-        return build_plan(structure.tensors, structure.targets, feeds, self._make_kernel, needed=needed)
+        return build_program(structure.tensors, structure.targets, feeds, self._make_kernel, self.engine, needed)
 
     def _make_kernel(self, node: Node, context: KernelContext) -> Kernel:
         """The kernel of `node`; one with state lives as long as the session and its node's definition."""

@@ -1,0 +1,152 @@
+"""The frames of a graph's loops: which node runs in which, and whether the loops are well formed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from graphcore.errors import GraphError, InternalError, InvalidArgumentError
+from graphcore.graph.graph import Graph
+from graphcore.graph.node import Node, Tensor
+
+ENTER: Final = frozenset({"Enter", "RefEnter"})
+EXIT: Final = frozenset({"Exit", "RefExit"})
+MERGE: Final = frozenset({"Merge", "RefMerge"})
+SWITCH: Final = frozenset({"Switch", "RefSwitch"})
+NEXT_ITERATION: Final = frozenset({"NextIteration", "RefNextIteration"})
+CONTROL_FLOW: Final = ENTER | EXIT | MERGE | SWITCH | NEXT_ITERATION | {"_SwitchN", "LoopCond", "ControlTrigger"}
+"""Ops that choose which way values go, rather than compute."""
+_LOOP_COUNTER: Final = "LoopCounter"
+
+
+class NodeFrame(NamedTuple):
+    """Where a node runs.
+
+    Attributes:
+        frame: the Enter node by which the walk came into its frame; None for the outermost frame. An Enter node is in the frame that
+            it opens.
+        parent_frame: the same of the frame around it.
+        frame_name: the frame's name, "" for the outermost.
+    """
+
+    frame: Node | None
+    parent_frame: Node | None
+    frame_name: str
+
+
+OUTERMOST: Final = NodeFrame(None, None, "")
+
+
+def build_control_flow_info(graph: Graph) -> dict[Node, NodeFrame]:
+    """The frame of every node that anything leads to; `Exit` nodes are in the frame that they leave.
+
+    Raises:
+        InvalidArgumentError: a node has inputs from different frames, an Enter has no frame name, a loop has two LoopConds.
+        InternalError: one frame lies within two others.
+    """
+    return control_flow_info(graph.op_nodes())
+
+
+def control_flow_info(nodes: Iterable[Node], fed: Collection[Tensor] = ()) -> dict[Node, NodeFrame]:
+    """The same for some nodes of a graph, where `fed` is given from outside.
+
+    Raises:
+        InvalidArgumentError, InternalError: as `build_control_flow_info`.
+    """
+    nodes = sorted(nodes, key=lambda node: node.id)
+    roots, successors = _successors(nodes, fed)
+    info: dict[Node, NodeFrame] = {}
+    came_from: dict[Node, Node] = {}
+    for root in roots:
+        info[root] = _entered(root, OUTERMOST)
+    ready = deque(roots)
+    while ready:
+        node = ready.popleft()
+        inside = info[node]
+        if node.op in EXIT:
+            inside = _frame_around(info, inside)
+        for successor in successors.get(node, ()):
+            known = info.get(successor)
+            if known is None:
+                info[successor] = _entered(successor, inside)
+                came_from[successor] = node
+                ready.append(successor)
+                continue
+            there = _frame_around(info, known) if successor.op in ENTER else known
+            if there.frame_name != inside.frame_name:
+                raise _different_frames(successor, node, inside.frame_name, came_from.get(successor), there.frame_name)
+    _validate(nodes, info)
+    return info
+
+
+def _successors(nodes: list[Node], fed: Collection[Tensor]) -> tuple[list[Node], dict[Node, list[Node]]]:
+    roots: list[Node] = []
+    successors: dict[Node, list[Node]] = {}
+    within = set(nodes)
+    for node in nodes:
+        producers = [tensor.node for tensor in node.inputs if tensor not in fed]
+        producers += node.control_inputs
+        producers = [producer for producer in producers if producer in within]
+        if not producers:
+            roots.append(node)
+        for producer in producers:
+            successors.setdefault(producer, []).append(node)
+    return roots, successors
+
+
+def _entered(node: Node, around: NodeFrame) -> NodeFrame:
+    if node.op not in ENTER:
+        return around
+    value = node.node_def.attr.get("frame_name", b"")
+    name = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+    if not name:
+        raise _located(InvalidArgumentError, f"The Enter {{{{node {node.name}}}}} must have a frame name.", node)
+    return NodeFrame(node, around.frame, name)
+
+
+def _frame_around(info: Mapping[Node, NodeFrame], inside: NodeFrame) -> NodeFrame:
+    return OUTERMOST if inside.parent_frame is None else info[inside.parent_frame]
+
+
+def _different_frames(node: Node, one: Node, frame: str, other: Node | None, other_frame: str) -> GraphError:
+    name = "_SOURCE" if other is None else other.name
+    return _located(
+        InvalidArgumentError,
+        f"{{{{node {node.name}}}}} has inputs from different frames. The input {{{{node {one.name}}}}} is in frame '{frame}'. "
+        f"The input {{{{node {name}}}}} is in frame '{other_frame}'.",
+        node,
+    )
+
+
+def _validate(nodes: list[Node], info: Mapping[Node, NodeFrame]) -> None:
+    parents: dict[str, str] = {}
+    conditions: dict[str, Node] = {}
+    for node in nodes:
+        found = info.get(node)
+        if found is None:
+            continue
+        name, parent = found.frame_name, _frame_around(info, found).frame_name
+        known = parents.setdefault(name, parent)
+        if known != parent:
+            raise _located(
+                InternalError,
+                f'Invalid loop structure: Mismatched parent frames for "{name}": "{parent}" vs "{known}". '
+                f"The node giving this error: {{{{node {node.name}}}}}.",
+                node,
+            )
+        if node.op != "LoopCond":
+            continue
+        first = conditions.setdefault(name, node)
+        if first is not node and _LOOP_COUNTER not in first.name and _LOOP_COUNTER not in node.name:
+            raise _located(
+                InvalidArgumentError,
+                f'Invalid loop structure: Loop "{name}" has more than one LoopCond node: '
+                f"{{{{node {node.name}}}}} and {{{{node {first.name}}}}}.",
+                node,
+            )
+        conditions[name] = node
+
+
+def _located(kind: type[GraphError], text: str, node: Node) -> GraphError:
+    return kind(text, op=node.op, node=node.name, source=node.source)

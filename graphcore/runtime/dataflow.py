@@ -1,0 +1,325 @@
+"""The dataflow engine: runs any graph, loops and branches among it, by tokens; what waits for a value holds up nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.dtypes import as_dtype
+from graphcore.errors import CancelledError, GraphError, InternalError, InvalidArgumentError
+from graphcore.graph.node import Node, Tensor
+from graphcore.kernel_context import DEAD, RefVariable
+from graphcore.ops.sending import edge_key
+from graphcore.runtime.cancellation import CancellationManager
+from graphcore.runtime.dataflow_frames import Iteration, Outputs, Propagation, Teller
+from graphcore.runtime.dataflow_table import (
+    FETCH,
+    MERGING,
+    SENDING,
+    SWITCH,
+    TRIGGER,
+    Item,
+    Table,
+    build_table,
+)
+from graphcore.runtime.explaining import explain_at
+from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.program import Step
+from graphcore.runtime.rendezvous import RendezvousArgs
+
+_STOPPED: Final = "The operation was cancelled"
+_UNWATCHED: Final = Step()
+_MISSING: Final = object()
+_LATER: Final[tuple[Any, ...]] = ("later",)
+"""In place of outputs: they will arrive."""
+
+
+class DataflowProgram:
+    """A subgraph made ready for the dataflow engine. Several threads may run it at once.
+
+    Attributes:
+        nodes: the nodes that it may run, producers first.
+    """
+
+    __slots__ = ("_table", "nodes")
+
+    source: Final = ""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.nodes = table.nodes
+
+    def run(self, *values: Any) -> list[Any]:
+        """Fed arrays in, fetched arrays out.
+
+        Raises:
+            GraphError: what a kernel raised, with its node.
+            InvalidArgumentError: a fetched value is dead.
+        """
+        return _Run(self._table, _UNWATCHED).run(values)
+
+    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """As `run`: recorded, and stopped before the next node when the step is cancelled; what waits is ended then.
+
+        Raises:
+            CancelledError: it was cancelled.
+        """
+        return _Run(self._table, step).run(values)
+
+    def explain(self, error: BaseException) -> BaseException:
+        """`error` as a GraphError; those of nodes have been explained already."""
+        return (
+            error
+            if isinstance(error, GraphError) or not isinstance(error, Exception)
+            else InternalError(f"{type(error).__name__}: {error}")
+        )
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def build_dataflow(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> DataflowProgram:
+    """Make ready what `fetches` and `targets` need when `feeds` are given.
+
+    Raises:
+        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
+    """
+    return DataflowProgram(build_table(fetches, targets, feeds, make_kernel))
+
+
+_Arrival = tuple[Item, Iteration, GraphError | None, Any, bool] | None
+"""What a receive ended with; None when the run is to stop."""
+
+
+class _Run:
+    """One run."""
+
+    __slots__ = ("arrivals", "cancellation", "move", "own", "results", "stopped", "table", "teller", "waiting")
+
+    def __init__(self, table: Table, step: Step) -> None:
+        self.table = table
+        self.teller = None if step.recorder is None else Teller(step.recorder, step)
+        self.cancellation = step.cancellation
+        self.move = Propagation(table, self.teller)
+        self.results: list[Any] = [_MISSING] * len(table.fetches)
+        self.arrivals: SimpleQueue[_Arrival] = SimpleQueue()
+        self.own: CancellationManager | None = None
+        self.waiting = 0
+        self.stopped = False
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        table, outermost = self.table, self.move.outermost
+        for feed, value in zip(table.feeds, values, strict=True):
+            self.move.activate(feed, outermost, (value,))
+        for item in table.roots:
+            self.move.start(item, outermost)
+        try:
+            if self.cancellation is not None:
+                self._watch()
+            self._turn()
+        except BaseException:
+            if self.own is not None:
+                self.own.start_cancel()  # nobody waits for this run any more
+            raise
+        for number, feed_number in table.given:
+            self.results[number] = values[feed_number]
+        return [self._fetched(number, value) for number, value in enumerate(self.results)]
+
+    def _watch(self) -> CancellationManager:
+        """What ends the receives of this run; if somebody may cancel the run itself, it stops then."""
+        if self.own is None:
+            self.own = CancellationManager(self.cancellation)
+            if not self.own.register_callback(self.own.get_cancellation_token(), self._stop):
+                raise CancelledError(_STOPPED)
+        return self.own
+
+    def _stop(self) -> None:
+        self.stopped = True
+        self.arrivals.put(None)
+
+    def _turn(self) -> None:
+        ready, complete = self.move.ready, self.move.complete
+        execute = self._execute if self.teller is None else self._execute_recorded
+        while True:
+            while ready:
+                item, at = ready.popleft()
+                if self.stopped:
+                    raise CancelledError(_STOPPED, op=item.node.op, node=item.name, source=item.node.source)
+                try:
+                    outputs = execute(item, at)
+                except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+                    told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
+                    raise told from (None if told is error else error)
+                if outputs is not _LATER:
+                    complete(item, at, outputs)
+            if not self.waiting:
+                return
+            self._arrive(self.arrivals.get())
+
+    def _execute(self, item: Item, at: Iteration) -> Outputs:
+        """What `item` gives in iteration `at`; its inputs are given free."""
+        kind = item.kind
+        if at.dead[item.index] and kind != TRIGGER:
+            self._die(item, at)
+            return None
+        if kind >= MERGING:
+            return self._execute_special(item, at)
+        inputs, base, count = at.inputs, item.base, item.count
+        for slot in item.variables:
+            inputs[base + slot] = inputs[base + slot].read()
+        if count == 1:
+            given = item.kernel(inputs[base])
+            inputs[base] = None
+        elif count == 2:
+            given = item.kernel(inputs[base], inputs[base + 1])
+            inputs[base] = inputs[base + 1] = None
+        else:
+            given = item.kernel(*inputs[base : base + count])
+            inputs[base : base + count] = [None] * count
+        if item.dtype is not None and getattr(given, "dtype", None) is item.dtype and len(item.dtypes) == 1:
+            return (given,)
+        if kind == SWITCH:
+            return given if type(given) is tuple else (given,)
+        return _checked(item, given)
+
+    def _execute_special(self, item: Item, at: Iteration) -> tuple[Any, ...]:
+        kind, inputs, base = item.kind, at.inputs, item.base
+        if kind == MERGING:
+            value, number = inputs[base], inputs[base + 1]
+            inputs[base] = None
+            if type(value) is RefVariable and not item.node.input_types[0].is_ref:
+                value = value.read()
+            return value, number
+        if kind == FETCH:
+            self.results[item.number] = inputs[base]
+            return ()
+        if kind == SENDING:
+            value = inputs[base].read() if item.variables else inputs[base]
+            inputs[base] = None
+            self._send(item, at, value, is_dead=False)
+            return ()
+        self._receive(item, at)
+        return _LATER
+
+    def _execute_recorded(self, item: Item, at: Iteration) -> Outputs:
+        teller = self.teller
+        assert teller is not None
+        if at.dead[item.index] and item.kind != TRIGGER:
+            teller.tell("dead", item, at)
+            return self._execute(item, at)
+        teller.tell("start", item, at)
+        outputs = self._execute(item, at)
+        if outputs is not _LATER:
+            teller.tell("end", item, at, outputs)
+        return outputs
+
+    def _die(self, item: Item, at: Iteration) -> None:
+        """A dead item gives nothing, other than word of it to who would receive or fetch its value."""
+        at.inputs[item.base : item.base + item.count] = [None] * item.count
+        if item.kind == SENDING:
+            self._send(item, at, None, is_dead=True)
+        elif item.kind == FETCH:
+            self.results[item.number] = DEAD
+
+    def _channel(self, item: Item) -> Any:
+        resources = None if item.context is None else item.context.resources
+        channel = None if resources is None else resources.channel
+        if channel is None:
+            raise InvalidArgumentError(f"'{item.name}' (op {item.node.op}) needs a rendezvous, and nothing here has one")
+        return channel
+
+    def _send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool) -> None:
+        assert item.context is not None
+        self._channel(item).send(edge_key(item.context, (at.frame.number(), at.number)), None, value, is_dead)
+        if self.teller is not None:
+            self.teller.tell("sent", item, at, None if is_dead else (value,))
+
+    def _receive(self, item: Item, at: Iteration) -> None:
+        assert item.context is not None
+        arrive = self.arrivals.put
+
+        def done(status: GraphError | None, _sent: object, _own: object, value: Any, is_dead: bool) -> None:
+            arrive((item, at, status, value, is_dead))
+
+        self.waiting += 1
+        args = RendezvousArgs(cancellation_manager=self._watch())
+        self._channel(item).recv_async(edge_key(item.context, (at.frame.number(), at.number)), args, done)
+
+    def _arrive(self, arrival: _Arrival) -> None:
+        if arrival is None:
+            raise CancelledError(_STOPPED)
+        item, at, status, value, is_dead = arrival
+        self.waiting -= 1
+        if status is not None:
+            raise explain_at(item.node, status)
+        outputs = None if is_dead else self._received(item, at, value)
+        if self.teller is not None:
+            self.teller.tell("received", item, at, outputs)
+            self.teller.tell("dead" if is_dead else "end", item, at, outputs)
+        self.move.complete(item, at, outputs)
+
+    def _received(self, item: Item, at: Iteration, value: Any) -> tuple[Any, ...]:
+        wanted = item.dtype
+        if wanted is None:
+            return (value,)
+        array = np.asarray(value)
+        if array.dtype == wanted:
+            return (array,)
+        assert item.context is not None
+        raise InternalError(
+            f"'{item.name}' (op {item.node.op}) expected to receive {item.node.output_types[0].name}, got {array.dtype} "
+            f"under {edge_key(item.context, (at.frame.number(), at.number))}",
+            op=item.node.op,
+            node=item.name,
+            source=item.node.source,
+        )
+
+    def _fetched(self, number: int, value: Any) -> Any:
+        if type(value) is RefVariable:
+            return value.read()  # as it is when all has run
+        if value is not DEAD and value is not _MISSING:
+            return value
+        tensor = self.table.fetches[number]
+        raise InvalidArgumentError(
+            f"Retval[{number}] does not have value: '{tensor.name}' (op {tensor.node.op}) lies on a branch that was not taken in this run",
+            op=tensor.node.op,
+            node=tensor.node.name,
+            source=tensor.node.source,
+        )
+
+
+def _checked(item: Item, given: Any) -> tuple[Any, ...]:
+    """What a kernel gave as one value an output.
+
+    Raises:
+        InternalError: an output is missing, or of another type than the node declares.
+    """
+    node, dtypes = item.node, item.dtypes
+    outputs = () if given is None else given if type(given) is tuple else (given,)
+    for index, dtype in enumerate(dtypes):
+        value = outputs[index] if index < len(outputs) else None
+        if value is None:
+            raise InternalError(f"Missing {index}-th output from {{{{node {node.name}}}}}")
+        if dtype is None:
+            continue
+        own = getattr(value, "dtype", None)
+        if own is None or own != dtype:
+            raise InternalError(
+                f"Output {index} of type {_type_name(value, own)} does not match declared output type {node.output_types[index].name} "
+                f"for node {{{{node {node.name}}}}}"
+            )
+    if len(outputs) > len(dtypes):
+        raise InternalError(f"{{{{node {node.name}}}}} gave {len(outputs)} outputs; its op {node.op} declares {len(dtypes)}")
+    return outputs
+
+
+def _type_name(value: Any, own: Any) -> str:
+    if own is None:
+        return f"{type(value).__name__} (no array)"
+    try:
+        return f"{as_dtype(own).name}_ref" if type(value) is RefVariable else as_dtype(own).name
+    except (GraphError, TypeError):
+        return str(own)

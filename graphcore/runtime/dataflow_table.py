@@ -1,0 +1,373 @@
+"""What the dataflow engine knows before a run: one item a node, who takes its outputs, how many inputs it waits for, its frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import constant_value
+from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame, control_flow_info
+from graphcore.graph.node import Node, Tensor
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import Kernel
+from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.prune import needed_nodes
+
+# Kinds of items. Up to TRIGGER they call a kernel, and so do those from ENTERING on, which pass what it gives into another frame or
+# iteration.
+PLAIN: Final = 0
+SWITCH: Final = 1
+TRIGGER: Final = 2
+ENTERING: Final = 3
+ENTERING_CONSTANT: Final = 4
+EXITING: Final = 5
+NEXT: Final = 6
+MERGING: Final = 7
+SENDING: Final = 8
+RECEIVING: Final = 9
+FETCH: Final = 10
+
+_SEND: Final = frozenset({"_Send", "_HostSend"})
+_RECV: Final = frozenset({"_Recv", "_HostRecv"})
+RECEIVING_OPS: Final = _RECV
+_KINDS: Final = {
+    **dict.fromkeys(("Switch", "RefSwitch", "_SwitchN"), SWITCH),
+    **dict.fromkeys(MERGE, MERGING),
+    **dict.fromkeys(_SEND, SENDING),
+    **dict.fromkeys(_RECV, RECEIVING),
+    **dict.fromkeys(ENTER, ENTERING),
+    **dict.fromkeys(EXIT, EXITING),
+    **dict.fromkeys(NEXT_ITERATION, NEXT),
+    "ControlTrigger": TRIGGER,
+}
+_MAX_KNOWN_ELEMENTS: Final = 1 << 20
+
+
+class FrameTable:
+    """What is the same in all iterations of a frame.
+
+    Attributes:
+        name: the frame's name, "" for the outermost.
+        pending: how much each of its items waits for, by index: 1 an input and control input; of a Merge 1 + 2 a control input.
+        slots: how many input values its items have together.
+        enters: how many Enter nodes lead into it.
+        parallel: how many iterations may be under way at once.
+    """
+
+    __slots__ = ("enters", "name", "parallel", "pending", "slots")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pending: list[int] = []
+        self.slots = 0
+        self.enters = 0
+        self.parallel = 1
+
+
+class Item:
+    """One node as the engine sees it.
+
+    Attributes:
+        kind: one of the constants above.
+        index: its place among the items of its frame.
+        frame: the frame that it runs in; `child` the one that an Enter leads into.
+        base, count: where its input values stand, and how many there are. A Merge has two: a value and which input it came by.
+        variables: which of its inputs are variables that it wants the values of.
+        data_edges: (output, consumer, the consumer's slot) for each plain consumer.
+        merge_edges: (output, Merge, the number of its input) for each Merge that takes an output.
+        control_edges, merge_controls: who waits for it.
+        dtypes: what `dtype` of its outputs must be, `dtype` that of the first: NumPy's of an array, ours of a variable, None of
+            what is neither.
+        key: of a send or receive: the rendezvous key up to frame and iteration.
+        number: of a fetch: which.
+    """
+
+    __slots__ = (
+        "base",
+        "child",
+        "context",
+        "control_edges",
+        "count",
+        "data_edges",
+        "dtype",
+        "dtypes",
+        "frame",
+        "index",
+        "kernel",
+        "key",
+        "kind",
+        "merge_controls",
+        "merge_edges",
+        "name",
+        "node",
+        "number",
+        "variables",
+    )
+
+    def __init__(self, node: Node, name: str, kind: int, frame: FrameTable) -> None:
+        self.node = node
+        self.name = name
+        self.kind = kind
+        self.frame = frame
+        self.child = frame
+        self.index = len(frame.pending)
+        self.base = frame.slots
+        self.count = 0
+        self.variables: tuple[int, ...] = ()
+        self.data_edges: list[tuple[int, Item, int]] = []
+        self.merge_edges: list[tuple[int, Item, int]] = []
+        self.control_edges: list[Item] = []
+        self.merge_controls: list[Item] = []
+        self.dtypes: tuple[Any, ...] = ()
+        self.dtype: Any = None
+        self.kernel: Kernel = _nothing
+        self.context: KernelContext | None = None
+        self.key = ""
+        self.number = 0
+        frame.pending.append(0)
+
+    def __repr__(self) -> str:
+        return f"<Item {self.name} in frame '{self.frame.name}'>"
+
+
+def _nothing(*_inputs: Any) -> None:
+    return None
+
+
+class Table:
+    """All items of a program.
+
+    Attributes:
+        feeds: one item a feed, which gives the fed value.
+        roots: the items that wait for nothing.
+        given: fetches that are fed, as (number of the fetch, number of the feed).
+    """
+
+    __slots__ = ("feeds", "fetches", "given", "nodes", "outermost", "roots")
+
+    def __init__(self) -> None:
+        self.outermost = FrameTable("")
+        self.nodes: list[Node] = []
+        self.feeds: list[Item] = []
+        self.roots: list[Item] = []
+        self.fetches: list[Tensor] = []
+        self.given: list[tuple[int, int]] = []
+
+
+def build_table(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> Table:
+    """Make the items of what `fetches` and `targets` need when `feeds` are given.
+
+    Raises:
+        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
+        InvalidArgumentError: something within a loop is fetched or fed.
+    """
+    return _Builder(feeds, make_kernel).build(fetches, targets)
+
+
+class _Builder:
+    def __init__(self, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
+        self.feeds = {tensor: number for number, tensor in enumerate(feeds)}
+        self.make_kernel = make_kernel
+        self.table = Table()
+        self.items: dict[Node, Item] = {}
+        self.frames: dict[str, FrameTable] = {"": self.table.outermost}
+        self.known: dict[Tensor, Array] = {}
+
+    def build(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Table:
+        nodes = needed_nodes(fetches, targets, self.feeds)
+        info = framed(nodes, fetches, self.feeds)
+        self.table.nodes = [node for node in nodes if not self._is_given(node)]
+        self.table.fetches = list(fetches)
+        self.table.feeds = [Item(tensor.node, tensor.name, PLAIN, self.table.outermost) for tensor in self.feeds]
+        for node in nodes:
+            self.items[node] = self._item(node, info[node])
+        for node in nodes:
+            self._connect(node, self.items[node])
+        for number, tensor in enumerate(fetches):
+            self._fetch(number, tensor)
+        fed = set(self.table.feeds)
+        everyone = [*self.items.values()]
+        self.table.roots = [item for item in everyone if item not in fed and not item.frame.pending[item.index]]
+        return self.table
+
+    def _is_given(self, node: Node) -> bool:
+        return bool(node.outputs) and all(tensor in self.feeds for tensor in node.outputs)
+
+    def _frame(self, name: str) -> FrameTable:
+        found = self.frames.get(name)
+        if found is None:
+            found = self.frames[name] = FrameTable(name)
+        return found
+
+    def _item(self, node: Node, inside: NodeFrame) -> Item:
+        check_runs(node)
+        kind = _KINDS.get(node.op, PLAIN)
+        frame = self._frame(inside.frame_name)
+        if self._is_given(node):
+            return Item(node, node.name, PLAIN, frame)
+        if kind != ENTERING:
+            item = Item(node, node.name, kind, frame)
+        else:
+            # An Enter runs where its input comes from.
+            around = "" if inside.parent_frame is None else _name(inside.parent_frame)
+            item = Item(node, node.name, kind, self._frame(around))
+            item.child = frame
+            _open(item)
+        item.dtypes = tuple([dtype.base if dtype.is_ref else dtype.as_numpy for dtype in node.output_types])
+        item.dtype = item.dtypes[0] if item.dtypes else None
+        item.context = self._context(node)
+        item.kernel = self.make_kernel(node, item.context)
+        return item
+
+    def _context(self, node: Node) -> KernelContext:
+        self._learn(node)
+        return kernel_context(node, tuple([self.known.get(tensor) for tensor in node.inputs]))
+
+    def _learn(self, node: Node) -> None:
+        """Keep what is the same in every run, so that kernels can bind axes and shapes."""
+        if node.op_def.is_stateful or node.op in _KINDS or len(node.outputs) != 1:
+            return
+        if node.op != "Const" and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
+            return
+        value = constant_value(node.outputs[0])
+        if value is not None and (value.size <= _MAX_KNOWN_ELEMENTS or node.op == "Const"):
+            self.known[node.outputs[0]] = value
+
+    def _connect(self, node: Node, item: Item) -> None:
+        if self._is_given(node):
+            return
+        pending = item.frame.pending
+        if item.kind == MERGING:
+            item.count = 2
+            pending[item.index] = 1
+        else:
+            item.count = len(node.inputs)
+        item.base = item.frame.slots
+        item.frame.slots += item.count
+        item.variables = tuple(
+            slot
+            for slot, tensor in enumerate(node.inputs)
+            if tensor.dtype.is_ref and not node.input_types[slot].is_ref and tensor not in self.feeds
+        )
+        for slot, tensor in enumerate(node.inputs):
+            self._data_edge(tensor, item, slot)
+        for control in node.control_inputs:
+            self._control_edge(self.items[control], item)
+
+    def _data_edge(self, tensor: Tensor, item: Item, slot: int) -> None:
+        feed = self.feeds.get(tensor)
+        source, port = (self.items[tensor.node], tensor.index) if feed is None else (self.table.feeds[feed], 0)
+        if item.kind == MERGING:
+            source.merge_edges.append((port, item, slot))
+            return
+        source.data_edges.append((port, item, item.base + slot))
+        item.frame.pending[item.index] += 1
+
+    def _control_edge(self, source: Item, item: Item) -> None:
+        if item.kind == MERGING:
+            source.merge_controls.append(item)
+            item.frame.pending[item.index] += 2
+            return
+        source.control_edges.append(item)
+        item.frame.pending[item.index] += 1
+
+    def _fetch(self, number: int, tensor: Tensor) -> None:
+        feed = self.feeds.get(tensor)
+        if feed is not None:
+            self.table.given.append((number, feed))
+            return
+        item = Item(tensor.node, f"fetch {tensor.name}", FETCH, self.table.outermost)
+        item.count = 1
+        item.number = number
+        item.frame.slots += 1
+        self._data_edge(tensor, item, 0)
+
+
+def framed(nodes: Sequence[Node], fetches: Sequence[Tensor], feeds: Sequence[Tensor] | dict[Tensor, int]) -> dict[Node, NodeFrame]:
+    """The frames of `nodes`, which must be well formed.
+
+    Raises:
+        InvalidArgumentError, InternalError: they are not, or a value within a loop is fetched or fed.
+    """
+    info = control_flow_info(nodes, feeds)
+    if not any(node.op in ENTER for node in nodes):
+        for node in nodes:
+            if node.op in EXIT or node.op in NEXT_ITERATION:
+                raise _refused(node, f"Invalid loop structure: {{{{node {node.name}}}}} is in no loop: no Enter leads to it.")
+        return info
+    for node in nodes:
+        if info[node].frame is None and (node.op in EXIT or node.op in NEXT_ITERATION):
+            raise _refused(node, f"Invalid loop structure: {{{{node {node.name}}}}} is in no loop: no Enter leads to it.")
+    for tensor in fetches:
+        inside = info.get(tensor.node)
+        if inside is not None and tensor not in feeds and inside.frame is not None and tensor.node.op not in EXIT:
+            raise _refused(
+                tensor.node,
+                f"Tensor '{tensor.name}' cannot be fetched: it has a value in each iteration of loop '{inside.frame_name}'; "
+                f"fetch what leaves the loop through an Exit",
+            )
+    if feeds:
+        whole = control_flow_info(needed_nodes([*fetches, *feeds], nodes, ()))
+        for tensor in feeds:
+            inside = whole[tensor.node]
+            if inside.frame is not None and tensor.node.op not in EXIT:
+                raise _refused(
+                    tensor.node,
+                    f"Tensor '{tensor.name}' cannot be fed: it has a value in each iteration of loop '{inside.frame_name}'; "
+                    f"feed what enters the loop",
+                )
+    return info
+
+
+def check_runs(node: Node) -> None:
+    """Require that `node` can run.
+
+    Raises:
+        GraphError: it carries an error, or its op has no kernel.
+    """
+    if node.error is not None:
+        raise type(node.error)(node.error.message, op=node.op, node=node.name, source=node.source)
+    if node.registration.kernel is None and not node.registration.is_function:
+        raise InvalidArgumentError(
+            f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run",
+            op=node.op,
+            node=node.name,
+            source=node.source,
+        )
+
+
+def kernel_context(node: Node, constants: tuple[Array | None, ...]) -> KernelContext:
+    """What the kernel of `node` is told; `constants` are the inputs that are the same in every run."""
+    return KernelContext(
+        xp=np,
+        attrs=node.node_def.attr,
+        node_name=node.name,
+        op=node.op,
+        input_types=node.input_types,
+        output_types=node.output_types,
+        input_shapes=tuple([tensor.shape for tensor in node.inputs]),
+        constants=constants,
+        source=node.source,
+    )
+
+
+def _name(enter: Node) -> str:
+    value = enter.node_def.attr["frame_name"]
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _open(item: Item) -> None:
+    attrs = item.node.node_def.attr
+    item.child.enters += 1
+    parallel = attrs.get("parallel_iterations", 10)
+    item.child.parallel = max(item.child.parallel, parallel if isinstance(parallel, int) else 10)
+    if attrs.get("is_constant"):
+        item.kind = ENTERING_CONSTANT
+
+
+def _refused(node: Node, text: str) -> InvalidArgumentError:
+    return InvalidArgumentError(text, op=node.op, node=node.name, source=node.source)

@@ -1,0 +1,62 @@
+"""Which engine runs a subgraph: a plan where it can, the dataflow engine where it must."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.control_flow import CONTROL_FLOW
+from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.dataflow import build_dataflow
+from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.plan import build_plan
+from graphcore.runtime.program import Program
+from graphcore.runtime.prune import needed_nodes
+
+Engine = Literal["auto", "plan", "dataflow"]
+"""`plan`: one generated Python function; `dataflow`: tokens, frames and iterations; `auto`: a plan where the graph allows one."""
+ENGINES: Final[tuple[Engine, ...]] = ("auto", "plan", "dataflow")
+_RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
+
+
+def check_engine(engine: str) -> Engine:
+    """`engine`, which must be one.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    for known in ENGINES:
+        if engine == known:
+            return known
+    raise InvalidArgumentError(f"Required one of the engines {', '.join(map(repr, ENGINES))}, got {engine!r}")
+
+
+def build_program(
+    fetches: Sequence[Tensor],
+    targets: Sequence[Node],
+    feeds: Sequence[Tensor],
+    make_kernel: MakeKernel,
+    engine: Engine = "auto",
+    needed: Sequence[Node] | None = None,
+) -> Program:
+    """Make ready what `fetches` and `targets` need when `feeds` are given.
+
+    Args:
+        fetches, targets, feeds: of one graph.
+        make_kernel: makes the kernel of a node.
+        engine: which engine to run it by.
+        needed: what `needed_nodes` says of the same, if it has been asked already.
+
+    Raises:
+        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
+    """
+    if engine == "dataflow":
+        return build_dataflow(fetches, targets, feeds, make_kernel)
+    nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
+    steered = any(node.op in CONTROL_FLOW for node in nodes)
+    if engine == "auto" and (steered or any(node.op in _RECEIVING for node in nodes)):
+        return build_dataflow(fetches, targets, feeds, make_kernel)
+    if steered:
+        raise InvalidArgumentError("The plan engine cannot run this control flow; the dataflow engine can")
+    return build_plan(fetches, targets, feeds, make_kernel, nodes)

@@ -1,0 +1,35 @@
+"""What went wrong in a kernel, told with its node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
+from graphcore.graph.node import Node
+from graphcore.kernel_context import RefVariable
+from graphcore.runtime.memory import out_of_memory
+from graphcore.runtime.plan_checks import described
+
+
+def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> BaseException:
+    """`error`, which the kernel of `node` raised on `inputs`, as a GraphError that names the node, its inputs and the user's line.
+
+    What is no Exception (Ctrl-C) stays what it is and gets a note that says so.
+    """
+    declared = ", ".join([f"{tensor.name} {tensor.dtype.name} {tensor.shape}" for tensor in node.inputs])
+    called = f"{node.op}({declared})"
+    if not isinstance(error, Exception):
+        error.add_note(f"stopped while running '{node.name}' = {called}" + (f"\n  made in {node.source}" if node.source else ""))
+        return error
+    if isinstance(error, GraphError):
+        return error.with_node(node.name, op=node.op, source=node.source)
+    kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
+    text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
+    actual = ", ".join([described(value.value if isinstance(value, RefVariable) else value) for value in inputs])
+    return kind(
+        f"{text}\n\t [[{{{{node {node.name}}}}}]] = {called}{f' on {actual}' if actual else ''}",
+        op=node.op,
+        node=node.name,
+        source=node.source,
+    )

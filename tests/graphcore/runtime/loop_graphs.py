@@ -1,0 +1,58 @@
+"""Branches and loops made of Switch, Merge, Enter, Exit and NextIteration, as TensorFlow 1 makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import graphcore as gc
+
+Tensor = gc.Tensor
+Body = Callable[..., Sequence[Any]]
+
+
+def op(name: str, inputs: Sequence[Any] = (), attrs: dict[str, Any] | None = None) -> Any:
+    """Output 0 of a new node, or the node itself if it has no outputs."""
+    return gc.apply_op(name, list(inputs), attrs or {})
+
+
+def outputs(name: str, inputs: Sequence[Any], attrs: dict[str, Any] | None = None, node_name: str = "") -> list[Tensor]:
+    """All outputs of a new node."""
+    graph = gc.get_default_graph()
+    return list(graph.apply_op(name, list(inputs), attrs or {}, name=node_name or None).outputs)
+
+
+def switch(data: Any, pred: Any) -> tuple[Tensor, Tensor]:
+    """`data` where `pred` is false, and where it is true."""
+    no, yes = outputs("Switch", [data, pred])
+    return no, yes
+
+
+def merge(*values: Any) -> Tensor:
+    """The one of `values` that is alive."""
+    return outputs("Merge", [list(values)])[0]
+
+
+def cond(pred: Any, values: Sequence[Any], yes: Body, no: Body) -> list[Tensor]:
+    """What `yes` makes of `values` where `pred` is true, else what `no` makes of them."""
+    sides = [switch(value, pred) for value in values]
+    return [merge(b, a) for a, b in zip(yes(*[side[1] for side in sides]), no(*[side[0] for side in sides]), strict=True)]
+
+
+def enter(value: Any, frame: str, *, constant: bool = False, parallel: int = 10) -> Tensor:
+    """`value` within the frame."""
+    return outputs("Enter", [value], {"frame_name": frame, "is_constant": constant, "parallel_iterations": parallel})[0]
+
+
+def while_loop(condition: Callable[..., Any], body: Body, values: Sequence[Any], frame: str = "loop", parallel: int = 10) -> list[Tensor]:
+    """Values after the loop, beginning from `values`."""
+    graph = gc.get_default_graph()
+    entered = [enter(value, frame, parallel=parallel) for value in values]
+    merges = [graph.apply_op("Merge", [[value, value]]) for value in entered]
+    pivot = op("LoopCond", [condition(*[node.outputs[0] for node in merges])])
+    sides = [switch(node.outputs[0], pivot) for node in merges]
+    turned = body(*[op("Identity", [side[1]]) for side in sides])
+    for node, value in zip(merges, turned, strict=True):
+        back = graph.apply_op("NextIteration", [value])
+        graph.update_edge(back, 0, node, 1)
+    return [op("Exit", [side[0]]) for side in sides]
