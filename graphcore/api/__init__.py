@@ -15,6 +15,7 @@ from graphcore.api.arrays import (
     transpose,
     zeros_like,
 )
+from graphcore.api.branches import case, cond, switch_case
 from graphcore.api.check_gradient import check_gradient
 from graphcore.api.framework import (
     apply_op,
@@ -33,6 +34,7 @@ from graphcore.api.function import Function, Instantiation, function
 from graphcore.api.gradient_check import GradientCheck, InputCheck
 from graphcore.api.gradients import gradients
 from graphcore.api.interchange import import_graph_def, load, register_op_list, save
+from graphcore.api.loops import while_loop
 from graphcore.api.math import (
     abs,  # noqa: A004 - TF1's name
     add,
@@ -87,9 +89,11 @@ __all__ = [
     "argmax",
     "argmin",
     "bias_add",
+    "case",
     "cast",
     "check_gradient",
     "concat",
+    "cond",
     "constant",
     "control_dependencies",
     "convert_to_tensor",
@@ -147,11 +151,13 @@ __all__ = [
     "stack",
     "stop_gradient",
     "subtract",
+    "switch_case",
     "tanh",
     "trainable_variables",
     "transpose",
     "truncated_normal",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

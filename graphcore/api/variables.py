@@ -194,7 +194,7 @@ class Variable:
         return self._read @ other
 
     def __rmatmul__(self, other: object) -> Tensor:
-        return self.graph.matmul(other, self._read)
+        return self._read.__rmatmul__(other)
 
     def __neg__(self) -> Tensor:
         return -self._read

@@ -1,6 +1,6 @@
 """Graphs: nodes, tensors, edges, scopes, cell ownership, shape inference over them."""
 
-from graphcore.graph.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor
+from graphcore.graph.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor, exact_name
 from graphcore.graph.changes import Change
 from graphcore.graph.constant_values import constant_value
 from graphcore.graph.control_flow import NodeFrame, build_control_flow_info
@@ -20,6 +20,7 @@ from graphcore.graph.op_lists import ops_used_by_graph, register_ops, remove_new
 from graphcore.graph.records import GradientRecord, ScopeStack
 from graphcore.graph.shape_refiner import ShapeRefiner
 from graphcore.graph.tensor_id import TensorId, parse_tensor_name
+from graphcore.graph.tracing import FunctionGraph
 from graphcore.graph.traversal import (
     by_id,
     by_name,
@@ -47,6 +48,7 @@ __all__ = [
     "CONTROL_SLOT",
     "Change",
     "Edge",
+    "FunctionGraph",
     "GradientRecord",
     "Graph",
     "ImportOptions",
@@ -74,6 +76,7 @@ __all__ = [
     "default_graph",
     "dfs",
     "dfs_from",
+    "exact_name",
     "find_cycle",
     "get_default_graph",
     "get_op_list_for_validation",

@@ -182,7 +182,7 @@ def _as_tensors(
         if type(item) is not Tensor:
             return _convert_all(graph, plan, op_def, inputs, given, name)
         if item.node.graph is not graph:
-            graph.as_graph_element(item)
+            item = graph.as_graph_element(item)  # a function's body takes it as an argument
         result.append(item)
     return result
 
@@ -229,18 +229,15 @@ def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
     A variable gives its value, or with `reference` the reference that an assignment needs.
     """
     if isinstance(item, Tensor):
-        graph.as_graph_element(item)
-        return item
+        return graph.as_graph_element(item)
     if isinstance(item, Node):
         if not item.outputs:
             raise InvalidArgumentError(f"Node '{item.name}' (op {item.op}) has no output to use as an input", op=item.op, node=item.name)
-        return item.outputs[0]
+        return item.outputs[0] if item.graph is graph else graph.as_graph_element(item.outputs[0])
     if isinstance(item, list | tuple) and any(isinstance(part, Tensor | Node) or hasattr(part, "as_tensor") for part in item):
         return [as_held_tensor(graph, part) for part in item]
     if hasattr(item, "as_tensor"):
-        tensor = item.as_graph_element() if reference else item.as_tensor()
-        graph.as_graph_element(tensor)
-        return tensor
+        return graph.as_graph_element(item.as_graph_element() if reference else item.as_tensor())
     return item
 
 

@@ -21,6 +21,19 @@ class _DefaultGraphStack(threading.local):
 stack = _DefaultGraphStack()
 
 
+def building(graph: Graph) -> Graph:
+    """Where an operator on a tensor of `graph` puts its node: into the function body that is being traced within that graph, if one is."""
+    graphs = stack.graphs
+    if not graphs or graphs[-1].outer is None:
+        return graph
+    outer: Graph | None = graphs[-1]
+    while outer is not None:
+        if outer is graph:
+            return graphs[-1]
+        outer = outer.outer
+    return graph
+
+
 @contextmanager
 def default_graph(graph: Graph) -> Iterator[Graph]:
     """Make `graph` the default within the block.

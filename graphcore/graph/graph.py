@@ -62,6 +62,8 @@ class Graph(GraphReader):
 
     evaluator: Evaluator | None = None
     """How `Tensor.eval` runs; the session room sets it."""
+    outer: Graph | None = None
+    """The graph around a function's body while that is traced."""
 
     def __init__(self, registry: OpRegistry | None = None) -> None:
         self.registry = registry or op_registry

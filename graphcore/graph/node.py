@@ -8,6 +8,7 @@ from graphcore.attrs import Array, AttrValue
 from graphcore.definitions.types import NodeDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.default_stack import building
 from graphcore.inference import HandleData, ShapeHandle, handle_to_shape
 from graphcore.registry import OpRegistration
 from graphcore.shapes import Shape
@@ -264,70 +265,70 @@ class Tensor:
     # `==` stays identity: tensors are keys of feed dictionaries.
 
     def __add__(self, other: object) -> Tensor:
-        return self.graph.binary("AddV2", self, other, "add")
+        return building(self.node.graph).binary("AddV2", self, other, "add")
 
     def __radd__(self, other: object) -> Tensor:
-        return self.graph.binary("AddV2", other, self, "add")
+        return building(self.node.graph).binary("AddV2", other, self, "add")
 
     def __sub__(self, other: object) -> Tensor:
-        return self.graph.binary("Sub", self, other, "sub")
+        return building(self.node.graph).binary("Sub", self, other, "sub")
 
     def __rsub__(self, other: object) -> Tensor:
-        return self.graph.binary("Sub", other, self, "sub")
+        return building(self.node.graph).binary("Sub", other, self, "sub")
 
     def __mul__(self, other: object) -> Tensor:
-        return self.graph.binary("Mul", self, other, "mul")
+        return building(self.node.graph).binary("Mul", self, other, "mul")
 
     def __rmul__(self, other: object) -> Tensor:
-        return self.graph.binary("Mul", other, self, "mul")
+        return building(self.node.graph).binary("Mul", other, self, "mul")
 
     def __truediv__(self, other: object) -> Tensor:
-        return self.graph.binary("RealDiv", self, other, "truediv")
+        return building(self.node.graph).binary("RealDiv", self, other, "truediv")
 
     def __rtruediv__(self, other: object) -> Tensor:
-        return self.graph.binary("RealDiv", other, self, "truediv")
+        return building(self.node.graph).binary("RealDiv", other, self, "truediv")
 
     def __floordiv__(self, other: object) -> Tensor:
-        return self.graph.binary("FloorDiv", self, other, "floordiv")
+        return building(self.node.graph).binary("FloorDiv", self, other, "floordiv")
 
     def __rfloordiv__(self, other: object) -> Tensor:
-        return self.graph.binary("FloorDiv", other, self, "floordiv")
+        return building(self.node.graph).binary("FloorDiv", other, self, "floordiv")
 
     def __pow__(self, other: object) -> Tensor:
-        return self.graph.binary("Pow", self, other, "pow")
+        return building(self.node.graph).binary("Pow", self, other, "pow")
 
     def __rpow__(self, other: object) -> Tensor:
-        return self.graph.binary("Pow", other, self, "pow")
+        return building(self.node.graph).binary("Pow", other, self, "pow")
 
     def __matmul__(self, other: object) -> Tensor:
-        return self.graph.matmul(self, other)
+        return building(self.node.graph).matmul(self, other)
 
     def __rmatmul__(self, other: object) -> Tensor:
-        return self.graph.matmul(other, self)
+        return building(self.node.graph).matmul(other, self)
 
     def __lt__(self, other: object) -> Tensor:
-        return self.graph.binary("Less", self, other, "less")
+        return building(self.node.graph).binary("Less", self, other, "less")
 
     def __le__(self, other: object) -> Tensor:
-        return self.graph.binary("LessEqual", self, other, "less_equal")
+        return building(self.node.graph).binary("LessEqual", self, other, "less_equal")
 
     def __gt__(self, other: object) -> Tensor:
-        return self.graph.binary("Greater", self, other, "greater")
+        return building(self.node.graph).binary("Greater", self, other, "greater")
 
     def __ge__(self, other: object) -> Tensor:
-        return self.graph.binary("GreaterEqual", self, other, "greater_equal")
+        return building(self.node.graph).binary("GreaterEqual", self, other, "greater_equal")
 
     def __and__(self, other: object) -> Tensor:
-        return self.graph.binary("LogicalAnd", self, other, "and")
+        return building(self.node.graph).binary("LogicalAnd", self, other, "and")
 
     def __or__(self, other: object) -> Tensor:
-        return self.graph.binary("LogicalOr", self, other, "or")
+        return building(self.node.graph).binary("LogicalOr", self, other, "or")
 
     def __neg__(self) -> Tensor:
-        return self.graph.apply_op("Neg", [self], name="neg").outputs[0]
+        return building(self.node.graph).apply_op("Neg", [self], name="neg").outputs[0]
 
     def __abs__(self) -> Tensor:
-        return self.graph.apply_op("Abs", [self], name="abs").outputs[0]
+        return building(self.node.graph).apply_op("Abs", [self], name="abs").outputs[0]
 
     def __invert__(self) -> Tensor:
-        return self.graph.apply_op("LogicalNot", [self], name="not").outputs[0]
+        return building(self.node.graph).apply_op("LogicalNot", [self], name="not").outputs[0]

@@ -1,0 +1,192 @@
+"""`gc.while_loop`: Python functions become the condition and the body of one node that opens in the view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphcore import dtypes
+from graphcore.api.branches import define_outputs, function_label, held, leaving_no_trace, unite_arguments
+from graphcore.api.structures import describe, fill, flatten, outline
+from graphcore.attrs import AttrValue, Func
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, exact_name, get_default_graph
+from graphcore.passes.defining import sweep
+from graphcore.shapes import Shape, as_shape
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    maximum_iterations: Any = None,
+    name: str = "while",
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+) -> Any:
+    """Run `body` on its own results, at first on `loop_vars`, as long as `cond` is true of them.
+
+    Args:
+        cond: takes the loop variables, gives one bool.
+        body: takes the loop variables, gives as many values of the same types and shapes. What `cond` and `body` use of the graph around
+            them is handed to them.
+        loop_vars: what the loop begins with: a tensor, or (nested) lists, tuples and dicts of tensors.
+        maximum_iterations: a number of rounds after which the loop ends in any case.
+        name: the name of the node.
+        shape_invariants: a shape for each loop variable, None where a size changes from round to round; their own unless given.
+        parallel_iterations: how many rounds may be under way at once where the loop is lowered.
+
+    Returns:
+        What the last round gave, in the form of `loop_vars`.
+
+    Raises:
+        InvalidArgumentError: `body` gives other types, shapes or a different number of values; nothing is added to the graph.
+    """
+    graph = get_default_graph()
+    with leaving_no_trace(graph):
+        return _Loop(graph, name, loop_vars, maximum_iterations, shape_invariants).build(cond, body, parallel_iterations)
+
+
+class _Loop:
+    def __init__(self, graph: Graph, name: str, loop_vars: Any, limit: Any, invariants: Any) -> None:
+        self.graph = graph
+        self.name = exact_name(graph, name)
+        self.limit = limit
+        self.structure, leaves = flatten(loop_vars)
+        if not leaves:
+            raise InvalidArgumentError(f"'{self.name}' needs at least one loop variable", node=self.name)
+        self.starts: list[Tensor] = [
+            convert_to_tensor(graph, leaf, None, f"loop variable {i} of {self.name}") for i, leaf in enumerate(leaves)
+        ]
+        self.shapes = self._shapes(invariants)
+        self.has_invariants = invariants is not None
+
+    def _shapes(self, invariants: Any) -> list[Shape]:
+        if invariants is None:
+            return [tensor.shape for tensor in self.starts]
+        given = list(invariants) if isinstance(invariants, list | tuple) and not _is_one_shape(invariants, self.starts) else [invariants]
+        if len(given) != len(self.starts):
+            raise InvalidArgumentError(
+                f"shape_invariants of '{self.name}': required {len(self.starts)} shapes, one a loop variable, got {len(given)}",
+                node=self.name,
+            )
+        shapes = [as_shape(item) for item in given]
+        for i, (shape, tensor) in enumerate(zip(shapes, self.starts, strict=True)):
+            if not _covers(shape, tensor.shape):
+                raise InvalidArgumentError(
+                    f"The shape invariant {shape} of loop variable {i} of '{self.name}' does not cover what it begins as, {describe(tensor)}",
+                    node=self.name,
+                )
+        return shapes
+
+    def build(self, cond: Callable[..., Any], body: Callable[..., Any], parallel_iterations: int) -> Any:
+        test = FunctionGraph(self.graph, function_label(self.graph, self.name, "cond"))
+        turn = FunctionGraph(self.graph, function_label(self.graph, self.name, "body"))
+        test_args, turn_args = self._arguments(test), self._arguments(turn)
+        condition = self._trace_condition(test, cond, test_args)
+        results = self._trace_body(turn, body, turn_args)
+        captured = unite_arguments([test, turn], [test_args, turn_args])
+        starts = [*self._counter(), *self.starts, *captured]
+        types = tuple([tensor.dtype.base for tensor in starts])
+        passed_on = [turn.capture(tensor) for tensor in captured]
+        functions = define_outputs(test, [condition], [dtypes.bool_]), define_outputs(turn, [*results, *passed_on], types)
+        attrs: dict[str, AttrValue] = {
+            "cond": Func(functions[0].name),
+            "body": Func(functions[1].name),
+            "parallel_iterations": parallel_iterations,
+            "_lower_using_switch_merge": True,
+        }
+        if self.has_invariants:
+            attrs["output_shapes"] = (*[Shape([]) for _ in self._counter()], *self.shapes, *[tensor.shape for tensor in captured])
+        stateful = any(function.signature.is_stateful for function in functions)
+        node = self.graph.apply_op("While" if stateful else "StatelessWhile", [starts], attrs, f"{self.name}/")
+        if not isinstance(self.graph, FunctionGraph):
+            sweep(self.graph)
+        first = 0 if self.limit is None else 1
+        return fill(self.structure, node.outputs[first : first + len(self.starts)])
+
+    def _counter(self) -> list[Tensor]:
+        if self.limit is None:
+            return []
+        if not hasattr(self, "_zero"):
+            self._zero = convert_to_tensor(self.graph, 0, dtypes.int32, "the loop's counter")
+        return [self._zero]
+
+    def _arguments(self, graph: FunctionGraph) -> list[Tensor]:
+        counter = [] if self.limit is None else [graph.argument("loop_counter", dtypes.int32, Shape([]))]
+        return counter + [
+            graph.argument(_variable_name(tensor), tensor.dtype, shape) for tensor, shape in zip(self.starts, self.shapes, strict=True)
+        ]
+
+    def _trace_condition(self, graph: FunctionGraph, cond: Callable[..., Any], arguments: list[Tensor]) -> Tensor:
+        own = arguments if self.limit is None else arguments[1:]
+        with graph.as_default():
+            result = held(graph, self._call(cond, own))
+            tensor = convert_to_tensor(graph, result, None, f"what the condition of {self.name} gives")
+            if tensor.dtype.base is not dtypes.bool_ or tensor.shape.rank not in (0, None):
+                raise InvalidArgumentError(
+                    f"The condition of '{self.name}' must give one bool, got {describe(tensor)}", node=self.name, source=tensor.node.source
+                )
+            if self.limit is None:
+                return tensor
+            limit = convert_to_tensor(graph, self.limit, dtypes.int32, f"maximum_iterations of {self.name}")
+            within = graph.apply_op("Less", [arguments[0], limit], None, "within_maximum_iterations")
+            return graph.apply_op("LogicalAnd", [within.outputs[0], tensor], None, "go_on").outputs[0]
+
+    def _trace_body(self, graph: FunctionGraph, body: Callable[..., Any], arguments: list[Tensor]) -> list[Any]:
+        own = arguments if self.limit is None else arguments[1:]
+        with graph.as_default():
+            structure, leaves = flatten(self._call(body, own))
+            if len(leaves) == 1 and len(self.starts) == 1:
+                structure = self.structure
+            if outline(structure).replace("[", "(").replace("]", ")") != outline(self.structure).replace("[", "(").replace("]", ")"):
+                raise InvalidArgumentError(
+                    f"The body of '{self.name}' must give what it takes: required the form {outline(self.structure)}, got {outline(structure)} "
+                    f"({'; '.join([describe(leaf) for leaf in leaves])})",
+                    node=self.name,
+                )
+            results = [self._checked(graph, i, leaf) for i, leaf in enumerate(leaves)]
+            if self.limit is None:
+                return results
+            return [graph.apply_op("AddV2", [arguments[0], 1], None, "next_loop_counter").outputs[0], *results]
+
+    def _checked(self, graph: FunctionGraph, number: int, leaf: Any) -> Tensor:
+        start, shape = self.starts[number], self.shapes[number]
+        tensor = convert_to_tensor(graph, held(graph, leaf), start.dtype.base, f"loop variable {number} after one round of {self.name}")
+        if tensor.dtype.base is not start.dtype.base:
+            raise InvalidArgumentError(
+                f"Loop variable {number} of '{self.name}' must keep its type: it begins as {describe(start)}\n"
+                f"  and is after one round {describe(tensor)}",
+                node=self.name,
+                source=tensor.node.source,
+            )
+        if not _covers(shape, tensor.shape):
+            raise InvalidArgumentError(
+                f"Loop variable {number} of '{self.name}' must keep its shape: it begins as {describe(start)}\n"
+                f"  and is after one round {describe(tensor)}\n  Where a size may change, give shape_invariants with None in its place; "
+                f"where it does not, say so with set_shape.",
+                node=self.name,
+                source=tensor.node.source,
+            )
+        return tensor
+
+    def _call(self, function: Callable[..., Any], values: list[Tensor]) -> Any:
+        filled = fill(self.structure, values)
+        return function(*filled) if isinstance(filled, list | tuple) else function(filled)
+
+
+def _is_one_shape(value: Any, starts: list[Tensor]) -> bool:
+    return len(starts) == 1 and all(item is None or isinstance(item, int) for item in value)
+
+
+def _covers(wide: Shape, narrow: Shape) -> bool:
+    """True iff whatever has the shape `narrow` has the shape `wide`."""
+    if wide.rank is None:
+        return True
+    if narrow.rank != wide.rank:
+        return False
+    return all(a is None or a == b for a, b in zip(wide.as_list(), narrow.as_list(), strict=True))
+
+
+def _variable_name(tensor: Tensor) -> str:
+    return tensor.node.name.rpartition("/")[2].lstrip("_") or "value"

@@ -1,0 +1,92 @@
+"""The body of a function while Python builds it: tensors of the graph around it become arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from graphcore.attrs import AttrValue
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.graph import Graph
+from graphcore.graph.node import Node, Tensor
+from graphcore.shapes import Shape
+
+
+class FunctionGraph(Graph):
+    """A graph that becomes the body of a function of the graph around it; both have one function library.
+
+    Args:
+        outer: the graph around it.
+        label: what the function is called in names made from it.
+
+    Attributes:
+        captures: the tensors of the graph around it that are used here, and the arguments that stand for them.
+    """
+
+    def __init__(self, outer: Graph, label: str) -> None:
+        super().__init__(outer.registry)
+        self.library = outer.library
+        self.outer: Graph = outer
+        self.label = label
+        self.seed = outer.seed
+        self.captures: dict[Tensor, Tensor] = {}
+
+    def argument(self, name: str, dtype: DType, shape: Shape) -> Tensor:
+        """A new argument; which one it is, its `index`, counts from 0 in the order in which they are made."""
+        index = sum(node.op == "_Arg" for node in self.op_nodes())
+        attrs: dict[str, AttrValue] = {"T": dtype.base, "index": index, "_output_shapes": (shape,)}
+        with self.name_scope(None), self.control_dependencies(None):
+            return self.apply_op("_Arg", (), attrs, name).outputs[0]
+
+    def as_graph_element(self, obj: object) -> Node | Tensor:
+        """See `Graph.as_graph_element`; a tensor of a graph around this one becomes an argument."""
+        tensor = obj.as_graph_element() if hasattr(obj, "as_graph_element") and not isinstance(obj, Graph) else obj
+        if isinstance(tensor, Tensor) and tensor.graph is not self and tensor.graph in self._around():
+            return self.capture(tensor)
+        return super().as_graph_element(obj)
+
+    def capture(self, tensor: Tensor) -> Tensor:
+        """The argument that stands for a tensor of a graph around this one.
+
+        Raises:
+            InvalidArgumentError: it is a reference, or no longer in its graph.
+        """
+        known = self.captures.get(tensor)
+        if known is not None:
+            return known
+        source = self.outer.as_graph_element(tensor)
+        assert isinstance(source, Tensor)
+        if source is not tensor:
+            return self.capture(source)
+        if tensor.dtype.is_ref:
+            raise InvalidArgumentError(
+                f"'{tensor.name}' is a reference to a variable, which a function cannot take: read it before, and assign to it after the "
+                "function has given a value",
+                op=tensor.node.op,
+                node=tensor.node.name,
+                source=tensor.node.source,
+            )
+        made = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape)
+        return made
+
+    def number_arguments(self, arguments: Sequence[Tensor]) -> None:
+        """Make these the arguments in this order."""
+        for index, tensor in enumerate(arguments):
+            node = tensor.node
+            node.node_def = msgspec.structs.replace(node.node_def, attr={**node.node_def.attr, "index": index})
+
+    def _around(self) -> list[Graph]:
+        found: list[Graph] = []
+        graph: Graph | None = self.outer
+        while graph is not None:
+            found.append(graph)
+            graph = graph.outer
+        return found
+
+
+def _plain(tensor: Tensor) -> str:
+    """A name for the argument: that of the tensor's node, without its scopes."""
+    name = tensor.node.name.rpartition("/")[2].lstrip("_") or "input"
+    return name if tensor.index == 0 else f"{name}_{tensor.index}"

@@ -1,0 +1,87 @@
+"""Functions that are made for one node (branches, loop bodies, their gradients): named after it, and replaced when it is made again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from graphcore.definitions import FunctionDef
+from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
+from graphcore.graph import Graph, Node
+from graphcore.passes.graph_to_function import graph_to_function_def
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
+
+
+class _Book:
+    """The functions of one library that were made here.
+
+    Attributes:
+        current: by what they were to be called, what they are called.
+        given: all names ever given; none is given twice to different functions, so that what runs a function knows it by its name.
+        outdated: True iff one has given way to another since the last sweep.
+    """
+
+    __slots__ = ("current", "given", "outdated")
+
+    def __init__(self) -> None:
+        self.current: dict[str, str] = {}
+        self.given: set[str] = set()
+        self.outdated = False
+
+
+_books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDictionary()
+
+
+def define_body(graph: Graph, wanted: str, control_rets: Sequence[Node] = ()) -> FunctionDef:
+    """Put the function that `graph` is the body of into its library.
+
+    Args:
+        graph: the body; its library is that of the graph whose node the function is for.
+        wanted: what to call it: the same for the same node each time. The function keeps the name of the one that was made before, if it
+            is equal to that.
+        control_rets: nodes that must have run when the function returns.
+    """
+    library = graph.library
+    book = _books.setdefault(library, _Book())
+    wanted = _NOT_IN_NAMES.sub("_", wanted).strip("_")
+    made = graph_to_function_def(graph, wanted, control_rets)
+    name = book.current.get(wanted, "")
+    before = library.find(name) if name else None
+    if before is not None and function_defs_equal(before, msgspec.structs.replace(made, signature=_renamed(made, name))):
+        return before
+    fresh = _free_name(library, book, wanted)
+    made = msgspec.structs.replace(made, signature=_renamed(made, fresh))
+    library.add_function_def(made)
+    book.outdated = book.outdated or before is not None
+    book.current[wanted] = fresh
+    book.given.add(fresh)
+    return made
+
+
+def sweep(graph: Graph) -> None:
+    """Forget functions that were made here for nodes that have others by now."""
+    book = _books.get(graph.library)
+    if book is None or not book.outdated:
+        return
+    book.outdated = False
+    used = graph.library.reachable_definitions([node.node_def for node in graph.op_nodes()])
+    for name in book.given:
+        if name in graph.library and name not in used:
+            graph.library.remove_function(name)
+
+
+def _renamed(function: FunctionDef, name: str) -> Any:
+    return msgspec.structs.replace(function.signature, name=name)
+
+
+def _free_name(library: FunctionLibraryDefinition, book: _Book, wanted: str) -> str:
+    name, count = wanted, 0
+    while name in library or name in library.default_registry or name in book.given:
+        count += 1
+        name = f"{wanted}_{count}"
+    return name
