@@ -22,6 +22,9 @@ from graphcore.passes.known_shapes import broadcast_axes, known_sizes, same_shap
 
 Value = Tensor | TensorValue
 _PASS_ON: Final = frozenset({"Identity", "StopGradient"})
+_READ_ONCE: Final = frozenset({"TensorArrayConcatV3"})
+"""Ops with state whose outputs a gradient takes from the forward node: what they read is gone afterwards."""
+_GRADIENT_ARRAY: Final = "TensorArrayGradV3"
 MAX_FOLDED: Final = 4096
 
 
@@ -121,6 +124,9 @@ class GradientBody:
         name = node.node_def.name
         op = node.node_def.op
         attrs = node.node_def.attr
+        if op == _GRADIENT_ARRAY:
+            # What the elements of an array contribute to the ys of one call must not meet what they contribute to those of another.
+            attrs = {**attrs, "source": self._call_name().encode()}
         if self.simplify and self._reuse(ref, node, inputs):
             return
         if op == "Const":
@@ -136,6 +142,11 @@ class GradientBody:
         self._record(made, name)
         for tensor in made.outputs:
             self.values[name, tensor.index] = tensor
+
+    def _call_name(self) -> str:
+        """The name scope of the whole call that builds gradients."""
+        scope = self.graph.scopes.name
+        return scope[: scope.rfind(f"{self.forward.name}_grad")].rstrip("/") or scope
 
     def _tensor(self, value: Value, name: str) -> Tensor:
         return value if isinstance(value, Tensor) else self._constant(value, name)
@@ -160,7 +171,9 @@ class GradientBody:
     def _reuse(self, ref: Ref, node: BodyNode, inputs: list[Value]) -> bool:
         """The forward node itself computes this already."""
         forward = self.forward
-        if node.node_def.op != forward.op or forward.op_def.is_stateful or len(inputs) != len(forward.inputs):
+        if forward.op_def.is_stateful and forward.op not in _READ_ONCE:
+            return False
+        if node.node_def.op != forward.op or len(inputs) != len(forward.inputs):
             return False
         if any(forward.node_def.attr.get(key) != value for key, value in node.node_def.attr.items()):
             return False

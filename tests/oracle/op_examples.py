@@ -13,6 +13,7 @@ import graphcore as gc
 from graphcore.attrs import as_attr_value, attr_kind
 from graphcore.definitions import ArgDef
 from graphcore.registry import OpRegistration
+from tests.graphcore.ops.op_cases import OF_HANDLES
 
 Array = npt.NDArray[Any]
 Sent = tuple[str, Any]
@@ -190,7 +191,7 @@ def all_examples() -> Iterator[OpExample]:
         gives_variable = any(arg.type is gc.resource for arg in op_def.output_arg)
         takes_function = any(attr.type in {"func", "list(func)"} for attr in op_def.attr)
         takes_variables = any(arg.is_ref and arg.number_attr for arg in op_def.input_arg)
-        if op_def.name.startswith("_") or op_def.name in _NOT_ALONE or gives_variable or takes_function or takes_variables:
+        if op_def.name.startswith(("_", *OF_HANDLES)) or op_def.name in _NOT_ALONE or gives_variable or takes_function or takes_variables:
             continue
         for number, example in enumerate(entry.examples):
             yield OpExample(entry, number, tuple(example.inputs), example.attrs, example.differentiable)

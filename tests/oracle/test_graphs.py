@@ -34,9 +34,10 @@ TENSORFLOW_REFUSES = {
 
 @pytest.fixture(scope="module")
 def ops(oracle: Oracle) -> list[OpDef]:
-    """The ops that both have, without those of resources: what a handle tells of its variable's shape is not compared."""
+    """The ops that both have, without those of handles: what a handle tells of the shape behind it is not compared."""
     plain = [entry.op_def for entry in gc.op_registry if not entry.op_def.name.startswith("_")]
-    ours = {op_def.name: op_def for op_def in plain if gc.resource not in {arg.type for arg in (*op_def.input_arg, *op_def.output_arg)}}
+    handles = {gc.resource, gc.variant}
+    ours = {op_def.name: op_def for op_def in plain if not handles & {arg.type for arg in (*op_def.input_arg, *op_def.output_arg)}}
     return [ours[name] for name in oracle.call(f"{SIDE}:known_ops", sorted(ours))]
 
 

@@ -43,6 +43,8 @@ NOT_RUN = {
     "PartitionedCall",
     "StatefulPartitionedCall",
 }
+OF_HANDLES = ("TensorArray", "Stack")
+"""Ops on handles that last as long as a run: graphs of them are in array_programs."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Case:
 
     @property
     def runs(self) -> bool:
-        return self.op_def.name not in NOT_RUN
+        return self.op_def.name not in NOT_RUN and not self.op_def.name.startswith(OF_HANDLES)
 
     @property
     def deterministic(self) -> bool:
