@@ -24,7 +24,7 @@ Value = Tensor | TensorValue
 _PASS_ON: Final = frozenset({"Identity", "StopGradient"})
 _READ_ONCE: Final = frozenset({"TensorArrayConcatV3"})
 """Ops with state whose outputs a gradient takes from the forward node: what they read is gone afterwards."""
-_GRADIENT_ARRAY: Final = "TensorArrayGradV3"
+GRADIENT_ARRAY: Final = "TensorArrayGradV3"
 MAX_FOLDED: Final = 4096
 
 
@@ -124,7 +124,7 @@ class GradientBody:
         name = node.node_def.name
         op = node.node_def.op
         attrs = node.node_def.attr
-        if op == _GRADIENT_ARRAY:
+        if op == GRADIENT_ARRAY:
             # What the elements of an array contribute to the ys of one call must not meet what they contribute to those of another.
             attrs = {**attrs, "source": self._call_name().encode()}
         if self.simplify and self._reuse(ref, node, inputs):

@@ -12,7 +12,7 @@ from graphcore.attrs import TensorValue
 from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.passes.gradient_body import GradientBody
+from graphcore.passes.gradient_body import GRADIENT_ARRAY, GradientBody
 from graphcore.passes.gradient_program import ProgramCache, recorded, what_is_known
 from graphcore.passes.gradient_template import GradientTemplate, call_template, gradient_template
 from graphcore.passes.gradient_writer import GradientWriter
@@ -179,6 +179,8 @@ class Backpropagation:
         taken = _NodeValues(self, node, scope)
         body = GradientBody(self.graph, template, node, taken, simplify=self.simplify)
         results = self.in_scope(body, slots, scope)
+        if any(made.op == GRADIENT_ARRAY for made in body.made):
+            return results  # it names the call that made it
         values = [*node.inputs, *node.outputs, *taken.gradients.values()]
         program = recorded(self.graph, body, values, results)
         if program is not None:

@@ -66,13 +66,17 @@ class OpExample:
                 if not node.outputs:
                     session.run(node)
                 outputs = [np.asarray(value) for value in session.run(list(map(elements, node.outputs)))]
-                return outputs + [variable_state(session, tensor) for tensor in self._variables(tensors)]
+                return outputs + [variable_state(session, tensor, dtype) for tensor, dtype in self._variables(tensors)]
 
-    def _variables(self, tensors: list[Any]) -> list[Any]:
-        """The tensors among the inputs that read the variables, references first."""
-        kinds = [kind for kind, _ in self.sent_inputs()]
-        refs = [tensor for tensor, kind in zip(tensors, kinds, strict=True) if kind == "ref"]
-        return refs + [tensor for tensor, kind in zip(tensors, kinds, strict=True) if kind == "handle"]
+    def _variables(self, tensors: list[Any]) -> list[tuple[Any, gc.DType]]:
+        """The tensors among the inputs that read the variables, references first, and the types of these."""
+        sent = self.sent_inputs()
+        return [
+            (tensor, gc.as_dtype(value[0]))
+            for wanted in ("ref", "handle")
+            for tensor, (kind, value) in zip(tensors, sent, strict=True)
+            if kind == wanted
+        ]
 
     def differentiated(self) -> tuple[list[int], list[Array | None]]:
         """The floating outputs that are differentiated, and their gradients by each input here."""
@@ -136,10 +140,10 @@ class OpExample:
         return next((value for other, value in pairs if other.type_attr == arg.type_attr and value is not None), 0)
 
 
-def variable_state(session: gc.Session, tensor: Any) -> Array:
+def variable_state(session: gc.Session, tensor: Any, dtype: gc.DType) -> Array:
     """The value of a variable, given by reference or handle; empty if it has none."""
     with tensor.graph.as_default():
-        value = gc.apply_op("ReadVariableOp", [tensor], {"dtype": gc.float32}) if tensor.dtype is gc.resource else tensor
+        value = gc.apply_op("ReadVariableOp", [tensor], {"dtype": dtype}) if tensor.dtype is gc.resource else tensor
     try:
         return np.asarray(session.run(value))
     except gc.errors.FailedPreconditionError:
