@@ -67,13 +67,18 @@ def _shared(operations: Sequence[Operation]) -> set[Value]:
     """What an operation has read that may keep it or give a view of it."""
     shared: set[Value] = set()
     for operation in operations:
-        if type(operation.kernel) is not np.ufunc and operation.node.op not in _READING:
+        if type(operation.kernel) is not np.ufunc and not (operation.node.op in _READING and _is_known_kernel(operation)):
             shared.update(operation.inputs)
     return shared
 
 
 def _makes_new(operation: Operation) -> bool:
-    return type(operation.kernel) is np.ufunc or operation.node.op in _NEW
+    return type(operation.kernel) is np.ufunc or (operation.node.op in _NEW and _is_known_kernel(operation))
+
+
+def _is_known_kernel(operation: Operation) -> bool:
+    """False for a kernel that a user put in the place of the op's own."""
+    return (getattr(operation.kernel, "__module__", None) or "numpy").partition(".")[0] in {"graphcore", "numpy"}
 
 
 def _has_axes(value: Value) -> bool:

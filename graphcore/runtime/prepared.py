@@ -11,6 +11,7 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
 from graphcore.runtime.program import Program
+from graphcore.runtime.specialise import Specialised
 
 _MEETING_OPS: Final = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
 
@@ -22,13 +23,15 @@ class Prepared:
         version: the graph's version that it is known to fit.
         names: the nodes that it depends on; a change of one of them makes it unfit.
         meets: whether its nodes send or receive.
+        specialised: the plans for the very shapes that are fed, None where that makes no difference.
     """
 
-    __slots__ = ("feeders", "feeds", "meets", "names", "program", "structure", "version")
+    __slots__ = ("feeders", "feeds", "meets", "names", "program", "specialised", "structure", "version")
 
     def __init__(self, version: int, program: Program, structure: FetchStructure, feeds: Sequence[Tensor], needed: Iterable[Node]) -> None:
         self.version = version
         self.program = program
+        self.specialised: Specialised | None = None
         self.structure = structure
         self.feeds = feeds
         self.feeders: list[Feeder] = [make_feeder(tensor) for tensor in feeds]
@@ -49,6 +52,12 @@ class Prepared:
                 results[i] = value.copy()
         return self.structure.pack(results)
 
+    def program_for(self, values: Sequence[Any]) -> Program:
+        """What to run on `values`."""
+        return self.program if self.specialised is None else self.specialised.plan_for(values)
+
     def close(self) -> None:
-        """Give free what the program holds."""
+        """Give free what the programs hold."""
         self.program.close()
+        if self.specialised is not None:
+            self.specialised.close()

@@ -18,6 +18,7 @@ from graphcore.graph.order import is_back_edge
 from graphcore.graph.rewiring import input_text
 from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import op_registry
+from graphcore.shapes import Shape
 
 _PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
 
@@ -54,13 +55,14 @@ class RewrittenGraph(msgspec.Struct, frozen=True):
 class _Client:
     """A node to be made at the client's end of `tensor`."""
 
-    __slots__ = ("attrs", "name", "op", "tensor")
+    __slots__ = ("attrs", "name", "op", "shape", "tensor")
 
-    def __init__(self, name: str, op: str, tensor: Tensor, attrs: dict[str, AttrValue]) -> None:
+    def __init__(self, name: str, op: str, tensor: Tensor, attrs: dict[str, AttrValue], shape: Shape | None = None) -> None:
         self.name = name
         self.op = op
         self.tensor = tensor
         self.attrs = attrs
+        self.shape = shape
 
     @property
     def is_feed(self) -> bool:
@@ -115,6 +117,34 @@ def prune_for_targets(graph: Graph, targets: Sequence[str]) -> Graph:
     """
     with graph.lock:
         return _Rewriter(graph, [], "").copy(_target_nodes(graph, [], [], targets))
+
+
+def copy_with_shapes(
+    fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], shapes: Sequence[Shape]
+) -> tuple[list[Tensor], list[Node], list[Tensor]]:
+    """A copy of what `fetches` and `targets` need, its shapes inferred from those of the feeds. Gives the copies of the three.
+
+    Args:
+        shapes: the shape of each feed.
+
+    Raises:
+        GraphError: it cannot be copied.
+    """
+    graph = (fetches[0].node if fetches else targets[0]).graph
+    clients = [
+        _Client(f"_arg_{tensor.node.name}_{tensor.index}_{i}", "_Arg", tensor, {"T": tensor.dtype.base, "index": i}, shape)
+        for i, (tensor, shape) in enumerate(zip(feeds, shapes, strict=True))
+    ]
+    with graph.lock:
+        rewriter = _Rewriter(graph, clients, "")
+        fed = rewriter.fed
+        rewriter.copy([*clients, *[tensor.node for tensor in fetches if tensor not in fed], *targets])
+    copies = rewriter.copies
+
+    def copied(tensor: Tensor) -> Tensor:
+        return copies[fed[tensor]].outputs[0] if tensor in fed else copies[tensor.node].outputs[tensor.index]
+
+    return [copied(tensor) for tensor in fetches], [copies[node] for node in targets], [copied(tensor) for tensor in feeds]
 
 
 def _fed_tensor(graph: Graph, endpoint: str) -> Tensor:
@@ -284,5 +314,5 @@ class _Rewriter:
         )
         node.assigned_device = self.device
         if is_feed and client.tensor.node.error is None:
-            made.set_shape(node.outputs[0], client.tensor.shape)
+            made.set_shape(node.outputs[0], client.tensor.shape if client.shape is None else client.shape)
         return node

@@ -29,6 +29,7 @@ from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Rendezvous
+from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
 from graphcore.runtime.watching import run_watched
 
@@ -178,6 +179,9 @@ class Session:
             fed = resolve_feeds(self.graph, feeds)
             needed = needed_nodes(structure.tensors, structure.targets, fed)
             prepared = Prepared(self.graph.version, self._program(structure, fed, needed), structure, fed, needed)
+            program = prepared.program
+            if isinstance(program, Plan) and Specialised.pays(program, fed):
+                prepared.specialised = Specialised(program, structure.tensors, structure.targets, fed, self._build)
             if key is not None:
                 if len(self._plans) >= _MAX_PLANS:
                     self._plans.pop(next(iter(self._plans))).close()
@@ -199,29 +203,31 @@ class Session:
         """
         if self._is_watched:
             return self._watch(prepared, values, None, None)
+        program = prepared.program if prepared.specialised is None else prepared.specialised.plan_for(values)
         try:
             with np.errstate(all="ignore"):
-                return prepared.program.run(*values)
+                return program.run(*values)
         except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
-            raise self._told(prepared, error)  # noqa: B904 - `_told` says where it comes from
+            raise self._told(prepared, program, error)  # noqa: B904 - `_told` says where it comes from
 
     def _watch(self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None) -> list[Any]:
         chosen = options or _NO_RUN_OPTIONS
         step = Step(Recorder() if chosen.is_traced else None)
+        program = prepared.program_for(values)
         try:
             with np.errstate(all="ignore"):
-                return run_watched(prepared.program, values, step, chosen.timeout_in_ms or self.options.operation_timeout_in_ms)
+                return run_watched(program, values, step, chosen.timeout_in_ms or self.options.operation_timeout_in_ms)
         except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
-            raise self._told(prepared, error)  # noqa: B904 - `_told` says where it comes from
+            raise self._told(prepared, program, error)  # noqa: B904 - `_told` says where it comes from
         finally:
             if step.recorder is not None:
-                self.trace = Trace(step.recorder.events, prepared.program.nodes)
+                self.trace = Trace(step.recorder.events, program.nodes)
                 if metadata is not None:
                     metadata.trace = self.trace
 
-    def _told(self, prepared: Prepared, error: BaseException) -> BaseException:
+    def _told(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
         """The error to raise. Whoever waits for a value of a run that has failed is told too, and later runs meet elsewhere."""
-        told = prepared.program.explain(error)
+        told = program.explain(error)
         told.__cause__ = None if told is error else error
         if prepared.meets:
             self._renew_rendezvous(told if isinstance(told, GraphError) else CancelledError(f"The run was stopped: {told!r}"))
@@ -258,6 +264,9 @@ class Session:
         """What runs `needed`."""
         return build_program(structure.tensors, structure.targets, feeds, self._make_kernel, self.engine, needed)
 
+    def _build(self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
+        return build_plan(fetches, targets, feeds, self._make_kernel)
+
     def _make_kernel(self, node: Node, context: KernelContext) -> Kernel:
         """The kernel of `node`; one with state lives as long as the session and its node's definition."""
         context.resources = self.resources
@@ -266,11 +275,11 @@ class Session:
             return self.functions.function_kernel(node.op, node.node_def.attr)
         factory = node.registration.kernel
         assert factory is not None
-        if not node.op_def.is_stateful:
-            return factory(context)
+        if not node.op_def.is_stateful or factory.__module__.startswith("graphcore."):
+            return factory(context)  # what state our own ops have is among the resources
         known = self._kernels.get(node.name)
-        if known is None or known[0] != node.node_def:
-            known = self._kernels[node.name] = (node.node_def, factory(context))
+        if known is None or known[0] != (node.op, node.node_def.attr):
+            known = self._kernels[node.name] = ((node.op, node.node_def.attr), factory(context))
         return known[1]
 
     def __enter__(self) -> Self:
