@@ -23,7 +23,7 @@ from graphcore.passes.recursion import calls_itself
 from graphcore.registry import Kernel
 from graphcore.runtime.engines import build_program
 from graphcore.runtime.function_graph import RunnableBody, runnable_body
-from graphcore.runtime.program import Program
+from graphcore.runtime.program import Program, current
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 """Makes the kernel of a node in a function's body; None leaves it to the op."""
@@ -244,8 +244,9 @@ class FunctionLibraryRuntime:
         plan = item.plan or self._plan(item)
         if item.recursive:
             return self._call_recursive(item, plan, args)
+        step = current.step
         try:
-            return plan.run(*args)
+            return plan.run(*args) if step is None else plan.run_step(step, args)
         except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
             explained = plan.explain(error)
             raise explained from (None if explained is error else error)
@@ -257,8 +258,9 @@ class FunctionLibraryRuntime:
                 f"Function {item.name} calls itself more than {MAX_DEPTH} levels deep: recursion needs a case that ends it", op=item.name
             )
         self._under_way.depth = depth + 1
+        step = current.step
         try:
-            return plan.run(*args)
+            return plan.run(*args) if step is None else plan.run_step(step, args)
         finally:
             self._under_way.depth = depth
 

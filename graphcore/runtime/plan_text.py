@@ -15,6 +15,7 @@ from graphcore.runtime.plan_checks import make_check, wrong_dtype
 PART: Final = 2000
 """How many lines one generated function has at most: compiling takes longer than in proportion."""
 _EXACT: Final = (np.dot, np.matmul)
+_BY_KEYWORD: Final = (np.maximum, np.minimum)
 
 
 class PlanText:
@@ -116,7 +117,9 @@ class _Writer:
         kernel = f"k{number}"
         self.scope[kernel] = operation.kernel
         if operation.into is not None:
-            arguments.append(arguments[operation.into])
+            # By position is quicker; NumPy wants it by keyword where people take the third for one more operand.
+            target = arguments[operation.into]
+            arguments.append(f"out={target}" if operation.kernel in _BY_KEYWORD else target)
         call = f"{kernel}({', '.join(arguments)})"
         if not outputs:
             return call

@@ -13,6 +13,7 @@ import msgspec
 from graphcore.errors import CancelledError, DeadlineExceededError, GraphError
 from graphcore.rendezvous_key import RendezvousKey
 from graphcore.runtime.cancellation import CancellationManager
+from graphcore.runtime.program import current
 
 _CANCELLED: Final = "[_Derived_]RecvAsync is cancelled."
 _TIMED_OUT: Final = "Timed out waiting for notification"
@@ -131,9 +132,15 @@ class Rendezvous:
             arrived.set()
 
         name = str(key)
-        waiter = _Receive(args or _NO_ARGS, done)
+        waiter = _Receive(args or _own_args(), done)
         self._start(name, waiter)
-        if not arrived.wait(timeout):
+        try:
+            in_time = arrived.wait(timeout)
+        except BaseException:  # Ctrl-C: nobody waits any more, and what comes is for the next who does
+            if self._forget(name, waiter):
+                _deregister(waiter)
+            raise
+        if not in_time:
             if self._forget(name, waiter):
                 _deregister(waiter)
                 raise DeadlineExceededError(_TIMED_OUT)
@@ -214,6 +221,12 @@ class Rendezvous:
     def _drop_if_empty(self, name: str) -> None:
         if not self._queues[name]:
             del self._queues[name]
+
+
+def _own_args() -> RendezvousArgs:
+    """Who waits within a watched run can be cancelled with it."""
+    step = current.step
+    return _NO_ARGS if step is None or step.cancellation is None else RendezvousArgs(cancellation_manager=step.cancellation)
 
 
 def _again(status: GraphError) -> GraphError:

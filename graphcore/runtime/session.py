@@ -24,7 +24,7 @@ from graphcore.runtime.feeds import resolve_feeds
 from graphcore.runtime.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
-from graphcore.runtime.plan import Plan
+from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
