@@ -14,7 +14,6 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, exact_name, get_default_graph
 from graphcore.passes.defining import define_body, sweep
-from graphcore.shapes import Shape
 
 Branch = Callable[[], Any]
 
@@ -136,15 +135,8 @@ class _Choice:
         node = finish([Func(made.name) for made in defined], inputs, types, any(made.signature.is_stateful for made in defined))
         if not isinstance(self.graph, FunctionGraph):
             sweep(self.graph)
-        self._tell_shapes(node, traced)
         outputs = iter(node.outputs)
         return fill(first.structure, [node if isinstance(leaf, Node) else next(outputs) for leaf in first.leaves])
-
-    def _tell_shapes(self, node: Node, traced: list[_Traced]) -> None:
-        """What all branches agree on is known of the outputs, if only as long as the branches are what they are."""
-        for tensor, rets in zip(node.outputs, zip(*[branch.returned for branch in traced], strict=True), strict=True):
-            if tensor.shape.rank is None:
-                self.graph.set_shape(tensor, common_shape([ret.shape for ret in rets]))
 
     def _require_alike(self, first: _Traced, label: str, other: _Traced) -> None:
         if first.structure != other.structure:
@@ -182,28 +174,17 @@ class _Traced:
     """One branch as a graph, and what it gave."""
 
     def __init__(self, graph: Graph, label: str, branch: Branch) -> None:
-        self.body = FunctionGraph(graph, label)
+        self.body = FunctionGraph.within(graph, label)
         with self.body.as_default():
             self.structure, given = flatten(branch())
             self.leaves = [held(self.body, leaf) for leaf in given]
-        self.returned: list[Tensor] = []
 
     def define(self, types: tuple[DType, ...]) -> FunctionDef:
-        made = define_outputs(self.body, self.leaves, types)
-        self.returned = [node.inputs[0] for node in self.body.op_nodes() if node.op == "_Retval"]
-        return made
+        return define_outputs(self.body, self.leaves, types)
 
     def text(self) -> str:
         leaves = "; ".join([describe(leaf) for leaf in self.leaves])
         return f"{outline(self.structure)}" + (f" ({leaves})" if leaves else "")
-
-
-def common_shape(shapes: Sequence[Shape]) -> Shape:
-    """The most that is true of all of these shapes."""
-    first = shapes[0]
-    if first.rank is None or any(shape.rank != first.rank for shape in shapes):
-        return Shape(None)
-    return Shape([sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*[shape.as_list() for shape in shapes], strict=True)])
 
 
 def held(body: Graph, leaf: Any) -> Any:

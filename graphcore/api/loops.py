@@ -80,8 +80,8 @@ class _Loop:
         return shapes
 
     def build(self, cond: Callable[..., Any], body: Callable[..., Any], parallel_iterations: int) -> Any:
-        test = FunctionGraph(self.graph, function_label(self.graph, self.name, "cond"))
-        turn = FunctionGraph(self.graph, function_label(self.graph, self.name, "body"))
+        test = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "cond"))
+        turn = FunctionGraph.within(self.graph, function_label(self.graph, self.name, "body"))
         test_args, turn_args = self._arguments(test), self._arguments(turn)
         condition = self._trace_condition(test, cond, test_args)
         results = self._trace_body(turn, body, turn_args)

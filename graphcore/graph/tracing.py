@@ -11,27 +11,32 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
 from graphcore.graph.node import Node, Tensor
+from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 
 
 class FunctionGraph(Graph):
-    """A graph that becomes the body of a function of the graph around it; both have one function library.
-
-    Args:
-        outer: the graph around it.
-        label: what the function is called in names made from it.
+    """A graph that becomes the body of a function of the graph around it; see `within`.
 
     Attributes:
+        label: what the function is called in names made from it.
         captures: the tensors of the graph around it that are used here, and the arguments that stand for them.
     """
 
-    def __init__(self, outer: Graph, label: str) -> None:
-        super().__init__(outer.registry)
-        self.library = outer.library
-        self.outer: Graph = outer
-        self.label = label
-        self.seed = outer.seed
+    def __init__(self, registry: OpRegistry | None = None) -> None:
+        super().__init__(registry)
+        self.label = ""
         self.captures: dict[Tensor, Tensor] = {}
+
+    @classmethod
+    def within(cls, outer: Graph, label: str) -> FunctionGraph:
+        """An empty body of a function of `outer`; both have one function library."""
+        made = cls(outer.registry)
+        made.library = outer.library
+        made.outer = outer
+        made.seed = outer.seed
+        made.label = label
+        return made
 
     def argument(self, name: str, dtype: DType, shape: Shape) -> Tensor:
         """A new argument; which one it is, its `index`, counts from 0 in the order in which they are made."""
@@ -56,6 +61,7 @@ class FunctionGraph(Graph):
         known = self.captures.get(tensor)
         if known is not None:
             return known
+        assert self.outer is not None
         source = self.outer.as_graph_element(tensor)
         assert isinstance(source, Tensor)
         if source is not tensor:
@@ -79,7 +85,7 @@ class FunctionGraph(Graph):
 
     def _around(self) -> list[Graph]:
         found: list[Graph] = []
-        graph: Graph | None = self.outer
+        graph = self.outer
         while graph is not None:
             found.append(graph)
             graph = graph.outer

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any, Final
 
 from graphcore import dtypes
@@ -21,10 +22,25 @@ _TWICE_X: Final = [[2.0, -4.0], [6.0, 1.0]]
 _SQUARED_X: Final = [[1.0, 4.0], [9.0, 0.25]]
 
 
-def _branch_shapes(c: InferenceContext) -> None:
-    shapes = declared_shapes(c)
+def _if_shapes(c: InferenceContext) -> None:
+    _branch_shapes(c, [branch for name in ("then_branch", "else_branch") if isinstance(branch := c.attrs.get(name), Func)])
+
+
+def _case_shapes(c: InferenceContext) -> None:
+    _branch_shapes(c, _branches(c.attrs))
+
+
+def _branch_shapes(c: InferenceContext, branches: Sequence[Func]) -> None:
+    declared = declared_shapes(c)
+    if declared is not None:
+        for i, shape in enumerate(declared):
+            c.set_output(i, c.make_shape_from_shape(shape))
+        return
+    given, slots = c.inputs[1:], range(1, c.num_inputs)
+    results = [c.function_outputs(branch.name, branch.attr, given, slots) for branch in branches]
     for i in range(c.num_outputs):
-        c.set_output(i, c.unknown_shape() if shapes is None else c.make_shape_from_shape(shapes[i]))
+        known = [None if result is None or i >= len(result) else result[i][0] for result in results]
+        c.set_output(i, c.unknown_shape() if None in known else reduce(c.relax, [shape for shape in known if shape is not None]))
 
 
 def _branches(attrs: Attrs) -> tuple[Func, ...]:
@@ -140,7 +156,7 @@ class If:
 
     signature = f"If{_IF}"
     stateful = True
-    shape = _branch_shapes
+    shape = _if_shapes
     kernel = _if_kernel
     gradient = partial(_if_gradient, "If")
     examples = _IF_EXAMPLES
@@ -161,7 +177,7 @@ class StatelessIf:
     """
 
     signature = f"StatelessIf{_IF}"
-    shape = _branch_shapes
+    shape = _if_shapes
     kernel = _if_kernel
     gradient = partial(_if_gradient, "StatelessIf")
     examples = _IF_EXAMPLES
@@ -182,7 +198,7 @@ class Case:
 
     signature = f"Case{_CASE}"
     stateful = True
-    shape = _branch_shapes
+    shape = _case_shapes
     kernel = _case_kernel
     gradient = partial(_case_gradient, "Case")
     examples = _CASE_EXAMPLES
@@ -202,7 +218,7 @@ class StatelessCase:
     """
 
     signature = f"StatelessCase{_CASE}"
-    shape = _branch_shapes
+    shape = _case_shapes
     kernel = _case_kernel
     gradient = partial(_case_gradient, "StatelessCase")
     examples = _CASE_EXAMPLES

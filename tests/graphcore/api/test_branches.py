@@ -43,6 +43,12 @@ def test_only_the_branch_that_is_chosen_runs() -> None:
         run(checked, {pred: True, x: np.nan})
 
 
+def test_the_shape_is_what_all_branches_agree_on() -> None:
+    x = gc.placeholder(gc.float32, [2, None], name="x")
+    y = gc.cond(True, lambda: (x, x * 2.0), lambda: (gc.ones([2, 5]), -x))
+    assert [str(tensor.shape) for tensor in y] == ["[2,?]", "[2,?]"]
+
+
 @pytest.mark.parametrize(
     ("value", "taken"),
     [(0.0, False), (0.5, True), (-1, True), (0, False), ("", False), ("no", True), ([0.0], True), (np.zeros([0], np.float32), False)],
