@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import Any, Final
 
@@ -23,6 +20,7 @@ from graphcore.definitions import (
 )
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError
+from graphcore.graph.collecting import paused_collector
 from graphcore.graph.graph import Graph
 from graphcore.graph.import_inputs import Input, InputRewriter, find_existing
 from graphcore.graph.import_names import import_names
@@ -79,7 +77,7 @@ def import_graph_def(
     known_versions = [each.graph_def_version for each in refiners]
     source = caller_location()
     try:
-        with _paused_collector(), graph.transaction():
+        with paused_collector(), graph.transaction():
             for each in refiners:
                 each.graph_def_version = min(each.graph_def_version, graph_def.versions.producer)
             _Import(graph, graph_def, options, refiner, source).run(results)
@@ -91,18 +89,6 @@ def import_graph_def(
         error.source = error.source or source
         explain_newer_producer(error, graph_def.versions)
         raise
-
-
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """No cyclic collection within the block: it would visit all the new nodes again and again, and find nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _OpPlan(msgspec.Struct, eq=False):

@@ -11,6 +11,7 @@ import msgspec
 from graphcore.attrs import AttrValue
 from graphcore.definitions import NodeDef
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.collecting import paused_collector
 from graphcore.graph.from_nodes import producers_of
 from graphcore.graph.node import NO_CONTROLS
 from graphcore.graph.propagation import infer_downstream
@@ -30,16 +31,24 @@ class Rewriting:
         self.graph = graph
         self._moved: dict[Node, None] = {}
         self._transaction = transaction(graph)
+        self._pause = paused_collector()
 
     def __enter__(self) -> Self:
+        self._pause.__enter__()
         self._transaction.__enter__()
         self.graph.ranks_are_stale = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if error is not None:
-            self._undo(error)
-            return
+        try:
+            if error is not None:
+                self._undo(error)
+            else:
+                self._commit()
+        finally:
+            self._pause.__exit__(None, None, None)
+
+    def _commit(self) -> None:
         try:
             self._finish()
         except BaseException as failure:
