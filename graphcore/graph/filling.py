@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 
 if TYPE_CHECKING:
@@ -26,26 +27,37 @@ def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
         names = [node.name for node in nodes]
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidArgumentError(f"Node '{twice}' is not unique", node=twice)
-    waiting: list[int] = []
+    with paused_collector():
+        added = 0
+        while added < len(nodes) and _add(graph, nodes[added], numbers):
+            added += 1
+        if added < len(nodes):
+            _fill_sorted(graph, nodes, added, numbers)
+
+
+def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: dict[str, int]) -> None:
+    """Add the nodes from number `first` on, which takes something from a later one."""
+    waiting: dict[int, int] = {}
     waited_for: dict[int, list[int]] = {}
     ready: list[int] = []
-    for number, node in enumerate(nodes):
-        producers = {numbers[name] for name in map(_producer, node.input) if name in numbers}
-        waiting.append(len(producers))
-        for producer in producers:
+    for number in range(first, len(nodes)):
+        producers = {numbers.get(_producer(text), -1) for text in nodes[number].input}
+        awaited = [producer for producer in producers if producer >= first]
+        waiting[number] = len(awaited)
+        for producer in awaited:
             waited_for.setdefault(producer, []).append(number)
-        if not producers:
+        if not awaited:
             ready.append(number)
     heapify(ready)
     while ready:
         number = heappop(ready)
-        _add(graph, nodes[number])
+        _add(graph, nodes[number], {})
         for later in waited_for.get(number, ()):
             waiting[later] -= 1
             if not waiting[later]:
                 heappush(ready, later)
     if len(graph) < len(nodes):
-        stuck = next(node for node, count in zip(nodes, waiting, strict=True) if count)
+        stuck = nodes[next(number for number, count in waiting.items() if count)]
         raise InvalidArgumentError(
             f"Graph is invalid, contains a cycle through '{stuck.name}' (op {stuck.op})", op=stuck.op, node=stuck.name
         )
@@ -58,19 +70,23 @@ def _producer(text: str) -> str:
     return head if head and tail.isdigit() else text
 
 
-def _add(graph: Graph, node_def: NodeDef) -> None:
-    registration = graph.library.look_up(node_def.op)
+def _add(graph: Graph, node_def: NodeDef, later: Mapping[str, int]) -> bool:
+    """Add a node; False if it takes something from one of `later` that is not there yet."""
     inputs: list[Tensor] = []
     controls: list[Node] = []
     for text in node_def.input:
-        producer = graph.find(_producer(text))
+        producer, index = graph.find(text), 0
         if producer is None:
-            raise InvalidArgumentError(f"Node '{node_def.name}': Unknown input node '{text}'", op=node_def.op, node=node_def.name)
-        if text.startswith("^"):
-            controls.append(producer)
-            continue
-        tail = text.rpartition(":")[2]
-        index = int(tail) if text != producer.name and tail.isdigit() else 0
+            name = _producer(text)
+            producer = graph.find(name)
+            if producer is None:
+                if name in later:
+                    return False
+                raise InvalidArgumentError(f"Node '{node_def.name}': Unknown input node '{text}'", op=node_def.op, node=node_def.name)
+            if text[0] == "^":
+                controls.append(producer)
+                continue
+            index = int(text.rpartition(":")[2])
         if index >= len(producer.outputs):
             raise InvalidArgumentError(
                 f"Node '{node_def.name}': Connecting to invalid output {index} of source node {producer.name} "
@@ -79,5 +95,7 @@ def _add(graph: Graph, node_def: NodeDef) -> None:
                 node=node_def.name,
             )
         inputs.append(producer.outputs[index])
+    registration = graph.library.look_up(node_def.op)
     input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
     graph.insert(node_def, registration, inputs, controls or NO_CONTROLS, tuple(input_types), tuple(output_types), None)
+    return True

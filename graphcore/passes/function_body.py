@@ -10,7 +10,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition, InstantiationResult, instantiate_function
 from graphcore.graph import Graph, Node
-from graphcore.graph.from_nodes import graph_from_nodes
+from graphcore.graph.from_nodes import graph_from_nodes, in_order
 from graphcore.text.printer import ARG_OPS, RET_OPS
 
 _NO_FUNCTION = FunctionDef(signature=OpDef(name=""))
@@ -30,7 +30,7 @@ class FunctionBody:
         InvalidArgumentError: the graph's arguments or returns do not fit the types.
     """
 
-    __slots__ = ("arg_nodes", "arg_types", "control_ret_nodes", "fdef", "graph", "ret_nodes", "ret_types")
+    __slots__ = ("_order", "arg_nodes", "arg_types", "control_ret_nodes", "fdef", "graph", "ret_nodes", "ret_types")
 
     def __init__(self, fdef: FunctionDef | None, arg_types: Sequence[DType], ret_types: Sequence[DType], graph: Graph) -> None:
         self.fdef = fdef or _NO_FUNCTION
@@ -40,6 +40,7 @@ class FunctionBody:
         self.arg_nodes = _by_index(graph, ARG_OPS, len(self.arg_types))
         self.ret_nodes = _by_index(graph, RET_OPS, len(self.ret_types))
         self.control_ret_nodes = [_control_ret(graph, name) for name in self.fdef.control_ret.values()]
+        self._order: tuple[int, list[Node]] = (-1, [])
 
     @classmethod
     def from_instantiation(
@@ -52,6 +53,17 @@ class FunctionBody:
             InvalidArgumentError: nodes that do not fit together.
         """
         return cls(fdef, result.arg_types, result.ret_types, graph_from_nodes(result.nodes, library))
+
+    def inner_nodes(self) -> list[Node]:
+        """The nodes that are no arguments and no returns, producers first.
+
+        Raises:
+            InvalidArgumentError: nodes wait for each other.
+        """
+        version = self.graph.version
+        if self._order[0] != version:
+            self._order = version, [node for node in in_order(self.graph) if node.op not in ARG_OPS and node.op not in RET_OPS]
+        return self._order[1]
 
     def __repr__(self) -> str:
         args = ", ".join([dtype.name for dtype in self.arg_types])

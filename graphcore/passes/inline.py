@@ -11,13 +11,11 @@ from graphcore.definitions import NodeDef
 from graphcore.errors import InternalError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
-from graphcore.graph.from_nodes import in_order
 from graphcore.graph.graph import Graph
 from graphcore.graph.node import NO_CONTROLS
 from graphcore.graph.rewiring import input_text
 from graphcore.passes.function_body import FunctionBody
 from graphcore.passes.rewriting import Rewriting
-from graphcore.text.printer import ARG_OPS, RET_OPS
 
 NO_INLINE_ATTR: Final = "_noinline"
 IMPLEMENTS_ATTR: Final = "api_implements"
@@ -122,7 +120,7 @@ def _refuse(reason: str, caller: Node, body: FunctionBody) -> NoReturn:
 class _Inlining:
     """One call being inlined. New nodes are made in the order that gives them the reference's numbers."""
 
-    __slots__ = ("after", "before", "body", "caller", "inputs", "library", "options", "own", "prefix", "rewriting", "tensors")
+    __slots__ = ("after", "before", "body", "caller", "inputs", "library", "options", "prefix", "rewriting", "tensors")
 
     def __init__(
         self, rewriting: Rewriting, library: FunctionLibraryDefinition, caller: Node, body: FunctionBody, options: InlineFunctionBodyOptions
@@ -135,7 +133,6 @@ class _Inlining:
         self.prefix = f"{caller.name}/"
         self.before: list[Node] = []
         self.inputs: dict[str, str] = {}
-        self.own = {node.name for node in body.graph.op_nodes()}
         self.tensors: dict[Node, Node] = {}
 
     def run(self) -> None:
@@ -149,10 +146,9 @@ class _Inlining:
             self.tensors[arg] = made
             self.inputs[arg.name] = made.name
             added.append(made)
-        for node in in_order(self.body.graph):
-            if node.op not in ARG_OPS and node.op not in RET_OPS:
-                self.tensors[node] = self.copy(node)
-                added.append(self.tensors[node])
+        for node in self.body.inner_nodes():
+            made = self.tensors[node] = self.copy(node)
+            added.append(made)
         outputs = [self.output(f"{label}/output", ret) for ret in self.body.ret_nodes]
         added += outputs
         after = self.output_control(f"{label}/output_control_node", outputs)
@@ -205,7 +201,7 @@ class _Inlining:
         name = item[len(_COLOCATED) :].decode(errors="surrogateescape")
         if name in self.inputs:
             return _COLOCATED + self.inputs[name].encode()
-        return _COLOCATED + f"{self.prefix}{name}".encode() if name in self.own else item
+        return _COLOCATED + f"{self.prefix}{name}".encode() if self.body.graph.find(name) is not None else item
 
     def output(self, prefix: str, ret: Node) -> Node:
         source = ret.inputs[0]
