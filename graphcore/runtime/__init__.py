@@ -4,17 +4,21 @@ from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.events import Event, Recorder
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
 from graphcore.runtime.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
 from graphcore.runtime.session import Session, get_default_session
+from graphcore.runtime.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
 
 __all__ = [
     "CancellationManager",
     "DeviceAttributes",
+    "DeviceStepStats",
     "Event",
     "FunctionLibraryRuntime",
+    "NodeExecStats",
     "Plan",
     "Received",
     "Recorder",
@@ -22,7 +26,12 @@ __all__ = [
     "RendezvousArgs",
     "RendezvousKey",
     "RewrittenGraph",
+    "RunMetadata",
+    "RunOptions",
     "Session",
+    "SessionOptions",
+    "StepStats",
+    "Trace",
     "build_plan",
     "create_key",
     "get_default_session",

@@ -65,6 +65,9 @@ class Recorder:
     def __len__(self) -> int:
         return len(self._records)
 
+    def __bool__(self) -> bool:
+        return True  # one that has recorded nothing yet is one all the same
+
     def clear(self) -> None:
         """Forget what was recorded."""
         self._records.clear()

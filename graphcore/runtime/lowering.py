@@ -87,6 +87,15 @@ class Lowered:
         self.results = results
         self.variables = variables
 
+    def released(self) -> dict[int, list[Value]]:
+        """What nobody needs any more after each operation, by its number."""
+        released: dict[int, list[Value]] = {}
+        for operation in self.operations:
+            for value in operation.outputs:
+                if not value.is_kept and value.name not in self.variables:
+                    released.setdefault(value.last_use, []).append(value)
+        return released
+
 
 def lower(
     needed: Iterable[Node], fetches: Sequence[Tensor], targets: Collection[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel

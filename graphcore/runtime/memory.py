@@ -101,11 +101,7 @@ def peak_bytes(lowered: Lowered, size: Callable[[Value], int | None]) -> int | N
     Args:
         size: the bytes of a value; None if it cannot be told, and then the peak cannot be told.
     """
-    released: dict[int, list[Value]] = {}
-    for operation in lowered.operations:
-        for value in operation.outputs:
-            if not value.is_kept:
-                released.setdefault(value.last_use, []).append(value)
+    released = lowered.released()
     live = peak = 0
     sizes: dict[Value, int] = {}
     for number, operation in enumerate(lowered.operations):

@@ -14,7 +14,7 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.buffers import reuse_buffers
 from graphcore.runtime.lowering import Lowered, MakeKernel, lower
-from graphcore.runtime.memory import guard_sizes, out_of_memory
+from graphcore.runtime.memory import guard_sizes, out_of_memory, peak_bytes, tensor_bytes
 from graphcore.runtime.plan_checks import described, outputs_unset
 from graphcore.runtime.plan_text import PlanText, plan_text
 from graphcore.runtime.program import Step
@@ -54,7 +54,14 @@ class Plan:
             CancelledError: it was cancelled.
         """
         watcher = Watcher(self.lowered, step)
-        return (self._watched or self._compile_watched())(watcher.before, watcher.after, *values)
+        try:
+            return (self._watched or self._compile_watched())(watcher.before, watcher.after, *values)
+        finally:
+            watcher.close()
+
+    def peak_bytes(self) -> int | None:
+        """The most that the arrays of a run will hold at once, as the shapes tell; None if they do not."""
+        return peak_bytes(self.lowered, lambda value: tensor_bytes(value.tensor))
 
     def node_at(self, traceback: TracebackType | None) -> Node | None:
         """The node whose line the innermost frame of this plan was at."""

@@ -11,6 +11,7 @@ from graphcore.dtypes import string
 from graphcore.graph.node import Node
 from graphcore.runtime.lowering import Lowered, Operation, Value
 from graphcore.runtime.plan_checks import make_check, wrong_dtype
+from graphcore.runtime.watcher import SENDING
 
 PART: Final = 2000
 """How many lines one generated function has at most: compiling takes longer than in proportion."""
@@ -52,7 +53,7 @@ class _Writer:
         parameters = ["before", "after"] if watched else []
         self.parameters = ", ".join(parameters + [value.name for value in lowered.feeds])
         self.watched = watched
-        self.released = self._released()
+        self.released = lowered.released()
         self.checks: dict[str, Any] = {}
 
     def write(self) -> PlanText:
@@ -90,20 +91,11 @@ class _Writer:
                     places += 1
         return places
 
-    def _released(self) -> dict[int, list[Value]]:
-        """What nobody needs after each operation."""
-        released: dict[int, list[Value]] = {}
-        for operation in self.operations:
-            for value in operation.outputs:
-                if not value.is_kept and value.name not in self.scope:
-                    released.setdefault(value.last_use, []).append(value)
-        return released
-
     def _line(self, number: int, operation: Operation) -> str:
         line = self._call(number, operation)
-        outputs = [value.name for value in operation.outputs]
         if self.watched:
-            line = f"before({number}); {line}; after({', '.join([str(number), *outputs])})"
+            told = [value.name for value in (operation.inputs if operation.node.op in SENDING else operation.outputs)]
+            line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
         gone = [value.name for value in self.released.get(number, ())]
         local = [name for name in gone if name[0] != "v"]
         line += "".join([f"; {name} = None" for name in gone if name[0] == "v"])

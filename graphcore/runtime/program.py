@@ -19,9 +19,12 @@ class Step:
         cancellation: cancelling it stops the run before the next node, with CancelledError, and ends what waits.
         frame, iteration: of the loop whose body is run.
         prefix: what stands before the names of nodes in events, for the body of a function.
+
+    Attributes:
+        peak_bytes: the most that the arrays of the run held at once, where it is recorded.
     """
 
-    __slots__ = ("cancellation", "frame", "iteration", "prefix", "recorder")
+    __slots__ = ("_held", "cancellation", "frame", "iteration", "peak_bytes", "prefix", "recorder")
 
     def __init__(
         self,
@@ -37,6 +40,13 @@ class Step:
         self.frame = frame
         self.iteration = iteration
         self.prefix = prefix
+        self.peak_bytes = 0
+        self._held = 0
+
+    def hold(self, count: int) -> None:
+        """Count `count` bytes more (or fewer) that arrays of the run hold."""
+        self._held += count
+        self.peak_bytes = max(self.peak_bytes, self._held)
 
 
 class _Current(threading.local):

@@ -29,9 +29,11 @@ from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Rendezvous
+from graphcore.runtime.rewrite import copy_with_shapes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
 from graphcore.runtime.watching import run_watched
+from graphcore.shapes import Shape
 
 _MAX_PLANS: Final = 256
 _NO_OPTIONS: Final = SessionOptions()
@@ -117,6 +119,24 @@ class Session:
         if not isinstance(program, Plan):
             raise UnimplementedError(f"Required a run without control flow, which is done by a plan; this one is done by {program!r}")
         return program
+
+    def predicted_peak_bytes(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> int | None:
+        """The most bytes that the arrays of such a run will hold at once, as their shapes tell; nothing is run.
+
+        Feeds, constants and variables are not counted: they are there anyway. None where a shape depends on values.
+
+        Raises:
+            InvalidArgumentError, NotFoundError: as `run`.
+        """
+        prepared = self.prepare(fetches, feed_dict or ())
+        values = [feed(value) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
+        if not isinstance(prepared.program, Plan):
+            return None
+        structure = prepared.structure
+        if not structure.tensors and not structure.targets:
+            return 0
+        shapes = [Shape(value.shape) for value in values]
+        return self._build(*copy_with_shapes(structure.tensors, structure.targets, prepared.feeds, shapes)).peak_bytes()
 
     def make_callable(self, fetches: Any, feed_list: Sequence[Any] | None = None) -> SessionCallable:
         """A function of the feeds' values, in their order, that gives what `run` gives, with less work a call.
@@ -221,7 +241,7 @@ class Session:
             raise self._told(prepared, program, error)  # noqa: B904 - `_told` says where it comes from
         finally:
             if step.recorder is not None:
-                self.trace = Trace(step.recorder.events, program.nodes)
+                self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes)
                 if metadata is not None:
                     metadata.trace = self.trace
 

@@ -1,11 +1,89 @@
-"""A recorded run: its events, and what can be told from them."""
+"""A recorded run: its events, step statistics, and a file that trace viewers open."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
 
 from graphcore.graph.node import Node
 from graphcore.runtime.events import Event
+
+CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
+_INSTANTS: Final = frozenset({"dead", "sent", "received"})
+
+
+class NodeExecStats(msgspec.Struct, frozen=True):
+    """When a node ran, in nanoseconds of one clock; the `*_rel_*` are counted from `all_start`.
+
+    Args:
+        node_name: which node.
+        scheduled_nanos: its inputs were there.
+        all_start_nanos: its turn came.
+        op_start_rel_nanos, op_end_rel_nanos: its kernel began and was done.
+        all_end_rel_nanos: its outputs were passed on.
+        thread_id: where it ran.
+        output_bytes: what its outputs take.
+        frame, iteration: the loop it ran in.
+    """
+
+    node_name: str
+    scheduled_nanos: int
+    all_start_nanos: int
+    op_start_rel_nanos: int
+    op_end_rel_nanos: int
+    all_end_rel_nanos: int
+    thread_id: int = 0
+    output_bytes: int = 0
+    frame: str = ""
+    iteration: int = 0
+
+    @property
+    def scheduled_micros(self) -> int:
+        """In whole microseconds."""
+        return self.scheduled_nanos // 1000
+
+    @property
+    def all_start_micros(self) -> int:
+        """In whole microseconds."""
+        return self.all_start_nanos // 1000
+
+    @property
+    def op_start_rel_micros(self) -> int:
+        """In whole microseconds."""
+        return self.op_start_rel_nanos // 1000
+
+    @property
+    def op_end_rel_micros(self) -> int:
+        """In whole microseconds."""
+        return self.op_end_rel_nanos // 1000
+
+    @property
+    def all_end_rel_micros(self) -> int:
+        """In whole microseconds."""
+        return self.all_end_rel_nanos // 1000
+
+
+class DeviceStepStats(msgspec.Struct, frozen=True):
+    """What one device did.
+
+    Args:
+        device: its full name.
+        node_stats: one entry each time a node ran, by its start.
+    """
+
+    device: str
+    node_stats: tuple[NodeExecStats, ...]
+
+
+class StepStats(msgspec.Struct, frozen=True):
+    """What all devices did: one entry for each that was used."""
+
+    dev_stats: tuple[DeviceStepStats, ...]
 
 
 class Trace:
@@ -14,10 +92,89 @@ class Trace:
     Attributes:
         events: in the order in which they came.
         nodes: the nodes of the run.
+        peak_bytes: the most that its arrays held at once, 0 where that was not counted.
     """
 
-    __slots__ = ("events", "nodes")
+    __slots__ = ("events", "nodes", "peak_bytes")
 
-    def __init__(self, events: tuple[Event, ...], nodes: Sequence[Node]) -> None:
-        self.events = events
+    def __init__(self, events: Sequence[Event], nodes: Sequence[Node] = (), peak_bytes: int = 0) -> None:
+        self.events = tuple(events)
         self.nodes = nodes
+        self.peak_bytes = peak_bytes
+
+    def step_stats(self) -> StepStats:
+        """When each node ran, by device."""
+        by_device: dict[str, list[NodeExecStats]] = {}
+        for device, stats in self._runs():
+            by_device.setdefault(device or CPU, []).append(stats)
+        entries = [DeviceStepStats(device, tuple(stats)) for device, stats in by_device.items()]
+        return StepStats(tuple(entries))
+
+    def chrome_trace(self) -> dict[str, Any]:
+        """The run in the Trace Event Format, which `chrome://tracing` and Perfetto open: times in microseconds from the first event."""
+        origin = min([event.ns for event in self.events], default=0)
+        ops = {node.name: node.op for node in self.nodes}
+        devices = {device: number for number, device in enumerate(dict.fromkeys([event.device or CPU for event in self.events]))}
+        told: list[dict[str, Any]] = [
+            {"ph": "M", "name": "process_name", "pid": number, "args": {"name": device}} for device, number in devices.items()
+        ]
+        for device, stats in self._runs():
+            told.append(
+                {
+                    "ph": "X",
+                    "name": stats.node_name,
+                    "cat": ops.get(stats.node_name, "op"),
+                    "pid": devices[device or CPU],
+                    "tid": stats.thread_id,
+                    "ts": (stats.all_start_nanos + stats.op_start_rel_nanos - origin) / 1000,
+                    "dur": (stats.op_end_rel_nanos - stats.op_start_rel_nanos) / 1000,
+                    "args": {"bytes": stats.output_bytes, "frame": stats.frame, "iteration": stats.iteration},
+                }
+            )
+        told += [
+            {
+                "ph": "i",
+                "s": "t",
+                "name": f"{event.kind} {event.node}",
+                "cat": event.kind,
+                "pid": devices[event.device or CPU],
+                "tid": event.thread,
+                "ts": (event.ns - origin) / 1000,
+                "args": {"bytes": event.bytes, "frame": event.frame, "iteration": event.iteration},
+            }
+            for event in self.events
+            if event.kind in _INSTANTS
+        ]
+        return {"traceEvents": told, "displayTimeUnit": "ns"}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `chrome_trace()` to a JSON file."""
+        Path(path).write_text(json.dumps(self.chrome_trace()), encoding="utf-8")
+
+    def _runs(self) -> Iterator[tuple[str, NodeExecStats]]:
+        """Each run of a node, when it ended. A node whose kernel failed has no end and is left out."""
+        open_runs: dict[tuple[str, str, int, int], tuple[int, int]] = {}
+        scheduled: dict[tuple[str, str, int], int] = {}
+        for event in self.events:
+            place = (event.node, event.frame, event.iteration)
+            if event.kind == "scheduled":
+                scheduled[place] = event.ns
+            elif event.kind == "start":
+                open_runs[(*place, event.thread)] = (scheduled.pop(place, event.ns), event.ns)
+            elif event.kind == "end":
+                started = open_runs.pop((*place, event.thread), None) or _elsewhere(open_runs, place)
+                if started is None:
+                    continue
+                taken = event.ns - started[1]
+                yield (
+                    event.device,
+                    NodeExecStats(
+                        event.node, started[0], started[1], 0, taken, taken, event.thread, event.bytes, event.frame, event.iteration
+                    ),
+                )
+
+
+def _elsewhere(open_runs: dict[tuple[str, str, int, int], tuple[int, int]], place: tuple[str, str, int]) -> tuple[int, int] | None:
+    """The run of a node that ended in another thread than it began in: one that waited."""
+    found = next((key for key in open_runs if key[:3] == place), None)
+    return None if found is None else open_runs.pop(found)
