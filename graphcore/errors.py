@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from graphcore.source import SourceLocation
@@ -36,6 +37,28 @@ class GraphError(Exception):
         self.attr = attr
         self.input = input
         self.source = source
+        self._explain: Callable[[], tuple[Any, ...]] | None = None
+        self._chains: tuple[Any, ...] = ()
+
+    @property
+    def chains(self) -> tuple[Any, ...]:
+        """Where the numbers that clash came from, one chain each (see `graphcore.explain_shape`); empty if no shapes clash.
+
+        They are found when they are first asked for.
+        """
+        if self._explain is not None:
+            explain, self._explain = self._explain, None
+            self._chains = explain()
+        return self._chains
+
+    def explained_by(self, explain: Callable[[], tuple[Any, ...]]) -> GraphError:
+        """Have `explain` find the chains when somebody asks for them. Returns self."""
+        self._explain = explain
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        self._chains = self.chains  # what would find them later cannot go to another process
+        return super().__reduce__()
 
     def __str__(self) -> str:
         if self.source is None:

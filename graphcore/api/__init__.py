@@ -17,6 +17,7 @@ from graphcore.api.arrays import (
 )
 from graphcore.api.branches import case, cond, switch_case
 from graphcore.api.check_gradient import check_gradient
+from graphcore.api.explain_shape import explain_shape
 from graphcore.api.framework import (
     apply_op,
     constant,
@@ -102,6 +103,7 @@ __all__ = [
     "equal",
     "exp",
     "expand_dims",
+    "explain_shape",
     "function",
     "gradients",
     "group",

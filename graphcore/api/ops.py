@@ -67,7 +67,9 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
         safe = _safe(attr.name)
         lines.append(f"    if {safe} is not default_{safe}: attrs = {{**(attrs or {{}}), {attr.name!r}: {safe}}}")
     lines.append(f"    return finish(apply(default_graph(), {op_def.name!r}, [{', '.join(inputs)}], attrs, {node_name}))")
-    exec("\n".join(lines), scope)  # noqa: S102 - see above
+    # The name of a file of this package: the line that made a node is the user's, not one of these.
+    code = compile("\n".join(lines), f"{__file__}<{name}>", "exec")
+    exec(code, scope)  # noqa: S102 - see above
     call: Callable[..., Any] = scope[_safe(name)]
     call.__module__ = __name__
     call.__doc__ = _doc(op_def)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Final
 
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
@@ -48,6 +50,8 @@ class LiveRefiner(ShapeInference):
     """
 
     context_type: type[LiveContext] = LiveContext
+    explainer: ClassVar[Callable[[Node], tuple[Any, ...]] | None] = None
+    """Finds where the numbers that clash at a node came from; what explains shapes sets it."""
 
     def __init__(self, graph_def_version: int) -> None:
         super().__init__(graph_def_version)
@@ -59,15 +63,29 @@ class LiveRefiner(ShapeInference):
         Raises:
             InvalidArgumentError: its op has no shape function, or the inputs do not fit. The node is as before then.
         """
-        context = self.get_context(node)
+        context = self.context_type(self, node, [tensor.node.output_handles[tensor.index] for tensor in node.inputs])
         shape_fn = node.registration.shape_fn
-        if node.op in _LOOP_OPS:
+        try:
+            if shape_fn is None or node.op in _LOOP_OPS:
+                self.infer(context)
+            else:
+                context.run(shape_fn)
+        except GraphError as error:
+            if LiveRefiner.explainer is not None:
+                error.explained_by(partial(LiveRefiner.explainer, node))
+            raise
+        self.finish(context)
+
+    def infer(self, context: LiveContext) -> None:
+        """Find the outputs of a context, whatever the node is.
+
+        Raises:
+            InvalidArgumentError: its op has no shape function, or the inputs do not fit.
+        """
+        if context.node.op in _LOOP_OPS:
             self._infer_at_loop(context)
-        elif shape_fn is not None:
-            context.run(shape_fn)
         else:
             self.run_shape_fn(context)
-        self.finish(context)
 
     def finish(self, context: LiveContext) -> None:
         """Keep what has been inferred on the node."""

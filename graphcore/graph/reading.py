@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphcore.definitions import GraphDef, VersionDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.dimension_classes import dimension_classes
 from graphcore.graph.edges import Edge, EdgeStore
+from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import OpRegistration, OpRegistry
@@ -32,6 +34,7 @@ class GraphReader:
     library: FunctionLibraryDefinition
     versions: VersionDef
     edge_store: EdgeStore
+    refiner: LiveRefiner
     source_node: Node
     sink_node: Node
     other_fields: bytes
@@ -222,6 +225,18 @@ class GraphReader:
     def tensor_consumers(self, tensor: Tensor) -> list[tuple[Node, int]]:
         """The nodes that take `tensor`, each with its input slot."""
         return [(edge.dst, edge.dst_input) for edge in self.edge_store.out_edges(tensor.node) if edge.src_output == tensor.index]
+
+    def dimension_classes(self, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
+        """Which dimensions are the same number wherever they occur: what a view lights up together.
+
+        Args:
+            names: of which tensors; all unless given.
+
+        Returns:
+            For each tensor of known rank a number a dimension. Equal numbers: one dimension, that goes from op to op or was found to be
+            equal when two were merged. Sizes that merely happen to be equal have different numbers.
+        """
+        return dimension_classes(self, names)
 
     def look_up(self, op: str) -> OpRegistration:
         """What is known of an op: a function of this graph's library, else what its registry has.

@@ -1,0 +1,36 @@
+"""Why a tensor has the shape it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.graph.explaining import explain_tensor
+from graphcore.graph.origins import ShapeExplanation
+
+
+def explain_shape(tensor: Any) -> ShapeExplanation:
+    """Say of each dimension of a tensor where it came from, back to the lines where the numbers entered.
+
+    Nothing is recorded while a graph is built: the explanation is found when it is asked for.
+
+    Args:
+        tensor: a tensor, a variable, a node with one output, or the name of one in the default graph.
+
+    Returns:
+        The explanation: `.dimensions` one by one as data, `.text`; notebooks show it. Where the tensor's node has a shape error, also
+        `.chains`: where the numbers that clash came from.
+
+    Raises:
+        InvalidArgumentError: it is no tensor, or not any more.
+        NotFoundError: no such name.
+    """
+    graph = getattr(tensor, "graph", None) or get_default_graph()
+    found = graph.as_graph_element(tensor)
+    if isinstance(found, Node):
+        if not found.outputs:
+            raise InvalidArgumentError(f"Node '{found.name}' (op {found.op}) has no output whose shape could be explained", node=found.name)
+        found = found.outputs[0]
+    assert isinstance(found, Tensor)
+    return explain_tensor(found)

@@ -1,0 +1,114 @@
+"""Which dimensions of a graph are the same number: found by inferring once more and watching what is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from graphcore.errors import GraphError
+from graphcore.graph.live_refiner import LiveContext
+from graphcore.graph.node import Node
+from graphcore.inference import DimensionHandle, ShapeHandle
+from graphcore.inference.common_shape_fns import broadcast_binary_op_shape_fn, select_v2_shape
+
+if TYPE_CHECKING:
+    from graphcore.graph.reading import GraphReader
+
+_BROADCASTING = (broadcast_binary_op_shape_fn, select_v2_shape)
+
+
+class _Classes:
+    """Sets of dimensions that are joined bit by bit."""
+
+    __slots__ = ("_dims", "_parents")
+
+    def __init__(self) -> None:
+        self._parents: dict[int, int] = {}
+        self._dims: list[DimensionHandle] = []  # an id is a handle's own only while it lives
+
+    def find(self, dim: DimensionHandle) -> int:
+        """What stands for the set of `dim`."""
+        parents, root = self._parents, id(dim)
+        if root not in parents:
+            self._dims.append(dim)
+            parents[root] = root
+            return root
+        while parents[root] != root:
+            parents[root] = parents[parents[root]]
+            root = parents[root]
+        return root
+
+    def join(self, first: DimensionHandle, second: DimensionHandle) -> None:
+        """Both are the same number."""
+        self._parents[self.find(first)] = self.find(second)
+
+    def join_shapes(self, first: ShapeHandle | None, second: ShapeHandle | None) -> None:
+        """Both are the same shape."""
+        if first is None or second is None or first.dims is None or second.dims is None:
+            return
+        for a, b in zip(first.dims, second.dims, strict=False):
+            self.join(a, b)
+
+
+class _Watching(LiveContext):
+    """A context that tells what its shape function merges."""
+
+    __slots__ = ("classes",)
+
+    classes: _Classes
+
+    def merge_dim(self, first: DimensionHandle, second: DimensionHandle) -> DimensionHandle:
+        """As ever, and told."""
+        merged = super().merge_dim(first, second)
+        self.classes.join(first, second)
+        return merged
+
+    def merge(self, first: ShapeHandle, second: ShapeHandle) -> ShapeHandle:
+        """As ever, and told."""
+        merged = super().merge(first, second)
+        self.classes.join_shapes(first, second)
+        return merged
+
+
+def dimension_classes(graph: GraphReader, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
+    """See `Graph.dimension_classes`."""
+    classes = _Classes()
+    for node in graph.op_nodes():
+        _watch(graph, node, classes)
+    wanted = None if names is None else frozenset(names)
+    numbers: dict[int, int] = {}
+    found: dict[str, tuple[int, ...]] = {}
+    for node in graph.op_nodes():
+        for index, handle in enumerate(node.output_handles):
+            name = f"{node.name}:{index}"
+            if handle.dims is not None and (wanted is None or name in wanted):
+                found[name] = tuple([numbers.setdefault(classes.find(dim), len(numbers)) for dim in handle.dims])
+    return found
+
+
+def _watch(graph: GraphReader, node: Node, classes: _Classes) -> None:
+    if node.error is not None or any(tensor.index >= len(tensor.node.output_handles) for tensor in node.inputs):
+        return
+    context = _Watching(graph.refiner, node, [tensor.node.output_handles[tensor.index] for tensor in node.inputs])
+    context.classes = classes
+    try:
+        graph.refiner.infer(context)
+    except GraphError:
+        return  # the node has not been told of its error yet; it merges nothing
+    for present, again in zip(node.output_handles, context.outputs, strict=True):
+        classes.join_shapes(present, again)
+    for index, other in node.like.items():
+        if not isinstance(other, ShapeHandle):
+            classes.join_shapes(node.output_handles[index], other.node.output_handles[other.index])
+    if node.registration.shape_fn in _BROADCASTING:
+        _join_broadcast(context.inputs, context.outputs[0], classes)
+
+
+def _join_broadcast(inputs: list[ShapeHandle], output: ShapeHandle | None, classes: _Classes) -> None:
+    """The dimensions of size above 1 that are put side by side; those of size 1 are stretched."""
+    if output is None or output.dims is None:
+        return
+    for shape in inputs:
+        for dim, out in zip(reversed(shape.dims or ()), reversed(output.dims), strict=False):
+            if dim.value == out.value and dim.value > 1:
+                classes.join(dim, out)

@@ -1,0 +1,188 @@
+"""Why a tensor has its shape: dimension by dimension, back to the lines where the numbers entered."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.graph.origins import Origin
+from tests.support.cells import run_cells
+
+ops: Any = gc.ops
+
+SOFTMAX = (
+    "x = gc.placeholder(gc.float32, [None, 28, 28], name='x')\nflat = gc.reshape(x, [-1, 784], name='flat')",
+    "W = gc.Variable(gc.zeros([784, 10]), name='W')\nb = gc.Variable(gc.zeros([10]), name='b')",
+    "y = gc.softmax(flat @ W + b, name='y')",
+)
+
+
+def way(origin: Origin) -> list[str]:
+    """The facts on a way that does not fork, and where it begins."""
+    return [str(step.fact) for step in origin.walk()] + [origin.roots[0].where]
+
+
+def test_a_dimension_is_followed_from_node_to_node_to_the_line_that_wrote_it() -> None:
+    graph = run_cells(*SOFTMAX)
+    found = gc.explain_shape(graph.get_tensor_by_name("y:0"))
+    assert (found.tensor, found.dtype, found.shape) == ("y:0", "float", "[?,10]")
+    batch, classes = found.dimensions
+    assert way(batch) == [
+        *[f"dimension 0 of `{name}:0`" for name in ("y", "add", "matmul", "flat", "x")],
+        "cell In [1], line 1",
+    ]
+    assert way(classes) == [
+        *[f"dimension 1 of `{name}:0`" for name in ("y", "add", "matmul", "W/read", "W")],
+        "cell In [2], line 1",
+    ]
+    assert (batch.size, classes.size) == (None, 10)
+    assert classes.roots[0].how == "literal"
+    assert batch.roots[0].how == "unknown"
+
+
+def test_what_a_dimension_was_merged_with_is_told_where_that_happened() -> None:
+    graph = run_cells(*SOFTMAX)
+    added = gc.explain_shape(graph.get_tensor_by_name("add:0")).dimensions[1]
+    assert [str(fact) for fact in added.merged_with] == ["dimension 0 of `b/read:0`"]
+    text = str(gc.explain_shape(graph.get_tensor_by_name("y:0")))
+    assert "merged with dimension 0 of `b/read:0` at `add`" in text
+
+
+def test_a_computed_size_names_all_that_went_into_it() -> None:
+    graph = run_cells(
+        "x = gc.placeholder(gc.float32, [None, 28, 28, 3], name='x')",
+        "k = gc.Variable(gc.zeros([5, 5, 3, 7]), name='k')",
+        "h = gc.ops.conv2d(x, k, strides=[1, 2, 2, 1], padding='VALID', name='h')",
+    )
+    rows = gc.explain_shape(graph.get_tensor_by_name("h:0")).dimensions[1]
+    assert (rows.size, rows.how) == (12, "computed")
+    assert "strides=[1, 2, 2, 1]" in rows.text
+    assert [str(origin.fact) for origin in rows.because] == ["dimension 1 of `x:0`", "dimension 0 of `k/read:0`"]
+    assert [root.where for root in rows.roots] == ["cell In [1], line 1", "cell In [2], line 1"]
+
+
+def test_a_size_is_followed_through_the_values_that_it_was_computed_from() -> None:
+    graph = run_cells(
+        "x = gc.placeholder(gc.float32, [None, 6], name='x')\ny = gc.placeholder(gc.float32, [24], name='y')",
+        "n = gc.shape(x, name='n')\nhalf = n[1] // 2 if hasattr(n, '__getitem__') else gc.ops.gather(n, 1) // 2",
+        "z = gc.ops.reshape(y, gc.stack([half, -1]), name='z')",
+    )
+    first, second = gc.explain_shape(graph.get_tensor_by_name("z:0")).dimensions
+    assert first.size == 3
+    assert "cell In [1], line 1" in [root.where for root in first.roots]
+    assert any(root.fact.tensor == "x:0" and root.size == 6 for root in first.roots)
+    assert second.size == 8
+    assert "cell In [1], line 2" in [root.where for root in second.roots]
+
+
+def test_a_handle_is_explained_by_what_it_stands_for() -> None:
+    graph = run_cells(
+        "v = gc.apply_op('VarHandleOp', attrs={'dtype': gc.float32, 'shape': gc.Shape([3, 4])}, name='v')",
+        "r = gc.ops.read_variable_op(v, dtype=gc.float32, name='r')",
+    )
+    read = gc.explain_shape(graph.get_tensor_by_name("r:0")).dimensions[1]
+    assert way(read) == ["dimension 1 of `r:0`", "dimension 1 of what `v:0` stands for", "cell In [1], line 1"]
+    assert [origin.size for origin in gc.explain_shape(graph.get_tensor_by_name("v:0")).held] == [3, 4]
+
+
+def test_a_dimension_that_an_op_leaves_open_names_what_is_not_known() -> None:
+    graph = run_cells(
+        "x = gc.placeholder(gc.float32, [6, 4], name='x')\naxis = gc.placeholder(gc.int32, [], name='axis')",
+        "s = gc.ops.sum(x, axis, keep_dims=True, name='s')",
+    )
+    found = gc.explain_shape(graph.get_tensor_by_name("s:0")).dimensions[0]
+    assert (found.size, found.how) == (None, "computed")
+    assert [str(root.fact) for root in found.roots] == ["the value of `axis:0`"]
+
+
+def test_a_shape_that_was_set_says_so() -> None:
+    graph = run_cells("x = gc.placeholder(gc.float32, name='x')\nx.set_shape([None, 3])")
+    found = gc.explain_shape(graph.get_tensor_by_name("x:0"))
+    assert [(origin.how, origin.size) for origin in found.dimensions] == [("unknown", None), ("given", 3)]
+
+
+def test_a_gradient_has_the_shape_of_what_it_is_for() -> None:
+    graph = run_cells(
+        "x = gc.placeholder(gc.float32, [None, 4], name='x')\nk = gc.placeholder(gc.int32, [None], name='k')",
+        "dx, = gc.gradients(gc.reduce_sum(gc.ops.gather(x, k)), [x])\nsame = gc.identity(dx, name='same')",
+    )
+    found = gc.explain_shape(graph.get_tensor_by_name("same:0"))
+    assert found.shape == "[?,4]"
+    assert found.dimensions[1].roots[0].fact.tensor == "x:0"
+
+
+def test_an_explanation_is_plain_data_and_is_shown_in_a_notebook() -> None:
+    graph = run_cells(*SOFTMAX)
+    found = gc.explain_shape(graph.get_tensor_by_name("y:0"))
+    data: Any = found.as_data()
+    assert data["dimensions"][1]["because"][0]["fact"] == {"tensor": "add:0", "kind": "dimension", "index": 1}
+    assert repr(found) == str(found) == found.text
+    assert found._repr_html_() == "<pre>" + found.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "</pre>"
+
+
+def test_a_long_way_is_told_by_its_beginning_and_its_end() -> None:
+    with gc.Graph().as_default():
+        y = gc.placeholder(gc.float32, [3], name="x")
+        for _ in range(2000):
+            y = gc.tanh(y)
+        found = gc.explain_shape(y).dimensions[0]
+    assert found.roots[0].fact.tensor == "x:0"
+    assert len(found.lines()) < 12
+    assert any("more nodes pass it on" in line for line in found.lines())
+    assert [step.text for step in found.walk() if step.how == "cut"] == ["is passed on by 1941 more nodes"]
+
+
+def test_a_tensor_may_be_given_by_name_node_or_variable() -> None:
+    with gc.Graph().as_default():
+        v = gc.Variable(np.zeros([2, 5], np.float32), name="v")
+        assert gc.explain_shape("v:0").shape == gc.explain_shape(v).shape == "[2,5]"
+        assert gc.explain_shape(gc.no_op("n").graph.find("v")).shape == "[2,5]"
+        with pytest.raises(InvalidArgumentError, match="has no output whose shape"):
+            gc.explain_shape("n")
+        with pytest.raises(NotFoundError):
+            gc.explain_shape("nothing:0")
+
+
+def test_a_node_that_went_wrong_later_is_explained_with_the_chains_that_clash() -> None:
+    graph = gc.Graph()
+    cells = [
+        "w = gc.placeholder(gc.float32, [4, 2], name='w')",
+        "x = gc.placeholder(gc.float32, [None, 4], name='x')\ny = gc.matmul(x, w, name='y')",
+    ]
+    run_cells(*cells, graph=graph)
+    y = graph.get_operation_by_name("y")
+    with graph.as_default():
+        graph.update_edge(gc.placeholder(gc.float32, [3, 2], name="w2").node, 0, y, 1)
+    found = gc.explain_shape(y.outputs[0])
+    assert "Dimensions must be equal, but are 4 and 3" in found.error
+    assert [(str(chain.fact), chain.size) for chain in found.chains] == [("dimension 1 of `x:0`", 4), ("dimension 0 of `w2:0`", 3)]
+    assert "dimension 0 of `w2:0` = 3" in found.text
+
+
+def test_the_chains_of_an_error_survive_pickling() -> None:
+    with pytest.raises(GraphError) as caught:
+        run_cells("gc.matmul(gc.zeros([2, 3]), gc.zeros([2, 3]))")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.message == caught.value.message
+    assert [chain.statement for chain in again.chains] == ["dimension 1 of `zeros:0` = 3", "dimension 0 of `zeros_1:0` = 2"]
+
+
+def test_errors_of_other_kinds_have_no_chains() -> None:
+    assert GraphError("no").chains == ()
+
+
+def test_dimensions_that_are_one_number_have_one_class() -> None:
+    graph = run_cells(
+        *SOFTMAX, "t = gc.placeholder(gc.float32, [None, 10], name='t')", "d = gc.ops.softmax_cross_entropy_with_logits(y, t)[0]"
+    )
+    classes = graph.dimension_classes()
+    assert classes["x:0"][0] == classes["flat:0"][0] == classes["y:0"][0] == classes["t:0"][0]
+    assert classes["flat:0"][1] == classes["W:0"][0] == classes["W/read:0"][0]
+    assert classes["b:0"][0] == classes["W:0"][1] == classes["y:0"][1]
+    assert len({classes["x:0"][0], classes["x:0"][1], classes["x:0"][2], classes["W:0"][0], classes["W:0"][1]}) == 5
+    assert graph.dimension_classes(["W:0"]).keys() == {"W:0"}

@@ -1,0 +1,35 @@
+"""Code as cells of a notebook: each with a label and lines of its own, so that what it makes knows where it was made."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import graphcore as gc
+from graphcore.source import CellRun, cell_labels, current_run
+
+
+def run_cells(*cells: str, graph: gc.Graph | None = None) -> gc.Graph:
+    """Run the cells one after the other, `In [1]` first, with `gc` and what the cells before have defined.
+
+    Raises:
+        Exception: what a cell raises; `graph`, if given, holds what the cells before it have made.
+    """
+    made = gc.Graph() if graph is None else graph
+    names: dict[str, Any] = {"gc": gc}
+    with made.as_default():
+        for number, code in enumerate(cells, 1):
+            run_cell(code, number, names)
+    return made
+
+
+def run_cell(code: str, number: int, names: dict[str, Any]) -> None:
+    """Run one cell in the default graph."""
+    file = f"<cell {number}>"
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    cell_labels[file] = f"In [{number}]"
+    token = current_run.set(CellRun(cell=f"cell-{number}", execution=number, label=f"In [{number}]", file=file))
+    try:
+        exec(compile(code, file, "exec"), names)
+    finally:
+        current_run.reset(token)
