@@ -10,7 +10,7 @@ import numpy as np
 
 from graphcore.attrs import Array, Attrs, AttrValue
 from graphcore.dtypes import DType
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
 
@@ -62,10 +62,22 @@ class RefVariable:
     def assign(self, value: Array) -> None:
         """Swap in a new value. It is copied if anybody else may change it, and read-only from then on."""
         array: Array = np.asarray(value)
+        if array.dtype is not self.dtype.as_numpy:
+            self._check_dtype(array)
         if not (array.flags.owndata and array.flags.writeable):
             array = array.copy()
         array.setflags(write=False)
         self.value = array
+
+    def _check_dtype(self, array: Array) -> None:
+        wanted = self.dtype.as_numpy
+        if wanted is not None and array.dtype != wanted and array.dtype.kind != "O":
+            raise InternalError(
+                f"Variable '{self.name}' is {self.dtype.name}, and was given a value of type {array.dtype}",
+                op="VariableV2",
+                node=self.name,
+                source=self.source,
+            )
 
 
 class Channel(Protocol):

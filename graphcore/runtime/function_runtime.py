@@ -23,6 +23,7 @@ from graphcore.passes.recursion import calls_itself
 from graphcore.registry import Kernel
 from graphcore.runtime.engines import build_program
 from graphcore.runtime.function_graph import RunnableBody, runnable_body
+from graphcore.runtime.plan_checks import checked, is_ours
 from graphcore.runtime.program import Program, current
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
@@ -291,7 +292,7 @@ class FunctionLibraryRuntime:
             return self.function_kernel(node.op, node.node_def.attr, options)
         factory = node.registration.kernel
         assert factory is not None
-        return factory(context)
+        return factory(context) if is_ours(node) else checked(node, factory(context))
 
 
 class _Calls:

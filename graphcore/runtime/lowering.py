@@ -182,6 +182,9 @@ class _Lowering:
                 for tensor, theirs in zip(node.outputs, first.outputs, strict=True):
                     self.values.setdefault(tensor, theirs)
                 return
+        for slot, (value, dtype) in enumerate(zip(inputs, node.input_types, strict=True)):
+            if dtype.is_ref and not value.is_reference:
+                raise _no_reference(node, slot, value)
         for value in outputs:
             self.values.setdefault(value.tensor, value)
         self.operations.append(operation)
@@ -198,6 +201,16 @@ class _Lowering:
         if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
             return False
         return not any(dtype.is_ref for dtype in node.output_types)
+
+
+def _no_reference(node: Node, slot: int, value: Value) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"Input {slot} of {node.name} was passed {value.tensor.dtype.base.name} from {node.inputs[slot].name}, which is fed, "
+        f"incompatible with expected {node.input_types[slot].name}: what is fed is no variable",
+        op=node.op,
+        node=node.name,
+        source=node.source,
+    )
 
 
 def _keeps_all(node: Node, inputs: list[Value]) -> bool:

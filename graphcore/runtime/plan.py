@@ -88,7 +88,7 @@ class Plan:
         if isinstance(error, GraphError):
             return error.with_node(node.name, op=node.op, source=node.source)
         if isinstance(error, AttributeError | TypeError | ValueError) and any(text in str(error) for text in _UNPACKING):
-            return outputs_unset(node, str(error))
+            return outputs_unset(node, f"it left some unset or gave more ({error})")
         kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
         text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
         return kind(

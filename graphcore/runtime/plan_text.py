@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from graphcore.dtypes import string
 from graphcore.graph.node import Node
 from graphcore.runtime.lowering import Lowered, Operation, Value
-from graphcore.runtime.plan_checks import make_check, wrong_dtype
+from graphcore.runtime.plan_checks import wrong_dtype
 from graphcore.runtime.watcher import SENDING
 
 PART: Final = 2000
@@ -122,9 +121,6 @@ class _Writer:
         kernel, node = operation.kernel, operation.node
         if type(kernel) is np.ufunc or any(kernel is exact for exact in _EXACT) or node.registration.is_function:
             return ""
-        if not _is_ours(node):
-            self.scope[f"check{number}"] = make_check(node)
-            return f"; check{number}({', '.join([value.name for value in operation.outputs])})"
         text = ""
         for value, dtype in zip(operation.outputs, node.output_types, strict=True):
             wanted = None if dtype.is_ref or dtype is string else dtype.as_numpy
@@ -142,8 +138,3 @@ class _Writer:
 
     def _list_of_results(self) -> str:
         return f"[{', '.join([self._argument(value, value.is_reference) for value in self.results])}]"
-
-
-def _is_ours(node: Node) -> bool:
-    factory: Callable[..., Any] | None = node.registration.kernel
-    return getattr(factory, "__module__", "").startswith("graphcore.")

@@ -25,6 +25,7 @@ from graphcore.runtime.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.plan import Plan, build_plan
+from graphcore.runtime.plan_checks import checked, is_ours
 from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
@@ -248,7 +249,8 @@ class Session:
     def _told(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
         """The error to raise. Whoever waits for a value of a run that has failed is told too, and later runs meet elsewhere."""
         told = program.explain(error)
-        told.__cause__ = None if told is error else error
+        if told is not error:
+            told.__cause__ = error
         if prepared.meets:
             self._renew_rendezvous(told if isinstance(told, GraphError) else CancelledError(f"The run was stopped: {told!r}"))
         return told
@@ -295,11 +297,13 @@ class Session:
             return self.functions.function_kernel(node.op, node.node_def.attr)
         factory = node.registration.kernel
         assert factory is not None
-        if not node.op_def.is_stateful or factory.__module__.startswith("graphcore."):
+        if is_ours(node):
             return factory(context)  # what state our own ops have is among the resources
+        if not node.op_def.is_stateful:
+            return checked(node, factory(context))
         known = self._kernels.get(node.name)
         if known is None or known[0] != (node.op, node.node_def.attr):
-            known = self._kernels[node.name] = ((node.op, node.node_def.attr), factory(context))
+            known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
         return known[1]
 
     def __enter__(self) -> Self:

@@ -1,0 +1,346 @@
+"""When a run goes wrong: the error names node, line and inputs, the session works afterwards, variables are whole, no thread is left."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    GraphError,
+    InternalError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+)
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import OpRegistration, op_registry
+
+Behaviour = Callable[[Any], Any]
+_behaviour: dict[str, Behaviour] = {}
+
+
+def _faulty_kernel(k: KernelContext) -> Callable[[Any], Any]:
+    def kernel(x: Any) -> Any:
+        return _behaviour["now"](x)  # what it is now, not when the kernel was made
+
+    return kernel
+
+
+def _same_shapes(c: gc.InferenceContext) -> None:
+    for i in range(c.num_outputs):
+        c.set_output(i, c.input(0))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def faulty_ops() -> None:
+    """Two ops whose kernel does what a test says."""
+    for name, outputs in (("FaultyKernel", ("y",)), ("FaultyPair", ("y", "z"))):
+        if name in op_registry:
+            continue
+        builder = gc.OpDefBuilder(name).input("x: float")
+        for output in outputs:
+            builder = builder.output(f"{output}: float")
+        entry = OpRegistration(builder.finalize(), _same_shapes)
+        entry.kernel = _faulty_kernel
+        op_registry.register(entry)
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+class Setting:
+    """Two variables updated one after the other, with a faulty node between."""
+
+    def __init__(self, behaviour: Behaviour, engine: str, op: str = "FaultyKernel") -> None:
+        _behaviour["now"] = behaviour
+        self.x = gc.placeholder(gc.float32, [3], name="x")
+        self.first = gc.Variable(np.zeros(3, np.float32), name="first")
+        self.second = gc.Variable(np.zeros(3, np.float32), name="second")
+        before = self.first.assign_add(self.x)
+        with gc.control_dependencies([before]):
+            self.faulty = gc.get_default_graph().apply_op(op, [self.x], name="faulty").outputs[0]
+        self.step = self.second.assign_add(self.faulty + 1.0)
+        self.session = gc.Session(engine=engine)
+        self.session.run(gc.initialize_all_variables())
+        self.threads = threading.active_count()
+
+    def run(self, **options: Any) -> Any:
+        return self.session.run(self.step, {self.x: [1, 2, 3]}, **options)
+
+    def check_afterwards(self, first: list[float] | None = None) -> None:
+        """Variables are whole, the session works, no thread is left."""
+        assert self.session.run(self.first).tolist() == (first or [1, 2, 3])
+        assert self.session.run(self.second).tolist() == [0, 0, 0]
+        _behaviour["now"] = lambda x: x * 2
+        assert self.run().tolist() == [3, 5, 7]
+        assert threading.active_count() == self.threads
+
+
+def slowly(x: Any) -> Any:
+    time.sleep(0.1)
+    return x
+
+
+ENGINES = pytest.mark.parametrize("engine", ["plan", "dataflow"])
+
+
+def raises(error: Exception) -> Behaviour:
+    def kernel(_x: Any) -> Any:
+        raise error
+
+    return kernel
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ValueError("no good"), InvalidArgumentError),
+        (ZeroDivisionError("by zero"), GraphError),
+        (MemoryError("Unable to allocate"), ResourceExhaustedError),
+        (InternalError("broken"), InternalError),
+    ],
+)
+def test_an_exception_in_a_kernel_names_node_line_and_inputs(error: Exception, kind: type[GraphError], engine: str) -> None:
+    setting = Setting(raises(error), engine)
+    with pytest.raises(kind) as caught:
+        setting.run()
+    assert (caught.value.node, caught.value.op) == ("faulty", "FaultyKernel")
+    assert caught.value.source is not None
+    assert "apply_op(op" in caught.value.source.text
+    if not isinstance(error, GraphError):
+        assert "x:0 float [3]" in caught.value.message
+        assert caught.value.__cause__ is error
+    setting.check_afterwards()
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("behaviour", "got"),
+    [
+        (lambda x: x.astype(np.float64), "float64 [3]"),
+        (lambda x: x[:2], "float32 [2]"),
+        (lambda x: x.reshape(3, 1), "float32 [3,1]"),
+        (lambda _: None, "nothing"),
+        (lambda _: 1.0, "float"),
+    ],
+    ids=["dtype", "size", "rank", "unset", "no array"],
+)
+def test_a_kernel_that_gives_another_type_or_shape_than_declared_is_an_internal_error(behaviour: Behaviour, got: str, engine: str) -> None:
+    setting = Setting(behaviour, engine)
+    with pytest.raises(InternalError) as caught:
+        setting.run()
+    assert caught.value.node == "faulty"
+    assert got in caught.value.message
+    setting.check_afterwards()
+
+
+@ENGINES
+@pytest.mark.parametrize("behaviour", [lambda x: (x,), lambda x: (x, x, x), lambda x: (x, None), lambda _: None])
+def test_a_kernel_that_leaves_a_declared_output_unset_is_an_internal_error(behaviour: Behaviour, engine: str) -> None:
+    setting = Setting(behaviour, engine, "FaultyPair")
+    with pytest.raises(InternalError) as caught:
+        setting.run()
+    assert caught.value.node == "faulty"
+    _behaviour["now"] = lambda x: (x * 2, x)
+    assert setting.run().tolist() == [3, 5, 7]
+
+
+@ENGINES
+def test_a_run_that_takes_too_long_is_stopped_before_the_next_node(engine: str) -> None:
+    def slow(x: Any) -> Any:
+        time.sleep(0.15)
+        return x * 2
+
+    setting = Setting(slow, engine)
+    with pytest.raises(DeadlineExceededError) as caught:
+        setting.run(options=gc.RunOptions(timeout_in_ms=50))
+    assert "50 ms" in caught.value.message
+    setting.check_afterwards()
+
+
+def test_a_session_may_limit_all_its_runs() -> None:
+    setting = Setting(slowly, "auto")
+    session = gc.Session(options=gc.SessionOptions(operation_timeout_in_ms=60))
+    session.run(gc.initialize_all_variables())
+    with pytest.raises(DeadlineExceededError):
+        session.run(setting.step, {setting.x: [1, 2, 3]})
+
+
+@ENGINES
+def test_a_run_in_time_is_not_stopped(engine: str) -> None:
+    setting = Setting(lambda x: x, engine)
+    assert setting.run(options=gc.RunOptions(timeout_in_ms=20_000)).tolist() == [2, 3, 4]
+    assert threading.active_count() == setting.threads
+
+
+@ENGINES
+def test_ctrl_c_in_a_kernel_stops_the_run(engine: str) -> None:
+    setting = Setting(raises(KeyboardInterrupt()), engine)  # type: ignore[arg-type]  # what Ctrl-C raises is no Exception
+    with pytest.raises(KeyboardInterrupt):
+        setting.run()
+    setting.check_afterwards()
+
+
+def test_ctrl_c_in_the_middle_of_a_long_sequence_of_kernels_tells_where() -> None:
+    x = gc.placeholder(gc.float32, [200, 200], name="x")
+    w = gc.Variable(np.ones((200, 200), np.float32), name="w")
+    y = x
+    for _ in range(2000):
+        y = gc.tanh(y @ x)
+    step = w.assign(y)
+    session = gc.Session()
+    session.run(w.initializer)
+    feeds = {x: np.eye(200, dtype=np.float32)}
+    threads = threading.active_count()
+    timer = threading.Timer(0.4, _thread.interrupt_main)
+    timer.start()
+
+    def run_until_stopped() -> None:
+        for _ in range(200):
+            session.run(step, feeds)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_until_stopped()
+    timer.join()
+    notes = "\n".join(getattr(caught.value, "__notes__", []))
+    assert not notes or "stopped while running" in notes
+    assert threading.active_count() == threads
+    assert session.run(w).shape == (200, 200)
+    assert session.run(gc.reduce_sum(w)) >= 0
+
+
+def test_a_tensor_that_can_never_fit_is_refused_with_its_size_before_it_is_made() -> None:
+    x = gc.placeholder(gc.float32, [1_000_000, 1], name="x")
+    huge = gc.matmul(x, x, transpose_b=True, name="huge")
+    begun = time.perf_counter()
+    with pytest.raises(ResourceExhaustedError) as caught:
+        gc.Session().run(huge, {x: np.zeros((1_000_000, 1), np.float32)})
+    assert time.perf_counter() - begun < 5
+    assert "3725.29 GiB" in caught.value.message
+    assert (caught.value.node, caught.value.op) == ("huge", "MatMul")
+    assert caught.value.source is not None
+    assert "[1000000,1]" in caught.value.message
+
+
+@ENGINES
+@pytest.mark.parametrize("op", ["Fill", "RandomUniform", "BroadcastTo", "add"])
+def test_a_size_known_only_when_it_runs_is_refused_too(op: str, engine: str) -> None:
+    n = gc.placeholder(gc.int32, [2], name="n")
+    a = gc.placeholder(gc.float32, [None, 1], name="a")
+    feeds: dict[Any, Any] = {n: [1_000_000, 1_000_000]}
+    if op == "Fill":
+        huge = gc.ops.fill(n, 1.0)
+    elif op == "RandomUniform":
+        huge = gc.random_uniform(n)
+    elif op == "BroadcastTo":
+        huge = gc.negative(gc.ops.broadcast_to(gc.constant(1.0), n))
+    else:
+        huge = a + gc.transpose(a, [1, 0])
+        feeds = {a: np.zeros((1_000_000, 1), np.float32)}
+    session = gc.Session(engine=engine)
+    with pytest.raises(ResourceExhaustedError, match="GiB"):
+        session.run(huge, feeds)
+    small = {n: [2, 2]} if n in feeds else {a: np.zeros((2, 1), np.float32)}
+    assert session.run(huge, small).shape == (2, 2)
+
+
+def test_a_reference_that_gets_another_type_is_an_internal_error() -> None:
+    w = gc.Variable(np.zeros(3, np.float32), name="w")
+    session = gc.Session()
+    session.run(w.initializer)
+    (storage,) = session.resources.variables.values()
+    with pytest.raises(InternalError, match="float64"):
+        storage.assign(np.zeros(3, np.float64))
+    assert session.run(w).tolist() == [0, 0, 0]
+
+
+@ENGINES
+def test_a_variable_that_is_fed_cannot_be_assigned(engine: str) -> None:
+    w = gc.Variable(np.zeros(3, np.float32), name="w")
+    step = w.assign_add([1.0, 1.0, 1.0])
+    with pytest.raises(InvalidArgumentError) as caught:
+        gc.Session(engine=engine).run(step, {w: [0, 0, 0]})
+    assert caught.value.node == "AssignAdd"
+
+
+DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+def receiving() -> tuple[gc.Tensor, str]:
+    attrs = {"tensor_type": gc.float32, "tensor_name": "v", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
+    received = gc.get_default_graph().apply_op("_Recv", [], attrs, "received").outputs[0]
+    return gc.exp(received), gc.create_key(DEVICE, 1, DEVICE, "v")
+
+
+@ENGINES
+def test_a_received_value_of_the_wrong_type_aborts_the_rendezvous_with_that_error(engine: str) -> None:
+    y, key = receiving()
+    session = gc.Session(engine=engine)
+    met = session.rendezvous
+    met.send(key, None, np.zeros(2, np.int32))
+    with pytest.raises(InternalError, match="expected to receive float"):
+        session.run(y)
+    with pytest.raises(InternalError, match="expected to receive float"):
+        met.recv("other")
+    session.rendezvous.send(key, None, np.zeros(2, np.float32))
+    assert session.run(y).tolist() == [1, 1]
+
+
+@ENGINES
+def test_a_run_that_waits_for_a_value_ends_when_its_time_is_over(engine: str) -> None:
+    y, key = receiving()
+    session = gc.Session(engine=engine)
+    threads = threading.active_count()
+    with pytest.raises(DeadlineExceededError):
+        session.run(y, options=gc.RunOptions(timeout_in_ms=30))
+    assert threading.active_count() == threads
+    session.rendezvous.send(key, None, np.zeros(2, np.float32))
+    assert session.run(y).tolist() == [1, 1]
+
+
+@ENGINES
+def test_closing_a_session_ends_its_runs_that_wait(engine: str) -> None:
+    y, _key = receiving()
+    session = gc.Session(engine=engine)
+    caught: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            session.run(y)
+        except GraphError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.05)
+    session.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert isinstance(caught[0], CancelledError)
+
+
+@ENGINES
+def test_a_timeout_reaches_into_functions(engine: str) -> None:
+    _behaviour["now"] = slowly
+
+    @gc.function
+    def slow(x: gc.Tensor) -> gc.Tensor:
+        y = x.graph.apply_op("FaultyKernel", [x]).outputs[0]
+        return gc.exp(y)
+
+    x = gc.placeholder(gc.float32, [3], name="x")
+    session = gc.Session(engine=engine)
+    with pytest.raises(DeadlineExceededError):
+        session.run(slow(x) + 1.0, {x: [1, 2, 3]}, options=gc.RunOptions(timeout_in_ms=30))
