@@ -10,10 +10,11 @@ import numpy as np
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import constant_value
-from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame, control_flow_info
+from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
+from graphcore.runtime.control_flow import checked_frames
 from graphcore.runtime.lowering import MakeKernel
 from graphcore.runtime.prune import needed_nodes
 
@@ -179,7 +180,7 @@ class _Builder:
 
     def build(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Table:
         nodes = needed_nodes(fetches, targets, self.feeds)
-        info = framed(nodes, fetches, self.feeds)
+        info = checked_frames(nodes, fetches, self.feeds)
         self.table.nodes = [node for node in nodes if not self._is_given(node)]
         self.table.fetches = list(fetches)
         self.table.feeds = [Item(tensor.node, tensor.name, PLAIN, self.table.outermost) for tensor in self.feeds]
@@ -287,42 +288,6 @@ class _Builder:
         self._data_edge(tensor, item, 0)
 
 
-def framed(nodes: Sequence[Node], fetches: Sequence[Tensor], feeds: Sequence[Tensor] | dict[Tensor, int]) -> dict[Node, NodeFrame]:
-    """The frames of `nodes`, which must be well formed.
-
-    Raises:
-        InvalidArgumentError, InternalError: they are not, or a value within a loop is fetched or fed.
-    """
-    info = control_flow_info(nodes, feeds)
-    if not any(node.op in ENTER for node in nodes):
-        for node in nodes:
-            if node.op in EXIT or node.op in NEXT_ITERATION:
-                raise _refused(node, f"Invalid loop structure: {{{{node {node.name}}}}} is in no loop: no Enter leads to it.")
-        return info
-    for node in nodes:
-        if info[node].frame is None and (node.op in EXIT or node.op in NEXT_ITERATION):
-            raise _refused(node, f"Invalid loop structure: {{{{node {node.name}}}}} is in no loop: no Enter leads to it.")
-    for tensor in fetches:
-        inside = info.get(tensor.node)
-        if inside is not None and tensor not in feeds and inside.frame is not None and tensor.node.op not in EXIT:
-            raise _refused(
-                tensor.node,
-                f"Tensor '{tensor.name}' cannot be fetched: it has a value in each iteration of loop '{inside.frame_name}'; "
-                f"fetch what leaves the loop through an Exit",
-            )
-    if feeds:
-        whole = control_flow_info(needed_nodes([*fetches, *feeds], nodes, ()))
-        for tensor in feeds:
-            inside = whole[tensor.node]
-            if inside.frame is not None and tensor.node.op not in EXIT:
-                raise _refused(
-                    tensor.node,
-                    f"Tensor '{tensor.name}' cannot be fed: it has a value in each iteration of loop '{inside.frame_name}'; "
-                    f"feed what enters the loop",
-                )
-    return info
-
-
 def check_runs(node: Node) -> None:
     """Require that `node` can run.
 
@@ -367,7 +332,3 @@ def _open(item: Item) -> None:
     item.child.parallel = max(item.child.parallel, parallel if isinstance(parallel, int) else 10)
     if attrs.get("is_constant"):
         item.kind = ENTERING_CONSTANT
-
-
-def _refused(node: Node, text: str) -> InvalidArgumentError:
-    return InvalidArgumentError(text, op=node.op, node=node.name, source=node.source)

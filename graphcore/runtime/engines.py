@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph.control_flow import CONTROL_FLOW
 from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.control_flow import checked_frames
 from graphcore.runtime.dataflow import build_dataflow
+from graphcore.runtime.loops import build_loop_plan
 from graphcore.runtime.lowering import MakeKernel
 from graphcore.runtime.plan import build_plan
 from graphcore.runtime.program import Program
@@ -50,13 +52,17 @@ def build_program(
 
     Raises:
         GraphError: a needed node carries an error or cannot run, or a loop is malformed.
+        UnimplementedError: a plan is required, and the graph's control flow is not made of branches and loops only.
     """
-    if engine == "dataflow":
-        return build_dataflow(fetches, targets, feeds, make_kernel)
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
-    steered = any(node.op in CONTROL_FLOW for node in nodes)
-    if engine == "auto" and (steered or any(node.op in _RECEIVING for node in nodes)):
+    if engine == "dataflow" or (engine == "auto" and any(node.op in _RECEIVING for node in nodes)):
         return build_dataflow(fetches, targets, feeds, make_kernel)
-    if steered:
-        raise InvalidArgumentError("The plan engine cannot run this control flow; the dataflow engine can")
-    return build_plan(fetches, targets, feeds, make_kernel, nodes)
+    if not any(node.op in CONTROL_FLOW for node in nodes):
+        return build_plan(fetches, targets, feeds, make_kernel, nodes)
+    info = checked_frames(nodes, fetches, feeds)
+    try:
+        return build_loop_plan(nodes, info, fetches, targets, feeds, make_kernel)
+    except UnimplementedError:
+        if engine == "plan":
+            raise
+    return build_dataflow(fetches, targets, feeds, make_kernel)

@@ -110,19 +110,21 @@ def lower(
     Raises:
         GraphError: a node carries an error or cannot run.
     """
-    lowering = _Lowering(feeds, make_kernel)
+    lowering = Lowering(feeds, make_kernel)
     nodes = list(needed)
     for node in nodes:
         lowering.add(node)
     results = [lowering.values[tensor] for tensor in fetches]
     operations = _without_dead(lowering.operations, results, nodes, targets)
-    _number(operations, results)
+    number(operations, results)
     for operation in operations:
-        _bind(operation, make_kernel, lowering.variables)
+        bind(operation, make_kernel, lowering.variables)
     return Lowered(operations, [lowering.values[tensor] for tensor in feeds], results, lowering.variables)
 
 
-class _Lowering:
+class Lowering:
+    """Makes operations of nodes, one after the other; `values` says what stands for each tensor so far."""
+
     def __init__(self, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
         self.make_kernel = make_kernel
         self.values: dict[Tensor, Value] = {tensor: Value(tensor, f"feed{i}") for i, tensor in enumerate(feeds)}
@@ -132,6 +134,11 @@ class _Lowering:
         self.constants = 0
 
     def add(self, node: Node) -> None:
+        """Make the operation of a node, if it needs one.
+
+        Raises:
+            GraphError: the node carries an error or cannot run.
+        """
         if node.error is not None:
             raise type(node.error)(node.error.message, op=node.op, node=node.name, source=node.source)
         if node.registration.kernel is None and not node.registration.is_function:
@@ -242,17 +249,19 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
     return kept
 
 
-def _number(operations: list[Operation], results: list[Value]) -> None:
+def number(operations: list[Operation], results: list[Value]) -> None:
+    """Note for each value which operation gives it and which is the last to read it."""
     for value in results:
         value.is_kept = True
-    for number, operation in enumerate(operations):
+    for place, operation in enumerate(operations):
         for value in operation.outputs:
-            value.producer = value.last_use = number
+            value.producer = value.last_use = place
         for value in operation.inputs:
-            value.last_use = number
+            value.last_use = place
 
 
-def _bind(operation: Operation, make_kernel: MakeKernel, variables: dict[str, Any]) -> None:
+def bind(operation: Operation, make_kernel: MakeKernel, variables: dict[str, Any]) -> None:
+    """Make the kernel of an operation; a variable is looked up now."""
     node = operation.node
     if node.op in ALIASES:
         return

@@ -36,9 +36,10 @@ class Plan:
     """
 
     __slots__ = ("_line_nodes", "_lock", "_watched", "filename", "lowered", "nodes", "run", "source")
+    _text = staticmethod(plan_text)
 
     def __init__(self, lowered: Lowered) -> None:
-        text = plan_text(lowered)
+        text = self._text(lowered)
         self.lowered = lowered
         self.source = text.source
         self.filename, self.run = _compiled(text)
@@ -106,7 +107,7 @@ class Plan:
     def _compile_watched(self) -> Callable[..., list[Any]]:
         with self._lock:
             if self._watched is None:
-                text = plan_text(self.lowered, watched=True)
+                text = self._text(self.lowered, watched=True)
                 filename, run = _compiled(text)
                 self._line_nodes = {**self._line_nodes, filename: text.line_nodes}
                 self._watched = run

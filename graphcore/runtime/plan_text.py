@@ -41,10 +41,12 @@ def plan_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
     Args:
         watched: call `before(number)` and `after(number, *outputs)` around each node; `run` then takes these two first.
     """
-    return _Writer(lowered, watched).write()
+    return Writer(lowered, watched).write()
 
 
-class _Writer:
+class Writer:
+    """Writes the function of some operations."""
+
     def __init__(self, lowered: Lowered, watched: bool) -> None:
         self.operations = lowered.operations
         self.results = lowered.results
@@ -56,6 +58,7 @@ class _Writer:
         self.checks: dict[str, Any] = {}
 
     def write(self) -> PlanText:
+        """The text of everything."""
         count = len(self.operations)
         if count <= PART:
             lines = [f"def run({self.parameters}):", *[self._line(i, operation) for i, operation in enumerate(self.operations)]]

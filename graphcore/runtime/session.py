@@ -201,7 +201,7 @@ class Session:
             needed = needed_nodes(structure.tensors, structure.targets, fed)
             prepared = Prepared(self.graph.version, self._program(structure, fed, needed), structure, fed, needed)
             program = prepared.program
-            if isinstance(program, Plan) and Specialised.pays(program, fed):
+            if type(program) is Plan and Specialised.pays(program, fed):
                 prepared.specialised = Specialised(program, structure.tensors, structure.targets, fed, self._build)
             if key is not None:
                 if len(self._plans) >= _MAX_PLANS:

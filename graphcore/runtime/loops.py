@@ -1,0 +1,84 @@
+"""Plans with branches and loops: one generated Python function with `if` and `while` where the graph has Switch and Merge."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from graphcore.graph.control_flow import NodeFrame
+from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.buffers import reuse_buffers
+from graphcore.runtime.loops_lowering import Begin, lower_loops
+from graphcore.runtime.loops_structure import find_structure
+from graphcore.runtime.loops_text import loops_text
+from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.memory import guard_sizes
+from graphcore.runtime.plan import Plan
+from graphcore.runtime.program import Step
+from graphcore.runtime.watcher import Watcher
+
+
+class LoopPlan(Plan):
+    """A compiled subgraph with branches and loops."""
+
+    __slots__ = ()
+    _text = staticmethod(loops_text)
+
+    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """Run it recorded, node by node with loop and iteration, and stop before the next node when the step is cancelled.
+
+        Raises:
+            CancelledError: it was cancelled.
+        """
+        turns = _Turns(self, step)
+        watcher = Watcher(self.lowered, turns.step)
+        return self._compile_watched()(watcher.before, watcher.after, turns.turn, turns.leave, *values)
+
+
+class _Turns:
+    """Keeps the step of a watched run at the loop and iteration that it is in."""
+
+    __slots__ = ("_around", "_names", "step")
+
+    def __init__(self, plan: LoopPlan, step: Step) -> None:
+        self.step = Step(step.recorder, step.cancellation, frame=step.frame, iteration=step.iteration, prefix=step.prefix)
+        self._around: list[tuple[int, str, int]] = []
+        self._names = {
+            number: operation.loop.name
+            for number, operation in enumerate(plan.lowered.operations)
+            if isinstance(operation, Begin) and operation.loop is not None
+        }
+
+    def turn(self, loop: int) -> None:
+        """An iteration of the loop that begins with operation `loop` begins."""
+        step = self.step
+        if self._around and self._around[-1][0] == loop:
+            step.iteration += 1
+            return
+        self._around.append((loop, step.frame, step.iteration))
+        step.frame, step.iteration = self._names[loop], 0
+
+    def leave(self) -> None:
+        """The innermost loop has ended."""
+        _, self.step.frame, self.step.iteration = self._around.pop()
+
+
+def build_loop_plan(
+    nodes: Sequence[Node],
+    info: Mapping[Node, NodeFrame],
+    fetches: Sequence[Tensor],
+    targets: Collection[Node],
+    feeds: Sequence[Tensor],
+    make_kernel: MakeKernel,
+) -> LoopPlan:
+    """Compile `nodes`, which are what `fetches` and `targets` need when `feeds` are given, producers first; `info` says their frames.
+
+    Raises:
+        UnimplementedError: they are not made of branches and loops only.
+        GraphError: a node carries an error or cannot run; a tensor is larger than the memory.
+    """
+    structure = find_structure(nodes, info, feeds)
+    lowered = lower_loops(structure, nodes, fetches, targets, feeds, make_kernel)
+    guard_sizes(lowered)
+    reuse_buffers(lowered)
+    return LoopPlan(lowered)

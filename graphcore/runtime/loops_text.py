@@ -1,0 +1,208 @@
+"""The text of a plan with branches and loops: `if` and `while` around the lines of the nodes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.loops_lowering import Begin, Choose, Decide, End, LoweredLoops, Mark, Test, Turn
+from graphcore.runtime.loops_structure import NOWHERE, Guard
+from graphcore.runtime.lowering import Lowered, Operation, Value
+from graphcore.runtime.plan_text import PlanText, Writer
+
+_INFIX: Final[dict[Any, str]] = {
+    np.add: "+",
+    np.subtract: "-",
+    np.multiply: "*",
+    np.less: "<",
+    np.less_equal: "<=",
+    np.greater: ">",
+    np.greater_equal: ">=",
+    np.equal: "==",
+    np.not_equal: "!=",
+}
+"""What Python's operators do just as well, and several times faster where both sides are NumPy scalars."""
+
+
+def loops_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
+    """Generate the code of `lowered`.
+
+    Args:
+        watched: call `before(number)` and `after(number, *outputs)` around each node, and `turn(number)` when an iteration of a loop
+            begins, `leave()` when the loop has ended; `run` then takes these four first.
+    """
+    assert isinstance(lowered, LoweredLoops)
+    return _LoopWriter(lowered, watched).write()
+
+
+class _LoopWriter(Writer):
+    def __init__(self, lowered: LoweredLoops, watched: bool) -> None:
+        super().__init__(lowered, watched)
+        self.guards = lowered.guards
+        self.decisions = lowered.decisions
+        self.result_guards = lowered.result_guards
+        self.order = {value: place for place, value in enumerate(lowered.decisions.values())}
+        if watched:
+            self.parameters = self.parameters.replace("before, after", "before, after, turn, leave", 1)
+        self.lines = [f"def run({self.parameters}):"]
+        self.line_nodes: dict[int, Node] = {}
+        self.indent = 1
+        self.guard: Guard = NOWHERE
+        self.around: list[tuple[int, Guard]] = []
+
+    def write(self) -> PlanText:
+        """The text of everything."""
+        for number, operation in enumerate(self.operations):
+            if isinstance(operation, End):
+                self._end(number)
+                continue
+            self._go_to(self.guards[operation])
+            if isinstance(operation, Mark):
+                self._mark(number, operation)
+            else:
+                self._write(self._line(number, operation).strip(), operation.node)
+        self._go_to(NOWHERE)
+        results = [self._result(i, value, guard) for i, (value, guard) in enumerate(zip(self.results, self.result_guards, strict=True))]
+        self._write(f"return [{', '.join(results)}]")
+        return PlanText("\n".join([*self.lines, ""]), self.scope, self.line_nodes)
+
+    def _write(self, line: str, node: Node | None = None) -> None:
+        self.lines.append("    " * (self.indent + bool(self.guard)) + line)
+        if node is not None:
+            self.line_nodes[len(self.lines)] = node
+
+    def _go_to(self, guard: Guard) -> None:
+        """Be on the branches of `guard`, and no others."""
+        if guard == self.guard:
+            return
+        self.guard = NOWHERE
+        if guard:
+            self._write(f"if {self._condition(guard)}:")
+        self.guard = guard
+
+    def _condition(self, guard: Guard) -> str:
+        """True where the branches of `guard` are taken. What is decided on a branch stands after the decision on that branch."""
+        parts = []
+        for branch in sorted(guard, key=lambda branch: self.order[self.decisions[branch.pred]]):
+            name = self.decisions[branch.pred].name
+            parts.append(f"{name} == {branch.side}" if branch.sides != 2 else name if branch.side else f"not {name}")
+        return " and ".join(parts)
+
+    def _mark(self, number: int, mark: Mark) -> None:
+        node, inputs = mark.node, [self._argument(value, read) for value, read in zip(mark.inputs, mark.reads, strict=True)]
+        outputs = [value.name for value in mark.outputs]
+        if isinstance(mark, Begin):
+            self._assign(outputs, inputs, node)
+            self._clear(number)
+            self._write("while True:")
+            self.around.append((self.indent, self.guard))
+            self.indent, self.guard = self.indent + 1 + bool(self.guard), NOWHERE
+            if self.watched:
+                self._write(f"turn({number})")
+        elif isinstance(mark, Test):
+            self.scope["truth"] = _truth
+            pred = inputs[0]
+            self._write(f"if not (truth({pred}) if {pred}.shape else {pred}): break", node)
+        elif isinstance(mark, Turn):
+            self._assign([header.name for header in mark.headers], inputs, node)
+            self._clear(number)
+        elif isinstance(mark, Decide):
+            self.scope["truth"], self.scope["side"] = _truth, _side
+            self._write(f"{outputs[0]} = " + (f"truth({inputs[0]})" if mark.sides == 2 else f"side({inputs[0]}, {mark.sides})"), node)
+            self._clear(number)
+        elif isinstance(mark, Choose):
+            self._choose(number, mark, inputs, outputs)
+            self._clear(number)
+        else:
+            self._assign(outputs, inputs, node)
+            self._clear(number)
+
+    def _assign(self, names: list[str], values: list[str], node: Node) -> None:
+        if names:
+            self._write(f"{', '.join(names)} = {', '.join(values)}", node)
+
+    def _clear(self, number: int) -> None:
+        """Give free what nobody needs after a mark: it may lie on a branch that was not taken, and not be there."""
+        gone = [value.name for value in self.released.get(number, ())]
+        if gone:
+            self._write(" = ".join([*gone, "None"]))
+
+    def _choose(self, number: int, mark: Choose, inputs: list[str], outputs: list[str]) -> None:
+        numbers = []
+        for i in range(len(inputs)):
+            numbers.append(f"i{i}")
+            self.scope[f"i{i}"] = np.int32(i)
+        self._write(f"{outputs[0]} = {self._chosen(mark, inputs)}", mark.node)
+        if mark.outputs[1].is_kept or mark.outputs[1].last_use > number:
+            self._write(f"{outputs[1]} = {self._chosen(mark, numbers)}", mark.node)
+
+    def _chosen(self, mark: Choose, inputs: list[str]) -> str:
+        text = inputs[-1]
+        for name, branch in list(zip(inputs, mark.branches, strict=False))[-2::-1]:
+            text = f"{name} if {self._condition(frozenset([branch]))} else {text}"
+        return text
+
+    def _end(self, number: int) -> None:
+        self.guard = NOWHERE
+        self.indent, self.guard = self.around.pop()
+        if self.watched:
+            self._write("leave()")
+        self._clear(number)
+
+    def _call(self, number: int, operation: Operation) -> str:
+        sign = _INFIX.get(operation.kernel) if type(operation.kernel) is np.ufunc else None
+        if sign is None or operation.into is not None or any(operation.reads):
+            return super()._call(number, operation)
+        left, right = [self._argument(value, False) for value in operation.inputs]
+        return f"{operation.outputs[0].name} = {left} {sign} {right}"
+
+    def _argument(self, value: Value, read: bool) -> str:
+        constant = value.constant
+        if constant is not None and not constant.ndim and constant.dtype.kind in "biufc":
+            self.scope[value.name] = constant[()]  # a scalar costs less than an array without axes
+            return value.name
+        return super()._argument(value, read)
+
+    def _result(self, number: int, value: Value, guard: Guard) -> str:
+        text = self._argument(value, value.is_reference)
+        if not guard:
+            return text
+        self.scope[f"dead{number}"] = _dead(number, value.tensor)
+        return f"{text} if {self._condition(guard)} else dead{number}()"
+
+
+def _truth(pred: Any) -> bool:
+    """Which way a Switch goes."""
+    if pred.shape:
+        raise InvalidArgumentError(f"The second input must be a scalar, but it has shape {list(pred.shape)}")
+    return bool(pred)
+
+
+def _side(index: Any, sides: int) -> int:
+    """Which way a switch of many ways goes."""
+    if index.shape:
+        raise InvalidArgumentError(f"The second input must be a scalar, but it has shape {list(index.shape)}")
+    number = int(index)
+    return number if 0 <= number < sides else sides - 1
+
+
+def _dead(number: int, tensor: Tensor) -> Any:
+    """What is called in place of a fetched value that was not computed."""
+
+    def refuse() -> None:
+        raise dead_fetch(number, tensor)
+
+    return refuse
+
+
+def dead_fetch(number: int, tensor: Tensor) -> InvalidArgumentError:
+    """The error for fetching `tensor` when it lies on a branch that was not taken."""
+    return InvalidArgumentError(
+        f"Retval[{number}] does not have value: '{tensor.name}' (op {tensor.node.op}) lies on a branch that was not taken in this run",
+        op=tensor.node.op,
+        node=tensor.node.name,
+        source=tensor.node.source,
+    )
