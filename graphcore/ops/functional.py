@@ -112,7 +112,9 @@ def _call_gradient(attrs: Attrs) -> str:
     }}"""
 
 
-_CALL_ATTRS: Final = 'Tin:list(type), Tout:list(type), f:func, config:string = "", config_proto:string = "", executor_type:string = ""'
+_CALL_ATTRS: Final = (
+    'Tin:list(type) >= 0, Tout:list(type) >= 0, f:func, config:string = "", config_proto:string = "", executor_type:string = ""'
+)
 _CALL_EXAMPLE: Final = Example([[_X]], {"Tout": ["float"], "f": Func("Square", {"T": float32})})
 
 
@@ -148,6 +150,7 @@ class StatefulPartitionedCall:
 
     signature = f"StatefulPartitionedCall[{_CALL_ATTRS}](args:Tin) -> (output:Tout)"
     stateful = True
+    distributed_communication = True
     shape = called_function_shape
     kernel = _call
     gradient = _call_gradient

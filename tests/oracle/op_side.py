@@ -1,4 +1,4 @@
-"""One op at a time in TensorFlow's interpreter: run it, differentiate it, tell its signature. Nothing of this project is imported."""
+"""One op at a time in TensorFlow's interpreter: run it, differentiate it, tell its definition. Nothing of this project is imported."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
+from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.framework import op_def_library, op_def_registry
 
 Array = npt.NDArray[Any]
@@ -19,21 +20,13 @@ An attr: its kind and a plain value.
 """
 
 
-def signature(name: str) -> dict[str, Any] | None:
-    """Names and kinds of an op's inputs, outputs and attrs, defaults and the stateful flag; None for an unknown op."""
+def definition(name: str) -> bytes | None:
+    """An op's definition as the only one of an OpList; None for an unknown op."""
     op_def = op_def_registry.get(name)
     if op_def is None:
         return None
-    return {
-        "inputs": [_arg(arg) for arg in op_def.input_arg],
-        "outputs": [_arg(arg) for arg in op_def.output_arg],
-        "attrs": sorted((attr.name, attr.type, attr.HasField("default_value")) for attr in op_def.attr),
-        "stateful": op_def.is_stateful,
-    }
-
-
-def _arg(arg: Any) -> tuple[str, int, str, str, str, bool]:
-    return arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref
+    data: bytes = op_def_pb2.OpList(op=[op_def]).SerializeToString()
+    return data
 
 
 def run_op(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> list[Array]:

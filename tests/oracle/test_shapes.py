@@ -27,11 +27,17 @@ EXAMPLES = [
 ]
 # Where TensorFlow takes more to be known than is: each entry with the case in which its answer is false.
 TENSORFLOW_GUESSES = {
+    "MatrixDiagV2": "unknown numbers of rows and columns are taken for -1",
+    "MatrixDiagV3": "unknown numbers of rows and columns are taken for -1",
+    "MatrixSetDiagV2": "an unknown k is taken for a single diagonal",
+    "MatrixSetDiagV3": "an unknown k is taken for a single diagonal",
     "SoftmaxCrossEntropyWithLogits": "a size of 1 that may still be broadcast stays 1",
     "SplitV": "an unknown split_dim is taken for the last dimension",
 }
 # What TensorFlow refuses to infer and this project leaves open.
 TENSORFLOW_REFUSES = {
+    "MatrixSetDiagV2": "an unknown k is taken for a single diagonal",
+    "MatrixSetDiagV3": "an unknown k is taken for a single diagonal",
     "TensorListFromTensor": "a scalar element shape must be known to be -1",
     "TensorListScatterV2": "a scalar element shape must be known to be -1",
     "BatchToSpaceND": "it must know how long block_shape is",
