@@ -25,10 +25,11 @@ Watcher = Callable[[OpDef, Exception | None], None]
 class OpRegistration:
     """All that is known of one op. `gradient` is None for an op that is registered as not differentiable.
 
+    `why_no_gradient` says in words why there is none, where the op says so.
     `is_opaque` marks what stands for an op that nobody registered, so that nodes of foreign graphs can be held.
     """
 
-    __slots__ = ("examples", "gradient", "has_gradient", "is_function", "is_opaque", "kernel", "op_def", "shape_fn")
+    __slots__ = ("examples", "gradient", "has_gradient", "is_function", "is_opaque", "kernel", "op_def", "shape_fn", "why_no_gradient")
 
     def __init__(self, op_def: OpDef, shape_fn: ShapeFn | None = None, *, is_function: bool = False, is_opaque: bool = False) -> None:
         self.op_def = op_def
@@ -38,6 +39,7 @@ class OpRegistration:
         self.kernel: KernelFactory | None = None
         self.gradient: GradientCreator | None = None
         self.has_gradient = False
+        self.why_no_gradient = ""
         self.examples: tuple[Any, ...] = ()
 
 

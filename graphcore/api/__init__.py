@@ -17,6 +17,7 @@ from graphcore.api.arrays import (
 )
 from graphcore.api.branches import case, cond, switch_case
 from graphcore.api.check_gradient import check_gradient
+from graphcore.api.explain_gradient import explain_gradient
 from graphcore.api.explain_shape import explain_shape
 from graphcore.api.framework import (
     apply_op,
@@ -33,6 +34,7 @@ from graphcore.api.framework import (
 )
 from graphcore.api.function import Function, Instantiation, function
 from graphcore.api.gradient_check import GradientCheck, InputCheck
+from graphcore.api.gradient_explanation import BackwardNode, GradientCut, GradientExplanation, GradientPart, GradientStep, GradientSum
 from graphcore.api.gradients import gradients
 from graphcore.api.interchange import import_graph_def, load, register_op_list, save
 from graphcore.api.loops import while_loop
@@ -74,9 +76,15 @@ from graphcore.api.variables import Variable, all_variables, initialize_all_vari
 
 __all__ = [
     "AdamOptimizer",
+    "BackwardNode",
     "Function",
     "GradientCheck",
+    "GradientCut",
     "GradientDescentOptimizer",
+    "GradientExplanation",
+    "GradientPart",
+    "GradientStep",
+    "GradientSum",
     "InputCheck",
     "Instantiation",
     "MomentumOptimizer",
@@ -103,6 +111,7 @@ __all__ = [
     "equal",
     "exp",
     "expand_dims",
+    "explain_gradient",
     "explain_shape",
     "function",
     "gradients",

@@ -136,6 +136,7 @@ def make_registration(block: Any) -> OpRegistration:
     gradient = block.gradient
     if isinstance(gradient, NoGradient):
         entry.has_gradient = gradient.registered
+        entry.why_no_gradient = gradient.reason
         return entry
     entry.has_gradient = True
     entry.gradient = _creator(gradient, entry.op_def.name)

@@ -15,6 +15,7 @@ from graphcore.graph import Graph, Node, Tensor
 from graphcore.passes.gradient_body import GRADIENT_ARRAY, GradientBody
 from graphcore.passes.gradient_program import ProgramCache, recorded, what_is_known
 from graphcore.passes.gradient_template import GradientTemplate, call_template, gradient_template
+from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradient_writer import GradientWriter
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
@@ -32,6 +33,7 @@ def build_gradients(
     name: str = "gradients",
     stop_gradients: Sequence[Tensor] = (),
     simplify: bool = True,
+    trace: GradientTrace | None = None,
 ) -> list[Tensor | None]:
     """Add the nodes that compute d sum(ys) / d xs.
 
@@ -41,6 +43,7 @@ def build_gradients(
         name: the name scope of the new nodes.
         stop_gradients: tensors that gradients reach but do not go through.
         simplify: False inlines the plain registered bodies.
+        trace: is told what comes from where.
 
     Returns:
         One gradient an x, None where no y depends on it.
@@ -58,7 +61,7 @@ def build_gradients(
                 source=y.node.source,
             )
     with graph.name_scope(name):
-        return Backpropagation(graph, xs, stop_gradients, simplify=simplify).run(ys, grad_ys)
+        return Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
 
 
 class Backpropagation:
@@ -68,12 +71,15 @@ class Backpropagation:
         arrived: the gradients that have come to a tensor so far; one, their sum, as soon as somebody has asked for it.
     """
 
-    def __init__(self, graph: Graph, xs: Sequence[Tensor], stop: Sequence[Tensor], *, simplify: bool) -> None:
+    def __init__(
+        self, graph: Graph, xs: Sequence[Tensor], stop: Sequence[Tensor], *, simplify: bool, trace: GradientTrace | None = None
+    ) -> None:
         self.graph = graph
         self.xs = list(xs)
         self.x_set = frozenset(xs)
         self.stop = frozenset(stop)
         self.simplify = simplify
+        self.trace = trace
         self.arrived: dict[Tensor, list[Tensor]] = {}
         self.writer = GradientWriter(graph)
         self.scope = graph.scopes.name
@@ -83,7 +89,7 @@ class Backpropagation:
         """See `build_gradients`."""
         order = self._between(ys)
         for i, (y, given) in enumerate(zip(ys, grad_ys, strict=True)):
-            self.arrived.setdefault(y, []).append(given if given is not None else self._ones(y, f"grad_ys_{i}"))
+            self.arrive(y, given if given is not None else self._ones(y, f"grad_ys_{i}"), None, 0)
         useful = set(order)
         arrived, stop = self.arrived, self.stop
         for node in order:
@@ -111,6 +117,10 @@ class Backpropagation:
             if depends[node] is not None:
                 continue
             depends[node] = node in x_nodes
+            if node.registration.has_gradient and node.registration.gradient is None:
+                if depends[node]:
+                    order.append(node)
+                continue  # registered as not differentiable: no gradient comes through
             for tensor in node.inputs:
                 if tensor in x_set or (depends[tensor.node] and tensor not in stop):
                     depends[node] = True
@@ -135,7 +145,13 @@ class Backpropagation:
             return
         scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
         for slot, gradient in zip(slots, self._inline(node, template, slots, scope), strict=True):
-            self.arrived.setdefault(node.inputs[slot], []).append(gradient)
+            self.arrive(node.inputs[slot], gradient, node, slot)
+
+    def arrive(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:
+        """`node` passes `gradient` back to `tensor`, its input `slot`."""
+        self.arrived.setdefault(tensor, []).append(gradient)
+        if self.trace is not None:
+            self.trace.arrived(tensor, gradient, node, slot)
 
     def template_of(self, node: Node) -> GradientTemplate | None:
         """The gradient of the node's op; None if it is registered as not differentiable.
@@ -209,6 +225,8 @@ class Backpropagation:
         if len(parts) > 1:
             scope = self.writer.new_scope(f"{self.scope}{tensor.node.name}_sum")
             self.arrived[tensor] = parts = [self.writer.sum(f"{scope}AddN", parts, tensor.node.name)]
+            if self.trace is not None:
+                self.trace.sums[tensor] = parts[0]
         return parts[0]
 
     def _ones(self, y: Tensor, name: str) -> Tensor:

@@ -55,3 +55,9 @@ def test_several_outputs_come_as_a_list_and_none_as_the_node() -> None:
 def test_an_unknown_op_is_an_attribute_error_that_says_where_to_look() -> None:
     with pytest.raises(AttributeError, match=r"dir\(gc\.ops\) lists them"):
         _ = gc.ops.frobnicate
+
+
+def test_a_node_remembers_the_line_that_called_the_function() -> None:
+    node = gc.ops.no_op()
+    assert node.source is not None
+    assert node.source.text == "node = gc.ops.no_op()"

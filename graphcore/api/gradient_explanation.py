@@ -1,0 +1,177 @@
+"""Why a gradient is what it is, as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Final
+
+import msgspec
+
+from graphcore.source import SourceLocation
+
+_MOST_ROWS: Final = 40
+
+
+class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where gradients stop.
+
+    Attributes:
+        kind: "no path", "control only", "reversed", "state", "dtype", "shape only", "resource", "not differentiable", "stop_gradient",
+            "stop_gradients", "not registered" or "forbidden".
+        node, op, source: the node that is the reason and the line that made it; "" and None where there is no path at all.
+        reason: the same in words; a sentence whose subject is the node.
+        path: the names of the nodes from x to y through the cut.
+    """
+
+    kind: str
+    node: str
+    op: str
+    reason: str
+    source: SourceLocation | None = None
+    path: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        subject = f"'{self.node}' " if self.node else ""
+        where = f"  [{self.source}]" if self.source is not None else ""
+        way = f"\n      {' -> '.join(self.path)}" if len(self.path) > 1 else ""
+        return f"{self.kind}: {subject}{self.reason}{where}{way}"
+
+
+class BackwardNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of the backward pass: its name and op, and which node it is in the body of the registered gradient function."""
+
+    name: str
+    op: str
+    body_node: str
+
+
+class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A forward node that the gradient goes through, and what it became.
+
+    Attributes:
+        node, op, source: the forward node and the line that made it.
+        inputs: the input slots through which the gradient goes on towards x.
+        backward: the nodes that compute it; none where it is passed on as it is.
+    """
+
+    node: str
+    op: str
+    inputs: tuple[int, ...]
+    backward: tuple[BackwardNode, ...]
+    source: SourceLocation | None = None
+
+
+class GradientPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the gradients that are summed: the tensor, and the forward node and input slot that it comes back through ("" for y's seed)."""
+
+    gradient: str
+    node: str
+    input: int
+
+
+class GradientSum(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor that is used several times: its gradient is the sum of what comes back from each use.
+
+    Attributes:
+        tensor: the forward tensor.
+        gradient: the sum.
+        parts: what is summed.
+    """
+
+    tensor: str
+    gradient: str
+    parts: tuple[GradientPart, ...]
+
+
+class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the gradient of `y` by `x` is what it is. Its text names nodes, cells and lines.
+
+    Attributes:
+        y, x: the tensors.
+        gradient: the name of the gradient tensor, None if there is none.
+        kind: its dtype and shape.
+        built: True if it is in the graph under that name, False if that is what `gc.gradients(y, x)` would call it.
+        is_zero: True if it is known to be zero whatever is fed.
+        error: why `gc.gradients(y, x)` fails, "" if it does not.
+        path_count: along how many ways from x to y it flows.
+        paths: the shortest of them, as node names from x to y.
+        steps: the forward nodes on these ways, from y to x, each with its backward nodes.
+        sums: where contributions are summed.
+        cuts: the ways from x to y along which it does not flow; all of them if it is None.
+    """
+
+    y: str
+    x: str
+    gradient: str | None = None
+    kind: str = ""
+    built: bool = False
+    is_zero: bool = False
+    error: str = ""
+    path_count: int = 0
+    paths: tuple[tuple[str, ...], ...] = ()
+    steps: tuple[GradientStep, ...] = ()
+    sums: tuple[GradientSum, ...] = ()
+    cuts: tuple[GradientCut, ...] = ()
+
+    @property
+    def is_none(self) -> bool:
+        """Whether `gc.gradients(y, x)` gives None for this x."""
+        return self.gradient is None and not self.error
+
+    def __repr__(self) -> str:
+        lines = [self._heading()]
+        lines += _aligned([(step.node, step.op, *_became(step)) for step in self.steps])
+        for item in self.sums:
+            lines.append(f"  gradients of '{item.tensor}' are summed: {item.gradient}")
+            lines += [f"      {part.gradient}  from {_origin(part)}" for part in item.parts]
+        lines += [f"  along {' -> '.join(path)}" for path in self.paths]
+        if self.cuts and self.gradient is not None:
+            lines.append("  on other ways it is cut:")
+        lines += [f"  {cut}" for cut in self.cuts]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{escape(self._heading())}</p>"]
+        if self.steps:
+            rows = [(step.node, step.op, *_became(step)) for step in self.steps]
+            parts.append(_table(("forward node", "op", "backward nodes", "made in"), rows))
+        if self.sums:
+            rows = [(item.tensor, item.gradient, part.gradient, _origin(part)) for item in self.sums for part in item.parts]
+            parts.append(_table(("used several times", "sum", "contribution", "from"), rows))
+        if self.cuts:
+            rows = [(cut.kind, cut.node, cut.reason, "" if cut.source is None else str(cut.source)) for cut in self.cuts]
+            parts.append(_table(("cut", "node", "why", "made in"), rows))
+        return "".join(parts)
+
+    def _heading(self) -> str:
+        what = f"the gradient of '{self.y}' by '{self.x}'"
+        if self.error:
+            return f"{what} is an error: {self.error}"
+        if self.gradient is None:
+            return f"{what} is None"
+        ways = "1 path" if self.path_count == 1 else f"{self.path_count:,} paths"
+        name = f"'{self.gradient}'" if self.built else f"'{self.gradient}' (not built yet)"
+        zero = "; it is zero whatever is fed" if self.is_zero else ""
+        return f"{what} is {name} {self.kind}, along {ways}{zero}"
+
+
+def _became(step: GradientStep) -> tuple[str, str]:
+    made = ", ".join([f"{node.name} ({node.op})" for node in step.backward]) or "passed on as it is"
+    return f"-> {made}", "" if step.source is None else step.source.where
+
+
+def _origin(part: GradientPart) -> str:
+    return f"input {part.input} of '{part.node}'" if part.node else "y itself"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    shown = rows if len(rows) <= _MOST_ROWS else rows[:_MOST_ROWS]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)] if shown else []
+    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
+    return lines if len(shown) == len(rows) else [*lines, f"  ... and {len(rows) - len(shown):,} more"]
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    body = "".join(["<tr>" + "".join([f"<td>{escape(cell)}</td>" for cell in row]) + "</tr>" for row in rows])
+    return f"<table><thead><tr>{''.join([f'<th>{escape(name)}</th>' for name in head])}</tr></thead><tbody>{body}</tbody></table>"

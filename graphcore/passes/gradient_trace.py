@@ -1,0 +1,25 @@
+"""What a backward pass tells of itself, for whoever explains a gradient."""
+
+from __future__ import annotations
+
+from graphcore.graph import Node, Tensor
+
+
+class GradientTrace:
+    """The course of one backward pass.
+
+    Attributes:
+        contributions: per forward tensor the gradients that came to it, each with the node (and its input) that passed it back; None for
+            the seed at a y.
+        sums: per forward tensor the gradient that is the sum of what came.
+    """
+
+    __slots__ = ("contributions", "sums")
+
+    def __init__(self) -> None:
+        self.contributions: dict[Tensor, list[tuple[Tensor, Node | None, int]]] = {}
+        self.sums: dict[Tensor, Tensor] = {}
+
+    def arrived(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:
+        """`node` passed `gradient` back to its input `slot`, which is `tensor`."""
+        self.contributions.setdefault(tensor, []).append((gradient, node, slot))
