@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
 from graphcore.definitions import FunctionDef, GraphDef, NodeDef, OpDef
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
 from graphcore.graph.node import Node
 from graphcore.text import debug_string as text_of
 from graphcore.text.statements import LookUp
 
 
-def debug_string(value: Graph | FunctionDef | OpDef | NodeDef | GraphDef | Sequence[NodeDef], look_up: LookUp | None = None) -> str:
+class OfFunction(Protocol):
+    """What was made of one function definition, such as one instantiation of a `gc.function`, or its body."""
+
+    @property
+    def fdef(self) -> FunctionDef:
+        """The definition."""
+
+
+Printable = Graph | FunctionDef | OfFunction | OpDef | NodeDef | GraphDef | Sequence[NodeDef]
+
+
+def debug_string(value: Printable, look_up: LookUp | None = None) -> str:
     """The text of a function, an op's signature, a node, instantiated nodes, a GraphDef, or of a graph (its nodes renamed `n<id>`).
 
     `parse_function`, `parse_op_signature` and `parse_nodes` read it back. Docs and debug info are left out.
 
     Args:
-        value: what to print.
+        value: what to print; of an instantiation of a `gc.function` its definition.
         look_up: the ops that a reader of a function will know; those of the global registry unless given.
+
+    Raises:
+        InvalidArgumentError: it is nothing that has a text.
     """
-    return text_of(to_graph_def(value) if isinstance(value, Graph) else value, look_up)
+    if isinstance(value, Graph):
+        return text_of(to_graph_def(value), look_up)
+    if isinstance(value, FunctionDef | OpDef | NodeDef | GraphDef | list | tuple):
+        return text_of(value, look_up)
+    fdef = getattr(value, "fdef", None)
+    if isinstance(fdef, FunctionDef):
+        return text_of(fdef, look_up)
+    raise InvalidArgumentError(
+        f"debug_string prints a graph, a GraphDef, a function, an op, a node or nodes; got {value!r} of type {type(value).__name__}"
+    )
 
 
 def to_graph_def(graph: Graph, pretty: bool = False) -> GraphDef:

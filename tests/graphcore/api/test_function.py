@@ -133,3 +133,18 @@ def test_graph_to_function_def_names_arguments_returns_and_control_returns() -> 
     assert dict(fdef.control_ret) == {"scope/y": "scope/y"}
     again = gc.function_def_to_body(fdef, {})
     assert [node.name for node in again.graph.nodes] == ["input_x", "scope/y", "out_RetVal", "same_RetVal"]
+
+
+def test_an_instantiation_prints_as_its_function_and_what_has_no_text_is_refused() -> None:
+    with gc.Graph().as_default():
+
+        @gc.function
+        def twice(x: gc.Tensor) -> gc.Tensor:
+            return x + x
+
+        twice(gc.constant([1.0]))
+        (made,) = twice.instantiations
+        assert gc.debug_string(made) == gc.debug_string(made.fdef)
+        assert gc.parse_function(gc.debug_string(made)) == made.fdef
+    with pytest.raises(gc.InvalidArgumentError, match="debug_string prints a graph, .* got 3 of type int"):
+        gc.debug_string(3)  # type: ignore[arg-type]
