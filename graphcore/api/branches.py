@@ -13,7 +13,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, exact_name, get_default_graph
-from graphcore.passes.defining import define_body, sweep
+from graphcore.passes.defining import define_body, function_label, sweep
 
 Branch = Callable[[], Any]
 
@@ -211,11 +211,6 @@ def define_outputs(body: FunctionGraph, leaves: Sequence[Any], types: Sequence[D
 
 def _return_name(index: int) -> str:
     return "output" if index == 0 else f"output_{index}"
-
-
-def function_label(graph: Graph, name: str, role: str) -> str:
-    """What the function of a node is called: after the node, and after the function that the node is in."""
-    return f"{graph.label}_{name}_{role}" if isinstance(graph, FunctionGraph) else f"{name}_{role}"
 
 
 def unite_arguments(bodies: Sequence[FunctionGraph], own: Sequence[list[Tensor]]) -> list[Tensor]:

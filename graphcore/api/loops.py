@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.branches import define_outputs, function_label, held, leaving_no_trace, unite_arguments
+from graphcore.api.branches import define_outputs, held, leaving_no_trace, unite_arguments
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, exact_name, get_default_graph
-from graphcore.passes.defining import sweep
+from graphcore.passes.defining import function_label, sweep
 from graphcore.shapes import Shape, as_shape
 
 

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from functools import partial, reduce
 from typing import Any, Final
 
+import numpy as np
+
 from graphcore import dtypes
 from graphcore.attrs import Attrs, AttrValue, Func
 from graphcore.definitions import ArgDef, AttrDef, FunctionDef, NodeDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
-from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.inference.common_shape_fns import explicit_shape
+from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr
+from graphcore.ops.tensor_list_values import TensorList
+from graphcore.shapes import Shape
 
 _TWICE: Final = "Twice(x:float) -> (y:float) {\n  y = Add[T=float](x, x)\n}"
 _SQUARED: Final = "Squared(x:float) -> (y:float) {\n  y = Square[T=float](x)\n}"
@@ -222,3 +227,26 @@ class StatelessCase:
     kernel = _case_kernel
     gradient = partial(_case_gradient, "StatelessCase")
     examples = _CASE_EXAMPLES
+
+
+@op
+class FakeParam:
+    """Stands for a value that another branch gives; nothing reads it.
+
+    dtype: its type.
+    shape: its shape, as far as it is known.
+    """
+
+    signature = "FakeParam[dtype:type, shape:shape]() -> (output:dtype)"
+    shape = explicit_shape
+    gradient = no_registered_gradient("it depends on nothing")
+    examples = (Example([], {"dtype": "float", "shape": [2]}, outputs=[[0.0, 0.0]]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        dtype, shape = k.attr("dtype"), k.attr("shape")
+        assert isinstance(dtype, DType)
+        assert isinstance(shape, Shape)
+        if dtype.as_numpy is None:
+            return lambda: TensorList(dtypes.float32)
+        value = np.zeros([size or 0 for size in shape.as_list()] if shape.rank is not None else [0], dtype.as_numpy)
+        return lambda: value

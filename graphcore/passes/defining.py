@@ -11,7 +11,7 @@ import msgspec
 
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
-from graphcore.graph import Graph, Node
+from graphcore.graph import FunctionGraph, Graph, Node
 from graphcore.passes.graph_to_function import graph_to_function_def
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
@@ -35,6 +35,11 @@ class _Book:
 
 
 _books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDictionary()
+
+
+def function_label(graph: Graph, name: str, role: str) -> str:
+    """What the function of a node is to be called: after the node, and after the function that the node is in."""
+    return f"{graph.label}_{name}_{role}" if isinstance(graph, FunctionGraph) else f"{name}_{role}"
 
 
 def define_body(graph: Graph, wanted: str, control_rets: Sequence[Node] = ()) -> FunctionDef:

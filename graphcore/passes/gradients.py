@@ -17,6 +17,7 @@ from graphcore.passes.gradient_program import ProgramCache, recorded, what_is_kn
 from graphcore.passes.gradient_template import GradientTemplate, call_template, gradient_template
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradient_writer import GradientWriter
+from graphcore.passes.gradients_functional import FUNCTIONAL_GRADIENTS
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
 _NUMBERS: Final = frozenset([dtype for dtype in _ALL_DTYPES if dtype.base.is_floating or dtype.base.is_complex])
@@ -99,6 +100,11 @@ class Backpropagation:
                     break
         return [self.total(x) if x in arrived else None for x in self.xs]
 
+    def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
+        """The same in the body of a function that a node of this graph runs."""
+        with graph.name_scope("gradients"):
+            return Backpropagation(graph, xs, (), simplify=self.simplify).run(ys, grad_ys)
+
     def _between(self, ys: Sequence[Tensor]) -> list[Node]:
         """The nodes on a path from an x to a y, consumers first."""
         depends: dict[Node, bool | None] = {}  # None while its inputs are being looked at
@@ -139,6 +145,12 @@ class Backpropagation:
             and tensor.node.output_types[tensor.index] in DIFFERENTIABLE
         ]
         if not slots:
+            return
+        through_functions = FUNCTIONAL_GRADIENTS.get(node.op)
+        if through_functions is not None:
+            scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
+            for slot, gradient in through_functions(self, node, slots, scope).items():
+                self.arrived.setdefault(node.inputs[slot], []).append(gradient)
             return
         template = self.template_of(node)
         if template is None:
