@@ -122,7 +122,9 @@ class _BranchGradients:
         add_returns(target, results)
         return Func(define_body(target, label).name)
 
-    def choice(self, name: str, branches: Sequence[Func], inputs: Sequence[Tensor], types: Sequence[DType], attrs: dict[str, AttrValue]) -> Node:
+    def choice(
+        self, name: str, branches: Sequence[Func], inputs: Sequence[Tensor], types: Sequence[DType], attrs: dict[str, AttrValue]
+    ) -> Node:
         node, library = self.node, self.back.graph.library
         stateful = any(library.look_up_op_def(branch.name).is_stateful for branch in branches)
         kind = node.op.removeprefix("Stateless")

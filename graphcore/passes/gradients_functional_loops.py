@@ -11,6 +11,7 @@ from graphcore import dtypes
 from graphcore.attrs import AttrValue, Func, TensorValue
 from graphcore.dtypes import DType
 from graphcore.graph import FunctionGraph, GradientRecord, Node, Tensor, constant_node
+from graphcore.inference import handle_to_shape
 from graphcore.ops.function_calls import func_attr
 from graphcore.passes.defining import define_body, function_label
 from graphcore.passes.gradient_functions import (
@@ -57,7 +58,8 @@ class _LoopGradients:
         self.node = node
         self.scope = scope
         self.cond, self.func = func_attr(node.node_def.attr, "cond"), func_attr(node.node_def.attr, "body")
-        self.body = DifferentiatedBody(self.graph, self.func, [tensor.shape for tensor in node.outputs])
+        self.shapes = _lasting_shapes(node)
+        self.body = DifferentiatedBody(self.graph, self.func, self.shapes)
         self.active = self.active_variables(slots)
         if self.active:
             self.body.differentiate(back, self.active, self.active)
@@ -92,9 +94,7 @@ class _LoopGradients:
         kept = [tensor for tensor in taken if not self.is_invariant(tensor)]
         count, lists = self.twin(kept)
         made = self.backward(nodes, count, kept, lists, invariant)
-        return {
-            slot: keep_shape(self.graph, made.outputs[1 + self.active.index(slot)], self.node.inputs[slot]) for slot in wanted
-        }
+        return {slot: keep_shape(self.graph, made.outputs[1 + self.active.index(slot)], self.node.inputs[slot]) for slot in wanted}
 
     def is_invariant(self, tensor: Tensor) -> bool:
         """True iff a tensor of the body is the same in every round: an argument that is passed on as it is."""
@@ -107,7 +107,7 @@ class _LoopGradients:
         graph, node = self.graph, self.node
         name = graph.names.unique(f"{self.scope}forward")
         more: list[tuple[str, DType]] = [("round", dtypes.int32), *[(f"list_{i}", dtypes.variant) for i in range(len(kept))]]
-        test = DifferentiatedBody(graph, self.cond, [tensor.shape for tensor in node.outputs])
+        test = DifferentiatedBody(graph, self.cond, self.shapes)
         condition = FunctionGraph.within(graph, function_label(graph, name, "cond"))
         copier = test.copy_forward(condition)
         for label, dtype in more:
@@ -126,7 +126,7 @@ class _LoopGradients:
             define_body(turn, turn.label, [copier.nodes[control] for control in self.body.control_rets]),
         ]
         starts = [self.constant(0, "first_round"), *[self.empty_list(tensor) for tensor in kept]]
-        attrs = {FORWARD_OF: twin_of(node, [self.cond, self.func])}
+        attrs: dict[str, AttrValue] = {FORWARD_OF: twin_of(node, [self.cond, self.func])}
         made = self.loop(name, [Func(function.name) for function in functions], [*node.inputs, *starts], attrs)
         outputs = made.outputs[len(node.outputs) :]
         return outputs[0], outputs[1:]
@@ -213,6 +213,15 @@ class _LoopGradients:
             **attrs,
         }
         return new_node(self.graph, self.node, name, "While" if stateful else "StatelessWhile", inputs, types, attrs)
+
+
+def _lasting_shapes(node: Node) -> list[Shape]:
+    """What is known of the loop variables in every round: less than of the outputs, which may be known from elsewhere."""
+    context = node.graph.refiner.get_context(node)
+    shape_fn = node.registration.shape_fn
+    assert shape_fn is not None
+    context.run(shape_fn)
+    return [handle_to_shape(context.output(i)) for i in range(len(node.outputs))]
 
 
 def _sizes(shape: Shape) -> list[int] | int:

@@ -13,6 +13,7 @@ from graphcore.graph import constant_value
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
+from graphcore.runtime.twins import find_twins, in_twin_order
 
 MakeKernel = Callable[[Node, KernelContext], Kernel]
 ALIASES: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
@@ -112,8 +113,14 @@ def lower(
     """
     lowering = Lowering(feeds, make_kernel)
     nodes = list(needed)
+    twins = find_twins(nodes)
+    if twins:
+        nodes, targets = in_twin_order(nodes, twins), {twins.get(target, target) for target in targets}
     for node in nodes:
-        lowering.add(node)
+        if node in twins:
+            lowering.stand_in(node, twins[node])
+        else:
+            lowering.add(node)
     results = [lowering.values[tensor] for tensor in fetches]
     operations = _without_dead(lowering.operations, results, nodes, targets)
     number(operations, results)
@@ -155,6 +162,11 @@ class Lowering:
         if self._fold(node, inputs) or self._alias(node, inputs):
             return
         self._emit(node, inputs)
+
+    def stand_in(self, node: Node, twin: Node) -> None:
+        """What `twin`, which has been added, gives is what `node` gives."""
+        for mine, theirs in zip(node.outputs, twin.outputs, strict=False):
+            self.values.setdefault(mine, self.values[theirs])
 
     def _fold(self, node: Node, inputs: list[Value]) -> bool:
         """A node whose outputs are the same in every run becomes constants."""

@@ -1,0 +1,66 @@
+"""Twins of nodes that run functions: one computes everything that the other does, so a run that needs both runs it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from graphcore.attrs import AttrValue, Func
+from graphcore.graph.node import Node
+from graphcore.passes.gradient_functions import FORWARD_OF
+
+
+def find_twins(nodes: Sequence[Node]) -> dict[Node, Node]:
+    """The nodes that need not run because another of `nodes` gives, as its first outputs, what they give; and that other.
+
+    That it was made for the node is not enough: the node must still run the same functions on the same values.
+    """
+    found: dict[Node, Node] = {}
+    for twin in nodes:
+        if FORWARD_OF not in twin.node_def.attr:
+            continue
+        texts = twin.node_def.attr[FORWARD_OF]
+        names = [text.decode() for text in texts if isinstance(text, bytes)] if isinstance(texts, tuple) else []
+        node = twin.graph.find(names[0]) if names else None
+        if node is not None and node not in found and _does_the_same(node, twin, names[1:]):
+            found[node] = twin
+    among = set(nodes)
+    # A twin may have a twin: the last one does it all.
+    return {node: last for node, twin in found.items() if node in among and (last := _last(twin, found)) in among}
+
+
+def _last(twin: Node, found: dict[Node, Node]) -> Node:
+    while twin in found:
+        twin = found[twin]
+    return twin
+
+
+def _does_the_same(node: Node, twin: Node, functions: list[str]) -> bool:
+    count = len(node.inputs)
+    return (
+        node.op.removeprefix("Stateless") == twin.op.removeprefix("Stateless")
+        and twin.inputs[:count] == node.inputs
+        and twin.control_inputs == node.control_inputs
+        and sorted([function.name for value in node.node_def.attr.values() for function in _functions(value)]) == sorted(functions)
+    )
+
+
+def _functions(value: AttrValue) -> list[Func]:
+    return [item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Func)]
+
+
+def in_twin_order(nodes: Sequence[Node], twins: Mapping[Node, Node]) -> list[Node]:
+    """The nodes, producers first, in an order in which each twin comes before the node that it stands in for."""
+    among, done = set(nodes), set()
+    order: list[Node] = []
+    for start in nodes:
+        pending = [(start, False)]
+        while pending:
+            node, leaving = pending.pop()
+            if leaving:
+                order.append(node)
+            elif node not in done and node in among:
+                done.add(node)
+                pending.append((node, True))
+                before = [*node.control_inputs, *[tensor.node for tensor in node.inputs], *([twins[node]] if node in twins else [])]
+                pending += [(other, False) for other in before]
+    return order
