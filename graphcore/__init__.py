@@ -88,6 +88,7 @@ from graphcore.runtime import (
     DeviceAttributes,
     Event,
     FunctionLibraryRuntime,
+    GraphRunner,
     Recorder,
     Rendezvous,
     RendezvousArgs,

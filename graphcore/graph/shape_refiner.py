@@ -316,7 +316,7 @@ class _BodyRefiner(ShapeRefiner):
         slots: Sequence[int | None],
     ) -> None:
         super().__init__(outer.graph_def_version)
-        self.function_library = outer.function_library
+        self.function_library = outer.library_of(context.node)
         self.require_shape_inference_fns = outer.require_shape_inference_fns
         self.disable_constant_propagation = outer.disable_constant_propagation
         self.bodies = outer.bodies

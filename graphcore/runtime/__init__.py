@@ -4,6 +4,7 @@ from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.events import Event, Recorder
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.graph_runner import GraphRunner
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
@@ -18,6 +19,7 @@ __all__ = [
     "DeviceStepStats",
     "Event",
     "FunctionLibraryRuntime",
+    "GraphRunner",
     "NodeExecStats",
     "Plan",
     "Received",
