@@ -89,6 +89,9 @@ def error_lines(error: GraphError, trace: TracebackType | None) -> list[str]:
         lines += _place("made in", error.source)
     for index, call in enumerate(calls):
         lines += _place("here" if index == len(calls) - 1 else "called in", call)
+    for chain in error.chains:
+        lines.append(f"{_DIM}{'where':>8}{_PLAIN}  {_BOLD}{chain.statement}{_PLAIN}")
+        lines += [f"{'':>8}  {line}" for line in chain.lines()]
     if error.__cause__ is not None:
         lines.append(f"{_DIM}because{_PLAIN}   {type(error.__cause__).__name__}: {error.__cause__}")
     lines.append(f"{_DIM}%tb shows the full traceback.{_PLAIN}")

@@ -202,3 +202,18 @@ def test_each_line_on_the_way_names_its_own_cell(model: NotebookShell, capsys: p
     text = printed(capsys)
     assert "called in  cell In [4], line 1\n" in text
     assert "here  cell In [3], line 2\n" in text
+
+
+def test_shapes_that_clash_are_followed_back_to_the_lines_that_wrote_the_numbers(
+    model: NotebookShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model.run("b = gc.Variable(gc.zeros([12]), name='b')", "bias")
+    capsys.readouterr()
+    model.run("y + b", "clash")
+    text = printed(capsys)
+    first, second = (line for line in text.splitlines() if line.startswith("   where"))
+    assert first == "   where  dimension 1 of `y:0` = 10"
+    assert second.startswith("   where  dimension 0 of `b")
+    assert second.endswith("= 12")
+    assert "cell In [2], line 4: W = gc.Variable(gc.zeros([64, 10])" in text
+    assert "cell In [3], line 1: b = gc.Variable(gc.zeros([12])" in text
