@@ -285,7 +285,7 @@ def _wanted(operations: list[Operation], results: list[Value], awaited: Collecti
 
 
 def _keep_through_loops(operations: list[Operation]) -> None:
-    """What a loop reads that is made before it, it reads in every iteration."""
+    """What a loop reads that is made before it, it reads in every iteration; and a turn gives what goes around a new value."""
     begun: list[int] = []
     for place, operation in enumerate(operations):
         if isinstance(operation, Begin):
@@ -293,6 +293,9 @@ def _keep_through_loops(operations: list[Operation]) -> None:
         if not isinstance(operation, End):
             continue
         first = begun.pop()
+        for header in operations[first].outputs:
+            if header.last_use < place and isinstance(operations[header.last_use], Turn):
+                header.last_use = place
         for inner in operations[first + 1 : place]:
             for value in inner.inputs:
                 if value.producer < first and value.last_use < place:

@@ -1,0 +1,139 @@
+"""Random graphs of arithmetic, variables, control edges, branches and loops within each other, as TensorFlow 1 would make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import graphcore as gc
+from tests.graphcore.runtime.loop_graphs import cond, enter, op, while_loop
+
+Tensor = gc.Tensor
+_BINARY = ("AddV2", "Sub", "Mul", "Maximum", "Minimum")
+_UNARY = ("Tanh", "Neg", "Abs", "Sigmoid")
+_MAX_DEPTH = 3
+HANDLE = "the_variable"
+
+
+class Choices:
+    """Choices from a list of numbers; when they are used up, the first choice each time."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.left = list(numbers)
+
+    def pick(self, count: int) -> int:
+        """A number below `count`."""
+        return self.left.pop(0) % count if self.left else 0
+
+
+class Program:
+    """A random graph.
+
+    Attributes:
+        x, p: placeholders, float [2] and bool.
+        values: tensors that have a value in every run.
+        inner: tensors that lie on branches, so that they may be dead.
+        start: what initialises the variable; `state` reads it.
+        end: a node that waits for all changes of the variable.
+    """
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.choices = Choices(numbers)
+        self.frames = 0
+        self.inner: list[Tensor] = []
+        self.graph = gc.Graph()
+        with self.graph.as_default():
+            self.x = gc.placeholder(gc.float32, [2], name="x")
+            self.p = gc.placeholder(gc.bool_, [], name="p")
+            handle = op("VarHandleOp", attrs={"dtype": gc.float32, "shape": gc.Shape([2]), "shared_name": HANDLE})
+            first = gc.constant(np.array([0.5, -0.25], np.float32))
+            self.start = self.graph.apply_op("AssignVariableOp", [handle, first], name="start")
+            self.state = op("ReadVariableOp", [handle], {"dtype": gc.float32})
+            token = gc.constant(0)
+            self.values, token = self._block([self.x, first], token, handle, self.p, 0)
+            self.end = self.graph.apply_op("Identity", [token], name="end").outputs[0]
+
+    def _block(self, values: list[Tensor], token: Tensor, handle: Tensor, flag: Tensor, depth: int) -> tuple[list[Tensor], Tensor]:
+        """Some random nodes on top of `values`; changes of the variable follow each other along `token`."""
+        values = list(values)
+        for _ in range(2 + self.choices.pick(5)):
+            kind = self.choices.pick(10)
+            if kind < 3:
+                values.append(op("Tanh", [op(_BINARY[self.choices.pick(5)], [self._any(values), self._any(values)])]))
+            elif kind == 3:
+                values.append(op(_UNARY[self.choices.pick(4)], [self._any(values)]))
+            elif kind == 4:
+                values.append(after([self._any(values).node], lambda: op("Identity", [self._any(values)])))
+            elif kind == 5:
+                constant = np.array([0.25 * self.choices.pick(8), -1.0], np.float32)
+                values.append(after([self._any(values).node], lambda constant=constant: op("AddV2", [gc.constant(constant), values[-1]])))
+            elif kind == 6:
+                token = self._change(values, token, handle)
+            elif kind < 9 and depth < _MAX_DEPTH:
+                build = self._branch if kind == 7 else self._loop
+                found, token = build(values, token, handle, flag, depth)
+                values += found
+        return values, token
+
+    def _any(self, values: list[Tensor]) -> Tensor:
+        return values[-1 - self.choices.pick(len(values))]
+
+    def _change(self, values: list[Tensor], token: Tensor, handle: Tensor) -> Tensor:
+        name = ("AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp")[self.choices.pick(3)]
+        value = self._any(values)
+        changed = after([token.node], lambda: gc.get_default_graph().apply_op(name, [handle, value]))
+        read = after([changed], lambda: op("ReadVariableOp", [handle], {"dtype": gc.float32}))
+        values.append(op("Tanh", [read]))
+        return after([read.node], lambda: op("Identity", [token]))
+
+    def _pred(self, values: list[Tensor], flag: Tensor) -> Tensor:
+        kind = self.choices.pick(3)
+        if not kind:
+            return flag
+        axes = after([values[0].node], lambda: gc.constant(np.array([0], np.int32)))
+        zero = after([values[0].node], lambda: gc.constant(np.float32(0.1)))
+        large = op("Less", [zero, op("Sum", [self._any(values), axes])])
+        return large if kind == 1 else op("LogicalAnd", [large, flag])
+
+    def _branch(self, values: list[Tensor], token: Tensor, handle: Tensor, flag: Tensor, depth: int) -> tuple[list[Tensor], Tensor]:
+        wanted = 1 + self.choices.pick(2)
+        pred = self._pred(values, flag)
+        taken = [self._any(values) for _ in range(2)]
+
+        def side(token: Tensor, handle: Tensor, flag: Tensor, *taken: Tensor) -> list[Tensor]:
+            found, token = self._block([op("Identity", [value]) for value in taken], token, handle, flag, depth + 1)
+            if not depth:
+                self.inner.append(found[-1])
+            return [token, *found[-wanted:]]
+
+        token, *found = cond(pred, [token, handle, flag, *taken], side, side)
+        return found, token
+
+    def _loop(self, values: list[Tensor], token: Tensor, handle: Tensor, flag: Tensor, depth: int) -> tuple[list[Tensor], Tensor]:
+        self.frames += 1
+        frame = f"loop{self.frames}"
+        turns, parallel = self.choices.pick(4), 1 + self.choices.pick(3)
+        carried = [self._any(values) for _ in range(1 + self.choices.pick(2))]
+        limit = enter(after([token.node], lambda: gc.constant(turns)), frame, constant=True)
+        one = enter(after([token.node], lambda: gc.constant(1)), frame, constant=True)
+        inside_handle, inside_flag = enter(handle, frame, constant=True), enter(flag, frame, constant=True)
+        outside = enter(self._any(values), frame, constant=True)
+
+        def body(i: Tensor, token: Tensor, *carried: Tensor) -> list[Tensor]:
+            # What is the same in all iterations still belongs to one of them: it waits for the counter.
+            here = after([i.node], lambda: op("Identity", [outside]))
+            flag = after([i.node], lambda: op("Identity", [inside_flag]))
+            found, token = self._block([here, *carried], token, inside_handle, flag, depth + 1)
+            return [op("AddV2", [i, one]), token, *found[-len(carried) :]]
+
+        start = after([token.node], lambda: gc.constant(0))
+        _, token, *found = while_loop(lambda i, *_: op("Less", [i, limit]), body, [start, token, *carried], frame, parallel)
+        return found, token
+
+
+def after(nodes: Sequence[Any], make: Callable[[], Any]) -> Any:
+    """What `make` makes, waiting for `nodes`."""
+    with gc.control_dependencies(list(nodes)):
+        return make()

@@ -1,0 +1,53 @@
+"""Both engines give the same for any graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from tests.graphcore.runtime.random_programs import Program
+
+NUMBERS = st.lists(st.integers(0, 2**16), max_size=120)
+
+
+def outcome(program: Program, engine: str, feeds: dict[Any, Any]) -> list[Any]:
+    """All values, the variable after two runs, and for what lies on a branch its value or "dead"."""
+    with gc.Session(program.graph, engine=engine) as session:
+        session.run(program.start)
+        found = [plain(value) for _ in range(2) for value in session.run([*program.values, program.end], feeds)]
+        found.append(plain(session.run(program.state)))
+        for tensor in program.inner:
+            session.run(program.start)
+            try:
+                found.append(plain(session.run(tensor, feeds)))
+            except gc.errors.InvalidArgumentError as error:
+                assert error.message.startswith("Retval[0] does not have value")
+                found.append("dead")
+        return found
+
+
+def plain(value: Any) -> tuple[str, Any]:
+    """A value so that it can be compared bit by bit, whether it came as an array or as a scalar."""
+    array = np.asarray(value)
+    assert np.isfinite(array).all()
+    return str(array.dtype), array.tolist()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(NUMBERS, st.booleans())
+def test_random_graphs_with_branches_loops_and_variables_give_the_same_in_both_engines(numbers: list[int], flag: bool) -> None:
+    program = Program(numbers)
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+    assert outcome(program, "plan", feeds) == outcome(program, "dataflow", feeds)
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_random_graph_gives_the_same_when_it_runs_again(flag: bool) -> None:
+    program = Program(list(range(7, 400, 3)))
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+    assert outcome(program, "auto", feeds) == outcome(program, "auto", feeds)
