@@ -89,6 +89,7 @@ from graphcore.runtime import (
     Event,
     FunctionLibraryRuntime,
     GraphRunner,
+    ProcessFunctionLibraryRuntime,
     Recorder,
     Rendezvous,
     RendezvousArgs,

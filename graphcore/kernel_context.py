@@ -135,11 +135,13 @@ class KernelContext:
         constants: per slot the value if it is the same in every run, else None.
         resources: the session's state.
         functions: what runs functions for kernels that call them, None where nothing does.
+        device: where the kernel runs, "" where nobody said.
     """
 
     __slots__ = (
         "attrs",
         "constants",
+        "device",
         "functions",
         "input_shapes",
         "input_types",
@@ -175,6 +177,7 @@ class KernelContext:
         self.constants = constants
         self.resources = resources or ResourceManager()
         self.functions: FunctionKernels | None = None
+        self.device = ""
         self.source = source
 
     def attr(self, name: str) -> AttrValue:

@@ -30,6 +30,9 @@ class FunctionLibraryDefinition:
     Args:
         default_registry: where names are looked up that are no function; the global registry unless given.
         library: functions to begin with; of several with one name the last counts.
+
+    Attributes:
+        version: grows with every change, so that who keeps what follows from functions sees that it may not hold any more.
     """
 
     def __init__(self, default_registry: OpRegistry | None = None, library: FunctionDefLibrary | None = None) -> None:
@@ -37,6 +40,7 @@ class FunctionLibraryDefinition:
         self._functions: dict[str, OpRegistration] = {}
         self._definitions: dict[str, FunctionDef] = {}
         self._gradients: dict[str, str] = {}
+        self.version = 0
         self._other_fields = b"" if library is None else library.other_fields
         for function in () if library is None else library.function:
             self._set(function)
@@ -105,7 +109,7 @@ class FunctionLibraryDefinition:
             InvalidArgumentError: another one is already.
         """
         _require_gradient_fits(gradient, self._gradients)
-        self._gradients[gradient.function_name] = gradient.gradient_func
+        self._set_gradient(gradient)
 
     def add_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
         """Add all functions and gradients of another library, or nothing at all.
@@ -125,7 +129,9 @@ class FunctionLibraryDefinition:
         for name, function in functions.items():
             if name not in self._definitions:
                 self._set(function)
-        self._gradients = gradients
+        if gradients != self._gradients:
+            self._gradients = gradients
+            self.version += 1
         if other.other_fields not in self._other_fields:
             # Serialised messages one after the other are the message that holds what both say.
             self._other_fields += other.other_fields
@@ -151,7 +157,7 @@ class FunctionLibraryDefinition:
             InvalidArgumentError: the function has no gradient yet.
         """
         self._require_gradient(gradient.function_name)
-        self._gradients[gradient.function_name] = gradient.gradient_func
+        self._set_gradient(gradient)
 
     def remove_function(self, name: str) -> None:
         """Take a function away.
@@ -162,6 +168,7 @@ class FunctionLibraryDefinition:
         self._require_function(name)
         del self._definitions[name]
         del self._functions[name]
+        self.version += 1
 
     def remove_gradient(self, name: str) -> None:
         """Forget which function is the gradient of `name`.
@@ -171,12 +178,14 @@ class FunctionLibraryDefinition:
         """
         self._require_gradient(name)
         del self._gradients[name]
+        self.version += 1
 
     def clear(self) -> None:
         """Take all functions and gradients away."""
         self._functions.clear()
         self._definitions.clear()
         self._gradients.clear()
+        self.version += 1
         self._other_fields = b""
 
     def unique_function_name(self, prefix: str) -> str:
@@ -230,6 +239,7 @@ class FunctionLibraryDefinition:
     def restore(self, state: LibraryState) -> None:
         """Be again what the library was at `state`."""
         self._functions, self._definitions, self._gradients, self._other_fields = state
+        self.version += 1
 
     def _called_by(self, node: NodeDef) -> FunctionDef | None:
         if node.op != GRADIENT_OP:
@@ -242,6 +252,12 @@ class FunctionLibraryDefinition:
     def _set(self, function: FunctionDef) -> None:
         self._definitions[function.name] = function
         self._functions[function.name] = OpRegistration(function.signature, function_call_shape, is_function=True)
+        self.version += 1
+
+    def _set_gradient(self, gradient: GradientDef) -> None:
+        if self._gradients.get(gradient.function_name) != gradient.gradient_func:
+            self._gradients[gradient.function_name] = gradient.gradient_func
+            self.version += 1
 
     def _may_add(self, function: FunctionDef, functions: dict[str, FunctionDef]) -> bool:
         """False if an equal function is there already."""

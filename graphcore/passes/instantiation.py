@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphcore.attrs import Attrs, Func
-from graphcore.definitions import FunctionDef
+from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
@@ -18,33 +18,35 @@ class InstantiatedFunctions:
     """The instantiated functions of one library, each made when first asked for.
 
     Args:
-        library: the functions. One that is replaced in it is instantiated anew.
+        library: the functions. When one is replaced in it, it and all that calls it, however far around, is instantiated anew.
     """
 
     def __init__(self, library: FunctionLibraryDefinition) -> None:
         self.library = library
-        self._bodies: dict[str, tuple[object, FunctionBody]] = {}
+        self._bodies: dict[str, _Made] = {}
 
     def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
         """Function `name` with these attrs; for SymbolicGradient the gradient of what attr `f` names.
+
+        The same body is given for the same name and attrs as long as no function behind it is replaced.
 
         Raises:
             NotFoundError: no such function, or no gradient for such an op.
             InvalidArgumentError: the function cannot be instantiated for these attrs.
         """
+        key = canonicalize(name, attrs)
+        known = self._bodies.get(key)
+        if known is None or not known.is_current(self.library):
+            known = self._bodies[key] = _Made(self._make(name, attrs), self.library, NodeDef("", name, (), "", attrs))
+        return known.body
+
+    def _make(self, name: str, attrs: Attrs) -> FunctionBody:
         if name == GRADIENT_OP:
             return self._gradient(attrs)
         definition = self.library.find(name)
         if definition is None:
             raise NotFoundError(f"Function {name} is not defined.", op=name)
-        return self._made(name, attrs, definition)
-
-    def _made(self, name: str, attrs: Attrs, definition: FunctionDef) -> FunctionBody:
-        key = canonicalize(name, attrs)
-        known = self._bodies.get(key)
-        if known is None or known[0] is not definition:
-            known = self._bodies[key] = (definition, function_def_to_body(definition, attrs, self.library))
-        return known[1]
+        return function_def_to_body(definition, attrs, self.library)
 
     def _gradient(self, attrs: Attrs) -> FunctionBody:
         function = attrs.get(FUNC_ATTR)
@@ -61,7 +63,7 @@ class InstantiatedFunctions:
         if creator is None:
             raise InvalidArgumentError(f"No gradient is defined for {function.name}", op=function.name)
         public = {key: value for key, value in function.attr.items() if not key.startswith("_")}
-        return self._made(f"{GRADIENT_OP} {function.name}", public, creator(public))
+        return function_def_to_body(creator(public), public, self.library)
 
     def _without_gradients(self, body: FunctionBody) -> FunctionBody:
         """The body with every SymbolicGradient node replaced by what it stands for, so that it can be differentiated once more."""
@@ -72,3 +74,33 @@ class InstantiatedFunctions:
             for node in calls:
                 inline_function_body(self.library, graph, node, self.body_of(GRADIENT_OP, node.node_def.attr))
         return FunctionBody(body.fdef, body.arg_types, body.ret_types, graph)
+
+
+class _Made:
+    """A body, and the functions and gradients behind it as they were when it was made."""
+
+    __slots__ = ("_call", "_functions", "_gradients", "_version", "body")
+
+    def __init__(self, body: FunctionBody, library: FunctionLibraryDefinition, call: NodeDef) -> None:
+        self.body = body
+        self._call = call
+        self._functions, self._gradients = _behind(library, call)
+        self._version = library.version
+
+    def is_current(self, library: FunctionLibraryDefinition) -> bool:
+        """False if one of them is another now."""
+        if self._version == library.version:
+            return True
+        functions, gradients = _behind(library, self._call)
+        same = functions.keys() == self._functions.keys() and all(self._functions[name] is now for name, now in functions.items())
+        if same and gradients == self._gradients:
+            self._version = library.version
+            return True
+        return False
+
+
+def _behind(library: FunctionLibraryDefinition, call: NodeDef) -> tuple[dict[str, FunctionDef], dict[str, str]]:
+    functions = {function.name: function for function in library.reachable_definitions([call])}
+    called = call.attr.get(FUNC_ATTR)
+    names = [*functions, called.name] if isinstance(called, Func) else list(functions)
+    return functions, {name: library.find_gradient(name) for name in names}

@@ -3,6 +3,7 @@
 from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.events import Event, Recorder
+from graphcore.runtime.function_process import ProcessFunctionLibraryRuntime
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.graph_runner import GraphRunner
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
@@ -22,6 +23,7 @@ __all__ = [
     "GraphRunner",
     "NodeExecStats",
     "Plan",
+    "ProcessFunctionLibraryRuntime",
     "Received",
     "Recorder",
     "Rendezvous",

@@ -9,60 +9,45 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from graphcore.attrs import Attrs, AttrValue
+from graphcore.attrs import Attrs, AttrValue, Func
 from graphcore.definitions import FunctionDef
+from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
-from graphcore.errors import GraphError, NotFoundError, ResourceExhaustedError
+from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
 from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, InstantiateOptions, canonicalize
 from graphcore.functions.canonicalize import EXECUTOR_ATTR
-from graphcore.functions.library import GRADIENT_OP
+from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, debug_string
 from graphcore.kernel_context import KernelContext, ResourceManager
-from graphcore.passes import FunctionBody, InstantiatedFunctions
-from graphcore.passes.recursion import calls_itself
+from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_to_body
 from graphcore.registry import Kernel
 from graphcore.runtime.engines import build_program
-from graphcore.runtime.function_graph import RunnableBody, runnable_body
+from graphcore.runtime.function_graph import runnable_body
+from graphcore.runtime.function_handles import FunctionHandles
+from graphcore.runtime.function_item import FunctionItem, Types
 from graphcore.runtime.plan_checks import checked, is_ours
 from graphcore.runtime.program import Program, current
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 """Makes the kernel of a node in a function's body; None leaves it to the op."""
+LOCAL_DEVICE: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
 MAX_DEPTH: Final = 100
 """How many calls of functions that call themselves may be under way within each other."""
 _EXECUTORS: Final = frozenset({"", "DEFAULT"})
 
 
-class _Item:
-    """One instantiation.
-
-    Attributes:
-        plan: what runs; made when it first runs.
-        users: how many times it was instantiated and not yet released.
-    """
-
-    __slots__ = ("body", "functions", "key", "name", "options", "plan", "recursive", "resources", "runnable", "users")
-
-    def __init__(self, name: str, key: str, body: FunctionBody, functions: InstantiatedFunctions, options: InstantiateOptions) -> None:
-        self.name = name
-        self.key = key
-        self.body = body
-        self.functions = functions
-        self.options = options
-        self.recursive = calls_itself(functions.library, body)
-        self.resources = ResourceManager()
-        self.runnable: RunnableBody | None = None
-        self.plan: Program | None = None
-        self.users = 1
-
-
 class FunctionLibraryRuntime:
-    """Runs the functions of a library.
+    """Runs the functions of a library on one device.
+
+    A function that is replaced in the library is instantiated anew when it next runs, and so is all that calls it.
 
     Args:
         library: the functions.
         resources: the variables that functions share with whoever calls them; none unless given.
         custom_kernel_creator: asked first for the kernel of each node.
+        device: the device that this runtime is for.
+        peers: the runtimes of one process by device, this one among them; they know each other's handles.
+        handles: what they know them by.
     """
 
     def __init__(
@@ -71,17 +56,21 @@ class FunctionLibraryRuntime:
         *,
         resources: ResourceManager | None = None,
         custom_kernel_creator: KernelCreator | None = None,
+        device: str = LOCAL_DEVICE,
+        peers: Mapping[str, FunctionLibraryRuntime] | None = None,
+        handles: FunctionHandles | None = None,
     ) -> None:
         self.library = library
         self.resources = resources or ResourceManager()
         self.custom_kernel_creator = custom_kernel_creator
+        self.device = device
+        self._peers = {device: self} if peers is None else peers
+        self._handles = handles or FunctionHandles()
         self._functions = InstantiatedFunctions(library)
         self._overlays: dict[int, InstantiatedFunctions] = {}
-        self._handles: dict[str, int] = {}
-        self._items: dict[int, _Item] = {}
-        self._next = 0
-        self._lock = threading.RLock()
         self._under_way = threading.local()
+
+    # ---- instantiating ---------------------------------------------------------------------------------------------
 
     def instantiate(self, name: str, attrs: Mapping[str, object] | None = None, options: InstantiateOptions | None = None) -> int:
         """The handle of function `name` for these attrs; the same one for the same name, attrs and options.
@@ -91,32 +80,31 @@ class FunctionLibraryRuntime:
         Args:
             name: a function of the library, or SymbolicGradient.
             attrs: a value for each attr without a default.
-            options: a library that counts for this instantiation only, a state of its own, an executor.
+            options: a device to run it on, a library that counts for this instantiation only, a state of its own, an executor.
 
         Raises:
-            NotFoundError: no such function, op or executor.
+            NotFoundError: no such function, op, device or executor.
             InvalidArgumentError: the function cannot be instantiated for these attrs.
         """
-        chosen = options or InstantiateOptions()
-        given: Any = dict(attrs or {})
-        functions = self._functions_of(chosen)
-        key = canonicalize(name, given, chosen)
-        with self._lock:
-            handle = self._handles.get(key)
-            if handle is not None:
-                self._items[handle].users += 1
-                return handle
-            definition = functions.library.find(name)
-            if definition is None and name != GRADIENT_OP:
-                raise NotFoundError(f"Function {name} is not defined.", op=name)
-            _check_executor(chosen, given, definition)
-            given.pop(EXECUTOR_ATTR, None)
-            item = _Item(name, key, functions.body_of(name, given), functions, chosen)
-            item.resources.variables = self.resources.variables
-            handle = self._handles[key] = self._next
-            self._next += 1
-            self._items[handle] = item
-            return handle
+        handle = self._instantiated(name, attrs or {}, options or InstantiateOptions())
+        self._handles.item(handle).users += 1
+        return handle
+
+    def instantiate_symbolic_gradient(self, function: Func) -> FunctionBody:
+        """The body of the gradient of a function of the library, or of an op.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: there is none, or the function cannot be instantiated.
+        """
+        return self._functions.body_of(GRADIENT_OP, {FUNC_ATTR: function})
+
+    def function_def_to_body(self, fdef: FunctionDef, attrs: Mapping[str, object]) -> FunctionBody:
+        """A body for a definition that need not be in the library, with the functions of the library.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: it cannot be instantiated for these attrs.
+        """
+        return function_def_to_body(fdef, attrs, self.library)
 
     def get_function_body(self, handle: int) -> FunctionBody:
         """The instantiated body behind a handle.
@@ -124,18 +112,38 @@ class FunctionLibraryRuntime:
         Raises:
             NotFoundError: there is none, or it was released.
         """
-        return self._item(handle).body
+        return self._current_item(handle).body
 
-    def get_function_graph(self, handle: int) -> Graph:
-        """What runs: the body without what nothing needs, its calls inlined.
+    def create_item(self, handle: int) -> FunctionItem:
+        """Make an instantiation ready to run, whether it was already or not: its graph, optimised, and what runs it.
 
         Raises:
             NotFoundError: there is none, or it was released; or the function calls one that does not exist.
         """
-        item = self._item(handle)
-        self._plan(item)
-        assert item.runnable is not None
-        return item.runnable.graph
+        item = self._current_item(handle)
+        with self._handles.lock:
+            item.close()
+            item.runtime._make(item)
+        return item
+
+    def get_or_create_item(self, handle: int) -> FunctionItem:
+        """The instantiation behind a handle, ready to run.
+
+        Raises:
+            NotFoundError: there is none, or it was released; or the function calls one that does not exist.
+        """
+        item = self._current_item(handle)
+        if item.program is None:
+            item.runtime._make(item)
+        return item
+
+    def get_function_graph(self, handle: int) -> Graph:
+        """What runs: the body without what nothing needs, its calls inlined, optimised.
+
+        Raises:
+            NotFoundError: there is none, or it was released; or the function calls one that does not exist.
+        """
+        return self.get_or_create_item(handle).graph
 
     def debug_string(self, handle: int) -> str:
         """What runs, as text.
@@ -145,11 +153,21 @@ class FunctionLibraryRuntime:
         """
         return debug_string(self.get_function_graph(handle))
 
+    def release_handle(self, handle: int) -> None:
+        """Give an instantiation back; the last one to do so ends it, its state with it.
+
+        Raises:
+            NotFoundError: there is none, or it was released.
+        """
+        self._handles.release(handle)
+
+    # ---- running ---------------------------------------------------------------------------------------------------
+
     def run(self, handle: int, args: Sequence[Any] = ()) -> list[Any]:
-        """Call an instantiated function.
+        """Call an instantiated function, on its device.
 
         Args:
-            handle: what `instantiate` gave.
+            handle: what `instantiate` gave, of this runtime or of one of its peers.
             args: one array (or what NumPy makes one of) an argument.
 
         Returns:
@@ -159,32 +177,17 @@ class FunctionLibraryRuntime:
             NotFoundError: no such handle, or it was released; or the function calls one that does not exist.
             InvalidArgumentError: a wrong number of arguments, or one of a wrong type.
         """
-        item = self._item(handle)
-        frame = FunctionCallFrame(item.body.arg_types, item.body.ret_types)
+        item = self._current_item(handle)
+        frame = FunctionCallFrame(*item.types)
         frame.set_args(
-            [_as_array(value, dtype) for value, dtype in zip(args, item.body.arg_types, strict=False)] + list(args)[frame.num_args :]
+            [_as_array(value, dtype) for value, dtype in zip(args, frame.arg_types, strict=False)] + list(args)[frame.num_args :]
         )
         with np.errstate(all="ignore"):
-            results = self._call(item, [_read_only(frame.get_arg(index)) for index in range(frame.num_args)])
+            results = item.runtime._call(item, item.types, [_read_only(frame.get_arg(index)) for index in range(frame.num_args)])
         for index, value in enumerate(results):
             shared = type(value) is np.ndarray and (value.base is not None or not value.flags.writeable)
             frame.set_retval(index, value.copy() if shared else value)
         return frame.consume_retvals()
-
-    def release_handle(self, handle: int) -> None:
-        """Give an instantiation back; the last one to do so ends it, its state with it.
-
-        Raises:
-            NotFoundError: there is none, or it was released.
-        """
-        with self._lock:
-            item = self._item(handle)
-            item.users -= 1
-            if item.users:
-                return
-            del self._items[handle], self._handles[item.key]
-            if item.plan is not None:
-                item.plan.close()
 
     def is_stateful(self, name: str) -> bool:
         """True iff there is an op or function `name` and it has state."""
@@ -207,17 +210,16 @@ class FunctionLibraryRuntime:
         Raises:
             NotFoundError, InvalidArgumentError: as `instantiate`.
         """
-        item = self._item(self.instantiate(name, _public(attrs), options))
-        call, count = self._call, len(item.body.ret_types)
+        item = self._handles.item(self._instantiated(name, _public(attrs), options or InstantiateOptions()))
+        call, types = item.runtime._call, item.types
+        count = len(types[1])
         if count == 1:
-            return lambda *args: call(item, args)[0]
+            return lambda *args: call(item, types, args)[0]
         if not count:
-            return lambda *args: _nothing(call(item, args))
-        return lambda *args: tuple(call(item, args))
+            return lambda *args: _nothing(call(item, types, args))
+        return lambda *args: tuple(call(item, types, args))
 
-    def function_types(
-        self, name: str, attrs: Attrs, options: InstantiateOptions | None = None
-    ) -> tuple[tuple[DType, ...], tuple[DType, ...]]:
+    def function_types(self, name: str, attrs: Attrs, options: InstantiateOptions | None = None) -> Types:
         """What function `name` takes and what it returns.
 
         Raises:
@@ -226,11 +228,36 @@ class FunctionLibraryRuntime:
         body = self._functions_of(options or InstantiateOptions()).body_of(name, _public(attrs))
         return body.arg_types, body.ret_types
 
-    def _item(self, handle: int) -> _Item:
-        item = self._items.get(handle)
-        if item is None:
-            raise NotFoundError(f"Handle {handle} not found.")
+    def _instantiated(self, name: str, attrs: Mapping[str, object], options: InstantiateOptions) -> int:
+        runtime = self._runtime_on(options.target)
+        if runtime is not self:
+            return runtime._instantiated(name, attrs, options)
+        key = (self.device, canonicalize(name, attrs, options))
+        return self._handles.get(key, lambda: self._new_item(name, attrs, options, key))
+
+    def _new_item(self, name: str, attrs: Mapping[str, object], options: InstantiateOptions, key: tuple[str, str]) -> FunctionItem:
+        functions = self._functions_of(options)
+        definition = functions.library.find(name)
+        if definition is None and name != GRADIENT_OP:
+            raise NotFoundError(f"Function {name} is not defined.", op=name)
+        given: Any = dict(attrs)
+        _check_executor(options, given, definition)
+        given.pop(EXECUTOR_ATTR, None)
+        item = FunctionItem(self, name, given, options, key, functions)
+        item.resources.variables = self.resources.variables
         return item
+
+    def _runtime_on(self, target: str) -> FunctionLibraryRuntime:
+        """The runtime of the device that `target` names; this one where it names none."""
+        if not target or target == self.device:
+            return self
+        wanted = DeviceSpec.parse(target)
+        if wanted.is_specification_of(DeviceSpec.parse(self.device)):
+            return self
+        found = next((runtime for device, runtime in self._peers.items() if wanted.is_specification_of(DeviceSpec.parse(device))), None)
+        if found is None:
+            raise NotFoundError(f"No function runtime for device '{target}'; there is one for {', '.join(sorted(self._peers))}")
+        return found
 
     def _functions_of(self, options: InstantiateOptions) -> InstantiatedFunctions:
         overlay = options.lib_def
@@ -241,49 +268,56 @@ class FunctionLibraryRuntime:
             known = self._overlays[id(overlay)] = InstantiatedFunctions(overlay)
         return known
 
-    def _call(self, item: _Item, args: Sequence[Any]) -> list[Any]:
-        plan = item.plan or self._plan(item)
-        if item.recursive:
-            return self._call_recursive(item, plan, args)
-        step = current.step
-        try:
-            return plan.run(*args) if step is None else plan.run_step(step, args)
-        except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
-            explained = plan.explain(error)
-            raise explained from (None if explained is error else error)
+    def _current_item(self, handle: int) -> FunctionItem:
+        item = self._handles.item(handle)
+        if item.version != item.library.version:
+            self._renew(item)
+        return item
 
-    def _call_recursive(self, item: _Item, plan: Program, args: Sequence[Any]) -> list[Any]:
+    def _renew(self, item: FunctionItem) -> None:
+        with self._handles.lock:
+            item.renew()
+
+    def _call(self, item: FunctionItem, types: Types, args: Sequence[Any]) -> list[Any]:
+        """Run an instantiation for who took it to be of these types."""
+        if item.version != item.library.version:
+            self._renew(item)
+        if item.types is not types:
+            raise _other_types(item, types)
+        program = item.program or self._make(item)
+        if item.recursive:
+            return self._call_recursive(item, program, args)
+        return _run(program, args)
+
+    def _call_recursive(self, item: FunctionItem, program: Program, args: Sequence[Any]) -> list[Any]:
         depth = getattr(self._under_way, "depth", 0)
         if depth >= MAX_DEPTH:
-            raise ResourceExhaustedError(
-                f"Function {item.name} calls itself more than {MAX_DEPTH} levels deep: recursion needs a case that ends it", op=item.name
-            )
+            raise _too_deep(item, MAX_DEPTH)
         self._under_way.depth = depth + 1
-        step = current.step
         try:
-            return plan.run(*args) if step is None else plan.run_step(step, args)
+            return _run(program, args)
+        except RecursionError:
+            raise _too_deep(item, depth) from None
         finally:
             self._under_way.depth = depth
 
-    def _plan(self, item: _Item) -> Program:
-        with self._lock:
-            if item.plan is None:
+    def _make(self, item: FunctionItem) -> Program:
+        with self._handles.lock:
+            if item.program is None:
                 ready = runnable_body(item.functions, item.body)
                 feeds = [node.outputs[0] for node in ready.args]
                 fetches = [node.inputs[0] for node in ready.rets]
-                options = item.options
-                item.plan = build_program(
-                    fetches, ready.targets, feeds, lambda node, context: self._item_kernel(item, node, context, options)
-                )
+                item.program = build_program(fetches, ready.targets, feeds, lambda node, context: self._item_kernel(item, node, context))
                 item.runnable = ready
-            return item.plan
+            return item.program
 
-    def _item_kernel(self, item: _Item, node: Node, context: KernelContext, options: InstantiateOptions) -> Kernel:
+    def _item_kernel(self, item: FunctionItem, node: Node, context: KernelContext) -> Kernel:
         context.resources = item.resources
-        return self._kernel(node, context, msgspec.structs.replace(options, executor_type=""))
+        return self._kernel(node, context, msgspec.structs.replace(item.options, executor_type=""))
 
     def _kernel(self, node: Node, context: KernelContext, options: InstantiateOptions) -> Kernel:
         context.functions = _Calls(self, options)
+        context.device = self.device
         if self.custom_kernel_creator is not None:
             made = self.custom_kernel_creator(node, context)
             if made is not None:
@@ -293,6 +327,35 @@ class FunctionLibraryRuntime:
         factory = node.registration.kernel
         assert factory is not None
         return factory(context) if is_ours(node) else checked(node, factory(context))
+
+
+def _run(program: Program, args: Sequence[Any]) -> list[Any]:
+    step = current.step
+    try:
+        return program.run(*args) if step is None else program.run_step(step, args)
+    except RecursionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+        explained = program.explain(error)
+        raise explained from (None if explained is error else error)
+
+
+def _too_deep(item: FunctionItem, depth: int) -> ResourceExhaustedError:
+    return ResourceExhaustedError(
+        f"Function {item.name} calls itself more than {depth} levels deep: recursion needs a case that ends it", op=item.name
+    )
+
+
+def _other_types(item: FunctionItem, types: Types) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"Function {item.name} was called as one that takes {_names(types[0])} and gives {_names(types[1])}, but has been replaced: "
+        f"it now takes {_names(item.types[0])} and gives {_names(item.types[1])}; make the call again",
+        op=item.name,
+    )
+
+
+def _names(types: Sequence[DType]) -> str:
+    return f"({', '.join([dtype.name for dtype in types])})"
 
 
 class _Calls:
@@ -308,7 +371,7 @@ class _Calls:
         """See `FunctionLibraryRuntime.function_kernel`."""
         return self._runtime.function_kernel(name, attrs, self._options)
 
-    def function_types(self, name: str, attrs: Attrs) -> tuple[tuple[DType, ...], tuple[DType, ...]]:
+    def function_types(self, name: str, attrs: Attrs) -> Types:
         """See `FunctionLibraryRuntime.function_types`."""
         return self._runtime.function_types(name, attrs, self._options)
 

@@ -243,3 +243,70 @@ def test_gradients_go_through_partitioned_calls(op: str) -> None:
         y = graph.apply_op(op, [[x]], {"Tout": [gc.float32], "f": gc.Func("XTimesFour", dict(FLOAT))}).outputs[0]
         (gradient,) = gc.gradients(y * y, x)
         assert gc.Session().run(gradient, {x: X}).tolist() == (32 * X).tolist()
+
+
+def _session(op: str, **functions: str) -> tuple[gc.Session, gc.Tensor, gc.Tensor]:
+    graph = gc.Graph()
+    graph.library.add_library(library(*functions.values()) if functions else times_library())
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [None], name="x")
+        partitioned = op != "XTimesFour"
+        attrs = {"Tout": [gc.float32], "f": gc.Func("XTimesFour", dict(FLOAT))} if partitioned else {}
+        y = graph.apply_op(op, [[x]] if partitioned else [x], attrs, name="call").outputs[0]
+    return gc.Session(graph), x, y
+
+
+TIMES_TEN = X_TIMES_TWO.replace("values: 2", "values: 10")
+
+
+@pytest.mark.parametrize("op", CALLS)
+@pytest.mark.parametrize("inlined", [True, False])
+def test_a_function_replaced_under_a_planned_session_is_noticed(op: str, inlined: bool) -> None:
+    callee = X_TIMES_TWO if inlined else X_TIMES_TWO.replace("{\n  two", "{\n  @attr _noinline = true\n  two", 1)
+    session, x, y = _session(op, two=callee, four=X_TIMES_FOUR)
+    assert session.run(y, {x: X}).tolist() == [4, 8, 12, 16]
+    session.graph.library.replace_function("XTimesTwo", gc.parse_function(TIMES_TEN))
+    assert session.run(y, {x: X}).tolist() == [100, 200, 300, 400]
+    session.graph.library.replace_function("XTimesFour", gc.parse_function(X_TIMES_TWO.replace("XTimesTwo", "XTimesFour", 1)))
+    assert session.run(y, {x: X}).tolist() == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("op", CALLS)
+def test_a_function_removed_under_a_planned_session_is_missed_by_name(op: str) -> None:
+    session, x, y = _session(op)
+    session.run(y, {x: X})
+    session.graph.library.remove_function("XTimesFour")
+    with pytest.raises(NotFoundError, match=re.escape("Function XTimesFour is not defined.")):
+        session.run(y, {x: X})
+
+
+@pytest.mark.parametrize("op", CALLS)
+def test_a_function_replaced_by_one_of_another_signature_is_told_at_the_call(op: str) -> None:
+    session, x, y = _session(op)
+    session.run(y, {x: X})
+    session.graph.library.replace_function("XTimesFour", gc.parse_function("XTimesFour[T:{float}](x:T, z:T) -> (y:T) {\n  return y = x\n}"))
+    with pytest.raises(InvalidArgumentError, match=re.escape("takes (float, float) and gives (float)")):
+        session.run(y, {x: X})
+
+
+def test_a_handle_follows_its_function_when_that_is_replaced() -> None:
+    functions = runtime(X_TIMES_TWO, X_TIMES_FOUR)
+    handle = functions.instantiate("XTimesFour", FLOAT)
+    assert functions.run(handle, [X])[0].tolist() == [4, 8, 12, 16]
+    functions.library.replace_function("XTimesTwo", gc.parse_function(TIMES_TEN))
+    assert functions.run(handle, [X])[0].tolist() == [100, 200, 300, 400]
+    assert functions.instantiate("XTimesFour", FLOAT) == handle
+    functions.library.remove_function("XTimesFour")
+    with pytest.raises(NotFoundError, match=re.escape("Function XTimesFour is not defined.")):
+        functions.run(handle, [X])
+
+
+def test_a_gradient_named_later_is_the_gradient_from_then_on() -> None:
+    functions = runtime()
+    handle = functions.instantiate("SymbolicGradient", {"f": gc.Func("XTimesTwo", FLOAT)})
+    assert functions.run(handle, [X, np.ones_like(X)])[0].tolist() == [2] * 4
+    functions.library.add_function_def(
+        gc.parse_function("Mine[T:{float}](x:T, dy:T) -> (dx:T) {\n  dx = Neg[T=$T](dy)\n  return dx = dx:y:0\n}")
+    )
+    functions.library.add_gradient_def(gc.GradientDef("XTimesTwo", "Mine"))
+    assert functions.run(handle, [X, np.ones_like(X)])[0].tolist() == [-1] * 4
