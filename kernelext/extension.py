@@ -38,7 +38,7 @@ class Extension:
             self.cells,
             ErrorDisplay(shell, self._guard),
             Completion(shell, next_words),
-            Formatters(shell, self.views.picture),
+            Formatters(shell, self.views.picture, self.views.show_function),
         )
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""How a graph, a node or a tensor looks as the last expression of a cell."""
+"""How a graph, a node, a tensor or a function looks as the last expression of a cell."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from graphcore.api import Function
+from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph, Node, Tensor
 
 
@@ -16,11 +18,15 @@ class Formatters:
     Args:
         shell: the IPython shell.
         picture: gives the HTML of a still picture of a graph, None if there is none.
+        show: displays a function, live and still; False if it cannot.
     """
 
-    def __init__(self, shell: InteractiveShell, picture: Callable[[Graph], str | None]) -> None:
+    def __init__(
+        self, shell: InteractiveShell, picture: Callable[[Graph], str | None], show: Callable[[Function | FunctionDef], bool]
+    ) -> None:
         self._shell = shell
         self._picture = picture
+        self._show = show
         self._before: list[tuple[Any, type, Any]] = []
 
     def start(self) -> None:
@@ -28,6 +34,8 @@ class Formatters:
         self._set("text/plain", Node, _printing(node_text))
         self._set("text/plain", Tensor, _printing(tensor_text))
         self._set("text/html", Graph, self._picture)
+        for kind in (Function, FunctionDef):
+            self._set_display(kind)
 
     def stop(self) -> None:
         """Put back what was there."""
@@ -37,6 +45,17 @@ class Formatters:
             else:
                 formatter.for_type(kind, before)
         self._before.clear()
+
+    def _set_display(self, kind: type) -> None:
+        display_formatter: Any = self._shell.display_formatter
+        formatter = display_formatter.ipython_display_formatter
+        self._before.append((formatter, kind, formatter.for_type(kind)))
+        formatter.for_type(kind, self._display)
+
+    def _display(self, function: Function | FunctionDef) -> None:
+        if not self._show(function):
+            # How IPython is told to go on with its other ways of showing something.
+            raise NotImplementedError
 
     def _set(self, mime: str, kind: type, function: Callable[..., Any]) -> None:
         display_formatter: Any = self._shell.display_formatter

@@ -11,6 +11,8 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import DisplayHandle, display
 
+from graphcore.api import Function
+from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph, get_default_graph
 from kernelext.front_end import call_later, front_end, requested_cell
 from kernelext.graph_line import GraphLine, Place, hint
@@ -18,6 +20,7 @@ from kernelext.graph_names import graph_of
 from kernelext.guard import Guard
 from kernelext.side_panel import open_side_panel
 from kernelext.still import Still, StillPainter
+from widgets.function_view import FunctionView
 from widgets.graph_view import GraphView
 from widgets.render.static_display import to_static_bundle, to_static_html
 from widgets.scene import build_scene
@@ -161,6 +164,20 @@ class Views:
         with self._guard("drawing a graph"):
             drawn.append(to_static_html(build_scene(graph)))
         return drawn[0] if drawn else None
+
+    def show_function(self, function: Function | FunctionDef) -> bool:
+        """Show a function in the cell that runs, live where a page looks on, and as a picture that stays; False if it cannot be shown."""
+        shown: list[FunctionView] = []
+        with self._guard("showing a function"):
+            if isinstance(function, Function) and not function.instantiations:
+                return False
+            view = FunctionView(function)
+            still = view.still_bundle()
+            shown.append(view)
+            if front_end(self._shell) != "none":
+                display(view)
+            display(still, raw=True)
+        return bool(shown)
 
     def _show(self, opened: OpenView, place: Place) -> None:
         here = front_end(self._shell)

@@ -170,7 +170,84 @@ class FailureMessage(Message, frozen=True, kw_only=True, tag="failure"):
     text: str
 
 
-FromKernel = SceneMessage | InspectionMessage | SearchMessage | ExportMessage | EngineMessage | FailureMessage
+Pane = Literal["definition", "instance"]
+"""The two pictures of a function: as it is defined, and as it was instantiated."""
+
+
+class AttrField(msgspec.Struct, frozen=True, kw_only=True):
+    """One attr of a function in the form: `value` is what stands in the field, right or wrong, `error` what is wrong with it.
+
+    `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, none where anything may be typed.
+    """
+
+    name: str
+    kind: str
+    value: str
+    choices: list[str] = []
+    hint: str = ""
+    doc: str = ""
+    error: str = ""
+
+
+class Crumb(msgspec.Struct, frozen=True, kw_only=True):
+    """One step on the way to what is shown: the graph, a function, a gradient."""
+
+    label: str
+    detail: str = ""
+
+
+class FunctionUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One instantiation to choose: traced for these types, or used by this call."""
+
+    label: str
+    detail: str = ""
+
+
+class FunctionMessage(Message, frozen=True, kw_only=True, tag="function"):
+    """A function to show: its texts, its form, and the way here. The pictures follow as `PaneMessage`s.
+
+    `chosen` is the number of the use whose types are shown, -1 for none. `problem` says why there is no body, `gradient` what the
+    gradient button says ("" where there is nothing to differentiate).
+    """
+
+    name: str
+    crumbs: list[Crumb]
+    definition: str
+    instantiated: str
+    fields: list[AttrField] = []
+    uses: list[FunctionUse] = []
+    chosen: int = -1
+    derived: bool = False
+    problem: str = ""
+    gradient: str = ""
+    revision: int = 0
+
+
+class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_closed"):
+    """Back to the graph."""
+
+
+PictureMessage = SceneMessage | InspectionMessage | SearchMessage | ExportMessage | FailureMessage
+
+
+class PaneMessage(Message, frozen=True, kw_only=True, tag="pane"):
+    """Something for one of the two pictures of a function."""
+
+    pane: Pane
+    message: PictureMessage
+
+
+FromKernel = (
+    SceneMessage
+    | InspectionMessage
+    | SearchMessage
+    | ExportMessage
+    | EngineMessage
+    | FailureMessage
+    | FunctionMessage
+    | FunctionClosedMessage
+    | PaneMessage
+)
 
 # ---- viewer to kernel -----------------------------------------------------------------------------------------------
 
@@ -246,10 +323,16 @@ class DrawnReport(Message, frozen=True, kw_only=True, tag="drawn"):
     renderer: Renderer
 
 
-FromViewer = (
+class OpenFunctionRequest(Message, frozen=True, kw_only=True, tag="open_function"):
+    """Show by itself a function that a box calls: `place` is its number among those of the call."""
+
+    id: str
+    place: int = 0
+
+
+PictureRequest = (
     ReadyRequest
     | ClosedReport
-    | EngineRequest
     | ExpandRequest
     | CollapseRequest
     | InspectRequest
@@ -259,4 +342,38 @@ FromViewer = (
     | RendererRequest
     | LensRequest
     | DrawnReport
+    | OpenFunctionRequest
 )
+
+
+class PaneRequest(Message, frozen=True, kw_only=True, tag="to_pane"):
+    """One of the two pictures of a function asks for something."""
+
+    pane: Pane
+    message: PictureRequest
+
+
+class SetAttrRequest(Message, frozen=True, kw_only=True, tag="set_attr"):
+    """The user has put this into the field of an attr."""
+
+    name: str
+    value: str
+
+
+class ChooseUseRequest(Message, frozen=True, kw_only=True, tag="choose_use"):
+    """Show the function as this use of it has it."""
+
+    place: int
+
+
+class DifferentiateRequest(Message, frozen=True, kw_only=True, tag="differentiate"):
+    """Show the gradient of the instantiated body."""
+
+
+class BackRequest(Message, frozen=True, kw_only=True, tag="back"):
+    """Go back to this crumb; 0 in a view of a graph is the graph."""
+
+    crumb: int
+
+
+FromViewer = PictureRequest | EngineRequest | PaneRequest | SetAttrRequest | ChooseUseRequest | DifferentiateRequest | BackRequest

@@ -302,3 +302,24 @@ def test_a_view_that_cannot_even_be_opened_is_said_and_the_cell_goes_on(
     result = shell.run("%graph\n'the rest of the cell'", "a")
     assert result.result == "the rest of the cell"
     assert "the view could not be opened (OSError: no panel today)" in capfd.readouterr().err
+
+
+FUNCTION = "@gc.function\ndef twice(v):\n    return v + v\nidle = twice\n"
+
+
+def test_a_function_as_the_last_expression_shows_live_and_leaves_a_picture(shell: NotebookShell, page: Page) -> None:
+    shell.run(f"{FUNCTION}twice(gc.placeholder(gc.float32, [3]))\ntwice", "made")
+    assert page.live_in_cells() == 1
+    assert "twice(v:float)" in page.stills()[-1]
+
+
+def test_a_function_that_was_never_called_shows_as_anything_else_does(shell: NotebookShell, page: Page) -> None:
+    shell.run(f"{FUNCTION}twice", "made")
+    assert page.live_in_cells() == 0
+    assert page.stills() == []
+
+
+def test_a_definition_as_the_last_expression_shows_without_a_page_as_text_and_picture(shell: NotebookShell, page: Page) -> None:
+    shell.run('gc.parse_function("Same(x:float) -> (y:float) {\\n a = Identity[T=float](x)\\n return y = a:output:0\\n}")')
+    assert page.live_in_cells() == 0
+    assert "Same(x:float)" in page.stills()[-1]

@@ -22,7 +22,7 @@ with gc.device("/cpu:0"), gc.control_dependencies([x.node]):
 @pytest.fixture
 def formatted(shell: NotebookShell) -> Iterator[NotebookShell]:
     reset_default_graph()
-    formatters = Formatters(shell, lambda graph: f"<p>{len(graph)} nodes</p>")
+    formatters = Formatters(shell, lambda graph: f"<p>{len(graph)} nodes</p>", lambda _function: False)
     formatters.start()
     assert shell.run(SETUP, "setup").success
     yield shell
@@ -61,7 +61,7 @@ def test_what_was_there_before_comes_back(shell: NotebookShell) -> None:
     display: Any = shell.display_formatter
     html = display.formatters["text/html"]
     html.for_type(Graph, lambda _graph: "theirs")
-    formatters = Formatters(shell, lambda _graph: "ours")
+    formatters = Formatters(shell, lambda _graph: "ours", lambda _function: True)
     formatters.start()
     assert html(Graph()) == "ours"
     formatters.stop()

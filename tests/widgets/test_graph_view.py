@@ -17,7 +17,7 @@ from traitlets.log import get_logger
 
 import graphcore as gc
 from tests.widgets.conftest import RunCell
-from widgets import GraphView, graph_view
+from widgets import GraphView, port
 from widgets.messages import FromKernel, SceneMessage
 
 Sent = list[tuple[Any, list[bytes] | None]]
@@ -117,7 +117,7 @@ def test_a_cell_that_leaves_the_graph_alone_costs_no_new_scene(page: Page, graph
     page.view.refresh()
     settled = page.view.scene
     with monkeypatch.context() as patched:
-        patched.setattr(graph_view, "build_scene", None)
+        patched.setattr(port, "build_scene", None)
         page.view.refresh()
     assert page.view.scene == msgspec.structs.replace(settled, revision=settled.revision + 1)
     gc.placeholder(gc.float32, [3], name="late")
@@ -244,7 +244,7 @@ def test_a_view_that_fails_says_so_and_spares_the_cell(page: Page, monkeypatch: 
     def broken(*_args: object, **_options: object) -> None:
         raise RuntimeError("the scene is broken")
 
-    monkeypatch.setattr(graph_view, "build_scene", broken)
+    monkeypatch.setattr(port, "build_scene", broken)
     with log.at_level(logging.WARNING):
         page.view.refresh()
     (answer,) = [content for content, _ in page.sent]

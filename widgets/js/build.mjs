@@ -93,7 +93,7 @@ const mermaid = await bundle({ entryPoints: ["src/engines/mermaid.ts"], format: 
 // A page that holds an engine of another build asks for its own: the hash of a script is its version.
 const versions = { core: "", graphviz: hash(graphviz), mermaid: hash(mermaid) };
 const viewer = { format: "esm", plugins: [minifiedCss] };
-const core = await bundle({ ...viewer, entryPoints: ["src/viewer.ts"] }, versions);
+const core = await bundle({ ...viewer, entryPoints: ["src/mount.ts"] }, versions);
 versions.core = hash(core);
 const shell = await bundle({ ...viewer, entryPoints: ["src/shell_anywidget.ts"] }, versions);
 const standalone = await bundle({ ...viewer, entryPoints: ["src/shell_standalone.ts"], format: "iife" }, versions);

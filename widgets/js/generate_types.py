@@ -26,7 +26,7 @@ ALIASES = {
     frozenset(getattr(module, name).__args__): name
     for module, names in (
         (scene_types, ("NodeKind", "Role", "State", "EdgeKind")),
-        (messages, ("Renderer", "ExportFormat", "Engine")),
+        (messages, ("Renderer", "ExportFormat", "Engine", "Pane")),
     )
     for name in names
 }
@@ -105,7 +105,7 @@ def generate() -> str:
         literals = " | ".join(f'"{value}"' for value in sorted(values))
         parts.append(f"export type {name} = {literals};")
     parts += [interface(struct) for module in (scene_types, messages) for struct in _structs(module)]
-    parts += [_union("FromKernel", messages.FromKernel), _union("FromViewer", messages.FromViewer)]
+    parts += [_union(name, getattr(messages, name)) for name in ("PictureMessage", "FromKernel", "PictureRequest", "FromViewer")]
     return "\n\n".join(parts) + "\n"
 
 

@@ -70,7 +70,7 @@ class CallBody:
 
     def __init__(self, callee: Callee, path: str, body: FunctionBody, graph: Graph) -> None:
         def found(node: Node) -> Node:
-            made = graph.find(f"{path}/{node.name}")
+            made = graph.find(_below(path, node.name))
             assert made is not None
             return made
 
@@ -92,8 +92,13 @@ def calls_functions(node: Node) -> bool:
 
 def callees(node: Node) -> list[Callee]:
     """The functions that a node calls."""
-    attrs = node.node_def.attr
-    if node.registration.is_function:
+    return callees_of(node.node_def, is_function=node.registration.is_function)
+
+
+def callees_of(node: NodeDef, *, is_function: bool) -> list[Callee]:
+    """The functions that a NodeDef calls; `is_function` says that its op is one."""
+    attrs = node.attr
+    if is_function:
         return [Callee("", Func(node.op, dict(attrs)))]
     found: list[Callee] = []
     for name, label in _LABELS.items():
@@ -179,7 +184,7 @@ def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given:
     """A copy of a body in which shapes and devices are those of one call.
 
     Args:
-        path: goes before its nodes' names; must end where no name of the graph can, with a colon and perhaps a label.
+        path: goes before its nodes' names; ends where no name of the graph can, with a colon and perhaps a label. "" for a graph by itself.
         device: where the call is to run; nodes of the body that say nothing else run there too.
         given: the arguments, in the graph of the call; None leaves shapes unknown.
         caller: the call: its line of code is where the copies come from. None outside of a call.
@@ -225,8 +230,12 @@ def _require_fit(body: FunctionBody, given: list[Tensor], caller: Node | None) -
 
 
 def _renamed(node: NodeDef, path: str, device: str) -> NodeDef:
-    inputs = [f"^{path}/{text[1:]}" if text.startswith("^") else f"{path}/{text}" for text in node.input]
-    return msgspec.structs.replace(node, name=f"{path}/{node.name}", input=tuple(inputs), device=_device(node.device, device))
+    inputs = ["^" + _below(path, text[1:]) if text.startswith("^") else _below(path, text) for text in node.input]
+    return msgspec.structs.replace(node, name=_below(path, node.name), input=tuple(inputs), device=_device(node.device, device))
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
 
 
 def _device(own: str, given: str) -> str:
@@ -242,7 +251,7 @@ def _gradient_names(path: str, nodes: Iterable[Node], *, in_library: bool) -> fr
     """Backward nodes are those that `symbolic_gradient` has added; of an op's gradient they are all."""
     if in_library:
         return frozenset()
-    added = frozenset([node.name for node in nodes if node.name.startswith(f"{path}/{LABEL}/")])
+    added = frozenset([node.name for node in nodes if node.name.startswith(_below(path, f"{LABEL}/"))])
     return added or frozenset([node.name for node in nodes])
 
 

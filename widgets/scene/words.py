@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from graphcore.attrs import AttrValue, Func, TensorValue
+from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue
 from graphcore.dtypes import DType
 from graphcore.shapes import Shape
 from widgets.scene.calls import callees, calls_functions
@@ -26,6 +26,11 @@ _KINDS: Final[dict[str, NodeKind]] = {
     **dict.fromkeys(("Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond"), "control"),
     **dict.fromkeys(("_Retval", "_DeviceRetval"), "return"),
 }
+
+
+def kind_of_op(op: str) -> NodeKind | None:
+    """What kind of box an op gives, None for plain ops and calls."""
+    return _KINDS.get(op)
 
 
 def node_kind(node: Node) -> NodeKind:
@@ -88,6 +93,8 @@ def attr_text(value: AttrValue) -> str:
     if isinstance(value, Func):
         inner = ", ".join(f"{name}={attr_text(item)}" for name, item in sorted(value.attr.items()))
         return f"{value.name}[{inner}]" if inner else value.name
+    if isinstance(value, Placeholder):
+        return f"${value.name}"
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

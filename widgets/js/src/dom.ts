@@ -57,3 +57,15 @@ export function iconButton(icon: string, label: string, press: () => void, class
 export function reducedMotion(): boolean {
   return globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
 }
+
+/** Runs once the browser has painted; a page that does not paint now is not waited for. */
+export function afterPaint(work: () => void): void {
+  let done = false;
+  const once = (): void => {
+    if (done) return;
+    done = true;
+    work();
+  };
+  requestAnimationFrame(() => requestAnimationFrame(once));
+  setTimeout(once, 400);
+}

@@ -14,6 +14,8 @@ export type ExportFormat = "dot" | "mermaid" | "svg";
 
 export type Engine = "core" | "graphviz" | "mermaid";
 
+export type Pane = "definition" | "instance";
+
 /**
  * What one lens says of one box or line.
  *
@@ -241,6 +243,66 @@ export interface FailureMessage {
   readonly text: string;
 }
 
+/**
+ * One attr of a function in the form: `value` is what stands in the field, right or wrong, `error` what is wrong with it.
+ *
+ * `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, none where anything may be typed.
+ */
+export interface AttrField {
+  readonly name: string;
+  readonly kind: string;
+  readonly value: string;
+  readonly choices: readonly string[];
+  readonly hint: string;
+  readonly doc: string;
+  readonly error: string;
+}
+
+/** One step on the way to what is shown: the graph, a function, a gradient. */
+export interface Crumb {
+  readonly label: string;
+  readonly detail: string;
+}
+
+/** One instantiation to choose: traced for these types, or used by this call. */
+export interface FunctionUse {
+  readonly label: string;
+  readonly detail: string;
+}
+
+/**
+ * A function to show: its texts, its form, and the way here. The pictures follow as `PaneMessage`s.
+ *
+ * `chosen` is the number of the use whose types are shown, -1 for none. `problem` says why there is no body, `gradient` what the
+ * gradient button says ("" where there is nothing to differentiate).
+ */
+export interface FunctionMessage {
+  readonly type: "function";
+  readonly name: string;
+  readonly crumbs: readonly Crumb[];
+  readonly definition: string;
+  readonly instantiated: string;
+  readonly fields: readonly AttrField[];
+  readonly uses: readonly FunctionUse[];
+  readonly chosen: number;
+  readonly derived: boolean;
+  readonly problem: string;
+  readonly gradient: string;
+  readonly revision: number;
+}
+
+/** Back to the graph. */
+export interface FunctionClosedMessage {
+  readonly type: "function_closed";
+}
+
+/** Something for one of the two pictures of a function. */
+export interface PaneMessage {
+  readonly type: "pane";
+  readonly pane: Pane;
+  readonly message: SceneMessage | InspectionMessage | SearchMessage | ExportMessage | FailureMessage;
+}
+
 /** The viewer is mounted and wants the current scene. */
 export interface ReadyRequest {
   readonly type: "ready";
@@ -314,18 +376,65 @@ export interface DrawnReport {
   readonly renderer: Renderer;
 }
 
+/** Show by itself a function that a box calls: `place` is its number among those of the call. */
+export interface OpenFunctionRequest {
+  readonly type: "open_function";
+  readonly id: string;
+  readonly place: number;
+}
+
+/** One of the two pictures of a function asks for something. */
+export interface PaneRequest {
+  readonly type: "to_pane";
+  readonly pane: Pane;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | ExportRequest | RendererRequest | LensRequest | DrawnReport | OpenFunctionRequest;
+}
+
+/** The user has put this into the field of an attr. */
+export interface SetAttrRequest {
+  readonly type: "set_attr";
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Show the function as this use of it has it. */
+export interface ChooseUseRequest {
+  readonly type: "choose_use";
+  readonly place: number;
+}
+
+/** Show the gradient of the instantiated body. */
+export interface DifferentiateRequest {
+  readonly type: "differentiate";
+}
+
+/** Go back to this crumb; 0 in a view of a graph is the graph. */
+export interface BackRequest {
+  readonly type: "back";
+  readonly crumb: number;
+}
+
+export type PictureMessage =
+  | SceneMessage
+  | InspectionMessage
+  | SearchMessage
+  | ExportMessage
+  | FailureMessage;
+
 export type FromKernel =
   | SceneMessage
   | InspectionMessage
   | SearchMessage
   | ExportMessage
   | EngineMessage
-  | FailureMessage;
+  | FailureMessage
+  | FunctionMessage
+  | FunctionClosedMessage
+  | PaneMessage;
 
-export type FromViewer =
+export type PictureRequest =
   | ReadyRequest
   | ClosedReport
-  | EngineRequest
   | ExpandRequest
   | CollapseRequest
   | InspectRequest
@@ -334,4 +443,25 @@ export type FromViewer =
   | ExportRequest
   | RendererRequest
   | LensRequest
-  | DrawnReport;
+  | DrawnReport
+  | OpenFunctionRequest;
+
+export type FromViewer =
+  | ReadyRequest
+  | ClosedReport
+  | ExpandRequest
+  | CollapseRequest
+  | InspectRequest
+  | RevealRequest
+  | SearchRequest
+  | ExportRequest
+  | RendererRequest
+  | LensRequest
+  | DrawnReport
+  | OpenFunctionRequest
+  | EngineRequest
+  | PaneRequest
+  | SetAttrRequest
+  | ChooseUseRequest
+  | DifferentiateRequest
+  | BackRequest;

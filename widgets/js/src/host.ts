@@ -12,6 +12,10 @@ export interface MountOptions {
   readonly offline?: boolean;
   /** Renderers that the host has an engine for; both when left out. */
   readonly renderers?: readonly ("graphviz" | "mermaid")[];
+  /** Without the row of controls: for a picture beside another one. */
+  readonly bare?: boolean;
+  /** What is shown: a graph, or a function with definition and body. */
+  readonly kind?: "graph" | "function";
   /** Height of the viewer as CSS; "fill" takes the height of the parent element. */
   readonly height?: string;
 }

@@ -1,4 +1,5 @@
 // The pane that tells everything about the selected box.
+import { codeFigure } from "./code";
 import { type Child, h, iconButton } from "./dom";
 import type { Clash, FunctionInfo, GradientInfo, Inspection, SourceRow, TensorRow } from "./generated";
 import { ICONS } from "./icons";
@@ -6,6 +7,8 @@ import { ICONS } from "./icons";
 export interface InspectorActions {
   /** Goes to another box of the diagram. */
   goTo(id: string): void;
+  /** Shows a function that a box calls by itself. */
+  openFunction(id: string, place: number): void;
   close(): void;
   copy(text: string): void;
 }
@@ -13,16 +16,6 @@ export interface InspectorActions {
 function section(title: string, ...children: Child[]): HTMLElement | null {
   const kept = children.filter(Boolean);
   return kept.length > 0 ? h("section", {}, h("h3", {}, title), ...kept) : null;
-}
-
-/** Lines of code; one that is too long goes on further in than it began. */
-function codeLines(text: string): HTMLElement[] {
-  const lines = text.replace(/\n+$/, "").split("\n");
-  return lines.map((line, index) => {
-    const hang = (/^ */.exec(line)?.[0].length ?? 0) + 4;
-    const style = `padding-left:${hang}ch;text-indent:-${hang}ch`;
-    return h("span", { class: "gl-code-line", style }, index < lines.length - 1 ? `${line}\n` : line);
-  });
 }
 
 /** Plain text in which `code` stands between backquotes. */
@@ -44,9 +37,12 @@ function source(row: SourceRow | null): HTMLElement | null {
 export class Inspector {
   readonly element = h("aside", { class: "gl-inspector", "aria-label": "Inspector", hidden: true });
   readonly #actions: InspectorActions;
+  readonly #offline: boolean;
   #shown = "";
 
-  constructor(actions: InspectorActions) {
+  /** `offline`: nobody is there to show a function by itself. */
+  constructor(actions: InspectorActions, offline = false) {
+    this.#offline = offline;
     this.#actions = actions;
   }
 
@@ -70,7 +66,7 @@ export class Inspector {
       this.#error(node),
       gradient && section("Gradient", ...gradient),
       node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
-      ...node.functions.map((called) => this.#called(called)),
+      ...node.functions.map((called) => this.#called(node.id, called)),
       section("Made by", source(node.source)),
       section("Inputs", this.#tensors(node.inputs)),
       section("Outputs", this.#tensors(node.outputs)),
@@ -131,16 +127,26 @@ export class Inspector {
   }
 
   /** A function that this call calls: what it is called, how it is defined, and its body with the types of this call. */
-  #called(called: FunctionInfo): HTMLElement | null {
+  #called(id: string, called: FunctionInfo): HTMLElement | null {
     const kind = called.label ? `Function · ${called.label}` : "Function";
     return section(
       kind,
       h("p", {}, h("code", {}, called.attrs ? `${called.name}[${called.attrs}]` : called.name)),
       called.note ? h("p", { class: "gl-note" }, called.note) : null,
+      called.opens && !this.#offline ? this.#opener(id, called) : null,
       called.definition
         ? this.#code(called.definition, called.derived ? "Derived by differentiating" : "Definition")
         : null,
       called.instantiated ? this.#code(called.instantiated, "Body of this call") : null,
+    );
+  }
+
+  #opener(id: string, called: FunctionInfo): HTMLElement {
+    const press = (): void => this.#actions.openFunction(id, called.place);
+    return h(
+      "button",
+      { type: "button", class: "gl-text-button", "data-open-function": called.name, click: press },
+      "Open function",
     );
   }
 
@@ -200,13 +206,6 @@ export class Inspector {
   }
 
   #code(text: string, title = ""): HTMLElement {
-    const copy = iconButton(ICONS.copy, title ? `Copy: ${title}` : "Copy", () => this.#actions.copy(text));
-    return h(
-      "figure",
-      { class: "gl-code" },
-      h("figcaption", {}, title),
-      copy,
-      h("pre", { tabindex: "0" }, ...codeLines(text)),
-    );
+    return codeFigure(text, title, (copied) => this.#actions.copy(copied));
   }
 }

@@ -3,8 +3,8 @@
 import { engineUrl } from "./engines/load";
 import type { FromKernel } from "./generated";
 import type { Host } from "./host";
+import type { mount } from "./mount";
 import { closeForerunners, panelOf } from "./side_panel";
-import type { mount } from "./viewer";
 
 /** The part of anywidget's model that is used here. */
 interface Model {
@@ -13,8 +13,11 @@ interface Model {
   off(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
   get(name: "home"): { notebook: string; kernel: string };
   get(name: "title"): string;
+  get(name: "kind"): "graph" | "function";
 }
 
+/** A view between cells takes this much of the page. */
+const HEIGHTS = { graph: "480px", function: "640px" } as const;
 /** A panel that is dragged to another place is out of the page for a moment. */
 const LEAVE_MS = 300;
 
@@ -39,9 +42,10 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
   try {
     const core = (await import(await engineUrl("core", host))) as { mount: typeof mount };
     // A panel of its own gives the view all its height; between cells it takes a fixed part of the page.
+    const kind = model.get("kind");
     const panel = panelOf(el);
     if (panel) el.style.height = "100%";
-    const { dispose } = core.mount(el, host, { height: panel ? "fill" : "480px" });
+    const { dispose } = core.mount(el, host, { height: panel ? "fill" : HEIGHTS[kind], kind });
     waiting.remove();
     if (panel) closeForerunners(panel, { ...model.get("home"), title: model.get("title") });
     return dispose;

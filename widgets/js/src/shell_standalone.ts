@@ -1,6 +1,6 @@
 // The viewer in a page of its own: the scene and all answers lie in the page as JSON, nothing is fetched.
 import { localHost, type StandaloneData } from "./local_host";
-import { mount } from "./viewer";
+import { mount } from "./mount";
 
 /** Mounts the viewer in `#graphloupe` (or the body) with the data of `<script id="graphloupe-data">`. */
 function start(): void {

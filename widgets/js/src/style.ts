@@ -1,11 +1,12 @@
 // Puts the style sheet into the page once, whatever root (document or shadow) the viewer lives in.
 import controls from "./style/controls.css";
+import functions from "./style/function.css";
 import mermaid from "./style/mermaid.css";
 import panes from "./style/panes.css";
 import picture from "./style/picture.css";
 import theme from "./style/theme.css";
 
-const css = [theme, controls, picture, mermaid, panes].join("\n");
+const css = [theme, controls, picture, mermaid, panes, functions].join("\n");
 
 const MARK = "data-graphloupe-style";
 

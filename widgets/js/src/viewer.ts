@@ -1,11 +1,19 @@
 // The viewer: takes scenes and answers from its host, and ties picture, inspector, outline, search and controls together.
-import { h } from "./dom";
+import { afterPaint, h } from "./dom";
 import { engineUrl } from "./engines/load";
 import { Exporter } from "./exporter";
-import type { FailureMessage, FromKernel, FromViewer, Inspection, SceneMessage, SceneNode } from "./generated";
+import type {
+  FailureMessage,
+  FromKernel,
+  FromViewer,
+  FunctionMessage,
+  Inspection,
+  SceneMessage,
+  SceneNode,
+} from "./generated";
 import type { Geometry } from "./geometry";
 import type { Press } from "./gestures";
-import type { Handle, Host, MountOptions } from "./host";
+import type { Host, MountOptions } from "./host";
 import { Inspector } from "./inspector";
 import { Superseded } from "./layouter";
 import { Layouts } from "./layouts";
@@ -15,26 +23,11 @@ import { Search } from "./search";
 import { splitter } from "./splitter";
 import { Stage } from "./stage";
 import { Status } from "./status";
-import { installStyle } from "./style";
 import { followTheme } from "./theme";
 import { Toolbar } from "./toolbar";
-import { type Direction, firstBox, walk } from "./walk";
+import { ARROWS, type Direction, firstBox, PANS, walk } from "./walk";
 
 const DOUBLE_CLICK_MS = 350;
-const PAN_STEP = 60;
-const ARROWS: Readonly<Record<string, Direction>> = {
-  ArrowUp: "up",
-  ArrowDown: "down",
-  ArrowLeft: "left",
-  ArrowRight: "right",
-};
-const PANS: Readonly<Record<Direction, readonly [number, number]>> = {
-  up: [0, PAN_STEP],
-  down: [0, -PAN_STEP],
-  left: [PAN_STEP, 0],
-  right: [-PAN_STEP, 0],
-};
-
 function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -45,7 +38,14 @@ interface Prepared {
   readonly layoutMs: number;
 }
 
-class Viewer {
+/** What shows a function over the picture of a graph. */
+export interface Overlay {
+  readonly root: HTMLElement;
+  start(): void;
+  dispose(): void;
+}
+
+export class Viewer {
   readonly root: HTMLElement;
   readonly #host: Host;
   readonly #stage: Stage;
@@ -58,6 +58,9 @@ class Viewer {
   readonly #outline: Outline;
   readonly #exporter: Exporter;
   readonly #end = new AbortController();
+  readonly #openFunction: (message: FunctionMessage) => Overlay | null;
+  /** The function that lies over the picture. */
+  #overlay: Overlay | null = null;
   /** The newest scene that came, and the one that is on the screen. */
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
@@ -67,8 +70,14 @@ class Viewer {
   #inspecting = "";
   #settling: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(host: Host, { offline = false, renderers = ["graphviz", "mermaid"], height }: MountOptions) {
+  /** `openFunction` makes what shows a function; it listens to the host by itself. */
+  constructor(
+    host: Host,
+    { offline = false, renderers = ["graphviz", "mermaid"], height, bare = false }: MountOptions,
+    openFunction: (message: FunctionMessage) => Overlay | null = () => null,
+  ) {
     this.#host = host;
+    this.#openFunction = openFunction;
     this.#mermaid = new MermaidView(() => engineUrl("mermaid", host));
     this.#layouts = new Layouts(
       () => engineUrl("graphviz", host),
@@ -86,11 +95,13 @@ class Viewer {
       (hit) => this.#reveal(hit.node, hit.name),
       () => this.#stage.focus(),
     );
-    this.#inspector = new Inspector({
-      goTo: (id) => this.#reveal(id, id),
+    const inspector = {
+      goTo: (id: string) => this.#reveal(id, id),
+      openFunction: (id: string, place: number) => this.#send({ type: "open_function", id, place }),
       close: () => this.#closeInspector(),
-      copy: (text) => this.#exporter.copy(text),
-    });
+      copy: (text: string) => this.#exporter.copy(text),
+    };
+    this.#inspector = new Inspector(inspector, offline);
     this.#exporter = new Exporter({
       svgText: () => this.#svgText(),
       ask: (format) => this.#send({ type: "want_export", format }),
@@ -106,7 +117,7 @@ class Viewer {
     this.root = h(
       "div",
       { class: "graphloupe", "data-busy": "true", "data-renderer": "graphviz" },
-      this.#toolbar.element,
+      bare ? null : this.#toolbar.element,
       h(
         "div",
         { class: "gl-body" },
@@ -142,6 +153,7 @@ class Viewer {
     clearTimeout(this.#settling);
     this.#end.abort();
     this.#layouts.cancel();
+    this.#overlay?.dispose();
     this.root.remove();
   }
 
@@ -199,9 +211,33 @@ class Viewer {
       case "failure":
         this.#failed(message);
         return;
+      case "function":
+        this.#showFunction(message);
+        return;
+      case "function_closed":
+        this.#closeFunction();
+        return;
       case "engine":
+      case "pane":
         return;
     }
+  }
+
+  #showFunction(message: FunctionMessage): void {
+    if (this.#overlay) return;
+    this.#overlay = this.#openFunction(message);
+    if (!this.#overlay) return;
+    this.root.append(this.#overlay.root);
+    this.root.classList.add("gl-covered");
+    this.#overlay.start();
+  }
+
+  #closeFunction(): void {
+    this.#overlay?.dispose();
+    this.#overlay?.root.remove();
+    this.#overlay = null;
+    this.root.classList.remove("gl-covered");
+    this.#stage.focus(this.#selected);
   }
 
   #failed({ request, text }: FailureMessage): void {
@@ -376,7 +412,7 @@ class Viewer {
 
   #rootKey(event: KeyboardEvent): void {
     const typing = event.target instanceof Element && event.target.matches("input, select, textarea");
-    if (event.defaultPrevented || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (this.#overlay || event.defaultPrevented || typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/") {
       event.preventDefault();
       this.#search.focus();
@@ -395,6 +431,7 @@ class Viewer {
       Enter: () => this.#enter(),
       " ": () => this.#space(),
       f: () => this.#stage.fit(),
+      o: () => this.#openSelected(),
       "0": () => this.#stage.fit(),
       "+": () => camera.zoom(1.3),
       "=": () => camera.zoom(1.3),
@@ -405,6 +442,13 @@ class Viewer {
     if (!work) return;
     event.preventDefault();
     work();
+  }
+
+  #openSelected(): void {
+    const node = this.#node(this.#selected);
+    const frame = this.#shown?.scene.groups.find((group) => group.id === this.#selected);
+    if (node?.kind === "function" || frame?.kind === "function")
+      this.#send({ type: "open_function", id: this.#selected, place: 0 });
   }
 
   #enter(): void {
@@ -453,25 +497,4 @@ class Viewer {
     this.#mark(chosen);
     return text;
   }
-}
-
-/** Runs once the browser has painted; a page that does not paint now is not waited for. */
-function afterPaint(work: () => void): void {
-  let done = false;
-  const once = (): void => {
-    if (done) return;
-    done = true;
-    work();
-  };
-  requestAnimationFrame(() => requestAnimationFrame(once));
-  setTimeout(once, 400);
-}
-
-/** Puts a viewer into an element. */
-export function mount(element: HTMLElement, host: Host, options: MountOptions = {}): Handle {
-  installStyle(element);
-  const viewer = new Viewer(host, options);
-  element.append(viewer.root);
-  viewer.start();
-  return { dispose: () => viewer.dispose() };
 }

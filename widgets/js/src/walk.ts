@@ -4,6 +4,22 @@ import type { Geometry, Rect } from "./geometry";
 
 export type Direction = "up" | "down" | "left" | "right";
 
+const PAN_STEP = 60;
+/** Which way an arrow key leads. */
+export const ARROWS: Readonly<Record<string, Direction>> = {
+  ArrowUp: "up",
+  ArrowDown: "down",
+  ArrowLeft: "left",
+  ArrowRight: "right",
+};
+/** How far the picture moves with it when it is the picture that moves. */
+export const PANS: Readonly<Record<Direction, readonly [number, number]>> = {
+  up: [0, PAN_STEP],
+  down: [0, -PAN_STEP],
+  left: [PAN_STEP, 0],
+  right: [-PAN_STEP, 0],
+};
+
 const middle = (rect: Rect): { x: number; y: number } => ({ x: rect.x + rect.width / 2, y: rect.y + rect.height / 2 });
 
 function nearest(ids: Iterable<string>, cost: (id: string) => number): string | null {

@@ -3,7 +3,7 @@ import "../src/engines/graphviz";
 import { sceneMessage } from "../dev/sample";
 import type { FromKernel, FromViewer, Scene, SceneMessage } from "../src/generated";
 import type { MountOptions } from "../src/host";
-import { mount } from "../src/viewer";
+import { mount } from "../src/mount";
 
 export { edge, group, inspection, node, SAMPLE, scene, sceneMessage } from "../dev/sample";
 

@@ -1,0 +1,94 @@
+"""Functions in the real JupyterLab: a call opens in place, a function shows by itself, its attrs are edited, its gradient is a step away."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import Lab
+from tests.browser.function_panel import FunctionPanel
+from tests.browser.graph_panel import GraphPanel
+
+START = "%load_ext kernelext\nimport graphcore as gc"
+LAYERS = """@gc.function
+def squash(x):
+    return gc.tanh(x * x)
+
+@gc.function
+def layer(x, w):
+    return squash(x @ w)
+
+x = gc.placeholder(gc.float32, [None, 4], name="x")
+w = gc.placeholder(gc.float32, [4, 2], name="W")
+h = layer(x, w)
+y = gc.exp(h, name="after")"""
+SCALED = '''gc.parse_function("""Scaled[T:{float, double, int32}, N:int >= 2 = 3](x:N*T) -> (y:T) {
+  s = AddN[N=$N, T=$T](x)
+  q = Square[T=$T](s:sum:0)
+  return y = q:y:0
+}""")'''
+
+
+def test_a_call_opens_in_place_and_its_function_by_itself(lab: Lab) -> None:
+    notebook = lab.open_cells([f"{START}\n%graph", LAYERS])
+    notebook.run_all()
+    graph = GraphPanel(notebook.page)
+    graph.box("layer").wait_for()
+    before = graph.drawn().revision
+    graph.box("layer").locator("[data-action=expand]").click()
+    graph.wait_drawn(before)
+    assert {"layer:/matmul", "layer:/squash", "layer:/output_RetVal"} <= set(graph.names())
+    assert any("float [?,2]" in edge["text"] for edge in graph.edges())
+    notebook.screenshot("opened")
+    graph.inspect("layer:/squash", "Body of this call")
+    notebook.screenshot("inspected")
+    graph.press("Open function")
+    function = FunctionPanel(notebook.page)
+    function.wait_shown("squash")
+    assert function.crumbs() == ["graph", "squash"]
+    notebook.screenshot("squash")
+    function.back_by_key()
+    function.wait_gone()
+    graph.box("layer:/squash").wait_for()
+
+
+def test_a_function_shows_its_definition_beside_its_body_and_its_attrs_are_edited(lab: Lab) -> None:
+    notebook = lab.open_cells([START, SCALED])
+    notebook.run_all()
+    function = FunctionPanel(notebook.page)
+    function.wait_shown("Scaled")
+    function.wait_drawn("x_2")
+    notebook.screenshot("scaled")
+    function.set_attr("N", "4")
+    function.wait_drawn("x_3")
+    function.choose_attr("T", "double")
+    function.wait_text("instance", "double")
+    function.set_attr("N", "1")
+    assert function.error("N") == "Value for attr 'N' of 1 must be at least minimum 2"
+    assert function.value("N") == "1"
+    assert "N=4, T=double" in function.text("instance")
+    notebook.screenshot("wrong")
+    notebook.dark_theme()
+    notebook.screenshot("wrong-dark")
+    notebook.dark_theme(False)
+
+
+def test_breadcrumbs_lead_into_nested_calls_and_gradients_and_back(lab: Lab) -> None:
+    notebook = lab.open_cells([START, f"{LAYERS}\nlayer"])
+    notebook.run_all()
+    function = FunctionPanel(notebook.page)
+    function.wait_shown("layer")
+    function.wait_drawn("squash")
+    function.open_from("instance", "squash")
+    function.wait_shown("squash")
+    function.differentiate()
+    function.wait_shown("squashGrad")
+    assert function.crumbs() == ["layer", "squash", "∇ squash"]
+    assert "SymbolicGradient" in function.text("definition")
+    assert "SymbolicGradient" not in function.text("instance")
+    function.wait_drawn("Func/_0")
+    notebook.screenshot("gradient")
+    notebook.dark_theme()
+    notebook.screenshot("gradient-dark")
+    notebook.dark_theme(False)
+    function.go_to("layer")
+    function.wait_shown("layer")
+    still = [output for output in notebook.outputs(1) if "graphloupe-still" in str(output)]
+    assert "Definition" in str(still)

@@ -1,0 +1,240 @@
+"""One visit to functions: the way from one to the next, and the two pictures of the one that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+
+from graphcore.attrs import Func
+from graphcore.definitions import FunctionDef
+from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.graph import Graph
+from graphcore.passes import InstantiatedFunctions
+from graphcore.registry import get_op_gradient_creator
+from widgets import messages
+from widgets.function.subject import GradientSubject, Subject, Use, first_uses, use_of
+from widgets.messages import Crumb, FailureMessage, FunctionMessage, Message, PaneMessage, PictureMessage
+from widgets.port import Port, exported, scene_message
+from widgets.scene.calls import Callee, callees
+from widgets.scene.state import SceneState
+from widgets.scene.visible import visible_boxes
+
+MAX_STEPS: Final = 40
+
+
+class FunctionSession:
+    """Shows functions, one after the other.
+
+    Args:
+        tell: takes each message.
+        root: what the first crumb is called: the graph that the first function was opened from. "" where there is none.
+    """
+
+    def __init__(self, tell: Callable[[Message], None], root: str = "") -> None:
+        self._tell = tell
+        self._root = root
+        self._revisions = count(1)
+        self._pages: list[_Page] = []
+
+    @property
+    def subject(self) -> Subject:
+        """What is shown."""
+        return self._pages[-1].subject
+
+    def open(self, subject: Subject) -> None:
+        """Go on to another function.
+
+        Raises:
+            InvalidArgumentError: the way has become too long.
+        """
+        if len(self._pages) >= MAX_STEPS:
+            raise InvalidArgumentError(f"{MAX_STEPS} functions deep: go back before opening another one")
+        self._pages.append(_Page(subject, self._revisions, self._tell))
+
+    def message(self) -> FunctionMessage:
+        """Texts, form and way of what is shown."""
+        subject = self.subject
+        return FunctionMessage(
+            name=subject.name,
+            crumbs=[*([Crumb(label=self._root)] if self._root else []), *[page.subject.crumb() for page in self._pages]],
+            definition=subject.definition.text,
+            instantiated=subject.text,
+            fields=subject.fields(),
+            uses=[use.shown() for use in subject.uses],
+            chosen=subject.chosen,
+            derived=subject.derived,
+            problem=subject.problem,
+            gradient=f"∇ {subject.label}" if subject.body is not None else "",
+            revision=next(self._revisions),
+        )
+
+    def send(self, *, pictures: bool = True) -> None:
+        """Tell everything about what is shown."""
+        self._tell(self.message())
+        if pictures:
+            self._pages[-1].send()
+
+    def back(self, crumb: int) -> bool:
+        """Go back to a crumb; False if that leads out of all functions."""
+        kept = crumb + (0 if self._root else 1)
+        if kept <= 0:
+            return False
+        del self._pages[kept:]
+        self.send()
+        return True
+
+    def answer(self, request: Any) -> None:
+        """Do what the viewer asks for.
+
+        Raises:
+            GraphError: it cannot be done.
+        """
+        page = self._pages[-1]
+        match request:
+            case messages.ReadyRequest():
+                self.send(pictures=False)
+            case messages.SetAttrRequest(name=name, value=value):
+                changed = page.subject.set(name, value)
+                self._tell(self.message())
+                if changed and not page.subject.problem:
+                    page.show_body()
+            case messages.ChooseUseRequest(place=place):
+                if page.subject.choose(place):
+                    page.show_body()
+                    self.send()
+            case messages.DifferentiateRequest():
+                self._differentiate()
+            case messages.PaneRequest(pane=pane, message=messages.OpenFunctionRequest(id=box_id, place=place)):
+                self.open(page.callee(pane, box_id, place))
+                self.send()
+            case messages.PaneRequest(pane=pane, message=asked):
+                page.answer(pane, asked)
+
+    def _differentiate(self) -> None:
+        subject = self.subject
+        if subject.body is None:
+            raise InvalidArgumentError(f"{subject.name} has no body to differentiate: {subject.problem}")
+        library = subject.functions.library
+        named = library.find(library.find_gradient(subject.name))
+        if named is not None and not subject.derived:
+            use = Use(named.name, named, dict(subject.use.attrs), device=subject.use.device)
+            self.open(Subject(use, subject.functions, label=f"∇ {subject.label}"))
+        else:
+            self.open(GradientSubject(subject))
+        self.send()
+
+
+class _Page:
+    """One function with its two pictures."""
+
+    def __init__(self, subject: Subject, revisions: count[int], tell: Callable[[Message], None]) -> None:
+        self.subject = subject
+        self._revisions = revisions
+        self._state = SceneState()
+        self._say: dict[messages.Pane, Callable[[PictureMessage], None]] = {
+            "definition": lambda message: tell(PaneMessage(pane="definition", message=message)),
+            "instance": lambda message: tell(PaneMessage(pane="instance", message=message)),
+        }
+        self.port = Port(subject.graph, self._say["instance"], title=f"{subject.name} instantiated", revisions=revisions)
+
+    def send(self) -> None:
+        self._send_definition()
+        self.port.send()
+
+    def show_body(self) -> None:
+        """The subject has another body: show that one."""
+        self.port.show(self.subject.graph)
+        self.port.send()
+
+    def answer(self, pane: messages.Pane, request: messages.PictureRequest) -> None:
+        if pane == "instance":
+            self.port.answer(request)
+            return
+        say, definition = self._say[pane], self.subject.definition
+        match request:
+            case messages.ReadyRequest():
+                self._send_definition()
+            case messages.InspectRequest(id=box_id):
+                found = definition.inspect(box_id)
+                say(
+                    FailureMessage(request="inspect", text=f"There is no '{box_id}'")
+                    if found is None
+                    else messages.InspectionMessage(inspection=found)
+                )
+            case messages.SearchRequest(query=query):
+                say(definition.find(query))
+            case messages.ExportRequest(format=kind):
+                say(exported(definition.scene(), kind))
+            case messages.RendererRequest(renderer=renderer):
+                self._state.renderer = renderer
+                self._send_definition()
+
+    def callee(self, pane: messages.Pane, box_id: str, place: int) -> Subject:
+        """What a box calls, as a subject of its own.
+
+        Raises:
+            NotFoundError: it calls nothing of that number, or what is not defined.
+        """
+        subject = self.subject
+        if pane == "definition":
+            callee = subject.definition.callee(box_id, place)
+            if callee is None:
+                raise NotFoundError(f"'{box_id}' calls no function", node=box_id)
+            bound = msgspec.structs.replace(callee, function=Func(callee.function.name, subject.bound(callee)))
+            return subject_of(subject.functions, bound)
+        return opened_from(subject.graph, self.port.state, subject.functions, box_id, place)
+
+    def _send_definition(self) -> None:
+        scene = self.subject.definition.scene(title=f"{self.subject.name} as defined", revision=next(self._revisions))
+        self._say["definition"](scene_message(scene, self._state))
+
+
+def opened_from(graph: Graph, state: SceneState, functions: InstantiatedFunctions, box_id: str, place: int) -> Subject:
+    """What a box of a graph calls, with the types, shapes and device of that call.
+
+    Raises:
+        NotFoundError: it calls nothing of that number, or what is not defined.
+    """
+    visible = visible_boxes(graph, state)
+    name = box_id.removesuffix("/")
+    inner = next((node for node in visible.inner_nodes() if node.name == name), None)
+    node = graph.find(name) or inner
+    found = [] if node is None else callees(node)
+    if node is None or not 0 <= place < len(found):
+        raise NotFoundError(f"'{box_id}' calls no function", node=box_id)
+    callee = found[place]
+    use = use_of(functions.library, node, callee)
+    if use is None:
+        return subject_of(functions, callee, device=node.device)
+    uses = [use, *[other for other in first_uses(graph, [callee.function.name]) if other.label != use.label]]
+    return Subject(use, functions, uses)
+
+
+def subject_of(functions: InstantiatedFunctions, callee: Callee, *, device: str = "") -> Subject:
+    """A function, or the gradient of a function or op, for the attrs that are bound.
+
+    Raises:
+        NotFoundError: it is not defined.
+        InvalidArgumentError: there is no gradient.
+    """
+    name, attrs = callee.function.name, dict(callee.function.attr)
+    fdef = functions.library.find(name)
+    if not callee.gradient:
+        if fdef is None:
+            raise NotFoundError(f"Function {name} is not defined.", op=name)
+        return Subject(Use(name, fdef, attrs, device=device), functions)
+    if fdef is not None:
+        return GradientSubject(Subject(Use(name, fdef, attrs, device=device), functions))
+    return Subject(Use(name, _op_gradient(name, attrs), attrs, device=device), functions, label=f"∇ {name}")
+
+
+def _op_gradient(op: str, attrs: dict[str, Any]) -> FunctionDef:
+    creator = get_op_gradient_creator(op)
+    if creator is None:
+        raise InvalidArgumentError(f"No gradient is defined for {op}", op=op)
+    public = {key: value for key, value in attrs.items() if not key.startswith("_")}
+    made = creator(public)
+    return msgspec.structs.replace(made, signature=msgspec.structs.replace(made.signature, name=f"{op}Grad"))

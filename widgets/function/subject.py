@@ -1,0 +1,282 @@
+"""What a function view looks at: one function with its form and its body, or the gradient of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from graphcore.attrs import Attrs, AttrValue, Func
+from graphcore.definitions import FunctionDef, validate_node_def
+from graphcore.errors import GraphError
+from graphcore.functions import FunctionLibraryDefinition, substitute_placeholders
+from graphcore.functions.library import GRADIENT_OP
+from graphcore.graph import GradientRecord, Graph, Tensor, copy_sharing_library, graph_from_nodes, graph_with_library
+from graphcore.passes import (
+    FunctionBody,
+    InstantiatedFunctions,
+    expand_inline_functions,
+    function_def_to_body,
+    graph_to_function_def,
+    remove_dead_nodes,
+    remove_identity_nodes,
+    remove_list_array_converter,
+    symbolic_gradient,
+)
+from graphcore.passes.symbolic_gradient import LABEL
+from graphcore.text.printer import RET_OPS
+from widgets.function.definition_scene import Definition
+from widgets.function.form import AttrForm
+from widgets.messages import AttrField, Crumb, FunctionUse
+from widgets.scene.calls import Callee, call_body, callees, calls_functions, given_to
+from widgets.scene.function_info import instantiated_text
+from widgets.scene.words import attr_text, tensor_label
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node
+
+MAX_USES: Final = 30
+_ROUNDS: Final = 6
+"""Gradients within gradients that are put in place of what stands for them."""
+
+
+class Use(msgspec.Struct, frozen=True):
+    """One use of a function: its attrs, and for a call what it is given and where it runs."""
+
+    label: str
+    fdef: FunctionDef
+    attrs: dict[str, AttrValue]
+    detail: str = ""
+    given: tuple[Tensor, ...] | None = None
+    device: str = ""
+
+    def shown(self) -> FunctionUse:
+        """For the list to choose from."""
+        return FunctionUse(label=self.label, detail=self.detail)
+
+
+class Subject:
+    """A function as it was defined, with attrs to choose and the body that they give.
+
+    Args:
+        use: the function, its attrs, what it is given.
+        functions: instantiates, and knows what the function calls.
+        uses: others to choose from.
+        label: what the way here calls it.
+
+    Attributes:
+        body: for the attrs of the form; the last that could be had.
+        graph: the body's graph with the shapes of what the function is given.
+        problem: why the attrs of the form give no body, "" if they do.
+    """
+
+    derived = False
+
+    def __init__(self, use: Use, functions: InstantiatedFunctions, uses: Iterable[Use] = (), label: str = "") -> None:
+        self.functions = functions
+        self.uses = list(uses)
+        self.chosen = self.uses.index(use) if use in self.uses else -1
+        self.use = use
+        self.label = label or use.fdef.name
+        self.body: FunctionBody | None = None
+        self.problem = ""
+        self.graph = graph_with_library(functions.library)
+        self._form = AttrForm(use.fdef.signature.attr, use.attrs)
+        self.definition = Definition(use.fdef, functions.library)
+        self.instantiate()
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.use.fdef.name
+
+    def crumb(self) -> Crumb:
+        """This step of the way."""
+        attrs = ", ".join(f"{name}={attr_text(value)}" for name, value in self._form.values.items())
+        return Crumb(label=self.label, detail=attrs)
+
+    def fields(self) -> list[AttrField]:
+        """The form."""
+        return self._form.fields()
+
+    @property
+    def text(self) -> str:
+        """The instantiated body."""
+        return "" if self.body is None else instantiated_text(self.body)
+
+    def set(self, name: str, text: str) -> bool:
+        """Put text into a field of the form; True iff the body is another one by it.
+
+        Raises:
+            InvalidArgumentError: there is no such attr.
+        """
+        if not self._form.set(name, text):
+            return False
+        if self.use.given is not None:
+            # The shapes of that call were those of its own types.
+            self.use = msgspec.structs.replace(self.use, given=None)
+        self.chosen = -1
+        self.instantiate()
+        return True
+
+    def choose(self, place: int) -> bool:
+        """Take over a use; False if there is none of that number."""
+        if not 0 <= place < len(self.uses):
+            return False
+        self.chosen = place
+        self.use = self.uses[place]
+        self.definition = Definition(self.use.fdef, self.functions.library)
+        self._form = AttrForm(self.use.fdef.signature.attr, self.use.attrs)
+        self.instantiate()
+        return True
+
+    def instantiate(self) -> None:
+        """Make the body that the form asks for. Where that cannot be, the last one stays and `problem` says why."""
+        missing = [field.name for field in self._form.fields() if field.name not in self._form.values]
+        if missing:
+            self.problem = f"A value is missing for: {', '.join(missing)}"
+            return
+        try:
+            body = self._made()
+            for node in body.graph.nodes:
+                # Instantiating binds attrs; whether an op of the body allows what they became is the op's to say.
+                validate_node_def(node.node_def, node.op_def)
+            self.graph = self._graph_of(body)
+            self.body = body
+        except GraphError as error:
+            self.problem = error.message
+            return
+        self.problem = ""
+
+    def bound(self, callee: Callee) -> dict[str, AttrValue]:
+        """The attrs of something that the definition calls, bound as in the form; what stays open is left out."""
+        values = self._form.values
+        return {
+            name: item for name, value in callee.function.attr.items() if (item := substitute_placeholders(values.get, value)) is not None
+        }
+
+    def _made(self) -> FunctionBody:
+        fdef, attrs = self.use.fdef, {**self.use.attrs, **self._form.values}
+        if self.functions.library.find(fdef.name) is fdef:
+            return self.functions.body_of(fdef.name, attrs)
+        return function_def_to_body(fdef, attrs, self.functions.library)
+
+    def _graph_of(self, body: FunctionBody) -> Graph:
+        given = None if self.use.given is None else list(self.use.given)
+        if given is None and not self.use.device:
+            return body.graph
+        return call_body(Callee("", Func(self.name, {})), "", body, self.use.device, given, None).graph
+
+
+class GradientSubject(Subject):
+    """The gradient of a body: derived by differentiating on the left, with the gradients of the single ops put in on the right.
+
+    Args:
+        of: what is differentiated.
+
+    Raises:
+        GraphError: there is no gradient.
+    """
+
+    derived = True
+
+    def __init__(self, of: Subject) -> None:
+        assert of.body is not None
+        self._gradient = symbolic_gradient(_with_free_names(of.body) if of.derived else of.body)
+        fdef = graph_to_function_def(self._gradient.graph, f"{of.name}Grad")
+        super().__init__(Use(fdef.name, fdef, {}, given=_given_back(of), device=of.use.device), of.functions, label=f"∇ {of.label}")
+
+    def _made(self) -> FunctionBody:
+        graph, _ = copy_sharing_library(self._gradient.graph)
+        for _ in range(_ROUNDS):
+            if not expand_inline_functions(_Gradients(self.functions), graph):
+                break
+            remove_list_array_converter(graph)
+        remove_identity_nodes(graph)
+        remove_dead_nodes(graph)
+        return FunctionBody(None, self._gradient.arg_types, self._gradient.ret_types, graph)
+
+    def _graph_of(self, body: FunctionBody) -> Graph:
+        graph = super()._graph_of(body)
+        added = [node.name for node in graph.nodes if node.name.startswith(f"{LABEL}/")]
+        # What differentiating has added is drawn as the backward part.
+        graph.gradient_records.update(dict.fromkeys(added, GradientRecord("", None, {}, "")))
+        return graph
+
+
+def _with_free_names(body: FunctionBody) -> FunctionBody:
+    """A body in which the names of the nodes that differentiating has added are not those that it will add once more."""
+    taken = {node.name.partition("/")[0] for node in body.graph.nodes}
+    free = next(f"{LABEL}{number}" for number in count(1) if f"{LABEL}{number}" not in taken)
+
+    def renamed(name: str) -> str:
+        return f"{free}{name.removeprefix(LABEL)}" if name.startswith(f"{LABEL}/") else name
+
+    nodes = [
+        msgspec.structs.replace(
+            node.node_def,
+            name=renamed(node.name),
+            input=tuple([f"^{renamed(text[1:])}" if text.startswith("^") else renamed(text) for text in node.node_def.input]),
+        )
+        for node in body.graph.nodes
+    ]
+    return FunctionBody(body.fdef, body.arg_types, body.ret_types, graph_from_nodes(nodes, body.graph.library))
+
+
+def _given_back(of: Subject) -> tuple[Tensor, ...] | None:
+    """What a gradient is given: the arguments of what it is for, and for each return a gradient of its shape."""
+    if of.use.given is None:
+        return None
+    rets = {node.node_def.attr["index"]: node.inputs[0] for node in of.graph.nodes if node.op in RET_OPS}
+    return (*of.use.given, *[tensor for _, tensor in sorted(rets.items(), key=lambda item: str(item[0]).zfill(6))])
+
+
+class _Gradients:
+    """Gives the bodies of gradients only: calls of functions stay calls, as their author wrote them."""
+
+    def __init__(self, functions: InstantiatedFunctions) -> None:
+        self._functions = functions
+        self.library: FunctionLibraryDefinition = functions.library
+
+    def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
+        """See `InstantiatedFunctions.body_of`."""
+        if name != GRADIENT_OP:
+            raise GraphError(f"{name} stays a call", op=name)
+        return self._functions.body_of(name, attrs)
+
+
+def uses_in_graph(graph: Graph, names: Iterable[str]) -> Iterator[Use]:
+    """The calls in a graph of functions of these names, each with its types and what it is given."""
+    wanted = frozenset(names)
+    for node in graph.nodes:
+        if calls_functions(node):
+            yield from _uses_of(graph, node, wanted)
+
+
+def first_uses(graph: Graph, names: Iterable[str]) -> list[Use]:
+    """The first calls in a graph of functions of these names."""
+    return list(islice(uses_in_graph(graph, names), MAX_USES))
+
+
+def use_of(library: FunctionLibraryDefinition, node: Node, callee: Callee) -> Use | None:
+    """How a node uses a function that it calls; None for a gradient and for what is not defined."""
+    fdef = library.find(callee.function.name)
+    if fdef is None or callee.gradient:
+        return None
+    given = given_to(node)
+    labels = ", ".join(tensor_label(tensor) for tensor in given or ())
+    label = f"call {node.name}" + (f" · {callee.label}" if callee.label else "")
+    return Use(
+        label, fdef, dict(callee.function.attr), labels, None if given is None else tuple(given), node.assigned_device or node.device
+    )
+
+
+def _uses_of(graph: Graph, node: Node, wanted: frozenset[str]) -> Iterator[Use]:
+    for callee in callees(node):
+        if callee.function.name not in wanted:
+            continue
+        use = use_of(graph.library, node, callee)
+        if use is not None:
+            yield use

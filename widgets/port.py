@@ -1,0 +1,239 @@
+"""One picture of one graph as its viewer has it: sends scenes, and answers what the viewer asks of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Final, get_args
+
+import msgspec
+from traitlets.log import get_logger
+
+from graphcore.graph import Graph
+from widgets import messages
+from widgets.messages import FailureMessage, PictureMessage, PictureRequest, SceneMessage
+from widgets.render.dot import to_dot
+from widgets.render.mermaid import to_mermaid
+from widgets.render.svg import to_svg
+from widgets.scene.build import build_scene
+from widgets.scene.find import find
+from widgets.scene.inspect import inspect
+from widgets.scene.lenses import LENS_NAMES
+from widgets.scene.snapshot import Snapshot, take_snapshot
+from widgets.scene.state import SceneState
+from widgets.scene.types import Scene
+from widgets.scene.visible import scope_tree, visible_boxes
+
+MIN_SECONDS_BETWEEN: Final = 0.1
+"""Scenes are not sent more often than this; of several the latest is sent."""
+
+_RENDERERS: Final[dict[str, messages.Renderer]] = {name: name for name in get_args(messages.Renderer)}
+
+
+class Port:
+    """A picture of a graph, sent piece by piece. What goes wrong is raised; whoever owns the port knows whom to tell.
+
+    Args:
+        graph: the graph to show.
+        tell: takes each message.
+        title: what the picture is called.
+        state: what is open, the lens and the renderer to begin with.
+        revisions: numbers for the scenes, shared by ports that one viewer shows in turn.
+
+    Attributes:
+        state: what the user has chosen to see.
+        drawn: the viewer's latest report of a picture on the screen, None before the first.
+        lock: held while anything here changes.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        tell: Callable[[PictureMessage], None],
+        *,
+        title: str = "graph",
+        state: SceneState | None = None,
+        revisions: Iterator[int] | None = None,
+    ) -> None:
+        self.state = state or SceneState()
+        self.title = title
+        self.drawn: messages.DrawnReport | None = None
+        self.lock = threading.RLock()
+        self._tell = tell
+        self._graph = graph
+        self._revision = 0
+        self._revisions = revisions or count(1)
+        self._last: SceneMessage | None = None
+        self._key: tuple[object, ...] = ()
+        self._before: Snapshot | None = None
+        self._now: Snapshot | None = None
+        self._seen_version = -1
+        self._sent_at = 0.0
+        self._next_send = 0.0
+        self._waiting: asyncio.TimerHandle | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is shown."""
+        return self._graph
+
+    @property
+    def scene(self) -> Scene:
+        """What the view shows, or is about to show, as data."""
+        with self.lock:
+            if self._waiting is not None:
+                return build_scene(self._graph, self.state, previous=self._before, title=self.title, revision=self._revision)
+            return (self._last or self._compose()).scene
+
+    def show(self, graph: Graph) -> None:
+        """Show another graph from the next `refresh` on; what is open stays open where names agree."""
+        with self.lock:
+            if graph is self._graph:
+                return
+            self._graph = graph
+            self._before = self._now = None
+            self._seen_version = -1
+
+    def choose(self, *, renderer: str = "", lens: str = "") -> None:
+        """Draw with another renderer or look through another lens from the next `refresh` on; "" keeps it."""
+        self.state.renderer = _RENDERERS.get(renderer, self.state.renderer)
+        if lens in LENS_NAMES:
+            self.state.lens = lens
+
+    def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
+        """Send the graph as it is now, at once or as soon as enough time has passed.
+
+        Args:
+            failed: hears of what goes wrong later on.
+            sent_at: when the cell ended, in ms since the epoch; now if None.
+        """
+        with self.lock:
+            self._remember()
+            self._sent_at = time.time() * 1000 if sent_at is None else sent_at
+            self._send_soon(failed)
+
+    def send(self) -> None:
+        """Send the graph as it is now, at once."""
+        with self.lock:
+            self._send_scene()
+
+    def close(self) -> None:
+        """Send nothing that is still to be sent."""
+        with self.lock:
+            if self._waiting is not None:
+                self._waiting.cancel()
+                self._waiting = None
+
+    def answer(self, request: PictureRequest) -> None:
+        """Do what the viewer asks for, or tell it that this cannot be."""
+        match request:
+            case messages.ReadyRequest():
+                self._tell(msgspec.structs.replace(self._last or self._compose(), sent_at=0.0, focus="", lens=self.state.lens))
+            case messages.ExpandRequest(id=box_id):
+                self.state.expand(box_id)
+                self._send_scene()
+            case messages.CollapseRequest(id=box_id):
+                self.state.collapse(box_id)
+                self._send_scene()
+            case messages.InspectRequest(id=box_id):
+                self._inspect(box_id)
+            case messages.RevealRequest(name=name):
+                self._reveal(name)
+            case messages.SearchRequest(query=query):
+                inner = visible_boxes(self._graph, self.state).inner_nodes()
+                self._tell(find(self._graph, query, inner=inner))
+            case messages.ExportRequest(format=kind):
+                self._tell(exported(self.scene, kind))
+            case messages.RendererRequest(renderer=renderer):
+                self.state.renderer = renderer
+                self._send_scene()
+            case messages.LensRequest(lens=lens):
+                self.choose(lens=lens)
+            case messages.DrawnReport():
+                self.drawn = request
+            case _:
+                get_logger().debug("Graphloupe's view has no answer to %r", request)
+
+    def _inspect(self, box_id: str) -> None:
+        inspection = inspect(self._graph, self.state, box_id)
+        if inspection is None:
+            self._tell(FailureMessage(request="inspect", text=f"'{box_id}' is no longer in the graph"))
+            return
+        self._tell(messages.InspectionMessage(inspection=inspection))
+
+    def _reveal(self, name: str) -> None:
+        if not self.state.reveal(scope_tree(self._graph, self.state), name):
+            self._tell(FailureMessage(request="reveal", text=f"'{name}' is no longer in the graph"))
+            return
+        self._send_scene(focus=name)
+
+    # ---- sending ----------------------------------------------------------------------------------------------------
+
+    def _remember(self) -> None:
+        """Note what there was at the last refresh, so that the scene can mark what is new since."""
+        if self._graph.version != self._seen_version:
+            self._before, self._now = self._now, take_snapshot(self._graph)
+            self._seen_version = self._graph.version
+        else:
+            self._before = self._now
+
+    def _send_soon(self, failed: Callable[[str, Exception], None]) -> None:
+        if self._waiting is not None:
+            return
+        delay = self._next_send - time.monotonic()
+        loop = _running_loop() if delay > 0 else None
+        if loop is None:
+            self._send_scene()
+            return
+        self._waiting = loop.call_later(delay, self._send_late, failed)
+
+    def _send_late(self, failed: Callable[[str, Exception], None]) -> None:
+        try:
+            with self.lock:
+                self._waiting = None
+                self._send_scene()
+        except Exception as error:  # noqa: BLE001 - nobody up there could do anything about it
+            failed("refresh", error)
+
+    def _send_scene(self, focus: str = "") -> None:
+        self._next_send = time.monotonic() + MIN_SECONDS_BETWEEN
+        self._tell(self._compose(focus))
+
+    def _compose(self, focus: str = "") -> SceneMessage:
+        self._revision = next(self._revisions)
+        self._last = scene_message(self._scene_now(), self.state, focus=focus, sent_at=self._sent_at)
+        self._sent_at = 0.0
+        return self._last
+
+    def _scene_now(self) -> Scene:
+        """The scene; the last one under a new number while nothing it shows can have changed (a cell that trains, say)."""
+        graph = self._graph
+        key = (id(graph), graph.version, frozenset(graph.cells.failed), id(self._before), self.title, *self.state.choices())
+        if self._last is not None and key == self._key:
+            return msgspec.structs.replace(self._last.scene, revision=self._revision)
+        scene = build_scene(graph, self.state, previous=self._before, title=self.title, revision=self._revision)
+        self._key = key
+        return scene
+
+
+def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: float = 0.0) -> SceneMessage:
+    """A scene on its way to the viewer, with Mermaid's text if that is who draws."""
+    mermaid = to_mermaid(scene) if state.renderer == "mermaid" else ""
+    return SceneMessage(scene=scene, mermaid=mermaid, focus=focus, sent_at=sent_at, lens=state.lens, renderer=state.renderer)
+
+
+def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:
+    """A scene as the text of a file."""
+    write = {"svg": to_svg, "dot": to_dot, "mermaid": to_mermaid}[kind]
+    suffix = {"svg": "svg", "dot": "dot", "mermaid": "mmd"}[kind]
+    return messages.ExportMessage(format=kind, name=f"graph.{suffix}", text=write(scene))
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,31 @@
+"""A function as it stays in a notebook: definition and body, each as text and picture, without kernel, trust or network."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from widgets.render.static_display import to_static_html
+from widgets.render.text_width import one_line
+from widgets.scene.build import build_scene
+
+if TYPE_CHECKING:
+    from widgets.function import Subject
+
+
+def to_function_bundle(subject: Subject) -> dict[str, str]:
+    """Both sides of a function as MIME data: HTML without script, and plain text."""
+    defined = subject.definition
+    title = one_line(subject.label)
+    body = f"cannot be instantiated: {subject.problem}" if subject.body is None else subject.text
+    attrs = subject.crumb().detail
+    right = f"Instantiated for {attrs}" if attrs else "Instantiated"
+    parts = [f"<h4>{escape(title)}</h4>", _side("Definition", defined.text, to_static_html(defined.scene(title=f"{title} as defined")))]
+    picture = "" if subject.body is None else to_static_html(build_scene(subject.graph, title=f"{title} instantiated"))
+    parts.append(_side(right, body, picture))
+    plain = f"Definition\n\n{defined.text}\n\n{right}\n\n{body}"
+    return {"text/html": f'<figure class="graphloupe-still">{"".join(parts)}</figure>', "text/plain": plain}
+
+
+def _side(title: str, text: str, picture: str) -> str:
+    return f"<p><strong>{escape(title)}</strong></p><pre>{escape(text)}</pre>{picture}"
