@@ -121,7 +121,7 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         lines = [self._heading()]
-        lines += _aligned([(step.node, step.op, *_became(step)) for step in self.steps])
+        lines += _aligned([(step.node, step.op, *reversed(_became(step))) for step in self.steps])
         for item in self.sums:
             lines.append(f"  gradients of '{item.tensor}' are summed: {item.gradient}")
             lines += [f"      {part.gradient}  from {_origin(part)}" for part in item.parts]

@@ -391,7 +391,8 @@ def test_the_text_of_a_gradient_pairs_forward_with_backward_nodes_and_shows_the_
     gc.gradients(y, x)
     lines = repr(gc.explain_gradient(y, x)).splitlines()
     assert lines[0] == "the gradient of 'y:0' by 'x:0' is 'gradients/x_sum/AddN:0' float [2,3], along 2 paths"
-    assert lines[3].split()[:5] == ["right", "Exp", "->", "gradients/right_grad/dx", "(Mul)"]
+    assert lines[3].split()[:2] == ["right", "Exp"]
+    assert lines[3].split()[-3:] == ["->", "gradients/right_grad/dx", "(Mul)"]
     assert lines[4:] == [
         "  gradients of 'x:0' are summed: gradients/x_sum/AddN:0",
         "      gradients/left_grad/dx:0  from input 0 of 'left'",
