@@ -84,8 +84,10 @@ from graphcore.registry import (
     register_op_no_gradient,
 )
 from graphcore.runtime import (
+    CallableOptions,
     CancellationManager,
     DeviceAttributes,
+    DirectSession,
     Event,
     FunctionLibraryRuntime,
     GraphRunner,

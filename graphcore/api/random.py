@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
+
+import numpy as np
 
 from graphcore.dtypes import as_dtype, float32
 from graphcore.graph import Tensor, get_default_graph
@@ -25,9 +27,10 @@ def _seeds(seed: int | None) -> dict[str, int]:
     return {"seed": graph.seed, "seed2": len(graph) if seed is None else seed}
 
 
-def _draw(op: str, shape: Any, dtype: object, seed: int | None, name: str) -> Tensor:
+def _draw(op: str, shape: Sequence[int] | Tensor, dtype: object, seed: int | None, name: str) -> Tensor:
     attrs = {"dtype": as_dtype(dtype), **_seeds(seed)}
-    return get_default_graph().apply_op(op, [shape], attrs, name).outputs[0]
+    sizes = shape if isinstance(shape, Tensor) or len(shape) else np.empty(0, np.int32)  # no size tells no type
+    return get_default_graph().apply_op(op, [sizes], attrs, name).outputs[0]
 
 
 def random_uniform(

@@ -2,6 +2,7 @@
 
 from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.cancellation import CancellationManager
+from graphcore.runtime.direct_session import CallableOptions, DirectSession
 from graphcore.runtime.events import Event, Recorder
 from graphcore.runtime.function_process import ProcessFunctionLibraryRuntime
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
@@ -15,9 +16,11 @@ from graphcore.runtime.session import Session, get_default_session
 from graphcore.runtime.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
 
 __all__ = [
+    "CallableOptions",
     "CancellationManager",
     "DeviceAttributes",
     "DeviceStepStats",
+    "DirectSession",
     "Event",
     "FunctionLibraryRuntime",
     "GraphRunner",

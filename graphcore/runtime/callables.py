@@ -20,13 +20,14 @@ class SessionCallable:
     It follows its graph: when a node that it depends on has changed it is prepared again.
     """
 
-    __slots__ = ("_feeds", "_fetches", "_prepared", "_session")
+    __slots__ = ("_connections", "_feeds", "_fetches", "_prepared", "_session")
 
-    def __init__(self, session: Session, fetches: Any, feeds: Sequence[Any]) -> None:
+    def __init__(self, session: Session, fetches: Any, feeds: Sequence[Any], connections: tuple[tuple[str, str], ...] = ()) -> None:
         self._session = session
         self._fetches = fetches
         self._feeds = tuple(feeds)
-        self._prepared: Prepared | None = session.prepare(fetches, self._feeds, self)
+        self._connections = connections
+        self._prepared: Prepared | None = session.prepare(fetches, self._feeds, self, connections)
 
     def __call__(self, *values: Any) -> Any:
         """The fetches, in their structure.
@@ -41,7 +42,7 @@ class SessionCallable:
             raise InvalidArgumentError(f"Required {len(self._feeds)} values, one a feed, got {len(values)}")
         session = self._session
         if prepared.version != session.graph.version:
-            prepared = self._prepared = session.prepare(self._fetches, self._feeds, self)
+            prepared = self._prepared = session.prepare(self._fetches, self._feeds, self, self._connections)
         return prepared.finish(session.execute(prepared, [feed(value) for feed, value in zip(prepared.feeders, values, strict=True)]))
 
     def release(self) -> None:

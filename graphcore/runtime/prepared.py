@@ -50,6 +50,8 @@ class Prepared:
         for i, value in enumerate(results):
             if type(value) is np.ndarray and (value.base is not None or not value.flags.writeable):
                 results[i] = value.copy()
+        if len(results) > 1 and len({id(value) for value in results}) < len(results):
+            _tell_apart(results)
         return self.structure.pack(results)
 
     def program_for(self, values: Sequence[Any]) -> Program:
@@ -61,3 +63,12 @@ class Prepared:
         self.program.close()
         if self.specialised is not None:
             self.specialised.close()
+
+
+def _tell_apart(results: list[Any]) -> None:
+    """What was fetched twice is two arrays: changing one is not to change the other."""
+    seen: set[int] = set()
+    for i, value in enumerate(results):
+        if id(value) in seen and isinstance(value, np.ndarray):
+            results[i] = value.copy()
+        seen.add(id(value))

@@ -102,8 +102,8 @@ def rewrite_graph_for_execution(
     client = DeviceAttributes(device) if isinstance(device, str) else device
     convention = None if use_function_convention else client
     with graph.lock:
-        fed = [_feed_node(_fed_tensor(graph, endpoint), endpoint, number, convention) for number, endpoint in enumerate(feeds)]
-        fetched = [_fetch_node(_fetched_tensor(graph, endpoint), endpoint, number, convention) for number, endpoint in enumerate(fetches)]
+        fed = [_feed_node(fed_tensor(graph, endpoint), endpoint, number, convention) for number, endpoint in enumerate(feeds)]
+        fetched = [_fetch_node(fetched_tensor(graph, endpoint), endpoint, number, convention) for number, endpoint in enumerate(fetches)]
         _tell_apart(fetched)
         copy = _Rewriter(graph, fed, client.name if convention else "").copy([*fetched, *_target_nodes(graph, fed, fetched, targets)])
     return RewrittenGraph(copy, tuple(item.tensor.dtype.base for item in fed), tuple(item.tensor.dtype.base for item in fetched))
@@ -147,7 +147,12 @@ def copy_with_shapes(
     return [copied(tensor) for tensor in fetches], [copies[node] for node in targets], [copied(tensor) for tensor in feeds]
 
 
-def _fed_tensor(graph: Graph, endpoint: str) -> Tensor:
+def fed_tensor(graph: Graph, endpoint: str) -> Tensor:
+    """The tensor to feed that `endpoint` names.
+
+    Raises:
+        NotFoundError, InvalidArgumentError: there is no such output.
+    """
     name, index = parse_tensor_name(endpoint)
     node = graph.find(name)
     if node is None:
@@ -159,7 +164,12 @@ def _fed_tensor(graph: Graph, endpoint: str) -> Tensor:
     return node.outputs[index]
 
 
-def _fetched_tensor(graph: Graph, endpoint: str) -> Tensor:
+def fetched_tensor(graph: Graph, endpoint: str) -> Tensor:
+    """The tensor to fetch that `endpoint` names.
+
+    Raises:
+        NotFoundError, InvalidArgumentError: there is no such output.
+    """
     name, index = parse_tensor_name(endpoint)
     node = graph.find(name)
     if node is None:

@@ -11,26 +11,29 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, UnimplementedError
+from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, default_graph, get_default_graph
 from graphcore.graph.changes import Change
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
 from graphcore.runtime.callables import SessionCallable
+from graphcore.runtime.connections import connect, resolve_connections
+from graphcore.runtime.devices import check_devices, local_devices
 from graphcore.runtime.engines import build_program, check_engine
 from graphcore.runtime.events import Recorder
 from graphcore.runtime.feeds import resolve_feeds
-from graphcore.runtime.fetches import FetchStructure, parse_fetches
+from graphcore.runtime.fetches import parse_fetches
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
+from graphcore.runtime.partial_run import SET_UP_FIRST, PartialRun
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.plan_checks import checked, is_ours
 from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Rendezvous
-from graphcore.runtime.rewrite import copy_with_shapes
+from graphcore.runtime.rewrite import DeviceAttributes, copy_with_shapes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
 from graphcore.runtime.watching import run_watched
@@ -69,6 +72,8 @@ class Session:
         self.resources.channel = self.rendezvous
         self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
         self._plans: dict[Any, Prepared] = {}
+        self._partial_runs: dict[str, PartialRun] = {}
+        self._last_handle = 0
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._lock = threading.RLock()
         self._closed = False
@@ -139,17 +144,71 @@ class Session:
         shapes = [Shape(value.shape) for value in values]
         return self._build(*copy_with_shapes(structure.tensors, structure.targets, prepared.feeds, shapes)).peak_bytes()
 
-    def make_callable(self, fetches: Any, feed_list: Sequence[Any] | None = None) -> SessionCallable:
+    def make_callable(
+        self, fetches: Any, feed_list: Sequence[Any] | None = None, connections: Iterable[tuple[str, str]] = ()
+    ) -> SessionCallable:
         """A function of the feeds' values, in their order, that gives what `run` gives, with less work a call.
 
         Args:
             fetches: as `run` takes them.
             feed_list: tensors or names, one a value.
+            connections: names of tensors, from and to: in this callable the second takes the value of the first.
+
+        Raises:
+            InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph, or a connection that cannot be.
+        """
+        return SessionCallable(self, fetches, feed_list or (), tuple(connections))
+
+    def partial_run_setup(self, fetches: Any, feeds: Iterable[Any] = ()) -> str:
+        """Begin a run that goes on in several steps.
+
+        Args:
+            fetches: all that the steps will fetch, as `run` takes them.
+            feeds: all that the steps will feed: tensors or names.
+
+        Returns:
+            The handle for `partial_run`.
 
         Raises:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
-        return SessionCallable(self, fetches, feed_list or ())
+        with self._lock, self.graph.lock:
+            self._check_may_plan()
+            run = PartialRun(parse_fetches(self.graph, fetches), resolve_feeds(self.graph, feeds), self._make_kernel)
+            self._last_handle += 1
+            handle = f"partial_run_{self._last_handle}"
+            self._partial_runs[handle] = run
+            return handle
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Go on with a run: take some of the feeds that were set up, give some of the fetches.
+
+        Raises:
+            InvalidArgumentError: the handle is unknown or its run over; a feed or fetch was not set up or has been there before;
+                a fetch cannot be computed from the feeds so far.
+            GraphError: a node failed, which ends the run.
+        """
+        run = self._partial_runs.get(handle)
+        if run is None:
+            raise InvalidArgumentError(SET_UP_FIRST)
+        structure = parse_fetches(self.graph, fetches)
+        feeds = resolve_feeds(self.graph, feed_dict or ())
+        try:
+            result = run.step(structure, dict(zip(feeds, (feed_dict or {}).values(), strict=True)))
+        finally:
+            if run.is_over:
+                self._partial_runs.pop(handle, None)
+        return result
+
+    def list_devices(self) -> list[DeviceAttributes]:
+        """The devices that it can run on.
+
+        Raises:
+            FailedPreconditionError: it is closed.
+        """
+        if self._closed:
+            raise FailedPreconditionError("Attempted to use a closed Session.")
+        return list(local_devices())
 
     def finalize(self) -> None:
         """Promise that nothing new will be run: from now on only what has been planned already.
@@ -173,18 +232,20 @@ class Session:
                 prepared.version = -1  # callables may still hold it
                 prepared.close()
             self._plans.clear()
+            self._partial_runs.clear()
             self._kernels.clear()
             self._renew_rendezvous(CancelledError("The session was closed"))
             self.resources = ResourceManager()
             self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
 
-    def prepare(self, fetches: Any, feeds: Iterable[Any], key: Any = None) -> Prepared:
+    def prepare(self, fetches: Any, feeds: Iterable[Any], key: Any = None, connections: Iterable[tuple[str, str]] = ()) -> Prepared:
         """What running `fetches` with values for `feeds` takes.
 
         Args:
             fetches: as `run` takes them.
             feeds: tensors or names.
             key: what to keep it under, None not to keep it.
+            connections: names of tensors, from and to: the second takes the value of the first.
 
         Raises:
             FailedPreconditionError: the session is closed or finalized, or its graph should not have changed.
@@ -198,11 +259,17 @@ class Session:
             self._check_may_plan()
             structure = parse_fetches(self.graph, fetches)
             fed = resolve_feeds(self.graph, feeds)
-            needed = needed_nodes(structure.tensors, structure.targets, fed)
-            prepared = Prepared(self.graph.version, self._program(structure, fed, needed), structure, fed, needed)
-            program = prepared.program
+            what = (structure.tensors, structure.targets, fed)
+            connected = resolve_connections(self.graph, connections, fed)
+            if connected:
+                what = connect(*what, connected)
+            needed = needed_nodes(*what)
+            if not self.options.allow_soft_placement:
+                check_devices(needed, self.list_devices())
+            program = build_program(*what, self._make_kernel, self.engine, needed)
+            prepared = Prepared(self.graph.version, program, structure, fed, needed)
             if type(program) is Plan and Specialised.pays(program, fed):
-                prepared.specialised = Specialised(program, structure.tensors, structure.targets, fed, self._build)
+                prepared.specialised = Specialised(program, *what, self._build)
             if key is not None:
                 if len(self._plans) >= _MAX_PLANS:
                     self._plans.pop(next(iter(self._plans))).close()
@@ -281,10 +348,6 @@ class Session:
             raise FailedPreconditionError(
                 "The graph has changed since the session was made, which optimize_for_static_graph promised it would not"
             )
-
-    def _program(self, structure: FetchStructure, feeds: list[Tensor], needed: list[Node]) -> Program:
-        """What runs `needed`."""
-        return build_program(structure.tensors, structure.targets, feeds, self._make_kernel, self.engine, needed)
 
     def _build(self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
         return build_plan(fetches, targets, feeds, self._make_kernel)
