@@ -64,11 +64,8 @@ class Program:
                 values.append(op("Tanh", [op(_BINARY[self.choices.pick(5)], [self._any(values), self._any(values)])]))
             elif kind == 3:
                 values.append(op(_UNARY[self.choices.pick(4)], [self._any(values)]))
-            elif kind == 4:
-                values.append(after([self._any(values).node], lambda: op("Identity", [self._any(values)])))
-            elif kind == 5:
-                constant = np.array([0.25 * self.choices.pick(8), -1.0], np.float32)
-                values.append(after([self._any(values).node], lambda constant=constant: op("AddV2", [gc.constant(constant), values[-1]])))
+            elif kind < 6:
+                values.append(self._waiting(values, kind))
             elif kind == 6:
                 token = self._change(values, token, handle)
             elif kind < 9 and depth < _MAX_DEPTH:
@@ -76,6 +73,14 @@ class Program:
                 found, token = build(values, token, handle, flag, depth)
                 values += found
         return values, token
+
+    def _waiting(self, values: list[Tensor], kind: int) -> Tensor:
+        """A node with a control input; there can be no constants in loops without."""
+        value = self._any(values)
+        with gc.control_dependencies([self._any(values).node]):
+            if kind == 4:
+                return as_tensor(op("Identity", [value]))
+            return as_tensor(op("AddV2", [gc.constant(np.array([0.25 * self.choices.pick(8), -1.0], np.float32)), value]))
 
     def _any(self, values: list[Tensor]) -> Tensor:
         return values[-1 - self.choices.pick(len(values))]
@@ -86,7 +91,7 @@ class Program:
         changed = after([token.node], lambda: gc.get_default_graph().apply_op(name, [handle, value]))
         read = after([changed], lambda: op("ReadVariableOp", [handle], {"dtype": gc.float32}))
         values.append(op("Tanh", [read]))
-        return after([read.node], lambda: op("Identity", [token]))
+        return as_tensor(after([read.node], lambda: op("Identity", [token])))
 
     def _pred(self, values: list[Tensor], flag: Tensor) -> Tensor:
         kind = self.choices.pick(3)
@@ -95,7 +100,7 @@ class Program:
         axes = after([values[0].node], lambda: gc.constant(np.array([0], np.int32)))
         zero = after([values[0].node], lambda: gc.constant(np.float32(0.1)))
         large = op("Less", [zero, op("Sum", [self._any(values), axes])])
-        return large if kind == 1 else op("LogicalAnd", [large, flag])
+        return as_tensor(large if kind == 1 else op("LogicalAnd", [large, flag]))
 
     def _branch(self, values: list[Tensor], token: Tensor, handle: Tensor, flag: Tensor, depth: int) -> tuple[list[Tensor], Tensor]:
         wanted = 1 + self.choices.pick(2)
@@ -131,6 +136,12 @@ class Program:
         start = after([token.node], lambda: gc.constant(0))
         _, token, *found = while_loop(lambda i, *_: op("Less", [i, limit]), body, [start, token, *carried], frame, parallel)
         return found, token
+
+
+def as_tensor(found: Any) -> Tensor:
+    """`found`, which is one."""
+    assert isinstance(found, Tensor)
+    return found
 
 
 def after(nodes: Sequence[Any], make: Callable[[], Any]) -> Any:
