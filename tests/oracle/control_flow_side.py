@@ -19,6 +19,7 @@ def run_twice(data: bytes, feeds: Mapping[str, Array], fetches: Sequence[str], s
     # The graph as it is, not what the graph optimiser makes of it.
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(message, name="")
         with tf.compat.v1.Session(graph=graph, config=config) as session:
