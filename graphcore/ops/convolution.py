@@ -51,7 +51,7 @@ def conv_gradients(forward_op: str, by_input: str, by_filter: str, attrs: Attrs)
     What older bodies do not mention (gaps, explicit paddings) is mentioned where it is used.
     """
     names = ["strides", *(["use_cudnn_on_gpu"] if "use_cudnn_on_gpu" in attrs else []), "padding", "data_format"]
-    kinds = {"strides": "list(int)", "use_cudnn_on_gpu": "bool", "padding": "string", "data_format": "string"}
+    kinds = {"strides": "list(int)", "use_cudnn_on_gpu": "bool = true", "padding": "string", "data_format": "string"}
     for name in ("explicit_paddings", "dilations"):
         value = attrs.get(name)
         if isinstance(value, tuple) and set(value) - {1}:

@@ -17,10 +17,11 @@ _X: Final = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [9.0, 10.0, 11.0, 12.0]
 def _slice_grad(attrs: Attrs) -> str:
     """The gradient of the slice, padded with zeros to where the slice was.
 
-    The reference subtracts `size` where this takes the shape of dy, and so fails for sizes of -1.
+    By itself it takes no size of -1, as the reference's; who builds gradients with it puts the actual sizes in (`with_actual_sizes`).
     """
     wide = index_type(attrs, "Index").name == "int64"
-    cast, begin = ("  begin_32 = Cast[DstT=int32, SrcT=int64](begin)\n", "begin_32") if wide else ("", "begin")
+    cast = "".join([f"  {name}_32 = Cast[DstT=int32, SrcT=int64]({name})\n" for name in ("begin", "size")]) if wide else ""
+    begin, size = ("begin_32", "size_32") if wide else ("begin", "size")
     return index_typed(
         "Index",
         f"""[T:type](x:T, begin:{INDEX_TYPE}, size:{INDEX_TYPE}, dy:T) -> (dx:T, begin_grad:{INDEX_TYPE}, size_grad:{INDEX_TYPE}) {{
@@ -28,8 +29,7 @@ def _slice_grad(attrs: Attrs) -> str:
   b1 = ExpandDims[T=int32]({begin}, one)
   xs = Shape[T=$T](x)
   xs_b = Sub[T=int32](xs, {begin})
-  dy_size = Shape[T=$T](dy)
-  xs_b_s = Sub[T=int32](xs_b, dy_size)
+  xs_b_s = Sub[T=int32](xs_b, {size})
   a1 = ExpandDims[T=int32](xs_b_s, one)
   paddings = Concat[N=2, T=int32](one, b1, a1)
   dx = Pad[T=$T](dy, paddings)
@@ -50,7 +50,12 @@ class Slice:
     signature = f"Slice[T:type, Index:{INDEX}](input:T, begin:Index, size:Index) -> (output:T)"
     shape = slice_shape
     gradient = _slice_grad
-    examples = (Example([_X, [1, 1], [1, 2]], outputs=[[[6.0, 7.0]]]), Example([_X, [0, 0], [3, 4]]), Example([_X, [0, 2], [2, 1]]))
+    examples = (
+        Example([_X, [1, 1], [1, 2]], outputs=[[[6.0, 7.0]]]),
+        Example([_X, [0, 0], [3, 4]]),
+        Example([_X, [0, 2], [2, 1]]),
+        Example([_X, [1, 1], [-1, -1]]),
+    )
 
     def kernel(k: KernelContext) -> Kernel:
         fixed_begin, fixed_size = constant_ints(k, 1), constant_ints(k, 2)

@@ -9,6 +9,7 @@ from graphcore.definitions import ArgDef, FunctionDef, NodeDef, OpDef
 from graphcore.errors import GraphError
 from graphcore.functions import instantiate_function
 from graphcore.graph import Node
+from graphcore.passes.actual_sizes import with_actual_sizes
 from graphcore.registry import GradientCreator, get_op_gradient_creator
 
 Ref = tuple[str, int]
@@ -93,7 +94,9 @@ def gradient_template(op: str, attrs: Attrs) -> GradientTemplate | None:
     found = _cache.get(key)
     if found is None:
         try:
-            found = _cache[key] = GradientTemplate(creator(public), public)
+            function = creator(public)
+            found = _cache[key] = GradientTemplate(with_actual_sizes(op, function), public)
+            found.function = function
         except GraphError as error:
             error.message = f"gradient of op {op}: {error.message}"
             raise

@@ -8,6 +8,7 @@ from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import copy_sharing_library
+from graphcore.passes.actual_sizes import with_actual_sizes
 from graphcore.passes.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.inline import inline_function_body
 from graphcore.passes.symbolic_gradient import symbolic_gradient
@@ -63,7 +64,7 @@ class InstantiatedFunctions:
         if creator is None:
             raise InvalidArgumentError(f"No gradient is defined for {function.name}", op=function.name)
         public = {key: value for key, value in function.attr.items() if not key.startswith("_")}
-        return function_def_to_body(creator(public), public, self.library)
+        return function_def_to_body(with_actual_sizes(function.name, creator(public)), public, self.library)
 
     def _without_gradients(self, body: FunctionBody) -> FunctionBody:
         """The body with every SymbolicGradient node replaced by what it stands for, so that it can be differentiated once more."""

@@ -36,6 +36,8 @@ TENSORFLOW_GUESSES = {
 }
 # What TensorFlow refuses to infer and this project leaves open.
 TENSORFLOW_REFUSES = {
+    "MatrixDiagV2": "an unknown length of the diagonal is taken for -1",
+    "MatrixDiagV3": "an unknown length of the diagonal is taken for -1",
     "MatrixSetDiagV2": "an unknown k is taken for a single diagonal",
     "MatrixSetDiagV3": "an unknown k is taken for a single diagonal",
     "TensorListFromTensor": "a scalar element shape must be known to be -1",
