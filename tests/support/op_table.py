@@ -1,0 +1,83 @@
+"""The README's table of ops, made from the registry. `python -m tests.support.op_table` writes it anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import graphcore as gc
+from graphcore.ops.families import block_names
+
+ROOT: Final = Path(__file__).parents[2]
+README: Final = ROOT / "README.md"
+OPS: Final = ROOT / "graphcore" / "ops"
+BEGIN: Final = "<!-- ops: made by python -m tests.support.op_table -->"
+END: Final = "<!-- end of ops -->"
+
+FAMILIES: Final[dict[str, str]] = {
+    "arithmetic, powers, trigonometry, special functions": "math_* special_functions sums casting bitwise",
+    "comparison and logic": "comparison logical",
+    "reductions, scans, sorting, counting": "reductions arg_reductions sorting counting scans",
+    "matrix products and linear algebra": "matmul* einsum diagonal* linear_algebra*",
+    "Fourier transforms": "fourier*",
+    "shapes, slicing, joining, rearranging": "array_shapes broadcasting slicing joining rearranging padding shifting data_formats",
+    "indexing, scattering, sets, sequences of symbols": "gathering scattering sets edit_distances searching",
+    "segments": "segments*",
+    "sparse tensors": "sparse*",
+    "constants and random numbers": "constants random*",
+    "activations and losses": "activations nn derivatives losses*",
+    "convolution, pooling, normalisation": "convolution depthwise pooling* batch_norm local_response dilation*",
+    "recurrent cells": "recurrent*",
+    "images": "resizing* cropping image_* colours boxes",
+    "variables and optimizers": "state resource_* optimizers*",
+    "lists, arrays and stacks of tensors": "tensor_* stacks",
+    "functions and control flow": "control control_flow* function* sending",
+    "checks and messages": "checks",
+    "quantisation": "quantis* fake_quant*",
+    "text": "strings*",
+}
+
+
+def modules() -> dict[str, list[str]]:
+    """The ops of each module, by its name."""
+    found = {path.stem: block_names(path.read_text(encoding="utf-8")) for path in sorted(OPS.glob("*.py"))}
+    return {name: ops for name, ops in found.items() if ops}
+
+
+def family_of(module: str) -> str:
+    """The family that a module belongs to.
+
+    Raises:
+        LookupError: none or several claim it.
+    """
+    claims = [family for family, patterns in FAMILIES.items() if any(Path(module).match(pattern) for pattern in patterns.split())]
+    if len(claims) != 1:
+        raise LookupError(f"module {module}: required one family, got {claims}")
+    return claims[0]
+
+
+def table() -> str:
+    """The table, with the markers around it."""
+    counts: dict[str, list[int]] = {}
+    for module, ops in modules().items():
+        count = counts.setdefault(family_of(module), [0, 0])
+        count[0] += len(ops)
+        count[1] += sum(gc.op_registry.look_up(name).gradient is not None for name in ops)
+    rows = [f"| {family} | {counts[family][0]} | {counts[family][1]} |" for family in FAMILIES if family in counts]
+    total = [sum(count[i] for count in counts.values()) for i in (0, 1)]
+    head = ["| family | ops | with a gradient |", "|---|--:|--:|"]
+    return "\n".join([BEGIN, "", *head, *rows, f"| **all** | **{total[0]}** | **{total[1]}** |", "", END])
+
+
+def with_table(text: str) -> str:
+    """A README's text with the present table between the markers.
+
+    Raises:
+        ValueError: the markers are missing.
+    """
+    start, end = text.index(BEGIN), text.index(END) + len(END)
+    return text[:start] + table() + text[end:]
+
+
+if __name__ == "__main__":
+    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")
