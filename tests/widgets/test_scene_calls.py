@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import graphcore as gc
+from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import edges_between, names, node_of
 from widgets import to_dot, to_html, to_mermaid, to_outline, to_svg
 from widgets.scene import Scene, SceneState, build_scene
@@ -125,9 +126,10 @@ def test_a_constant_given_to_a_call_is_known_inside(graph: gc.Graph) -> None:
     assert [edge.label for edge in edges_between(scene, "shaped:/Reshape", "shaped:/add")] == ["float [2,3]"]
 
 
-def test_what_does_not_fit_inside_a_call_is_an_error_at_its_node(graph: gc.Graph) -> None:
-    product = gc.function(lambda x, w: x @ w, name="product")
-    product(gc.placeholder(gc.float32, [2, 3], name="x"), gc.placeholder(gc.float32, [4, 5], name="w"))
+def test_what_does_not_fit_inside_a_call_any_more_is_an_error_at_its_node(graph: gc.Graph, run_cell: RunCell) -> None:
+    run_cell("w", "w = gc.placeholder(gc.float32, [3, 5], name='w')")
+    run_cell("call", "product = gc.function(lambda x, w: x @ w, name='product')\nproduct(gc.placeholder(gc.float32, [2, 3], name='x'), w)")
+    run_cell("w", "w = gc.placeholder(gc.float32, [4, 5], name='w')")
     scene = opened(graph, "product")
     box = node_of(scene, "product:/matmul")
     assert box.state == "error"
