@@ -48,6 +48,7 @@ from graphcore.graph import (
     Tensor,
     TensorId,
     add_default_attrs_to_graph_def,
+    build_control_flow_info,
     copy_graph,
     debug_string,
     dfs,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.control_flow import ENTER, EXIT, NEXT_ITERATION, NodeFrame, control_flow_info
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.prune import needed_nodes
+
+_LOOPING: Final = ENTER | EXIT | NEXT_ITERATION
 
 
 def checked_frames(nodes: Sequence[Node], fetches: Sequence[Tensor], feeds: Collection[Tensor]) -> dict[Node, NodeFrame]:
@@ -16,19 +19,17 @@ def checked_frames(nodes: Sequence[Node], fetches: Sequence[Tensor], feeds: Coll
     Raises:
         InvalidArgumentError, InternalError: a loop is malformed, or a value that it has in each iteration is fetched or fed.
     """
+    if feeds and any(node.op in _LOOPING for node in nodes):
+        whole = control_flow_info(needed_nodes([*fetches, *feeds], nodes, ()))
+        for tensor in feeds:
+            _require_outside(whole[tensor.node], tensor, "fed", "feed what enters the loop")
     info = control_flow_info(nodes, feeds)
     for node in nodes:
         if info[node].frame is None and (node.op in EXIT or node.op in NEXT_ITERATION):
             raise _refused(node, f"Invalid loop structure: {{{{node {node.name}}}}} is in no loop, for no Enter leads to it.")
-    if not any(node.op in ENTER for node in nodes):
-        return info
     for tensor in fetches:
         if tensor not in feeds:
             _require_outside(info[tensor.node], tensor, "fetched", "fetch what leaves the loop through an Exit")
-    if feeds:
-        whole = control_flow_info(needed_nodes([*fetches, *feeds], nodes, ()))
-        for tensor in feeds:
-            _require_outside(whole[tensor.node], tensor, "fed", "feed what enters the loop")
     return info
 
 

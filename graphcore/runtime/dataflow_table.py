@@ -327,8 +327,10 @@ def _name(enter: Node) -> str:
 
 def _open(item: Item) -> None:
     attrs = item.node.node_def.attr
-    item.child.enters += 1
-    parallel = attrs.get("parallel_iterations", 10)
-    item.child.parallel = max(item.child.parallel, parallel if isinstance(parallel, int) else 10)
+    child, parallel = item.child, attrs.get("parallel_iterations")
+    # In a loop that somebody made by hand they may differ: all are kept to then.
+    least = max(parallel, 1) if isinstance(parallel, int) else 10
+    child.parallel = min(child.parallel, least) if child.enters else least
+    child.enters += 1
     if attrs.get("is_constant"):
         item.kind = ENTERING_CONSTANT
