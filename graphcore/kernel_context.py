@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeVar
@@ -32,9 +33,13 @@ DEAD: Final = Dead()
 
 
 class RefVariable:
-    """The storage behind a reference tensor: one array that is replaced as a whole, or None before initialisation."""
+    """The storage behind a reference tensor: one array that is replaced as a whole, or None before initialisation.
 
-    __slots__ = ("dtype", "name", "shape", "source", "value")
+    Attributes:
+        lock: held by who reads a value to put another one in its place, so that no update of another thread is lost.
+    """
+
+    __slots__ = ("dtype", "lock", "name", "shape", "source", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None) -> None:
         self.name = name
@@ -42,6 +47,7 @@ class RefVariable:
         self.shape = shape
         self.source = source
         self.value: Array | None = None
+        self.lock = threading.Lock()
 
     def read(self) -> Array:
         """The current value; the array is never changed in place, so it stays what it was.

@@ -72,7 +72,14 @@ from graphcore.api.nn import bias_add, log_softmax, relu, softmax, softmax_cross
 from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
 from graphcore.api.random import random_normal, random_uniform, set_random_seed, truncated_normal
 from graphcore.api.saving import report_uninitialized_variables, restore_variables, save_variables
-from graphcore.api.variables import Variable, all_variables, initialize_all_variables, initialize_variables, trainable_variables
+from graphcore.api.variables import (
+    Variable,
+    all_variables,
+    initialize_all_variables,
+    initialize_variables,
+    is_variable_initialized,
+    trainable_variables,
+)
 
 __all__ = [
     "AdamOptimizer",
@@ -120,6 +127,7 @@ __all__ = [
     "import_graph_def",
     "initialize_all_variables",
     "initialize_variables",
+    "is_variable_initialized",
     "load",
     "log",
     "log_softmax",

@@ -25,6 +25,8 @@ class Variable:
         validate_shape: require a fully known shape and keep it.
         name: the node's name, made unique.
         dtype: the dtype of an initial value that is no tensor.
+        container: the name space in which a session keeps it; `Session.reset` forgets whole ones.
+        shared_name: variables with the same shared name in the same container share their value.
 
     Raises:
         InvalidArgumentError: the initial value has no full shape, or not that dtype.
@@ -40,6 +42,8 @@ class Variable:
         validate_shape: bool = True,
         name: str | None = None,
         dtype: object = None,
+        container: str = "",
+        shared_name: str = "",
     ) -> None:
         graph = get_default_graph()
         wanted = None if dtype is None else as_dtype(dtype)
@@ -47,7 +51,7 @@ class Variable:
             value = initial_value() if callable(initial_value) else initial_value
             self._initial_value = self._as_initial(graph, value, wanted, scope)
             shape = self._checked_shape(scope[:-1], validate_shape)
-            attrs = {"shape": shape, "dtype": self._initial_value.dtype.base}
+            attrs = {"shape": shape, "dtype": self._initial_value.dtype.base, "container": container, "shared_name": shared_name}
             self._variable = graph.apply_op("VariableV2", [], attrs, scope).outputs[0]
             assign_attrs = {"validate_shape": validate_shape}
             with graph.device(self._variable.device or None):
@@ -156,6 +160,18 @@ class Variable:
         """Subtract `delta` when the result runs."""
         return self.graph.apply_op("AssignSub", [self._variable, delta], None, name).outputs[0]
 
+    def scatter_update(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        """Replace the rows `indices` by `updates` when the result runs. indices: [...], updates: [..., *shape[1:]]."""
+        return self.graph.apply_op("ScatterUpdate", [self._variable, indices, updates], None, name).outputs[0]
+
+    def scatter_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        """Add `updates` to the rows `indices` when the result runs; a row that is named twice gets both."""
+        return self.graph.apply_op("ScatterAdd", [self._variable, indices, updates], None, name).outputs[0]
+
+    def scatter_sub(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+        """Subtract `updates` from the rows `indices` when the result runs; a row that is named twice loses both."""
+        return self.graph.apply_op("ScatterSub", [self._variable, indices, updates], None, name).outputs[0]
+
     def eval(self, session: Any = None) -> Any:
         """Its value in `session` (the default session if None)."""
         return self._variable.eval(session=session)
@@ -190,6 +206,30 @@ class Variable:
     def __pow__(self, other: object) -> Tensor:
         return self._read**other
 
+    def __rpow__(self, other: object) -> Tensor:
+        return self._read.__rpow__(other)
+
+    def __floordiv__(self, other: object) -> Tensor:
+        return self._read // other
+
+    def __rfloordiv__(self, other: object) -> Tensor:
+        return self._read.__rfloordiv__(other)
+
+    def __lt__(self, other: object) -> Tensor:
+        return self._read < other
+
+    def __le__(self, other: object) -> Tensor:
+        return self._read <= other
+
+    def __gt__(self, other: object) -> Tensor:
+        return self._read > other
+
+    def __ge__(self, other: object) -> Tensor:
+        return self._read >= other
+
+    def __abs__(self) -> Tensor:
+        return abs(self._read)
+
     def __matmul__(self, other: object) -> Tensor:
         return self._read @ other
 
@@ -213,6 +253,11 @@ def all_variables() -> list[Variable]:
 def trainable_variables() -> list[Variable]:
     """The variables of the default graph that are to be trained."""
     return get_default_graph().get_collection(TRAINABLE_VARIABLES)
+
+
+def is_variable_initialized(variable: Variable) -> Tensor:
+    """Whether `variable` has a value, when it runs. -> initialized: bool, a scalar."""
+    return variable.graph.apply_op("IsVariableInitialized", [variable.as_graph_element()]).outputs[0]
 
 
 def initialize_variables(var_list: Sequence[Variable], name: str = "init") -> Node:

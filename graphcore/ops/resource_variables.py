@@ -166,13 +166,15 @@ def _update(name: str) -> KernelFactory:
         combine = getattr(k.xp, name)
 
         def update(variable: RefVariable, value: Any) -> None:
-            old = variable.read()
-            if old.shape != value.shape:
-                raise invalid(
-                    k,
-                    f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape {list(value.shape)}, shapes must be equal.",
-                )
-            variable.assign(combine(old, value))
+            with variable.lock:
+                old = variable.read()
+                if old.shape != value.shape:
+                    raise invalid(
+                        k,
+                        f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape {list(value.shape)}, "
+                        "shapes must be equal.",
+                    )
+                variable.assign(combine(old, value))
 
         return update
 
@@ -244,14 +246,15 @@ def _scatter(name: str | None) -> KernelFactory:
         at = None if name is None else getattr(k.xp, name).at
 
         def scatter(variable: RefVariable, indices: Any, updates: Any) -> None:
-            value = variable.read()
-            checked_indices(k, indices, value.shape[0])
-            changed = value.copy()
-            if at is None:
-                changed[indices] = updates
-            else:
-                at(changed, indices, updates)
-            variable.assign(changed)
+            with variable.lock:
+                value = variable.read()
+                checked_indices(k, indices, value.shape[0])
+                changed = value.copy()
+                if at is None:
+                    changed[indices] = updates
+                else:
+                    at(changed, indices, updates)
+                variable.assign(changed)
 
         return scatter
 

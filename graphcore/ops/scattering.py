@@ -190,15 +190,16 @@ def _rows_scatter(combine: str | None) -> KernelFactory:
         at = None if combine is None else getattr(k.xp, combine).at
 
         def scatter(ref: RefVariable, indices: Any, updates: Any) -> RefVariable:
-            changed = ref.read().copy()
-            checked_indices(k, indices, changed.shape[0])
-            if updates.ndim and updates.shape != indices.shape + changed.shape[1:]:
-                raise invalid(k, f"updates must have shape {list(indices.shape + changed.shape[1:])} or [], got {list(updates.shape)}")
-            if at is None:
-                changed[indices] = updates
-            else:
-                at(changed, indices, updates)
-            ref.assign(changed)
+            with ref.lock:
+                changed = ref.read().copy()
+                checked_indices(k, indices, changed.shape[0])
+                if updates.ndim and updates.shape != indices.shape + changed.shape[1:]:
+                    raise invalid(k, f"updates must have shape {list(indices.shape + changed.shape[1:])} or [], got {list(updates.shape)}")
+                if at is None:
+                    changed[indices] = updates
+                else:
+                    at(changed, indices, updates)
+                ref.assign(changed)
             return ref
 
         return scatter
@@ -209,7 +210,8 @@ def _rows_scatter(combine: str | None) -> KernelFactory:
 def _nd_scatter(combine: str | None) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
         def scatter(ref: RefVariable, indices: Any, updates: Any) -> RefVariable:
-            ref.assign(scattered(k, ref.read(), indices, updates, combine))
+            with ref.lock:
+                ref.assign(scattered(k, ref.read(), indices, updates, combine))
             return ref
 
         return scatter

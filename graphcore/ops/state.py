@@ -105,12 +105,13 @@ def _update(name: str) -> KernelFactory:
         combine = getattr(k.xp, name)
 
         def update(ref: RefVariable, value: Any) -> RefVariable:
-            old = ref.read()
-            if old.shape != value.shape:
-                raise invalid(
-                    k, f"{k.op} requires shapes of both tensors to match. lhs shape= {list(old.shape)} rhs shape= {list(value.shape)}"
-                )
-            ref.assign(combine(old, value))
+            with ref.lock:
+                old = ref.read()
+                if old.shape != value.shape:
+                    raise invalid(
+                        k, f"{k.op} requires shapes of both tensors to match. lhs shape= {list(old.shape)} rhs shape= {list(value.shape)}"
+                    )
+                ref.assign(combine(old, value))
             return ref
 
         return update

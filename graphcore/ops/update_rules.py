@@ -56,12 +56,13 @@ class Rule(msgspec.Struct, frozen=True):
 
         def apply(*arguments: Any) -> RefVariable | None:
             variables = arguments[:count]
-            values = [variable.read() for variable in variables]
-            for shape in [*[value.shape for value in values[1:]], *[arguments[i].shape for i in gradients]]:
-                if shape != values[0].shape:
-                    raise invalid(k, f"var and its gradient and slots must have the same shape: {list(values[0].shape)} {list(shape)}")
-            for variable, value in zip(variables, update(xp, attrs, *values, *arguments[count:]), strict=True):
-                variable.assign(value)
+            with variables[0].lock:
+                values = [variable.read() for variable in variables]
+                for shape in [*[value.shape for value in values[1:]], *[arguments[i].shape for i in gradients]]:
+                    if shape != values[0].shape:
+                        raise invalid(k, f"var and its gradient and slots must have the same shape: {list(values[0].shape)} {list(shape)}")
+                for variable, value in zip(variables, update(xp, attrs, *values, *arguments[count:]), strict=True):
+                    variable.assign(value)
             return variables[0] if gives_variable else None
 
         return apply

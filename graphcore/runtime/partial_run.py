@@ -42,6 +42,7 @@ class PartialRun:
         self._unfed = set(feeds)
         self._values: dict[Tensor, Any] = {}
         self._done: set[Node] = set()
+        self._failed = False
         self._pending = needed_nodes(structure.tensors, structure.targets, feeds)
         self._kernels: dict[Node, Kernel] = {}
         for node in self._pending:
@@ -59,8 +60,8 @@ class PartialRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether all has been fed and fetched."""
-        return not self._unfed and not self._waiting_fetches
+        """Whether all has been fed and fetched, or a node has failed."""
+        return self._failed or not (self._unfed or self._waiting_fetches)
 
     def step(self, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> Any:
         """Take some feeds, give some fetches. If either is refused, nothing has happened.
@@ -140,6 +141,7 @@ class PartialRun:
         try:
             given = self._kernels[node](*inputs)
         except BaseException as error:
+            self._failed = True
             told = explain_at(node, error, inputs)
             if told is error:
                 raise

@@ -351,7 +351,7 @@ class TestPartialRuns:
             session.partial_run(handle, [], {x: [1.0]})
         assert session.partial_run(handle, [], {x: [0.0, 0.0]}) == []
 
-    def test_an_error_names_its_node(self) -> None:
+    def test_an_error_names_its_node_and_ends_the_run(self) -> None:
         x, y = gc.placeholder(gc.float32, None, name="x"), gc.placeholder(gc.float32, None, name="y")
         z = gc.add(x, y, name="z")
         session = gc.Session()
@@ -361,6 +361,8 @@ class TestPartialRuns:
             session.partial_run(handle, z, {y: [1, 2]})
         assert caught.value.node == "z"
         assert "float32 [3], float32 [2]" in caught.value.message
+        with pytest.raises(InvalidArgumentError, match="setup"):
+            session.partial_run(handle, z)
 
 
 def test_a_static_graph_may_not_change() -> None:

@@ -1,0 +1,88 @@
+"""Seeds: with them the numbers are the same in every session, engine, thread and process; without them they differ."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+
+PROGRAM = """
+import json
+import graphcore as gc
+gc.set_random_seed(3)
+drawn = [gc.random_uniform([4], seed=1), gc.random_normal([3]), gc.truncated_normal([2], seed=9)]
+session = gc.Session()
+print(json.dumps([[row.tolist() for row in session.run(drawn)] for _ in range(3)]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def draws(engine: str = "auto") -> list[list[list[float]]]:
+    with gc.Graph().as_default():
+        gc.set_random_seed(3)
+        drawn = [gc.random_uniform([4], seed=1), gc.random_normal([3]), gc.truncated_normal([2], seed=9)]
+        session = gc.Session(engine=engine)
+        return [[row.tolist() for row in session.run(drawn)] for _ in range(3)]
+
+
+def test_a_new_process_draws_the_same_numbers() -> None:
+    root = Path(gc.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, cwd=root)
+    assert json.loads(done.stdout) == draws()
+
+
+def test_both_engines_draw_the_same_numbers() -> None:
+    assert draws("plan") == draws("dataflow")
+
+
+def test_another_graph_seed_or_op_seed_draws_other_numbers() -> None:
+    with gc.Graph().as_default():
+        gc.set_random_seed(3)
+        first, second = gc.random_uniform([4], seed=1), gc.random_uniform([4], seed=2)
+        values = gc.Session().run([first, second])
+    with gc.Graph().as_default():
+        gc.set_random_seed(4)
+        other = gc.Session().run(gc.random_uniform([4], seed=1))
+    assert len({array.tobytes() for array in (*values, other)}) == 3
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_threads_share_the_numbers_of_a_session_out_among_them(engine: str) -> None:
+    drawn = gc.random_uniform([4], seed=5)
+    alone = gc.Session(engine=engine)
+    expected = {alone.run(drawn).tobytes() for _ in range(80)}
+    session = gc.Session(engine=engine)
+    got: list[bytes] = []
+
+    def draw() -> None:
+        got.extend([session.run(drawn).tobytes() for _ in range(20)])
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(got)) == len(got) == 80
+    assert set(got) == expected
+
+
+def test_without_seeds_sessions_draw_different_numbers() -> None:
+    drawn = gc.random_uniform([4])
+    assert not np.array_equal(gc.Session().run(drawn), gc.Session().run(drawn))
+
+
+def test_a_scalar_can_be_drawn() -> None:
+    assert gc.Session().run(gc.random_normal([], seed=1)).shape == ()
