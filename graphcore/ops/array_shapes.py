@@ -235,11 +235,11 @@ class InvertPermutation:
     examples = (Example([[3, 4, 0, 2, 1]], outputs=[[2, 4, 3, 0, 1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        dtype = k.dtype("T")
+        dtype, arange = k.dtype("T"), k.xp.arange
 
         def invert(x: Any) -> Any:
             inverse = x.argsort()
-            if (x[inverse] != np.arange(len(x))).any():
+            if (x[inverse] != arange(len(x))).any():
                 raise invalid(k, f"{x.tolist()} is not a permutation of 0 .. {len(x) - 1}")
             return inverse.astype(dtype)
 

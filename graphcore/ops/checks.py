@@ -16,7 +16,7 @@ from graphcore.inference.elementwise import shape_attr
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.ops.control import IDENTITY_GRADIENT
 from graphcore.ops.gradient_text import required_int
-from graphcore.ops.kernels import invalid, pass_through
+from graphcore.ops.kernels import invalid, on_host, pass_through
 from graphcore.ops.type_sets import FLOATING
 from graphcore.shapes import Shape, as_shape
 
@@ -29,7 +29,7 @@ def _text(value: object) -> str:
 
 def _written(value: Any, count: int) -> str:
     """The first `count` elements of a tensor (all if negative), in brackets."""
-    flat = np.asarray(value).reshape(-1)
+    flat = on_host(value).reshape(-1)
     shown = [_one(item) for item in (flat if count < 0 else flat[:count])]
     return "[" + " ".join(shown) + ("..." if 0 <= count < flat.size else "") + "]"
 

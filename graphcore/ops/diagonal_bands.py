@@ -61,9 +61,9 @@ class Band:
         self.row = (places - np.minimum(lines, 0)[:, None])[self.filled]
         self.column = (places + np.maximum(lines, 0)[:, None])[self.filled]
 
-    def flat(self, batch: tuple[int, ...], diagonal: Any) -> Any:
+    def flat(self, xp: Any, batch: tuple[int, ...], diagonal: Any) -> Any:
         """A diagonal input as [batch..., filled elements]."""
-        return diagonal.reshape(*batch, *self.filled.shape)[..., self.filled]
+        return diagonal.reshape(*batch, *self.filled.shape)[..., xp.asarray(self.filled)]
 
     def shape(self, batch: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of a diagonal output: a single diagonal has no dimension of its own."""
@@ -186,7 +186,7 @@ def _set(k: KernelContext) -> Kernel:
         if diagonal.shape != band.shape(x.shape[:-2]):
             raise invalid(k, f"the diagonal must have shape {list(band.shape(x.shape[:-2]))}, got {list(diagonal.shape)}")
         result = x.copy()
-        result[..., xp.asarray(band.row), xp.asarray(band.column)] = band.flat(x.shape[:-2], diagonal)
+        result[..., xp.asarray(band.row), xp.asarray(band.column)] = band.flat(xp, x.shape[:-2], diagonal)
         return result
 
     return put
@@ -285,7 +285,7 @@ def _matrix(k: KernelContext) -> Kernel:
         rows, columns = sides(diagonal.shape[-1], (lower, upper), one_int(k, num_rows), one_int(k, num_cols))
         band, batch = Band(rows, columns, (lower, upper), align), diagonal.shape[: diagonal.ndim - lines]
         result = xp.full((*batch, rows, columns), padding, diagonal.dtype)
-        result[..., xp.asarray(band.row), xp.asarray(band.column)] = band.flat(batch, diagonal)
+        result[..., xp.asarray(band.row), xp.asarray(band.column)] = band.flat(xp, batch, diagonal)
         return result
 
     return matrix

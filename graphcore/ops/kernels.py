@@ -11,6 +11,8 @@ from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel, KernelFactory
 
+_AS_METHOD: Final = {"maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
+_AT_ON_DEVICES: Final = {"add", "subtract", "maximum", "minimum"}
 _SAME_WIDTH: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -122,3 +124,45 @@ def masked(xp: Any, values: Any, mask: Any) -> Any:
 def narrow(dtype: np.dtype[Any]) -> bool:
     """True for the 16-bit floats, whose sums and products are made in float32 as the reference makes them."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
+
+
+def on_host(value: Any) -> Any:
+    """A value as a NumPy array, wherever it is."""
+    return value.get() if hasattr(value, "get") else np.asarray(value)
+
+
+def reduction(xp: Any, name: str) -> Any:
+    """The reduction by ufunc `name`, called as `reduce(x, axis, dtype, out, keepdims)`.
+
+    Of NumPy it is the ufunc's own, the cheapest; other array modules have some of them only as methods of their arrays.
+    """
+    if xp is np or name not in _AS_METHOD:
+        return getattr(xp, name).reduce
+    method = _AS_METHOD[name]
+
+    def reduce(x: Any, axis: Any = 0, _dtype: Any = None, _out: Any = None, keepdims: bool = False) -> Any:
+        return getattr(x, method)(axis=axis, keepdims=keepdims)
+
+    return reduce
+
+
+def combining_at(xp: Any, name: str) -> Any:
+    """What combines rows in place by ufunc `name`, called as `at(result, rows, values)`: a row that is named twice is combined twice."""
+    found = getattr(xp, name)
+    if xp is np or name in _AT_ON_DEVICES:
+        return found.at
+
+    def at(result: Any, rows: Any, values: Any) -> None:
+        rows = rows.reshape(-1)
+        values = xp.broadcast_to(values, (rows.size, *result.shape[1:])) if values.ndim == 0 else values.reshape(-1, *result.shape[1:])
+        order = rows.argsort()
+        sorted_rows = rows[order]
+        # Rounds: in each, every row that is left is combined once.
+        while sorted_rows.size:
+            first = xp.ones(sorted_rows.shape, bool)
+            first[1:] = sorted_rows[1:] != sorted_rows[:-1]
+            now = sorted_rows[first]
+            result[now] = found(result[now], values[order[first]])
+            sorted_rows, order = sorted_rows[~first], order[~first]
+
+    return at

@@ -17,7 +17,7 @@ from graphcore.inference.common_shape_fns import (
 )
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import scalar, vector
-from graphcore.ops.kernels import invalid, narrow
+from graphcore.ops.kernels import invalid, narrow, reduction
 from graphcore.ops.type_sets import INDEX, NUMBER
 
 _NN_FLOATS: Final = "{half, bfloat16, float, double}"
@@ -55,7 +55,7 @@ class Softmax:
 
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype = k.xp, k.dtype("T")
-        highest, total, subtract, exp = xp.maximum.reduce, xp.add.reduce, xp.subtract, xp.exp
+        highest, total, subtract, exp = reduction(xp, "maximum"), xp.add.reduce, xp.subtract, xp.exp
 
         def softmax(x: Any) -> Any:
             if not x.size:
@@ -93,7 +93,7 @@ class LogSoftmax:
 
 def _log_softmax(k: KernelContext) -> Kernel:
     xp = k.xp
-    highest, total, subtract, exp, log = xp.maximum.reduce, xp.add.reduce, xp.subtract, xp.exp, xp.log
+    highest, total, subtract, exp, log = reduction(xp, "maximum"), xp.add.reduce, xp.subtract, xp.exp, xp.log
 
     def log_softmax(x: Any) -> Any:
         if not x.size:
@@ -107,7 +107,7 @@ def _log_softmax(k: KernelContext) -> Kernel:
 
 def _cross_entropy(k: KernelContext) -> Kernel:
     xp, dtype = k.xp, k.dtype("T")
-    highest, total, subtract, exp, log = xp.maximum.reduce, xp.add.reduce, xp.subtract, xp.exp, xp.log
+    highest, total, subtract, exp, log = reduction(xp, "maximum"), xp.add.reduce, xp.subtract, xp.exp, xp.log
     wide = _wide(dtype)
 
     def cross_entropy(features: Any, labels: Any) -> Any:

@@ -11,7 +11,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.inference.common_shape_fns import random_shape, scalar_shape, unchanged_shape
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
-from graphcore.ops.kernels import constant_ints, ints, invalid, one_int
+from graphcore.ops.kernels import constant_ints, ints, invalid, one_int, reduction
 from graphcore.ops.philox import RESERVED_PER_OUTPUT, Generator, draw_at, integers, node_generator, scrambled, words
 from graphcore.ops.type_sets import INDEX, REAL
 from graphcore.registry import KernelFactory
@@ -149,7 +149,7 @@ class Multinomial:
             fraction = ((drawn[..., 0] & np.uint64(0xFFFFF)) << np.uint64(32)) | drawn[..., 1]
             uniform = (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
             wide = logits.astype(np.float64)
-            weights = xp.where(xp.isfinite(wide), xp.exp(wide - xp.maximum.reduce(wide, 1, keepdims=True)), 0.0)
+            weights = xp.where(xp.isfinite(wide), xp.exp(wide - reduction(xp, "maximum")(wide, 1, keepdims=True)), 0.0)
             limits = xp.cumsum(weights, 1)
             found = (limits[:, None, :] <= (uniform * limits[:, -1:])[..., None]).sum(-1)
             return found.astype(dtype)

@@ -14,7 +14,7 @@ from graphcore.definitions.types import FunctionDef
 from graphcore.inference.common_shape_fns import reduction_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import INDEX_TYPE, axes_reduction_grad, index_typed, is_complex, vector
-from graphcore.ops.kernels import constant_ints, ints, narrow
+from graphcore.ops.kernels import constant_ints, ints, narrow, reduction
 from graphcore.ops.type_sets import INDEX, NUMBER, ORDERED
 from graphcore.registry import GradientCreator, KernelFactory
 
@@ -32,7 +32,7 @@ def reduction_kernel(name: str) -> KernelFactory:
     """The kernel that reduces with the ufunc `name`: inputs (input, reduction_indices)."""
 
     def kernel(k: KernelContext) -> Kernel:
-        reduce, keep_dims, dtype = getattr(k.xp, name).reduce, k.attr("keep_dims"), k.output_types[0].as_numpy
+        reduce, keep_dims, dtype = reduction(k.xp, name), k.attr("keep_dims"), k.output_types[0].as_numpy
         known = constant_ints(k, 1)
         if dtype is not None and narrow(dtype):
             return lambda x, axes: reduce(x, ints(axes) if known is None else known, np.float32, None, keep_dims).astype(dtype)
@@ -158,7 +158,7 @@ def _extreme(name: str, *, largest: bool) -> KernelFactory:
     """Max and Min: of no elements the least, or the greatest, value of the type."""
 
     def kernel(k: KernelContext) -> Kernel:
-        xp, reduce, keep_dims, dtype = k.xp, getattr(k.xp, name).reduce, k.attr("keep_dims"), k.dtype("T")
+        xp, reduce, keep_dims, dtype = k.xp, reduction(k.xp, name), k.attr("keep_dims"), k.dtype("T")
         known = constant_ints(k, 1)
 
         def extreme(x: Any, axes: Any) -> Any:

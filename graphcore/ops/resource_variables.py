@@ -13,7 +13,7 @@ from graphcore.inference.elementwise import shape_attr
 from graphcore.kernel_context import RefVariable
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.gathering import checked_indices
-from graphcore.ops.kernels import invalid
+from graphcore.ops.kernels import combining_at, invalid
 from graphcore.ops.type_sets import INDEX, NUMBER
 from graphcore.registry import KernelFactory
 from graphcore.shapes import Shape, as_shape
@@ -243,7 +243,7 @@ def _scatter(name: str | None) -> KernelFactory:
     """Rows of the value are replaced, or combined with the updates by the ufunc `name`; one that is named twice is combined twice."""
 
     def kernel(k: KernelContext) -> Kernel:
-        at = None if name is None else getattr(k.xp, name).at
+        at = None if name is None else combining_at(k.xp, name)
 
         def scatter(variable: RefVariable, indices: Any, updates: Any) -> None:
             with variable.lock:

@@ -9,7 +9,7 @@ from graphcore.inference.common_shape_fns import tensor_scatter_shape
 from graphcore.kernel_context import RefVariable
 from graphcore.ops.block import Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.gathering import checked_indices, positions
-from graphcore.ops.kernels import invalid
+from graphcore.ops.kernels import combining_at, invalid
 from graphcore.ops.type_sets import INDEX, NUMBER
 from graphcore.registry import KernelFactory
 
@@ -187,7 +187,7 @@ def _rows_scatter(combine: str | None) -> KernelFactory:
     """Rows of a variable are replaced or combined; a scalar update is used for all rows."""
 
     def kernel(k: KernelContext) -> Kernel:
-        at = None if combine is None else getattr(k.xp, combine).at
+        at = None if combine is None else combining_at(k.xp, combine)
 
         def scatter(ref: RefVariable, indices: Any, updates: Any) -> RefVariable:
             with ref.lock:

@@ -9,7 +9,7 @@ import numpy as np
 from graphcore.inference.common_shape_fns import segment_reduction_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import scalar
-from graphcore.ops.kernels import invalid, narrow
+from graphcore.ops.kernels import combining_at, invalid, narrow
 from graphcore.ops.type_sets import INDEX, NUMBER, REAL
 from graphcore.registry import KernelFactory
 
@@ -50,7 +50,7 @@ def combined(xp: Any, name: str, data: Any, ids: Any, rows: int, start: Any) -> 
     """The rows of each segment combined by the ufunc `name`, beginning with `start`."""
     dtype = wide_type(data.dtype)
     result = xp.full((rows, *data.shape[1:]), start, dtype)
-    getattr(xp, name).at(result, ids, data.astype(dtype, copy=False))
+    combining_at(xp, name)(result, ids, data.astype(dtype, copy=False))
     return result
 
 
@@ -76,7 +76,7 @@ def _extreme(name: str) -> KernelFactory:
             rows = counted_rows(k, data, ids)
             result = xp.zeros((rows, *data.shape[1:]), dtype)
             result[ids] = data
-            getattr(xp, name).at(result, ids, data)
+            combining_at(xp, name)(result, ids, data)
             return result
 
         return reduce

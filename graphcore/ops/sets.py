@@ -16,21 +16,21 @@ from graphcore.registry import KernelFactory
 _X: Final = [1, 1, 2, 4, 4, 4, 7, 8, 8]
 
 
-def _first_seen(x: Any) -> tuple[Any, Any, Any]:
+def _first_seen(xp: Any, x: Any) -> tuple[Any, Any, Any]:
     """The distinct elements in the order in which they are first seen, which of them each element is, and how often each occurs."""
-    values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    values, first, inverse, counts = xp.unique(x, return_index=True, return_inverse=True, return_counts=True)
     order = first.argsort()
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
+    rank = xp.empty_like(order)
+    rank[order] = xp.arange(len(order))
     return values[order], rank[inverse], counts[order]
 
 
 def _unique(outputs: int) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        dtype = k.dtype("out_idx")
+        xp, dtype = k.xp, k.dtype("out_idx")
 
         def unique(x: Any) -> Any:
-            values, index, counts = _first_seen(x)
+            values, index, counts = _first_seen(xp, x)
             return (values, index.astype(dtype), counts.astype(dtype))[:outputs]
 
         return unique
@@ -127,7 +127,7 @@ def _unique_along_shape(c: InferenceContext) -> None:
 
 def _unique_along(outputs: int) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        dtype = k.dtype("out_idx")
+        xp, dtype = k.xp, k.dtype("out_idx")
 
         def unique(x: Any, axis: Any) -> Any:
             if axis.size > 1:
@@ -135,11 +135,11 @@ def _unique_along(outputs: int) -> KernelFactory:
             if axis.size == 0 and x.ndim != 1:
                 raise invalid(k, f"without an axis the input must be a vector, got shape {list(x.shape)}")
             at = normal_axis(k, int(axis.reshape(-1)[0]), x.ndim) if axis.size else 0
-            rows = np.moveaxis(x, at, 0).reshape(x.shape[at], -1)
-            _, index, counts = _first_seen(_row_numbers(rows))
+            rows = xp.moveaxis(x, at, 0).reshape(x.shape[at], -1)
+            _, index, counts = _first_seen(np, _row_numbers(rows))
             first = np.zeros(len(counts), np.int64)
             first[index[::-1]] = np.arange(len(index))[::-1]
-            return (x.take(first, at), index.astype(dtype), counts.astype(dtype))[:outputs]
+            return (x.take(xp.asarray(first), at), xp.asarray(index.astype(dtype)), xp.asarray(counts.astype(dtype)))[:outputs]
 
         return unique
 
