@@ -371,8 +371,7 @@ class EdgeStore:
     def consumers_of(self, node: Node) -> list[Node]:
         """The op nodes that take an output of `node`, each once. Without control edges; nodes that wait to be entered are left out."""
         nodes = self._nodes
-        found = [nodes[name]["node"] for name, keys in self._succ[node.name].items() if keys.keys() != _ONLY_CONTROL]
-        return [other for other in found if other.id > 1]
+        return [nodes[name]["node"] for name, keys in self._succ[node.name].items() if name != "_SINK" and keys.keys() != _ONLY_CONTROL]
 
     def predecessors(self, node: Node) -> list[Node]:
         """The op nodes that `node` takes anything from, control edges included."""

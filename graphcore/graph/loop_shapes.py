@@ -10,7 +10,8 @@ from graphcore.graph.order import is_back_edge
 from graphcore.inference import DimensionHandle, HandleData, ShapeAndType, ShapeHandle
 
 _ENTRIES: Final = frozenset({"Enter", "RefEnter"})
-_HEADS: Final = frozenset({"Merge", "RefMerge"})
+LOOP_HEADS: Final = frozenset({"Merge", "RefMerge"})
+"""Where values come around a loop, or two branches meet."""
 
 
 def enters_loop(node: Node) -> bool:
@@ -20,7 +21,7 @@ def enters_loop(node: Node) -> bool:
 
 def is_loop_head(node: Node) -> bool:
     """True iff values come around a loop into `node`, or are awaited from there."""
-    return node.op in _HEADS and len(forward_slots(node)) < len(node.inputs)
+    return node.op in LOOP_HEADS and len(forward_slots(node)) < len(node.inputs)
 
 
 def forward_slots(node: Node) -> list[int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.loop_shapes import is_loop_head
+from graphcore.graph.loop_shapes import LOOP_HEADS, is_loop_head
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import is_back_edge, renew_stale_ranks
 from graphcore.inference import ShapeHandle, same_handle_data
@@ -44,7 +44,7 @@ def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -
         if include_start:
             wave.start(node)
         else:
-            wave.changed(node)
+            wave.replaced(node)
     wave.run()
 
 
@@ -54,7 +54,7 @@ def note_replaced(graph: Graph, node: Node, *, same_shapes: bool) -> None:
     if same_shapes:
         wave.changed_value(node)
     else:
-        wave.changed(node)
+        wave.replaced(node)
     wave.run()
 
 
@@ -79,7 +79,7 @@ def same_outputs(before: Node, after: Node) -> bool:
 class _Wave:
     """One propagation: what waits to be inferred, in an order in which producers come first."""
 
-    __slots__ = ("_before", "_graph", "_heap", "_opened", "_queued", "_starts", "open")
+    __slots__ = ("_before", "_checked", "_graph", "_heap", "_opened", "_queued", "_starts", "open")
 
     def __init__(self, graph: Graph) -> None:
         graph.edge_store.sync()
@@ -89,6 +89,7 @@ class _Wave:
         self._queued: set[Node] = set()
         self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # of what has changed in this wave
         self._starts: set[Node] = set()
+        self._checked: set[Node] = set()  # what takes something whose types may have changed too
         self._opened: set[Node] = set()
         self.open: dict[Node, None] = {}
 
@@ -116,20 +117,25 @@ class _Wave:
             if relaxed is None and not heap:
                 return
 
+    def replaced(self, node: Node) -> None:
+        """`node` is another one now, its types included."""
+        self._checked.update(self._graph.edge_store.consumers_of(node))
+        self.changed(node)
+
     def changed(self, node: Node) -> None:
         """The outputs of `node` have other shapes now: infer what takes them."""
-        graph = self._graph
+        graph, opened, queued = self._graph, self._opened, self._queued
         if node.constants is not None:
             graph.note(node)
             node.constants = None
-        nodes = graph.edge_store.consumers_of(node)
-        for consumer in nodes:
-            if is_back_edge(node.op, consumer.op):
-                if consumer in self._opened:
+        for consumer in graph.edge_store.consumers_of(node):
+            if opened and consumer in opened:
+                if is_back_edge(node.op, consumer.op):
                     continue
-            elif consumer in self._opened:
-                self._opened.discard(consumer)  # what enters the loop has changed: it begins anew
-            self.infer(consumer)
+                opened.discard(consumer)  # what enters the loop has changed: it begins anew
+            if consumer not in queued:
+                queued.add(consumer)
+                heappush(self._heap, (consumer.rank, consumer.id, consumer))
 
     def changed_value(self, node: Node) -> None:
         """The values of `node` may be others now, its shapes are not: what has been made of them is forgotten."""
@@ -150,11 +156,18 @@ class _Wave:
 
     def _visit(self, node: Node) -> None:
         graph = self._graph
-        graph.note(node)
+        if graph.journal is not None:
+            graph.note(node)
         before, data, had_error = node.output_handles, node.handle_data, node.error
-        self._refit(node)
+        if had_error is None and node.op not in LOOP_HEADS and node not in self._checked and node not in self._starts:
+            try:
+                graph.refiner.add_node(node)  # only shapes have changed: the inputs are as good as they were
+            except GraphError as error:
+                _mark(node, error, {})
+        else:
+            self._refit(node)
         if had_error is None and node.error is None:
-            if self._unchanged(node, before, data):
+            if not _differ(before, node.output_handles) and self._unchanged(node, before, data):
                 node.output_handles, node.handle_data = before, data
                 self.changed_value(node)
                 return
@@ -195,9 +208,7 @@ class _Wave:
             else:
                 graph.refiner.add_node(node)
         except GraphError as error:
-            node.error = error.with_node(node.name, op=node.op, source=node.source)
-            node.input_errors = {**controls, **dict.fromkeys(range(len(node.inputs)), error.message)}
-            _forget_shapes(node)
+            _mark(node, error, controls)
             return
         node.error = None
 
@@ -245,10 +256,37 @@ def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
     return type_misfit(node.name, slot, tensor, node.input_types[slot])
 
 
+def _mark(node: Node, error: GraphError, controls: dict[int, str]) -> None:
+    """The inputs of `node` do not fit each other."""
+    node.error = error.with_node(node.name, op=node.op, source=node.source)
+    node.input_errors = {**controls, **dict.fromkeys(range(len(node.inputs)), error.message)}
+    _forget_shapes(node)
+
+
 def _forget_shapes(node: Node) -> None:
     node.output_handles = tuple([ShapeHandle(None) for _ in node.outputs])
     node.handle_data = None
     node.constants = None
+
+
+def _differ(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...]) -> bool:
+    """True if a size or rank has certainly changed: the quick answer."""
+    if len(before) != len(after):
+        return True
+    for a, b in zip(before, after, strict=True):
+        if a is b:
+            continue
+        first, second = a.dims, b.dims
+        if first is None or second is None:
+            if first is not second:
+                return True
+            continue
+        if len(first) != len(second):
+            return True
+        for x, y in zip(first, second, strict=True):
+            if x.value != y.value:
+                return True
+    return False
 
 
 def _unknowns(shapes: list[ShapeHandle]) -> set[int]:

@@ -83,8 +83,8 @@ def _strided_slice_rule(view: ValueView) -> PartialValue | None:
 
 def _sliced_positions(view: ValueView, length: int) -> range | None:
     begin, end, strides = view.constant(1), view.constant(2), view.constant(3)
-    if begin is None or end is None or strides is None:
-        return None
+    if begin is None or end is None or strides is None or not begin.shape == end.shape == strides.shape == (1,):
+        return None  # also while a changed graph does not fit: the slice itself says so
     masks = (view.int_attr("begin_mask"), view.int_attr("end_mask"), 0, 0, view.int_attr("shrink_axis_mask"))
     try:
         found = strided_slice([length], SliceSpec(begin.tolist(), end.tolist(), strides.tolist(), *masks))
@@ -96,7 +96,7 @@ def _sliced_positions(view: ValueView, length: int) -> range | None:
 
 def _slice_rule(view: ValueView) -> PartialValue | None:
     value, begin, size = view.value(0), view.constant(1), view.constant(2)
-    if value is None or value.is_scalar or begin is None or size is None:
+    if value is None or value.is_scalar or begin is None or size is None or not begin.shape == size.shape == (1,):
         return None
     first, count = int(begin[0]), int(size[0])
     return PartialValue(value.items[first:] if count == -1 else value.items[first : first + count])

@@ -1,0 +1,216 @@
+"""After any sequence of edits the shapes are those of a full inference, and an edit costs what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.errors import GraphError
+from graphcore.graph.live_refiner import LiveRefiner
+from graphcore.graph.propagation import infer_downstream
+from graphcore.source import CellRun, current_run
+
+ops: Any = gc.ops
+PLACES = 8
+"""How many nodes the random graphs have; node i takes only nodes before it."""
+
+
+def shape_part(x: Any, i: int) -> Any:
+    return ops.strided_slice(ops.shape(x), [i], [i + 1], [1], shrink_axis_mask=1)
+
+
+SOURCES: dict[str, Callable[[Any], Any]] = {
+    "known": lambda sizes: gc.placeholder(gc.float32, [size or 1 for size in sizes]),
+    "partly": lambda sizes: gc.placeholder(gc.float32, sizes),
+    "unknown": lambda _: gc.placeholder(gc.float32),
+    "constant": lambda sizes: gc.zeros([size or 2 for size in sizes]),
+}
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "tanh": ops.tanh,
+    "sum": lambda x: gc.reduce_sum(x, 0),
+    "turned": lambda x: ops.transpose(x, [1, 0]),
+    "flat": lambda x: gc.reshape(x, [-1]),
+    "longer": lambda x: ops.expand_dims(x, 0),
+    "like": lambda x: ops.fill(ops.shape(x), 0.0),
+    "rows": lambda x: ops.reshape(x, ops.pack([shape_part(x, 0), -1])),
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": ops.add,
+    "product": ops.mat_mul,
+    "joined": lambda x, y: ops.concat_v2([x, y], 0),
+    "counts": lambda x, y: ops.fill(ops.add(ops.shape(x), ops.shape(y)), 1.0),
+    "reshaped": lambda x, y: ops.reshape(x, ops.shape(y)),
+    "chosen": lambda x, y: gc.reduce_sum(x, ops.rank(y)),
+}
+
+sizes = st.lists(st.sampled_from([None, 1, 2, 3]), max_size=3)
+Edit = tuple[int, str, list[int | None], int, int]
+edits = st.tuples(
+    st.integers(0, PLACES - 1),
+    st.sampled_from([*SOURCES, *UNARY, *BINARY, "removed", "set_shape"]),
+    sizes,
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+
+
+def make(graph: gc.Graph, place: int, kind: str, given: list[int | None], first: int, second: int) -> None:
+    """Node `place` in its own scope; it takes the ends of scopes before it, by position."""
+    ends = [graph.find(f"n{i}/end") for i in range(place)]
+    there = [node.outputs[0] for node in ends if node is not None]
+    with gc.name_scope(f"n{place}/"):
+        if kind in UNARY and there:
+            made = UNARY[kind](there[first % len(there)])
+        elif kind in BINARY and there:
+            made = BINARY[kind](there[first % len(there)], there[second % len(there)])
+        else:
+            made = SOURCES.get(kind, SOURCES["partly"])(given)
+        ops.identity(made, name="end")
+
+
+def apply(graph: gc.Graph, edit: Edit, execution: int) -> None:
+    """One run of the cell that makes node `place`; a run that fails leaves what it has."""
+    place, kind, given, first, second = edit
+    node = graph.find(f"n{place}/end")
+    if kind == "set_shape":
+        if node is not None:
+            try:
+                graph.set_shape(node.outputs[0], given)
+            except GraphError:
+                return  # it contradicts what is known
+        return
+    run = CellRun(cell=f"cell {place}", execution=execution, label=f"In [{execution}]")
+    graph.begin_cell(run)
+    token = current_run.set(run)
+    failed = False
+    try:
+        with graph.as_default():
+            if kind != "removed":
+                make(graph, place, kind, given, first, second)
+    except GraphError:
+        failed = True
+    finally:
+        current_run.reset(token)
+        graph.end_cell(run, failed=failed)
+
+
+def picture(graph: gc.Graph) -> list[tuple[str, list[str], bool]]:
+    """Every node with its shapes, in which an unknown dimension has a number: the same one wherever it is the same."""
+    numbers: dict[int, int] = {}
+
+    def text(dim: Any) -> str:
+        return str(dim.value) if dim.value >= 0 else f"?{numbers.setdefault(id(dim), len(numbers))}"
+
+    return [
+        (
+            node.name,
+            ["?" if handle.dims is None else str([text(dim) for dim in handle.dims]) for handle in node.output_handles],
+            node.error is not None,
+        )
+        for node in graph.nodes
+    ]
+
+
+def inferred_anew(graph: gc.Graph) -> gc.Graph:
+    """A copy in which everything has been inferred once more, producers first."""
+    copied = graph.copy()
+    for node in copied.nodes:
+        node.constants = None
+    infer_downstream(copied, *copied.nodes, include_start=True)
+    return copied
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(edits, min_size=1, max_size=24))
+def test_after_any_edits_the_shapes_are_those_of_a_full_inference(history: Sequence[Edit]) -> None:
+    graph = gc.Graph()
+    for execution, edit in enumerate(history):
+        apply(graph, edit, execution)
+    assert picture(graph) == picture(inferred_anew(graph))
+
+
+@pytest.fixture
+def inferred(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the nodes that are inferred, as it happens."""
+    names: list[str] = []
+    original = LiveRefiner.add_node
+
+    def counting(self: LiveRefiner, node: gc.Node) -> None:
+        names.append(node.name)
+        original(self, node)
+
+    monkeypatch.setattr(LiveRefiner, "add_node", counting)
+    return names
+
+
+def chain(length: int) -> gc.Graph:
+    graph = gc.Graph()
+    apply(graph, (0, "partly", [None, 3], 0, 0), 0)
+    with graph.as_default():
+        y = graph.get_tensor_by_name("n0/end:0")
+        for i in range(length):
+            y = ops.tanh(y, name=f"t{i}")
+    return graph
+
+
+@pytest.mark.parametrize("kind", ["partly", "constant"])
+def test_a_new_head_of_the_same_shape_is_all_that_is_inferred(kind: str, inferred: list[str]) -> None:
+    graph = chain(1000)
+    if kind == "constant":
+        apply(graph, (0, "constant", [2, 3], 0, 0), 1)
+    inferred.clear()
+    apply(graph, (0, kind, [None, 3] if kind == "partly" else [2, 3], 0, 0), 2)
+    assert len(inferred) <= 4
+    assert not any(name.startswith("t") for name in inferred)
+
+
+def test_a_change_is_followed_only_until_it_makes_no_difference(inferred: list[str]) -> None:
+    graph = chain(3)
+    with graph.as_default():
+        y = gc.reduce_sum(graph.get_tensor_by_name("t2:0"), 0, name="s")
+        for i in range(100):
+            y = ops.tanh(y, name=f"u{i}")
+    inferred.clear()
+    apply(graph, (0, "partly", [7, 3], 0, 0), 1)
+    assert {"t0", "t1", "t2", "s"} <= set(inferred)
+    assert not any(name.startswith("u") for name in inferred)
+    assert str(graph.get_tensor_by_name("t2:0").shape) == "[7,3]"
+
+
+def test_a_constant_of_the_same_shape_and_another_value_reaches_those_who_read_it(inferred: list[str]) -> None:
+    graph = gc.Graph()
+
+    def cell(axis: int, execution: int) -> None:
+        run = CellRun(cell="axis", execution=execution, label="In [1]")
+        graph.begin_cell(run)
+        token = current_run.set(run)
+        with graph.as_default():
+            gc.constant(axis, name="axis")
+        current_run.reset(token)
+        graph.end_cell(run)
+
+    cell(0, 1)
+    with graph.as_default():
+        doubled = ops.add(graph.get_tensor_by_name("axis:0"), gc.constant(0), name="doubled")
+        total = gc.reduce_sum(gc.placeholder(gc.float32, [2, 3]), doubled, name="total")
+        same = ops.tanh(doubled.graph.get_tensor_by_name("total:0"), name="after")
+    assert str(same.shape) == "[3]"
+    inferred.clear()
+    cell(1, 2)
+    assert (str(total.shape), str(same.shape)) == ("[2]", "[2]")
+    assert set(inferred) == {"axis", "total", "after"}
+
+
+def test_a_known_shape_that_the_user_gave_outlives_a_change_before_it() -> None:
+    graph = gc.Graph()
+    apply(graph, (0, "unknown", [], 0, 0), 0)
+    with graph.as_default():
+        y = ops.tanh(graph.get_tensor_by_name("n0/end:0"), name="y")
+        y.set_shape([None, 4])
+    apply(graph, (0, "partly", [3, None], 0, 0), 1)
+    assert str(y.shape) == "[3,4]"
