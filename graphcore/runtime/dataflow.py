@@ -124,6 +124,9 @@ class _Run:
             if self.own is not None:
                 self.own.start_cancel()  # nobody waits for this run any more
             raise
+        finally:
+            if self.teller is not None:
+                self.teller.close()
         for number, feed_number in table.given:
             self.results[number] = values[feed_number]
         return [self._fetched(number, value) for number, value in enumerate(self.results)]

@@ -16,6 +16,7 @@ import numpy as np
 from graphcore.kernel_context import DEAD
 from graphcore.runtime.dataflow_table import ENTERING, ENTERING_CONSTANT, EXITING, FETCH, MERGING, NEXT, FrameTable, Item, Table
 from graphcore.runtime.events import Kind, Recorder
+from graphcore.runtime.holdings import Holdings
 from graphcore.runtime.program import Step
 
 Outputs = tuple[Any, ...] | None
@@ -72,13 +73,18 @@ class Frame:
 class Teller:
     """Tells a recorder what happens to items."""
 
-    __slots__ = ("_frame", "_iteration", "_prefix", "_recorder")
+    __slots__ = ("_frame", "_holdings", "_iteration", "_prefix", "_recorder")
 
     def __init__(self, recorder: Recorder, step: Step) -> None:
         self._recorder = recorder
         self._prefix = step.prefix
         self._frame = step.frame
         self._iteration = step.iteration
+        self._holdings = Holdings(step)
+
+    def close(self) -> None:
+        """The run is over."""
+        self._holdings.close()
 
     def tell(self, kind: Kind, item: Item, at: Iteration, outputs: Outputs = None) -> None:
         """Record that `kind` happens to `item` now; what it gave or moved counts in bytes. Fetches are no nodes."""
@@ -88,6 +94,8 @@ class Teller:
         size = 0
         for value in outputs or ():
             size += getattr(value, "nbytes", 0)
+        if outputs and kind == "end":
+            self._holdings.add(outputs)
         self._recorder.record(
             kind,
             self._prefix + item.name,

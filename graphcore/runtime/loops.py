@@ -8,10 +8,11 @@ from typing import Any
 from graphcore.graph.control_flow import NodeFrame
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.buffers import reuse_buffers
+from graphcore.runtime.holdings import Holdings
 from graphcore.runtime.loops_lowering import Begin, lower_loops
 from graphcore.runtime.loops_structure import find_structure
 from graphcore.runtime.loops_text import loops_text
-from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.lowering import Lowered, MakeKernel
 from graphcore.runtime.memory import guard_sizes
 from graphcore.runtime.plan import Plan
 from graphcore.runtime.program import Step
@@ -30,37 +31,51 @@ class LoopPlan(Plan):
         Raises:
             CancelledError: it was cancelled.
         """
-        turns = _Turns(self, step)
-        watcher = Watcher(self.lowered, turns.step)
-        return self._compile_watched()(watcher.before, watcher.after, turns.turn, turns.leave, *values)
+        watcher = _LoopWatcher(self.lowered, step)
+        try:
+            return self._compile_watched()(watcher.before, watcher.after, watcher.turn, watcher.leave, *values)
+        finally:
+            watcher.close()
 
 
-class _Turns:
+class _LoopWatcher(Watcher):
     """Keeps the step of a watched run at the loop and iteration that it is in."""
 
-    __slots__ = ("_around", "_names", "step")
+    __slots__ = ("_around", "_holdings", "_loops")
 
-    def __init__(self, plan: LoopPlan, step: Step) -> None:
-        self.step = Step(step.recorder, step.cancellation, frame=step.frame, iteration=step.iteration, prefix=step.prefix)
+    def __init__(self, lowered: Lowered, step: Step) -> None:
+        super().__init__(lowered, step)
         self._around: list[tuple[int, str, int]] = []
-        self._names = {
+        self._holdings = Holdings(step)
+        self._loops = {
             number: operation.loop.name
-            for number, operation in enumerate(plan.lowered.operations)
+            for number, operation in enumerate(lowered.operations)
             if isinstance(operation, Begin) and operation.loop is not None
         }
 
     def turn(self, loop: int) -> None:
         """An iteration of the loop that begins with operation `loop` begins."""
-        step = self.step
+        step = self._step
+        self._check(loop)
         if self._around and self._around[-1][0] == loop:
             step.iteration += 1
             return
         self._around.append((loop, step.frame, step.iteration))
-        step.frame, step.iteration = self._names[loop], 0
+        step.frame, step.iteration = self._loops[loop], 0
 
     def leave(self) -> None:
         """The innermost loop has ended."""
-        _, self.step.frame, self.step.iteration = self._around.pop()
+        _, self._step.frame, self._step.iteration = self._around.pop()
+
+    def close(self) -> None:
+        """The run is over, also if in the middle of a loop."""
+        while self._around:
+            self.leave()
+        self._holdings.close()
+
+    def _count(self, number: int, values: tuple[Any, ...]) -> None:  # noqa: ARG002 - what is overridden takes it
+        # An operation of a loop gives an array in each iteration, and may give the last one back or keep it.
+        self._holdings.add(values)
 
 
 def build_loop_plan(

@@ -136,7 +136,7 @@ class Session:
         """
         prepared = self.prepare(fetches, feed_dict or ())
         values = [feed(value) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
-        if not isinstance(prepared.program, Plan):
+        if type(prepared.program) is not Plan:
             return None
         structure = prepared.structure
         if not structure.tensors and not structure.targets:

@@ -175,6 +175,17 @@ def test_a_recorded_run_tells_loop_and_iteration_of_every_node() -> None:
     assert told == [("first", 0)] * 3 + [("first", 1)] + [("second", 0)] * 3 + [("second", 1)] * 3 + [("second", 2)]
 
 
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_recorded_loop_counts_the_bytes_of_each_iteration_once(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [1000])
+    result = count_to(50, x)
+    metadata = gc.RunMetadata()
+    with gc.Session(engine=engine) as session:
+        session.run(result, {x: np.ones(1000)}, gc.RunOptions(trace=True), metadata)
+    assert metadata.trace is not None
+    assert 4000 <= metadata.trace.peak_bytes <= 16_000
+
+
 def test_an_endless_loop_ends_when_it_is_cancelled() -> None:
     one = enter(gc.constant(1), "f", constant=True)
     result = while_loop(lambda i: op("GreaterEqual", [i, i]), lambda i: [op("BitwiseAnd", [i, one])], [gc.constant(0)], "f")
