@@ -157,6 +157,7 @@ class _Finder:
         self.info = info
         self.ways = Ways(feeds)
         self.feeds = self.ways.feeds
+        self.given = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
         self.deciders: dict[Tensor, int] = {}
         self.loops: dict[str, Loop] = {"": Loop("", 0)}
         self.inner: dict[str, list[Loop]] = {"": []}
@@ -258,15 +259,13 @@ class _Finder:
             nodes = self.enters[unit.loop.name]
         found: list[Unit] = []
         for node in nodes:
-            producers = [tensor.node for tensor in node.inputs if tensor not in self.feeds] if not self._is_given(node) else []
-            for producer in [*producers, *([] if self._is_given(node) else node.control_inputs)]:
+            if node in self.given:
+                continue
+            for producer in [*[tensor.node for tensor in node.inputs if tensor not in self.feeds], *node.control_inputs]:
                 other = self._unit_of(loop, producer, units, loops)
                 if other is not None:
                     found.append(other)
         return found
-
-    def _is_given(self, node: Node) -> bool:
-        return bool(node.outputs) and all(tensor in self.feeds for tensor in node.outputs)
 
     def _unit_of(self, loop: Loop, producer: Node, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> Unit | None:
         inside = self.info[producer]
@@ -309,7 +308,7 @@ class _Finder:
         return guard
 
     def _guard_of_node(self, loop: Loop, node: Node) -> Guard:
-        if node.op == "ControlTrigger" or self._is_given(node):
+        if node.op == "ControlTrigger" or node in self.given:
             return NOWHERE
         if node.op in MERGE:
             return self._guard_of_merge(loop, node)

@@ -261,3 +261,23 @@ def test_many_branches_one_after_the_other_and_within_each_other_hit_no_limit_of
         y = switch(y, op("LogicalNot", [op("LogicalNot", [p])]))[1]
     with gc.Session() as session:
         assert session.run(y, {p: True}) == 1.0
+
+
+def test_f8_example_4_a_function_with_inconsistent_control_flow_is_refused_when_it_runs() -> None:
+    library = gc.FunctionLibraryDefinition(gc.op_registry)
+    library.add_function_def(
+        gc.parse_function(
+            """InvalidControlFlow(i:int32) -> (o:int32) {
+              enter = Enter[T=int32, frame_name="while"](i)
+              add = Add[T=int32](enter:output, i)
+              return o = add:z
+            }"""
+        )
+    )
+    runtime = gc.FunctionLibraryRuntime(library)
+    handle = runtime.instantiate("InvalidControlFlow")
+    with pytest.raises(InvalidArgumentError) as caught:
+        runtime.run(handle, [np.int32(3)])
+    assert caught.value.message == (
+        "{{node add}} has inputs from different frames. The input {{node enter}} is in frame 'while'. The input {{node i}} is in frame ''."
+    )
