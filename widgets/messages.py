@@ -76,6 +76,25 @@ class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
     opens: bool = False
 
 
+class WhyStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One step on the way to where a number entered: what happens at node `name`, whose box is `node`; `source` where it was written."""
+
+    text: str
+    node: str = ""
+    name: str = ""
+    depth: int = 0
+    source: SourceRow | None = None
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """Why one dimension is what it is. `key` is the same for dimensions that are the same number, "" where that is not known."""
+
+    what: str
+    size: str
+    key: str = ""
+    steps: list[WhyStep] = []
+
+
 class Clash(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a shape or type clash: which tensor, its shape, and where that came from."""
 
@@ -104,6 +123,8 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     source: SourceRow | None = None
     error: str = ""
     clashes: list[Clash] = []
+    chains: list[Why] = []
+    why: list[Why] = []
     gradient: GradientInfo | None = None
     registered_gradient: GradientInfo | None = None
     functions: list[FunctionInfo] = []

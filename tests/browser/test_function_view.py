@@ -92,3 +92,26 @@ def test_breadcrumbs_lead_into_nested_calls_and_gradients_and_back(lab: Lab) -> 
     function.wait_shown("layer")
     still = [output for output in notebook.outputs(1) if "graphloupe-still" in str(output)]
     assert "Definition" in str(still)
+
+
+def test_a_dimension_lights_its_lines_and_a_clash_names_both_cells(lab: Lab) -> None:
+    weights = 'w = gc.placeholder(gc.float32, [4, 2], name="W")'
+    model = 'b = gc.placeholder(gc.float32, [2], name="b")\ny = gc.add(x @ w, b, name="y")\nz = gc.tanh(y, name="z")'
+    notebook = lab.open_cells([f"{START}\n%graph", 'x = gc.placeholder(gc.float32, [None, 4], name="x")', weights, model])
+    notebook.run_all()
+    graph = GraphPanel(notebook.page)
+    graph.box("z").wait_for()
+    graph.root.locator('[data-edge-id="x->matmul"] [data-dim]').first.hover(force=True)
+    assert graph.root.locator(".gl-edge.gl-lit").count() == 3, "the batch dimension of x, of the product and of the sum"
+    before = graph.drawn().revision
+    notebook.edit_and_run(2, weights.replace("[4, 2]", "[4, 3]"))
+    graph.wait_drawn(before)
+    assert graph.root.locator(".gl-edge.gl-chain").count() == 3
+    assert graph.box("W").locator(".gl-clash-note").text_content() == "✕ 3 from In [5], line 1"
+    assert graph.box("b").locator(".gl-clash-note").text_content() == "✕ 2 from In [4], line 1"
+    assert "3 is dimension 1 of matmul:0" in graph.inspect("y", "3 is dimension 1")
+    notebook.screenshot("clash")
+    graph.choose_renderer("mermaid")
+    graph.root.locator(".gl-lenses").select_option("cells")
+    assert graph.box("x").get_attribute("data-lens-text") == "In [2]"
+    notebook.screenshot("mermaid-cells")

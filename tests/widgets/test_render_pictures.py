@@ -21,7 +21,7 @@ from widgets.render.layers import layered_geometry
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
 
 SVG = "{http://www.w3.org/2000/svg}"
-DRAWING = {"svg", "title", "desc", "style", "g", "rect", "path", "text", "circle"}
+DRAWING = {"svg", "title", "desc", "style", "g", "rect", "path", "text", "circle", "tspan"}
 
 
 class Tags(HTMLParser):

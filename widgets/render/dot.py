@@ -27,7 +27,7 @@ _STATES: Final[dict[str, dict[str, str]]] = {
     "normal": {},
     "new": {"color": "#18794e", "penwidth": "2"},
     "changed": {"color": "#8a5a00", "penwidth": "2"},
-    "stale": {"color": "#8a5a00", "penwidth": "2"},
+    "stale": {"color": "#c32222", "penwidth": "2"},
     "error": {"color": "#c32222", "penwidth": "2", "fillcolor": "#fdeeee", "fontcolor": "#8d1414"},
 }
 
@@ -96,6 +96,8 @@ def _edge_attributes(edge: SceneEdge) -> dict[str, str]:
         attributes["color"] = "#8d44c9"
     if edge.error:
         attributes |= {"color": "#c32222", "fontcolor": "#8d1414", "penwidth": "2", "tooltip": _label(edge.error.splitlines())}
+    if edge.clash:
+        attributes |= {"color": "#c32222", "penwidth": "2"} | ({"style": "dashed"} if edge.clash > 1 else {})
     if edge.reversed:
         attributes["dir"] = "back"
     return attributes

@@ -52,6 +52,13 @@ def box_texts(node: SceneNode) -> list[tuple[str, FontName]]:
     """The lines of a box: what it is, its name, and one detail. Words tell the kind even without shape and colour."""
     if node.kind == "stub":
         return [(f"↗ {node.label or node.stands_for or node.id}", "name")]
+    texts = _own_texts(node)
+    if node.clash:
+        texts.append((f"✕ {node.clash}", "detail"))
+    return texts
+
+
+def _own_texts(node: SceneNode) -> list[tuple[str, FontName]]:
     if node.kind == "scope" or (node.kind == "function" and not node.op):
         title = node.label or node.id
         count = f"{node.kind} · {node.count:,} {'node' if node.count == 1 else 'nodes'}"

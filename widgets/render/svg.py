@@ -38,10 +38,12 @@ text{font-family:Inter,"Segoe UI",system-ui,-apple-system,"Helvetica Neue","Libe
 .gradient .line{stroke:#8d44c9}.gradient .head{fill:#8d44c9}
 .stub .box{fill:none;stroke:#7f8c9d;stroke-width:1;stroke-dasharray:2 3}
 .control .line{stroke-dasharray:2 3}.reference .line{stroke-width:3.6}.core{fill:none;stroke:#f8f9fb;stroke-width:1.4}
-.new .box{stroke:#18794e;stroke-width:2}.changed .box{stroke:#8a5a00;stroke-width:2}.stale .box{stroke:#8a5a00;stroke-width:2}
+.new .box{stroke:#18794e;stroke-width:2}.changed .box{stroke:#8a5a00;stroke-width:2}.stale .box{stroke:#c32222;stroke-width:1.6}
 .error .box{fill:#fdeeee;stroke:#c32222;stroke-width:2}.error .line{stroke:#c32222;stroke-width:2}.error .head{fill:#c32222}
 .error .label{fill:#8d1414}.error .title{fill:#8d1414}
-.badge{fill:#18794e;stroke:#f8f9fb;stroke-width:1.5}.changed .badge,.stale .badge{fill:#8a5a00}.error .badge{fill:#c32222}
+.clash1 .line,.clash2 .line{stroke:#c32222;stroke-width:2.4}.clash2 .line{stroke-dasharray:7 3}.clash1 .head,.clash2 .head{fill:#c32222}
+.clash .box{stroke:#c32222}.note{fill:#8d1414;font-weight:600}.unknown{fill:#b4540a;font-weight:700}
+.badge{fill:#18794e;stroke:#f8f9fb;stroke-width:1.5}.changed .badge{fill:#8a5a00}.error .badge,.stale .badge{fill:#c32222}
 .sign{font-size:11px;font-weight:700;fill:#fff}.paper{fill:#f8f9fb;fill-opacity:.85}
 """
 
@@ -103,7 +105,8 @@ def _lines(scene: Scene, places: Geometry) -> list[str]:
 def _line(edge: SceneEdge, route: Route) -> str:
     first, *rest = route.points
     path = f"M{_p(first)}" + "".join(f"C{_p(a)} {_p(b)} {_p(c)}" for a, b, c in zip(rest[::3], rest[1::3], rest[2::3], strict=True))
-    classes = f"{edge.kind} {edge.role}{' error' if edge.error else ''}"
+    clash = f" clash{min(edge.clash, 2)}" if edge.clash else ""
+    classes = f"{edge.kind} {edge.role}{' error' if edge.error else ''}{clash}"
     told = "\n".join(filter(None, [f"{edge.source} → {edge.target}", edge.label, edge.error]))
     parts = [f'<g class="{classes}"><title>{_text(told)}</title><path class="line" d="{path}L{_p(route.tip)}"/>']
     if edge.kind == "reference":
@@ -115,14 +118,14 @@ def _line(edge: SceneEdge, route: Route) -> str:
         width = text_width(text, FONT_SIZES["label"]) + 6
         x, y = route.label
         parts.append(f'<rect class="paper" x="{_n(x - width / 2)}" y="{_n(y - 7)}" width="{_n(width)}" height="14" rx="3"/>')
-        parts.append(f'<text class="label" x="{_n(x)}" y="{_n(y + 3.5)}">{_text(text)}</text>')
+        parts.append(f'<text class="label" x="{_n(x)}" y="{_n(y + 3.5)}">{_label(text)}</text>')
     return "".join(parts) + "</g>"
 
 
 def _box(node: SceneNode, rect: Rect) -> str:
     look = box_look(node)
     kind = "controlbox" if node.kind == "control" else node.kind
-    state = "" if node.state == "normal" else f" {node.state}"
+    state = ("" if node.state == "normal" else f" {node.state}") + (" clash" if node.clash else "")
     told = "\n".join(filter(None, [node.stands_for or node.id, node.op, node.detail, node.error]))
     parts = [
         f'<g class="{kind} {node.role}{state}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(told)}</title>',
@@ -131,12 +134,20 @@ def _box(node: SceneNode, rect: Rect) -> str:
     mark = detail_path(node.kind, look.width, look.height)
     if mark:
         parts.append(f'<path class="mark" d="{mark}"/>')
-    parts.extend(f'<text class="{line.font}" x="{_n(look.width / 2)}" y="{_n(line.y)}">{_text(line.text)}</text>' for line in look.lines)
+    parts.extend(
+        f'<text class="{line.font}{" note" if line.text.startswith("✕") else ""}" x="{_n(look.width / 2)}" y="{_n(line.y)}">{_text(line.text)}</text>'
+        for line in look.lines
+    )
     sign = _BADGES.get(node.state)
     if sign:
         x = look.width - 3
         parts.append(f'<circle class="badge" cx="{_n(x)}" r="7"/><text class="sign" x="{_n(x)}" y="3.6">{sign}</text>')
     return "".join(parts) + "</g>"
+
+
+def _label(text: str) -> str:
+    """The words of a line; what is known only when the graph runs stands out."""
+    return _text(text).replace("?", '<tspan class="unknown">?</tspan>')
 
 
 def _text(text: str) -> str:

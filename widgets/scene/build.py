@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from widgets.scene.calls import callees
+from widgets.scene.clash_lines import ClashLines
+from widgets.scene.dimensions import Dimensions
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
 from widgets.scene.lenses import LensView, all_lenses, cell_label
 from widgets.scene.roles import Roles
@@ -41,14 +43,22 @@ def build_scene(
     lenses = all_lenses(graph, visible.boxes, roles)
     box_roles: dict[str, Role] = {box.id: _role(box, roles) for box in visible.boxes}
     mirrors = _mirrors(visible, box_roles)
+    clashes = ClashLines(visible)
     nodes = [
         _scene_node(
-            box, visible, role=box_roles[box.id], state=_box_state(graph, box, previous), mirrors=mirrors.get(box.id, ""), lenses=lenses
+            box,
+            visible,
+            role=box_roles[box.id],
+            state=_box_state(graph, box, previous),
+            mirrors=mirrors.get(box.id, ""),
+            clash=clashes.notes.get(box.id, ""),
+            lenses=lenses,
         )
         for box in visible.boxes
     ]
     bundles, lost = bundle_edges(visible)
-    edges = [scene_edge(bundle, box_roles) for bundle in bundles]
+    dimensions = Dimensions(graph, visible)
+    edges = [scene_edge(bundle, box_roles, dimensions, clashes) for bundle in bundles]
     gone_nodes, gone_edges = _lost_inputs(lost)
     nodes, edges = cut_long_edges([*nodes, *gone_nodes], [*edges, *gone_edges])
     shown = sum(1 for box in visible.boxes if len(box.nodes) == 1)
@@ -83,7 +93,7 @@ def _mirrors(visible: Visible, box_roles: dict[str, Role]) -> dict[str, str]:
     return {box.id: visible.roles.mirrored(box.nodes, box_ids) for box in visible.boxes if box_roles[box.id] == "gradient"}
 
 
-def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors: str, lenses: list[LensView]) -> SceneNode:
+def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors: str, clash: str, lenses: list[LensView]) -> SceneNode:
     error = _box_error(box)
     main = box.main
     kind: NodeKind
@@ -102,6 +112,7 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
         role=role,
         state="error" if error else state,
         error=error,
+        clash=clash,
         count=len(box.nodes),
         expandable=not _is_single(box),
         mirrors=mirrors,

@@ -26,6 +26,7 @@ MAX_DEPTH: Final = 24
 """Calls within calls that open; beyond this nobody finds their way back."""
 _LABELS: Final = {"f": "f", "cond": "cond", "body": "body", "then_branch": "then", "else_branch": "else", "branches": "branch"}
 """The attrs that name functions, in the order in which their bodies are shown, and what the bodies are called."""
+_KEY: Final = "_may_call_functions"
 _PLAIN: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall", GRADIENT_OP})
 _LOOPS: Final = frozenset({"While", "StatelessWhile"})
 _CHOICES: Final = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
@@ -87,7 +88,14 @@ class CallBody:
 
 def calls_functions(node: Node) -> bool:
     """True iff the op of a node is a function, or one of those that call functions named in attrs."""
-    return node.registration.is_function or any(name in _LABELS and _is_func(value) for name, value in node.node_def.attr.items())
+    if node.registration.is_function:
+        return True
+    # Asked of every node of a scope: what an op can have in its attrs is looked up once and kept with the OpDef.
+    memory = node.op_def.__dict__
+    may_call = memory.get(_KEY)
+    if may_call is None:
+        may_call = memory[_KEY] = any(attr.name in _LABELS and attr.type in {"func", "list(func)"} for attr in node.op_def.attr)
+    return may_call and any(name in _LABELS and _is_func(value) for name, value in node.node_def.attr.items())
 
 
 def callees(node: Node) -> list[Callee]:

@@ -12,6 +12,8 @@ from widgets.scene.words import tensor_label
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor
     from widgets.scene.calls import CallBody
+    from widgets.scene.clash_lines import ClashLines
+    from widgets.scene.dimensions import Dimensions
     from widgets.scene.tree import Call
 
 _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "&"}
@@ -87,10 +89,13 @@ class _Bundles:
 def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
     """The bundles between boxes, in the order of the nodes they lead to, and the inputs that hang in the air."""
     bundles = _Bundles()
+    box_of = visible.box_of
     lost: list[LostInput] = []
     for box in visible.boxes:
         for node in box.nodes:
             for slot, tensor in enumerate(node.inputs):
+                if box_of.get(tensor.node.name) is box:
+                    continue  # most lines of a large graph run within a box
                 givers = visible.givers(tensor)
                 if not givers:
                     lost.append(LostInput(tensor, box, node.input_errors.get(slot, "")))
@@ -137,7 +142,7 @@ def _join_controls(visible: Visible, node: Node, body: CallBody, bundles: _Bundl
                     bundles.of(source, target, "control")
 
 
-def scene_edge(bundle: Bundle, roles: dict[str, Role]) -> SceneEdge:
+def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, clashes: ClashLines) -> SceneEdge:
     """The line that shows a bundle; `roles` by box id."""
     gradient = roles[bundle.target.id] == "gradient"
     label = bundle.label()
@@ -149,7 +154,9 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role]) -> SceneEdge:
         kind=bundle.kind,
         label=label,
         count=bundle.count,
+        dims=dimensions.common(bundle.tensors.values()) if label else [],
         error="\n".join(bundle.errors),
+        clash=clashes.lines.get((bundle.source.id, bundle.target.id), 0) if bundle.kind != "control" else 0,
         reversed=bundle.turns_back or (gradient and roles[bundle.source.id] == "gradient"),
         role="gradient" if gradient or roles[bundle.source.id] == "gradient" else "forward",
         lenses=lenses,

@@ -15,12 +15,14 @@ from graphcore.text import debug_string
 from widgets.messages import FunctionInfo, Inspection, TensorRow
 from widgets.scene.build import node_error
 from widgets.scene.clashes import clashes_of, source_row
+from widgets.scene.dimensions import Dimensions
 from widgets.scene.function_info import function_infos
 from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
 from widgets.scene.state import SceneState
 from widgets.scene.tree import Call, Part, Scope
 from widgets.scene.types import Scene
 from widgets.scene.visible import Box, Frame, Visible, visible_boxes
+from widgets.scene.why import chains_of, why_of
 from widgets.scene.words import attr_text, counted, node_kind, value_text
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ MAX_ERRORS: Final = 10
 MAX_VALUES: Final = 64
 MAX_INSPECTED: Final = 400
 """Boxes whose inspections a standalone page carries."""
+MAX_EXPLAINED: Final = 1000
+"""In a page without a kernel the shapes of larger graphs are not explained: every box would have to be, whether asked for or not."""
 
 
 def inspect(graph: Graph, state: SceneState, box_id: str) -> Inspection | None:
@@ -44,7 +48,8 @@ def inspect(graph: Graph, state: SceneState, box_id: str) -> Inspection | None:
     Returns:
         None if nothing has this id.
     """
-    found = _inspect(graph, visible_boxes(graph, state), box_id)
+    visible = visible_boxes(graph, state)
+    found = _inspect(graph, visible, box_id, Dimensions(graph, visible))
     return None if found is None else msgspec.structs.replace(found, id=box_id)
 
 
@@ -52,22 +57,23 @@ def inspect_all(graph: Graph, state: SceneState, scene: Scene) -> dict[str, Insp
     """The inspections of a scene's boxes and frames by id, for a page without a kernel."""
     visible = visible_boxes(graph, state)
     ids = [node.id for node in scene.nodes if node.kind != "stub"] + [group.id for group in scene.groups]
-    found = {box_id: _inspect(graph, visible, box_id) for box_id in ids[:MAX_INSPECTED]}
+    dimensions = Dimensions(graph, visible) if len(graph) <= MAX_EXPLAINED else None
+    found = {box_id: _inspect(graph, visible, box_id, dimensions) for box_id in ids[:MAX_INSPECTED]}
     return {box_id: inspection for box_id, inspection in found.items() if inspection is not None}
 
 
-def _inspect(graph: Graph, visible: Visible, box_id: str) -> Inspection | None:
+def _inspect(graph: Graph, visible: Visible, box_id: str, dimensions: Dimensions | None) -> Inspection | None:
     if box_id.startswith("stub:"):
         box_id = _behind_stub(visible, box_id)
     for box in visible.boxes:
         if box.id == box_id:
-            return _scope(graph, visible, box) if box.main is None else _node(graph, visible, box.main, box)
+            return _scope(graph, visible, box) if box.main is None else _node(graph, visible, box.main, box, dimensions)
     for frame in visible.frames:
         if frame.id == box_id:
             call = frame.part if isinstance(frame.part, Call) else None
-            return _scope(graph, visible, frame) if call is None else _node(graph, visible, call.node, None)
+            return _scope(graph, visible, frame) if call is None else _node(graph, visible, call.node, None, dimensions)
     node = graph.find(box_id)
-    return None if node is None else _node(graph, visible, node, None)
+    return None if node is None else _node(graph, visible, node, None, dimensions)
 
 
 def _behind_stub(visible: Visible, stub_id: str) -> str:
@@ -75,7 +81,7 @@ def _behind_stub(visible: Visible, stub_id: str) -> str:
     return next((box.id for box in visible.boxes if stub_id.startswith(f"stub:{box.id}:")), stub_id)
 
 
-def _node(graph: Graph, visible: Visible, node: Node, box: Box | None) -> Inspection:
+def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimensions: Dimensions | None) -> Inspection:
     in_names, out_names = _slot_names(node)
     definition = node.op_def
     helpers = [] if box is None else [other for other in box.nodes if other is not node]
@@ -101,6 +107,8 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None) -> Inspec
         source=source_row(node.source),
         error="\n".join(filter(None, (node_error(node), call.failure if call is not None else ""))),
         clashes=clashes_of(node),
+        chains=chains_of(node, visible),
+        why=why_of(node, visible, dimensions) if dimensions is not None else [],
         gradient=gradient_info(graph, node, visible),
         registered_gradient=registered_gradient(node),
         functions=[] if call is None else function_infos(call),

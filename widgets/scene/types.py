@@ -25,8 +25,18 @@ class LensMark(msgspec.Struct, frozen=True, kw_only=True):
     tone: int = 0
 
 
+class Dim(msgspec.Struct, frozen=True, kw_only=True):
+    """One dimension of a shape: its size, `?` if it is known only when the graph runs. Equal keys: the same number, wherever it occurs."""
+
+    text: str
+    key: str
+
+
 class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One box: an op node, a collapsed scope or function call, or a stub that stands for a far-away producer."""
+    """One box: an op node, a collapsed scope or function call, or a stub that stands for a far-away producer.
+
+    `clash` names a number that clashes with another one further on, and the cell in which it was written.
+    """
 
     id: str
     label: str
@@ -37,6 +47,7 @@ class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
     role: Role = "forward"
     state: State = "normal"
     error: str = ""
+    clash: str = ""
     count: int = 1
     expandable: bool = False
     mirrors: str = ""
@@ -48,7 +59,8 @@ class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
 class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
     """One line between two boxes; `count` tensors are bundled in it, `label` is their type and shape.
 
-    `reversed` tells the layout to rank the target before the source (the arrow still points at the target).
+    `reversed` tells the layout to rank the target before the source (the arrow still points at the target). `dims` are the dimensions
+    in the label. `clash` is the number of the chain of a shape error that runs here, 0 if none does.
     """
 
     id: str
@@ -57,7 +69,9 @@ class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
     kind: EdgeKind = "data"
     label: str = ""
     count: int = 1
+    dims: list[Dim] = []
     error: str = ""
+    clash: int = 0
     reversed: bool = False
     role: Role = "forward"
     lenses: dict[str, LensMark] = {}

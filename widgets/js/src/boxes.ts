@@ -51,6 +51,10 @@ function counted(word: string, count: number): string {
 /** The lines of a box: what it is, its name, and one detail. The words tell the kind even without shape and colour. */
 export function boxTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
   if (node.kind === "stub") return [[`↗ ${node.label || fullName(node)}`, "name"]];
+  return node.clash ? [...ownTexts(node), [`✕ ${node.clash}`, "detail"]] : ownTexts(node);
+}
+
+function ownTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
   const title = node.op || node.label || node.id;
   const texts: [string, FontName][] = [[node.role === "gradient" ? `∇ ${title}` : title, "title"]];
   if (node.kind === "scope" || (node.kind === "function" && !node.op)) {

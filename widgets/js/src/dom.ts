@@ -69,3 +69,8 @@ export function afterPaint(work: () => void): void {
   requestAnimationFrame(() => requestAnimationFrame(once));
   setTimeout(once, 400);
 }
+
+/** What went wrong, in words. */
+export function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

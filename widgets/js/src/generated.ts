@@ -26,7 +26,17 @@ export interface LensMark {
   readonly tone: number;
 }
 
-/** One box: an op node, a collapsed scope or function call, or a stub that stands for a far-away producer. */
+/** One dimension of a shape: its size, `?` if it is known only when the graph runs. Equal keys: the same number, wherever it occurs. */
+export interface Dim {
+  readonly text: string;
+  readonly key: string;
+}
+
+/**
+ * One box: an op node, a collapsed scope or function call, or a stub that stands for a far-away producer.
+ *
+ * `clash` names a number that clashes with another one further on, and the cell in which it was written.
+ */
 export interface SceneNode {
   readonly id: string;
   readonly label: string;
@@ -37,6 +47,7 @@ export interface SceneNode {
   readonly role: Role;
   readonly state: State;
   readonly error: string;
+  readonly clash: string;
   readonly count: number;
   readonly expandable: boolean;
   readonly mirrors: string;
@@ -48,7 +59,8 @@ export interface SceneNode {
 /**
  * One line between two boxes; `count` tensors are bundled in it, `label` is their type and shape.
  *
- * `reversed` tells the layout to rank the target before the source (the arrow still points at the target).
+ * `reversed` tells the layout to rank the target before the source (the arrow still points at the target). `dims` are the dimensions
+ * in the label. `clash` is the number of the chain of a shape error that runs here, 0 if none does.
  */
 export interface SceneEdge {
   readonly id: string;
@@ -57,7 +69,9 @@ export interface SceneEdge {
   readonly kind: EdgeKind;
   readonly label: string;
   readonly count: number;
+  readonly dims: readonly Dim[];
   readonly error: string;
+  readonly clash: number;
   readonly reversed: boolean;
   readonly role: Role;
   readonly lenses: Readonly<Record<string, LensMark>>;
@@ -150,6 +164,23 @@ export interface FunctionInfo {
   readonly opens: boolean;
 }
 
+/** One step on the way to where a number entered: what happens at node `name`, whose box is `node`; `source` where it was written. */
+export interface WhyStep {
+  readonly text: string;
+  readonly node: string;
+  readonly name: string;
+  readonly depth: number;
+  readonly source: SourceRow | null;
+}
+
+/** Why one dimension is what it is. `key` is the same for dimensions that are the same number, "" where that is not known. */
+export interface Why {
+  readonly what: string;
+  readonly size: string;
+  readonly key: string;
+  readonly steps: readonly WhyStep[];
+}
+
 /** One side of a shape or type clash: which tensor, its shape, and where that came from. */
 export interface Clash {
   readonly tensor: string;
@@ -176,6 +207,8 @@ export interface Inspection {
   readonly source: SourceRow | null;
   readonly error: string;
   readonly clashes: readonly Clash[];
+  readonly chains: readonly Why[];
+  readonly why: readonly Why[];
   readonly gradient: GradientInfo | null;
   readonly registered_gradient: GradientInfo | null;
   readonly functions: readonly FunctionInfo[];

@@ -24,3 +24,10 @@ export interface Handle {
   /** Ends workers, listeners and observers, and empties the element. */
   dispose(): void;
 }
+
+/** What shows a function over the picture of a graph. */
+export interface Overlay {
+  readonly root: HTMLElement;
+  start(): void;
+  dispose(): void;
+}

@@ -1,7 +1,7 @@
 // The pane that tells everything about the selected box.
 import { codeFigure } from "./code";
 import { type Child, h, iconButton } from "./dom";
-import type { Clash, FunctionInfo, GradientInfo, Inspection, SourceRow, TensorRow } from "./generated";
+import type { Clash, FunctionInfo, GradientInfo, Inspection, SourceRow, TensorRow, Why, WhyStep } from "./generated";
 import { ICONS } from "./icons";
 
 export interface InspectorActions {
@@ -39,6 +39,8 @@ export class Inspector {
   readonly #actions: InspectorActions;
   readonly #offline: boolean;
   #shown = "";
+  /** The dimensions that the user wants explained, by what they are called. */
+  readonly #opened = new Set<string>();
 
   /** `offline`: nobody is there to show a function by itself. */
   constructor(actions: InspectorActions, offline = false) {
@@ -70,6 +72,7 @@ export class Inspector {
       section("Made by", source(node.source)),
       section("Inputs", this.#tensors(node.inputs)),
       section("Outputs", this.#tensors(node.outputs)),
+      section("Why this shape", ...node.why.map((why) => this.#why(why))),
       section("Control inputs", this.#tensors(node.control_inputs)),
       section("Control outputs", this.#tensors(node.control_outputs)),
       section("Attributes", this.#attributes(node.attrs)),
@@ -108,8 +111,46 @@ export class Inspector {
       { class: "gl-error-box", role: "alert" },
       h("h3", {}, "Error"),
       node.error ? h("p", { class: "gl-error-text" }, node.error) : null,
-      node.clashes.length > 0 ? this.#clashes(node.clashes) : null,
+      node.clashes.length > 0 && node.chains.length === 0 ? this.#clashes(node.clashes) : null,
+      ...node.chains.map((chain) => this.#chain(chain)),
     );
+  }
+
+  /** The way of one of the numbers that clash, back to where it was written. */
+  #chain(chain: Why): HTMLElement {
+    const title = h("p", { class: "gl-why-head" }, h("code", {}, chain.size), ` is ${chain.what}`.replaceAll("`", ""));
+    return h("div", { class: "gl-chain-text" }, title, this.#steps(chain.steps));
+  }
+
+  #why(why: Why): HTMLElement {
+    const unknown = why.size === "?" ? "gl-unknown" : "";
+    const size = h("code", { class: `gl-dim ${unknown}`, "data-dim": why.key || null }, why.size);
+    const details = h(
+      "details",
+      { class: "gl-why", open: this.#opened.has(why.what) },
+      h("summary", { "data-dim": why.key || null }, `${why.what} = `, size),
+      this.#steps(why.steps),
+    );
+    details.addEventListener("toggle", () => {
+      if (details.open) this.#opened.add(why.what);
+      else this.#opened.delete(why.what);
+    });
+    return details;
+  }
+
+  #steps(steps: readonly WhyStep[]): HTMLElement {
+    const rows = steps.map((step) =>
+      h(
+        "li",
+        { style: `--gl-level:${step.depth}` },
+        h("span", {}, ...prose(step.text)),
+        step.name && step.name !== this.#shown
+          ? h("span", { class: "gl-at" }, " at ", this.#link(step.name, step.node))
+          : null,
+        source(step.source),
+      ),
+    );
+    return h("ol", { class: "gl-steps" }, ...rows);
   }
 
   #clashes(clashes: readonly Clash[]): HTMLElement {

@@ -1,9 +1,10 @@
 // The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, cleaned, and tied to the same scene.
 import { fullName } from "./boxes";
 import { s, setAttributes } from "./dom";
-import type { Scene, SceneEdge } from "./generated";
+import type { LensMark, Scene, SceneEdge } from "./generated";
 import type { Geometry, Rect } from "./geometry";
-import { nodeLabel } from "./picture";
+import { PLAIN_LENS } from "./legend";
+import { clashClass, lensTag, NOTHING, nodeLabel, outgoingLabels, tells } from "./picture";
 import { sanitizeSvg } from "./sanitize";
 
 interface MermaidEngine {
@@ -27,10 +28,24 @@ function edgesByEnds({ nodes, edges }: Scene): Map<string, SceneEdge[]> {
   return byEnds;
 }
 
+/** What Mermaid draws a box of. */
+const SHAPES = ".label-container, .label-container path, .outer-path path";
+
+/** The words of a lens over the upper edge of a box, in the box's own coordinates. */
+function tag(mark: LensMark, element: SVGGraphicsElement): SVGGElement {
+  const { x, y, width } = element.getBBox?.() ?? { x: 0, y: 0, width: 100 };
+  return s("g", { class: "gl-mark", transform: `translate(${x},${y})` }, ...lensTag(mark, width));
+}
+
 export class MermaidView {
   readonly world = s("g", { class: "gl-world gl-mermaid" });
   readonly #engine: () => Promise<string>;
+  /** The prefix of the pattern definitions that lenses fill boxes with. */
+  patterns = "";
   #nodes = new Map<string, SVGGraphicsElement>();
+  #lines = new Map<string, SVGPathElement>();
+  #scene: Scene | null = null;
+  #lens = "";
 
   constructor(engine: () => Promise<string>) {
     this.#engine = engine;
@@ -53,12 +68,15 @@ export class MermaidView {
     setAttributes(svg, { width, height, style: null });
     this.world.replaceChildren(svg);
     this.#nodes = new Map();
+    this.#lines = new Map();
+    this.#scene = scene;
     const nodes = new Map<string, Rect>();
     const groups = new Map<string, Rect>();
     for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.node")) {
       const node = scene.nodes[indexIn(element.id, "n")];
       if (!node) continue;
       element.classList.add("gl-node", `gl-${node.kind}`, `gl-role-${node.role}`, `gl-state-${node.state}`);
+      if (node.clash) element.classList.add("gl-clash");
       setAttributes(element, {
         "data-node-id": node.id,
         "data-name": fullName(node),
@@ -80,6 +98,7 @@ export class MermaidView {
       groups.set(group.id, this.#place(element, svg));
     }
     this.#markEdges(svg, scene);
+    this.#applyLens();
     return { width, height, nodes, groups, edges: new Map() };
   }
 
@@ -91,7 +110,38 @@ export class MermaidView {
       if (!edge) continue;
       path.classList.add("gl-link-line", `gl-${edge.kind}`, `gl-role-${edge.role}`);
       if (edge.error) path.classList.add("gl-error");
+      path.classList.add(...clashClass(edge.clash).split(" ").filter(Boolean));
+      this.#lines.set(edge.id, path);
       setAttributes(path, { "data-edge-id": edge.id, "data-error": edge.error || null, "data-role": edge.role });
+    }
+  }
+
+  /** Looks through another lens: the same marks as in the other drawing. */
+  setLens(lens: string): void {
+    this.#lens = lens;
+    this.#applyLens();
+  }
+
+  #applyLens(): void {
+    const marks = this.#lens !== PLAIN_LENS;
+    const outgoing = outgoingLabels(this.#scene);
+    for (const node of this.#scene?.nodes ?? []) {
+      const element = this.#nodes.get(node.id);
+      const mark = marks ? node.lenses[this.#lens] : undefined;
+      if (!element) continue;
+      const tone = (mark?.tone ?? 0) & 7;
+      setAttributes(element, { "data-tone": tone || null, "data-lens-text": mark?.text || null });
+      for (const shape of element.querySelectorAll<SVGElement>(SHAPES)) {
+        shape.style.fill = tone ? `url(#${this.patterns}-${tone})` : "";
+      }
+      element.querySelector(":scope > .gl-mark")?.remove();
+      if (mark && tells(mark, node, outgoing.get(node.id) ?? NOTHING)) element.append(tag(mark, element));
+    }
+    for (const edge of this.#scene?.edges ?? []) {
+      const mark = marks ? edge.lenses[this.#lens] : undefined;
+      const line = this.#lines.get(edge.id);
+      if (line)
+        setAttributes(line, { "data-tone": (mark?.tone ?? 0) & 7 || null, "data-lens-text": mark?.text || null });
     }
   }
 
@@ -108,6 +158,8 @@ export class MermaidView {
 
   clear(): void {
     this.#nodes = new Map();
+    this.#lines = new Map();
+    this.#scene = null;
     this.world.replaceChildren();
   }
 

@@ -9,8 +9,22 @@ import { arrowPath, detailPath, outlinePath } from "./shapes";
 
 const ANIMATED_BOXES = 500;
 const MOVE_MS = 260;
-const NOTHING: ReadonlySet<string> = new Set();
+/** The words on the lines that leave each box. */
+export function outgoingLabels(scene: Scene | null): ReadonlyMap<string, ReadonlySet<string>> {
+  const outgoing = new Map<string, Set<string>>();
+  for (const { source, label } of scene?.edges ?? []) {
+    outgoing.set(source, (outgoing.get(source) ?? new Set()).add(label));
+  }
+  return outgoing;
+}
+
+export const NOTHING: ReadonlySet<string> = new Set();
 const BADGES: Readonly<Record<string, string>> = { new: "+", changed: "~", error: "!", stale: "!" };
+
+/** The ways of the numbers that clash: the first is a plain line, the others are dashed. */
+export function clashClass(clash: number): string {
+  return clash === 0 ? "" : clash === 1 ? " gl-chain" : " gl-chain gl-chain-other";
+}
 
 /** One keyed element with the drawing it shows now. */
 interface Kept {
@@ -37,6 +51,7 @@ function tooltip(node: SceneNode): string {
   const lines = [fullName(node), node.op && node.op !== fullName(node) ? node.op : "", node.detail];
   if (node.mirrors) lines.push(`differentiates ${node.mirrors}`);
   if (node.cell) lines.push(`made by ${node.cell}`);
+  if (node.clash) lines.push(`clashes further on: ${node.clash}`);
   if (node.error) lines.push(`Error: ${node.error}`);
   return lines.filter(Boolean).join("\n");
 }
@@ -67,7 +82,13 @@ function expandHandle(look: Look): SVGGElement {
 function drawBox(node: SceneNode): (SVGElement | null)[] {
   const look = boxLook(node);
   const details = detailPath(node.kind, look.width, look.height);
-  const texts = look.lines.map((line) => s("text", { class: `gl-${line.font}`, x: look.middle, y: line.y }, line.text));
+  const texts = look.lines.map((line) =>
+    s(
+      "text",
+      { class: `gl-${line.font}${line.text.startsWith("✕") ? " gl-clash-note" : ""}`, x: look.middle, y: line.y },
+      line.text,
+    ),
+  );
   return [
     s("title", {}, tooltip(node)),
     s("path", { class: "gl-shape", d: outlinePath(node.kind, look.width, look.height) }),
@@ -112,17 +133,32 @@ function drawEdge(edge: SceneEdge, route: Route): (SVGElement | null)[] {
     label && text
       ? s("rect", { class: "gl-label-back", x: label.x - width / 2, y: label.y - 7, width, height: 14, rx: 3 })
       : null,
-    label && text ? s("text", { class: "gl-edge-label", x: label.x, y: label.y + 3.5 }, text) : null,
+    label && text
+      ? s("text", { class: "gl-edge-label", x: label.x, y: label.y + 3.5 }, ...labelParts(edge, text))
+      : null,
   ];
 }
 
+/** The words of a line, each dimension by itself; those that are known only when the graph runs stand out. */
+function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] {
+  const open = text.lastIndexOf("[");
+  if (dims.length === 0 || open < 0 || !text.endsWith("]")) {
+    return text.endsWith(" ?") ? [text.slice(0, -1), s("tspan", { class: "gl-unknown" }, "?")] : [text];
+  }
+  const parts = dims.flatMap(({ text: size, key }, place) => {
+    const unknown = size === "?" ? " gl-unknown" : "";
+    return [place > 0 ? "," : "", s("tspan", { class: `gl-dim${unknown}`, "data-dim": key }, size)];
+  });
+  return [text.slice(0, open + 1), ...parts, "]"];
+}
+
 /** Whether the words of a lens are not on the picture yet. */
-function tells(mark: LensMark, node: SceneNode, outgoing: ReadonlySet<string>): boolean {
+export function tells(mark: LensMark, node: SceneNode, outgoing: ReadonlySet<string>): boolean {
   return (mark.tone & 7) !== 0 && node.kind !== "stub" && mark.text !== node.detail && !outgoing.has(mark.text);
 }
 
 /** A small tag over the upper edge of a box that says in words what the lens sees. */
-function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
+export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
   const text = ellipsize(mark.text, "label", Math.max(boxWidth - 30, 30));
   if (!text) return [];
   const width = textWidth(text, "label") + 10;
@@ -263,14 +299,14 @@ export class Picture {
       if (!kept || !route) continue;
       const changed = redraw(kept, JSON.stringify([edge, route]), () => drawEdge(edge, route));
       setAttributes(kept.element, {
-        class: `gl-edge gl-${edge.kind} gl-role-${edge.role}${edge.error ? " gl-error" : ""}`,
+        class: `gl-edge gl-${edge.kind} gl-role-${edge.role}${edge.error ? " gl-error" : ""}${clashClass(edge.clash)}`,
         "data-edge-id": edge.id,
         "data-error": edge.error || null,
         "data-role": edge.role,
         role: "img",
         "aria-label": oneLine(`${edge.kind} from ${edge.source} to ${edge.target}, ${edge.label} ${edge.error}`),
       });
-      if (edge.error) this.#layers.edges.append(kept.element);
+      if (edge.error || edge.clash) this.#layers.edges.append(kept.element);
       if (animated && (changed || made.has(edge.id))) appear(kept.element, MOVE_MS * 0.6);
     }
   }
@@ -290,7 +326,14 @@ export class Picture {
       const { classList } = kept.element;
       const lasting = ["gl-selected", "gl-pulse"].filter((name) => classList.contains(name));
       setAttributes(kept.element, {
-        class: ["gl-node", `gl-${node.kind}`, `gl-role-${node.role}`, `gl-state-${node.state}`, ...lasting].join(" "),
+        class: [
+          "gl-node",
+          `gl-${node.kind}`,
+          `gl-role-${node.role}`,
+          `gl-state-${node.state}`,
+          node.clash ? "gl-clash" : "",
+          ...lasting,
+        ].join(" "),
         "data-node-id": node.id,
         "data-name": fullName(node),
         "data-state": node.state,
@@ -307,10 +350,7 @@ export class Picture {
   /** Tone 0 is nothing special: such boxes stay plain, and their words are in the tooltip only. */
   #applyLens(): void {
     const marks = this.#lens !== PLAIN_LENS;
-    const outgoing = new Map<string, Set<string>>();
-    for (const { source, label } of this.#scene?.edges ?? []) {
-      outgoing.set(source, (outgoing.get(source) ?? new Set()).add(label));
-    }
+    const outgoing = outgoingLabels(this.#scene);
     for (const node of this.#scene?.nodes ?? []) {
       const element = this.nodeElement(node.id);
       const mark = marks ? node.lenses[this.#lens] : undefined;

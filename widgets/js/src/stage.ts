@@ -45,6 +45,7 @@ export class Stage {
     this.#patterns = `gl-pattern-${serial}`;
     this.#picture = new Picture(offline, this.#patterns);
     this.#mermaid = mermaid;
+    mermaid.patterns = this.#patterns;
     this.#defs = patternDefs(this.#patterns);
     this.#svg = s("svg", { class: "gl-svg" }, this.#defs, this.#picture.world);
     const canvas = { class: "gl-canvas", tabindex: "0", role: "application", "aria-roledescription": "dataflow graph" };
@@ -98,10 +99,9 @@ export class Stage {
     const scene = this.#scene;
     if (!scene) return "";
     const lens = scene.lenses.find((other) => other.name === name) ?? scene.lenses[0];
-    const drawn = this.#drawing === "graphviz";
-    this.#picture.setLens(lens?.name ?? "");
-    const open = this.#legendOpen ?? (drawn && lens !== undefined && lens.name !== PLAIN_LENS);
-    const legend = legendElement(scene, drawn ? lens : undefined, this.#patterns, open, (now) => {
+    this.#view.setLens(lens?.name ?? "");
+    const open = this.#legendOpen ?? (lens !== undefined && lens.name !== PLAIN_LENS);
+    const legend = legendElement(scene, lens, this.#patterns, open, (now) => {
       if (now !== open) this.#legendOpen = now;
       this.camera.covered = legend.offsetHeight;
       if (this.camera.following) this.camera.follow(this.bounds(), null, true);

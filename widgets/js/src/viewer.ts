@@ -1,5 +1,7 @@
 // The viewer: takes scenes and answers from its host, and ties picture, inspector, outline, search and controls together.
-import { afterPaint, h } from "./dom";
+
+import { lightDimensions } from "./dim_light";
+import { afterPaint, h, reason } from "./dom";
 import { engineUrl } from "./engines/load";
 import { Exporter } from "./exporter";
 import type {
@@ -13,7 +15,7 @@ import type {
 } from "./generated";
 import type { Geometry } from "./geometry";
 import type { Press } from "./gestures";
-import type { Host, MountOptions } from "./host";
+import type { Host, MountOptions, Overlay } from "./host";
 import { Inspector } from "./inspector";
 import { Superseded } from "./layouter";
 import { Layouts } from "./layouts";
@@ -28,21 +30,10 @@ import { Toolbar } from "./toolbar";
 import { ARROWS, type Direction, firstBox, PANS, walk } from "./walk";
 
 const DOUBLE_CLICK_MS = 350;
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 /** A picture ready to be put on the screen. */
 interface Prepared {
   readonly place: () => Geometry;
   readonly layoutMs: number;
-}
-
-/** What shows a function over the picture of a graph. */
-export interface Overlay {
-  readonly root: HTMLElement;
-  start(): void;
-  dispose(): void;
 }
 
 export class Viewer {
@@ -136,6 +127,7 @@ export class Viewer {
       if (target instanceof Element) target.setAttribute("data-lm-suppress-shortcuts", "true");
     });
     followTheme(this.root, this.#end.signal);
+    lightDimensions(this.root, (lines) => this.#tellLit(lines), this.#end.signal);
     this.#watchSize();
   }
 
@@ -488,6 +480,12 @@ export class Viewer {
     const name = this.#stage.look(this.#lens);
     this.root.dataset.lens = name;
     this.#toolbar.update(this.#shown.scene.lenses, name, this.#shown.renderer);
+  }
+
+  #tellLit(lines: number | null): void {
+    const scene = this.#shown?.scene;
+    if (lines !== null) this.#status.say(`The same number on ${lines} ${lines === 1 ? "line" : "lines"}`);
+    else if (scene) this.#status.say([scene.title, scene.summary].filter(Boolean).join(" · "));
   }
 
   #svgText(): string | null {

@@ -1,0 +1,158 @@
+"""Shapes in the view: dimensions that are the same number, the ways of numbers that clash, and why a shape is what it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import graphcore as gc
+from tests.widgets.conftest import RunCell
+from tests.widgets.test_scene import node_of
+from widgets import to_dot, to_mermaid, to_outline, to_svg
+from widgets.messages import Inspection
+from widgets.scene import Scene, SceneState, build_scene
+from widgets.scene.inspect import inspect
+
+
+def keys(scene: Scene, edge_id: str) -> list[str]:
+    return [dim.key for dim in next(edge for edge in scene.edges if edge.id == edge_id).dims]
+
+
+def told(graph: gc.Graph, box: str, state: SceneState | None = None) -> Inspection:
+    found = inspect(graph, state or SceneState(), box)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def clash(run_cell: RunCell, graph: gc.Graph) -> gc.Graph:
+    """`x @ W + b`, after `W` was made again with 12 columns where `b` has 10."""
+    run_cell("x", "x = gc.placeholder(gc.float32, [None, 64], name='x')")
+    run_cell("w", "W = gc.Variable(gc.zeros([64, 10]), name='W')")
+    run_cell("b", "b = gc.Variable(gc.zeros([10]), name='b')")
+    run_cell("model", "\ny = x @ W + b")
+    run_cell("w", "W = gc.Variable(gc.zeros([64, 12]), name='W')")
+    return graph
+
+
+# ---- dimensions that are one ----------------------------------------------------------------------------------------
+
+
+def test_a_dimension_has_one_key_wherever_it_goes(softmax_regression: gc.Graph) -> None:
+    scene = build_scene(softmax_regression)
+    batch, features = keys(scene, "x->matmul")
+    assert keys(scene, "W->matmul")[0] == features
+    classes = keys(scene, "W->matmul")[1]
+    assert keys(scene, "matmul->add") == [batch, classes]
+    assert keys(scene, "add->y") == [batch, classes]
+    assert len({batch, features, classes}) == 3
+
+
+def test_sizes_that_merely_happen_to_be_equal_have_different_keys(graph: gc.Graph) -> None:
+    for name in ("a", "b"):
+        gc.tanh(gc.placeholder(gc.float32, [3], name=name), name=f"{name}_out")
+    scene = build_scene(graph)
+    assert keys(scene, "a->a_out") != keys(scene, "b->b_out")
+
+
+def test_an_unknown_dimension_is_a_question_mark_of_its_own(softmax_regression: gc.Graph) -> None:
+    edge = next(edge for edge in build_scene(softmax_regression).edges if edge.id == "x->matmul")
+    assert [dim.text for dim in edge.dims] == ["?", "64"]
+
+
+def test_a_dimension_keeps_its_key_inside_an_open_call_and_after_it(graph: gc.Graph) -> None:
+    double = gc.function(lambda x: gc.tanh(x + x), name="double")
+    after: Any = double(gc.placeholder(gc.float32, [None, 3], name="x"))
+    gc.exp(after, name="after")
+    state = SceneState()
+    state.expand("double")
+    scene = build_scene(graph, state)
+    outside = keys(scene, "x->double:/x")
+    assert keys(scene, "double:/add->double:/tanh") == outside
+    assert keys(scene, "double:/output_RetVal->after") == outside
+
+
+def test_several_tensors_on_one_line_show_dimensions_only_where_these_are_the_same(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [2, 5], name="x")
+    a, b = graph.apply_op("Unpack", [x], {"num": 2}, "parts").outputs
+    gc.add(a, b, name="sum")
+    edge = next(edge for edge in build_scene(graph).edges if edge.target == "sum")
+    assert (edge.count, len(edge.dims)) == (2, 1)
+
+
+# ---- clashes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_clash_draws_the_ways_of_both_numbers_and_names_both_cells(clash: gc.Graph) -> None:
+    scene = build_scene(clash)
+    ways = {edge.id: edge.clash for edge in scene.edges if edge.clash}
+    assert ways == {"W->matmul": 1, "matmul->add": 1, "b->add": 2}
+    assert node_of(scene, "W").clash == "12 from In [5], line 1"
+    assert node_of(scene, "b").clash == "10 from In [3], line 1"
+    assert node_of(scene, "x").clash == ""
+
+
+def test_the_ways_are_gone_when_the_shapes_fit_again(clash: gc.Graph, run_cell: RunCell) -> None:
+    run_cell("w", "W = gc.Variable(gc.zeros([64, 10]), name='W')")
+    scene = build_scene(clash)
+    assert not any(edge.clash for edge in scene.edges)
+    assert not any(node.clash for node in scene.nodes)
+
+
+def test_the_inspector_follows_both_numbers_to_where_they_were_written(clash: gc.Graph) -> None:
+    chains = told(clash, "add").chains
+    assert [(chain.size, chain.what) for chain in chains] == [("12", "dimension 1 of `matmul:0`"), ("10", "dimension 0 of `b/read:0`")]
+    ends = [chain.steps[-1].source for chain in chains]
+    assert [(end.cell, end.line) for end in ends if end is not None] == [("In [5]", 1), ("In [3]", 1)]
+    assert [chain.steps[-1].node for chain in chains] == ["W", "b"]
+
+
+def test_every_still_form_tells_of_a_clash(clash: gc.Graph) -> None:
+    assert "12 from In [5], line 1" in to_svg(clash)
+    assert 'class="data forward error clash2"' in to_svg(clash)
+    assert "12 from In" in to_dot(clash)
+    assert "stroke-dasharray:7 3" in to_mermaid(clash) or "stroke:#c32222" in to_mermaid(clash)
+    assert "Dimensions must be equal" in to_outline(clash)
+
+
+# ---- why ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_inspector_says_of_each_dimension_where_it_came_from(softmax_regression: gc.Graph) -> None:
+    why = told(softmax_regression, "add").why
+    assert [(item.what, item.size) for item in why] == [("dimension 0", "?"), ("dimension 1", "10")]
+    batch, classes = why
+    assert batch.steps[-1].node == "x"
+    assert "leaves it open" in batch.steps[-1].text
+    assert any(step.text.startswith("merged with dimension 0 of `b/read:0`") for step in classes.steps)
+    scene = build_scene(softmax_regression)
+    assert [item.key for item in why] == keys(scene, "add->y")
+
+
+def test_an_unknown_rank_is_explained_too(graph: gc.Graph) -> None:
+    gc.tanh(gc.placeholder(gc.float32, None, name="x"), name="y")
+    (why,) = told(graph, "y").why
+    assert (why.what, why.size) == ("rank", "?")
+
+
+def test_of_a_long_way_the_middle_is_left_out(graph: gc.Graph) -> None:
+    y: Any = gc.placeholder(gc.float32, [7], name="x")
+    for _ in range(200):
+        y = gc.tanh(y)
+    (why,) = told(graph, y.node.name).why
+    assert len(why.steps) < 30
+    assert any("more" in step.text for step in why.steps)
+    assert why.steps[-1].node == "x" or why.steps[-1].name == "x"
+
+
+# ---- one look for failed cells --------------------------------------------------------------------------------------
+
+
+def test_boxes_of_a_failed_cell_look_the_same_in_every_still_form_as_in_the_live_view(graph: gc.Graph, run_cell: RunCell) -> None:
+    run_cell("a", "gc.placeholder(gc.float32, [2], name='x')\nraise ValueError")
+    scene = build_scene(graph)
+    assert node_of(scene, "x").state == "stale"
+    assert ".stale .box{stroke:#c32222" in to_svg(scene)
+    assert "stateStale stroke:#c32222" in to_mermaid(scene)
+    assert '"#c32222"' in to_dot(scene)

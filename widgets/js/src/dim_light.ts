@@ -1,0 +1,32 @@
+// A dimension under the mouse or the focus: every place where the same number occurs lights up, and the lines that carry it.
+
+const LIT = "gl-lit";
+
+/** Listens in `root` until `signal` fires. `told` hears how many lines carry what is lit, null when nothing is. */
+export function lightDimensions(root: HTMLElement, told: (lines: number | null) => void, signal: AbortSignal): void {
+  let shown = "";
+
+  const light = (key: string): void => {
+    if (key === shown) return;
+    shown = key;
+    const lines = new Set<Element>();
+    for (const place of root.querySelectorAll<SVGElement | HTMLElement>("[data-dim]")) {
+      const lit = key !== "" && place.dataset.dim === key;
+      place.classList.toggle(LIT, lit);
+      const line = place.closest(".gl-edge");
+      if (lit && line) lines.add(line);
+    }
+    for (const line of root.querySelectorAll(".gl-edge")) line.classList.toggle(LIT, lines.has(line));
+    told(key === "" ? null : lines.size);
+  };
+  const look = ({ target }: Event): void => {
+    const place = target instanceof Element ? target.closest<SVGElement | HTMLElement>("[data-dim]") : null;
+    const key = place?.dataset.dim ?? "";
+    light(key);
+  };
+
+  root.addEventListener("pointerover", look, { signal });
+  root.addEventListener("pointerleave", () => light(""), { signal });
+  root.addEventListener("focusin", look, { signal });
+  root.addEventListener("focusout", () => light(""), { signal });
+}

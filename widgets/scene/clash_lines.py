@@ -1,0 +1,65 @@
+"""A clash of shapes in the picture: the ways on which the numbers that clash came, and the cells in which they were written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from widgets.scene.visible import Visible
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node
+    from graphcore.graph.origins import Origin
+
+MAX_ERRORS: Final = 3
+"""Nodes whose clashes are drawn; more would be a picture of nothing but red."""
+MAX_STEPS: Final = 400
+
+
+class ClashLines:
+    """The lines and boxes that lead to shape errors.
+
+    Attributes:
+        lines: for pairs of box ids the number of the chain that runs there, from 1 on.
+        notes: for box ids the numbers that were written there and where.
+    """
+
+    def __init__(self, visible: Visible) -> None:
+        self.lines: dict[tuple[str, str], int] = {}
+        self.notes: dict[str, str] = {}
+        self._box_of = {name: box.id for name, box in visible.box_of.items()}
+        wrong = [node for box in visible.boxes for node in box.nodes if node.error is not None]
+        for node in wrong[:MAX_ERRORS]:
+            self._draw(node)
+
+    def _draw(self, node: Node) -> None:
+        chains = () if node.error is None else node.error.chains
+        for number, chain in enumerate(chains, 1):
+            steps: list[tuple[Origin, str]] = [(chain, node.name)]
+            for _ in range(MAX_STEPS):
+                if not steps:
+                    break
+                origin, consumer = steps.pop()
+                producer = origin.fact.tensor.rpartition(":")[0]
+                self._mark(producer, consumer, number)
+                steps.extend((earlier, producer) for earlier in origin.because)
+                if not origin.because and origin.how != "required":
+                    self._note(origin)
+
+    def _mark(self, producer: str, consumer: str, number: int) -> None:
+        source, target = self._box_of.get(producer), self._box_of.get(consumer)
+        if source is not None and target is not None and source != target:
+            self.lines.setdefault((source, target), number)
+
+    def _note(self, root: Origin) -> None:
+        box = self._box_of.get(root.node)
+        if box is not None:
+            self.notes.setdefault(box, f"{root.number} from {place_text(root)}" if root.source is not None else f"{root.number} from here")
+
+
+def place_text(origin: Origin) -> str:
+    """`In [3], line 2`: the cell and the line in which something was decided."""
+    source = origin.source
+    if source is None:
+        return ""
+    label = source.cell or (source.run.label if source.run is not None else "")
+    return f"{label or source.file.rpartition('/')[2]}, line {source.line}"

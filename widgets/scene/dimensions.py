@@ -1,0 +1,74 @@
+"""Which dimensions of the tensors in a picture are the same number, across the calls that are open too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from widgets.scene.types import Dim
+from widgets.scene.visible import Visible
+
+if TYPE_CHECKING:
+    from graphcore.graph import Graph, Tensor
+
+MAX_NODES: Final = 4000
+"""In larger graphs only dimensions that are handed on as they are count as one: finding what was merged takes a look at every node."""
+
+
+class Dimensions:
+    """Gives the dimensions keys: equal keys, one dimension.
+
+    Args:
+        graph: the graph of the picture.
+        visible: what is open in it.
+    """
+
+    def __init__(self, graph: Graph, visible: Visible) -> None:
+        self._parents: dict[str, str] = {}
+        self._classes: dict[str, tuple[str, ...]] = {}
+        self._take_in(graph, "")
+        for call in visible.calls.values():
+            for body in call.bodies():
+                self._take_in(body.graph, body.path)
+                for arg in body.args:
+                    given = visible.given.get(arg.name)
+                    if given is not None:
+                        self._join(given, arg.outputs[0])
+                for ret, output in zip(body.rets, call.node.outputs, strict=False):
+                    self._join(output, ret.inputs[0])
+
+    def of(self, tensor: Tensor) -> list[Dim]:
+        """The dimensions of a tensor, none if its rank is unknown."""
+        sizes = tensor.shape.dims
+        if sizes is None:
+            return []
+        keys = self._keys(tensor)
+        return [Dim(text="?" if size is None else str(size), key=self._root(key)) for size, key in zip(sizes, keys, strict=True)]
+
+    def common(self, tensors: Iterable[Tensor]) -> list[Dim]:
+        """The dimensions of several tensors where they are the same ones, else none."""
+        found = [self.of(tensor) for tensor in tensors]
+        return found[0] if found and all(other == found[0] for other in found) else []
+
+    def _take_in(self, graph: Graph, space: str) -> None:
+        if len(graph) <= MAX_NODES:
+            for name, classes in graph.dimension_classes().items():
+                self._classes[name] = tuple([f"{space}#{number}" for number in classes])
+
+    def _keys(self, tensor: Tensor) -> tuple[str, ...]:
+        known = self._classes.get(tensor.name)
+        if known is not None:
+            return known
+        handles = tensor.node.output_handles
+        dims = handles[tensor.index].dims if tensor.index < len(handles) else None
+        return tuple([f"@{id(dim)}" for dim in dims or ()])
+
+    def _join(self, outside: Tensor, inside: Tensor) -> None:
+        """Both are the same shape; what is outside gives the key."""
+        for a, b in zip(self._keys(outside), self._keys(inside), strict=False):
+            self._parents[self._root(b)] = self._root(a)
+
+    def _root(self, key: str) -> str:
+        while (parent := self._parents.get(key, key)) != key:
+            key = parent
+        return key

@@ -1,0 +1,74 @@
+"""Why a tensor has its shape, step by step, for the inspector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from graphcore.api import explain_shape
+from graphcore.errors import GraphError
+from widgets.messages import Why, WhyStep
+from widgets.scene.clashes import source_row
+from widgets.scene.dimensions import Dimensions
+from widgets.scene.visible import Visible
+
+if TYPE_CHECKING:
+    from graphcore.graph import Node
+    from graphcore.graph.origins import Origin
+
+MAX_OUTPUTS: Final = 4
+MAX_STEPS: Final = 24
+"""Of a longer way the middle is left out."""
+MAX_NODES: Final = 20_000
+
+
+def why_of(node: Node, visible: Visible, dimensions: Dimensions) -> list[Why]:
+    """One entry a dimension of the first outputs; for an unknown rank one for the rank. None for graphs too large to ask."""
+    if len(node.graph) > MAX_NODES:
+        return []
+    found: list[Why] = []
+    for tensor in node.outputs[:MAX_OUTPUTS]:
+        try:
+            told = explain_shape(tensor)
+        except GraphError:
+            continue
+        keys = [dim.key for dim in dimensions.of(tensor)]
+        name = f" of {tensor.name}" if len(node.outputs) > 1 else ""
+        for place, origin in enumerate(told.dimensions):
+            key = keys[place] if place < len(keys) else ""
+            found.append(_why(f"dimension {place}{name}", origin, visible, key))
+        found.extend(_why(f"dimension {place} of what it stands for", origin, visible) for place, origin in enumerate(told.held))
+        if tensor.shape.dims is None and not told.held:
+            found.append(_why(f"rank{name}", told.rank, visible))
+    return found
+
+
+def chains_of(node: Node, visible: Visible) -> list[Why]:
+    """Where the numbers that clash at a node came from."""
+    chains = () if node.error is None else node.error.chains
+    return [_why(str(chain.fact), chain, visible) for chain in chains]
+
+
+def _why(what: str, origin: Origin, visible: Visible, key: str = "") -> Why:
+    steps: list[WhyStep] = []
+    pending: list[tuple[Origin, int]] = [(origin, 0)]
+    while pending:
+        current, depth = pending.pop()
+        forks = len(current.because) > 1
+        text = f"{current.statement}: {current.text}" if depth and (not steps or steps[-1].depth != depth) else current.text
+        source = source_row(current.source) if not current.because else None
+        steps.append(WhyStep(text=text, node=_place(current.node, visible), name=current.node, depth=depth, source=source))
+        steps.extend(
+            WhyStep(text=f"merged with {fact}", node=_place(current.node, visible), name=current.node, depth=depth + 1)
+            for fact in current.merged_with
+        )
+        pending.extend((earlier, depth + forks) for earlier in reversed(current.because))
+    if len(steps) > MAX_STEPS:
+        half = MAX_STEPS // 2
+        gap = WhyStep(text=f"… {len(steps) - MAX_STEPS} more steps …")
+        steps = [*steps[:half], gap, *steps[-half:]]
+    return Why(what=what, size=origin.number, key=key, steps=steps)
+
+
+def _place(name: str, visible: Visible) -> str:
+    box = visible.box_of.get(name)
+    return box.id if box is not None else f"{name}/" if name in visible.calls else ""
