@@ -13,8 +13,8 @@ from graphcore.attrs import Attrs, AttrValue, Func
 from graphcore.definitions import ArgDef, AttrDef, FunctionDef, NodeDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference.common_shape_fns import explicit_shape
-from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.inference.common_shape_fns import explicit_shape, scalar_shape
+from graphcore.ops.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr
 from graphcore.ops.tensor_list_values import TensorList
 from graphcore.shapes import Shape
@@ -250,3 +250,17 @@ class FakeParam:
             return lambda: TensorList(dtypes.float32)
         value = np.zeros([size or 0 for size in shape.as_list()] if shape.rank is not None else [0], dtype.as_numpy)
         return lambda: value
+
+
+@op
+class ToBool:
+    """Whether the input is true: a number other than 0, a string that is not empty, or of no scalar, that it has elements."""
+
+    signature = "ToBool[T:type](input:T) -> (output:bool)"
+    shape = scalar_shape
+    gradient = NO_GRADIENT
+    examples = (Example([0.5], outputs=[True]), Example([[0.0]], outputs=[True]), Example([b""], outputs=[False]))
+
+    def kernel(k: KernelContext) -> Kernel:
+        is_true = truth_of(k.input_types[0])
+        return lambda value: np.bool_(is_true(value))

@@ -9,6 +9,7 @@ from graphcore.passes.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.graph_to_function import graph_to_function_def
 from graphcore.passes.inline import InlineFunctionBodyOptions, inline_function_body, is_function_call
 from graphcore.passes.instantiation import InstantiatedFunctions
+from graphcore.passes.lower import LowerOptions, lower_functional_ops
 from graphcore.passes.optimizing import OptimizerOptions, optimize_graph
 from graphcore.passes.symbolic_gradient import symbolic_gradient
 
@@ -18,6 +19,7 @@ __all__ = [
     "FunctionBody",
     "InlineFunctionBodyOptions",
     "InstantiatedFunctions",
+    "LowerOptions",
     "OptimizerOptions",
     "PassDeclaration",
     "declared_passes",
@@ -28,6 +30,7 @@ __all__ = [
     "graph_to_function_def",
     "inline_function_body",
     "is_function_call",
+    "lower_functional_ops",
     "optimize_graph",
     "remove_dead_nodes",
     "remove_identity_nodes",

@@ -14,10 +14,14 @@ from graphcore.passes.inline import is_function_call
 
 
 class InlinableFunctions:
-    """Gives the bodies that may be inlined, and refuses those of functions that call themselves."""
+    """Gives the bodies that may be inlined, and refuses those of functions that call themselves.
+
+    Attributes:
+        functions: gives the bodies of those too.
+    """
 
     def __init__(self, functions: FunctionBodies) -> None:
-        self._functions = functions
+        self.functions = functions
         self.library = functions.library
         self._recursive: dict[FunctionBody, bool] = {}
 
@@ -27,7 +31,7 @@ class InlinableFunctions:
         Raises:
             UnimplementedError: the function calls itself.
         """
-        body = self._functions.body_of(name, attrs)
+        body = self.functions.body_of(name, attrs)
         if body not in self._recursive:
             self._recursive[body] = calls_itself(self.library, body)
         if self._recursive[body]:
@@ -37,12 +41,12 @@ class InlinableFunctions:
 
 def calls_itself(library: FunctionLibraryDefinition, body: FunctionBody) -> bool:
     """True iff the function can come to call itself, however far around."""
-    calls = [node.node_def for node in body.graph.op_nodes() if is_function_call(library, node.node_def)]
+    calls = [node.node_def for node in body.graph.op_nodes() if is_function_call(library, node.node_def) or _named_functions(node.node_def)]
     if not calls:
         return False
     if body.fdef.name:
         return body.fdef.name in library.reachable_definitions(calls)
-    return any(_is_reachable(library, name) for name in {_callee(call) for call in calls})
+    return any(_is_reachable(library, name) for name in {name for call in calls for name in _callees(call)})
 
 
 def _is_reachable(library: FunctionLibraryDefinition, name: str) -> bool:
@@ -52,6 +56,11 @@ def _is_reachable(library: FunctionLibraryDefinition, name: str) -> bool:
     return name in reachable
 
 
-def _callee(call: NodeDef) -> str:
-    function = call.attr.get("f")
-    return function.name if isinstance(function, Func) else called_function(call).name
+def _callees(call: NodeDef) -> list[str]:
+    named = _named_functions(call)
+    return [function.name for function in named] if named else [called_function(call).name]
+
+
+def _named_functions(node: NodeDef) -> list[Func]:
+    """The functions that attrs name: of If the branches, of While condition and body."""
+    return [item for value in node.attr.values() for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Func)]

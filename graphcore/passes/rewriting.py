@@ -145,6 +145,15 @@ class Rewriting:
         if not store.successors(old.node):
             store.detached.add(old.node.name)
 
+    def feed(self, node: Node, slot: int, tensor: Tensor) -> None:
+        """Have input `slot` of `node` take `tensor`."""
+        store = self.graph.edge_store
+        self.graph.note(node)
+        store.remove(node.inputs[slot], node, slot)
+        node.inputs = [*node.inputs[:slot], tensor, *node.inputs[slot + 1 :]]
+        store.add(tensor, node, slot)
+        self._moved[node] = None
+
     def add_control(self, src: Node, dst: Node) -> None:
         """Make `dst` wait for `src`."""
         if src in dst.control_inputs:
