@@ -41,7 +41,7 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> An
         attrs: dict[str, AttrValue] = {"Tout": types, "then_branch": functions[0], "else_branch": functions[1]}
         return choice.add("If" if stateful else "StatelessIf", selector, inputs, attrs)
 
-    with leaving_no_trace(graph):
+    with leaving_no_trace(graph, choice.name):
         return choice.build(finish)
 
 
@@ -71,7 +71,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
             )
         return choice.add("Case" if stateful else "StatelessCase", selector, inputs, {"Tout": types, "branches": tuple(functions)})
 
-    with leaving_no_trace(graph):
+    with leaving_no_trace(graph, choice.name):
         return choice.build(finish)
 
 
@@ -97,9 +97,16 @@ def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") 
     return cond(pred, branch, (lambda: case(rest, last, name)) if rest else last, name)
 
 
+def reserved_name(graph: Graph, name: str) -> str:
+    """The name of a node that is made later: what is made until then, arguments for captured tensors among it, gets other names."""
+    exact = exact_name(graph, name)
+    graph.names.take(exact)
+    return exact
+
+
 @contextmanager
-def leaving_no_trace(graph: Graph) -> Iterator[None]:
-    """Take back the functions and nodes that the block has made, if it fails."""
+def leaving_no_trace(graph: Graph, name: str) -> Iterator[None]:
+    """Take back the functions and nodes that the block has made and the name reserved for its node, if it fails."""
     library, first = graph.library.state(), graph.num_node_ids
     try:
         yield
@@ -107,6 +114,8 @@ def leaving_no_trace(graph: Graph) -> Iterator[None]:
         graph.library.restore(library)
         for node in reversed([node for node in graph.op_nodes() if node.id >= first]):
             graph.remove_node(node)
+        if graph.find(name) is None:
+            graph.names.free(name)
         raise
 
 
@@ -115,11 +124,11 @@ class _Choice:
 
     def __init__(self, graph: Graph, name: str, branches: Mapping[str, Branch]) -> None:
         self.graph = graph
-        self.name = exact_name(graph, name)
-        self.branches = branches
         for label, branch in branches.items():
             if not callable(branch):
-                raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {branch!r}", node=self.name)
+                raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {branch!r}", node=name)
+        self.name = reserved_name(graph, name)
+        self.branches = branches
 
     def add(self, op: str, selector: Tensor, inputs: list[Tensor], attrs: dict[str, AttrValue]) -> Node:
         return self.graph.apply_op(op, [selector, inputs], {**attrs, "_lower_using_switch_merge": True}, f"{self.name}/")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.branches import define_outputs, held, leaving_no_trace, unite_arguments
+from graphcore.api.branches import define_outputs, held, leaving_no_trace, reserved_name, unite_arguments
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, exact_name, get_default_graph
+from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, get_default_graph
 from graphcore.passes.defining import function_label, sweep
 from graphcore.shapes import Shape, as_shape
 
@@ -43,14 +43,15 @@ def while_loop(
         InvalidArgumentError: `body` gives other types, shapes or a different number of values; nothing is added to the graph.
     """
     graph = get_default_graph()
-    with leaving_no_trace(graph):
-        return _Loop(graph, name, loop_vars, maximum_iterations, shape_invariants).build(cond, body, parallel_iterations)
+    exact = reserved_name(graph, name)
+    with leaving_no_trace(graph, exact):
+        return _Loop(graph, exact, loop_vars, maximum_iterations, shape_invariants).build(cond, body, parallel_iterations)
 
 
 class _Loop:
     def __init__(self, graph: Graph, name: str, loop_vars: Any, limit: Any, invariants: Any) -> None:
         self.graph = graph
-        self.name = exact_name(graph, name)
+        self.name = name
         self.limit = limit
         self.structure, leaves = flatten(loop_vars)
         if not leaves:

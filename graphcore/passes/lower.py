@@ -47,7 +47,9 @@ DEFAULT_OPTIONS: Final = LowerOptions()
 
 
 @declares(
-    PassDeclaration(name="lower_functional_ops", adds=ANY, removes=ANY, rewires=True, keeps_order=False, keeps_state=False)
+    PassDeclaration(
+        name="lower_functional_ops", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, keeps_state=False
+    )
 )
 def lower_functional_ops(bodies: FunctionBodies, graph: Graph, options: LowerOptions = DEFAULT_OPTIONS) -> bool:
     """Lower what is marked by attr `_lower_using_switch_merge`, and inline all calls, over and over until nothing is left to be.

@@ -22,13 +22,8 @@ def lower_branches(lowering: Lowering) -> None:
     selector = lowering.as_bool(node.inputs[0]) if is_if else node.inputs[0]
     controls = node.control_inputs
     switched = _switch(lowering, "switch_pred" if is_if else "branch_index", selector, selector, len(branches), node, controls)
-    pivots = [
-        lowering.identity(f"pivot_{'ft'[i] if is_if else i}", tensor) for i, tensor in enumerate(switched.outputs)
-    ]
-    inputs = [
-        _switch(lowering, tensor.node.name, tensor, selector, len(branches), tensor.node, ())
-        for tensor in node.inputs[1:]
-    ]
+    pivots = [lowering.identity(f"pivot_{'ft'[i] if is_if else i}", tensor) for i, tensor in enumerate(switched.outputs)]
+    inputs = [_switch(lowering, tensor.node.name, tensor, selector, len(branches), tensor.node, ()) for tensor in node.inputs[1:]]
     calls = [
         lowering.call(label, branch, [switch.outputs[i] for switch in inputs], [pivots[i]])
         for i, (label, branch) in enumerate(zip(labels, branches, strict=True))

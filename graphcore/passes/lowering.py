@@ -86,7 +86,10 @@ class Lowering:
         found = self.node.node_def.attr.get(name)
         if not isinstance(found, Func):
             raise InvalidArgumentError(
-                f"Node '{self.node.name}' ({self.node.op}) names no function in attr '{name}'", op=self.node.op, node=self.node.name, attr=name
+                f"Node '{self.node.name}' ({self.node.op}) names no function in attr '{name}'",
+                op=self.node.op,
+                node=self.node.name,
+                attr=name,
             )
         return found
 

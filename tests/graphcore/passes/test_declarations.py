@@ -19,7 +19,7 @@ from tests.graphcore.passes.random_graphs import Line, build, lines, results
 
 Pass = Callable[..., Any]
 PASSES = declared_passes()
-TAKES_FUNCTIONS = frozenset({"expand_inline_functions", "optimize_graph"})
+TAKES_FUNCTIONS = frozenset({"expand_inline_functions", "lower_functional_ops", "optimize_graph"})
 
 
 def run(name: str, graph: gc.Graph) -> bool:
@@ -118,6 +118,7 @@ def test_every_pass_that_changes_graphs_declares_it() -> None:
         "eliminate_common_subexpressions",
         "expand_inline_functions",
         "fold_constants",
+        "lower_functional_ops",
         "optimize_graph",
         "remove_dead_nodes",
         "remove_identity_nodes",

@@ -1,0 +1,255 @@
+"""Lowering of If, Case, While and calls (LW): what becomes of them, and that the same comes out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.passes import InstantiatedFunctions
+from tests.graphcore.passes.function_examples import X_TIMES_16, X_TIMES_FOUR, X_TIMES_TWO, library
+
+ENGINES = ["auto", "dataflow"]
+FLOAT = {"T": gc.float32}
+TWO, FOUR, SIXTEEN = (gc.Func(name, FLOAT) for name in ("XTimesTwo", "XTimesFour", "XTimes16"))
+MARK = {"_lower_using_switch_merge": True}
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        graph.library.add_library(library(X_TIMES_TWO, X_TIMES_FOUR, X_TIMES_16))
+        yield graph
+
+
+def lowered(graph: gc.Graph) -> gc.Graph:
+    copied = graph.copy()
+    functions = InstantiatedFunctions(copied.library)
+    assert gc.lower_functional_ops(functions, copied)
+    assert not gc.lower_functional_ops(functions, copied), "nothing is left to be lowered"
+    assert not [node.name for node in copied.nodes if node.error is not None or node.input_errors]
+    return copied
+
+
+def count(graph: gc.Graph) -> Counter[str]:
+    return Counter(node.op for node in graph.nodes)
+
+
+def value(graph: gc.Graph, fetch: str, feed: dict[str, Any], engine: Any = "auto") -> Any:
+    return gc.Session(graph, engine=engine).run(fetch, feed)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lw_1_an_if_becomes_switches_and_a_merge(graph: gc.Graph, engine: str) -> None:
+    a, pred = gc.placeholder(gc.float32, [], name="A"), gc.placeholder(gc.bool_, [], name="pred")
+    attrs = {"Tout": [gc.float32], "then_branch": TWO, "else_branch": FOUR, **MARK}
+    gc.apply_op("If", [pred, [a]], attrs, name="if")
+    made = lowered(graph)
+    ops = count(made)
+    assert (ops["If"], ops["Switch"], ops["Merge"], ops["XTimesTwo"], ops["XTimesFour"]) == (0, 2, 2, 0, 0)
+    assert made.get_operation_by_name("if").op == "IdentityN"
+    assert [value(made, "if:0", {"A:0": 10.0, "pred:0": taken}, engine) for taken in (False, True)] == [40.0, 20.0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lw_2_a_while_becomes_one_of_each_per_value(graph: gc.Graph, engine: str) -> None:
+    a = gc.placeholder(gc.float32, [], name="A")
+    graph.library.add_function_def(
+        gc.define_function("""Below(x:float) -> (y:bool) {
+          eight = Const[dtype=float, value=Tensor<type: float shape: [] values: 8>]()
+          y = LessEqual[T=float](x, eight)
+        }""")
+    )
+    attrs = {"cond": gc.Func("Below"), "body": TWO, "parallel_iterations": 100, **MARK}
+    loop = gc.apply_op("While", [[a]], attrs, name="while")
+    with graph.control_dependencies([loop]):
+        gc.identity(loop, name="after")
+    made = lowered(graph)
+    ops = count(made)
+    assert [ops[op] for op in ("Enter", "Exit", "Switch", "Merge", "NextIteration", "LoopCond", "While")] == [1, 1, 1, 1, 1, 1, 0]
+    enter = next(node for node in made.nodes if node.op == "Enter")
+    assert (enter.get_attr("frame_name"), enter.get_attr("parallel_iterations")) == (b"while", 100)
+    after = made.get_operation_by_name("after")
+    assert (len(after.inputs), len(after.control_inputs)) == (1, 1)
+    assert value(made, "after:0", {"A:0": 1.0}, engine) == 16
+    assert value(made, "while:0", {"A:0": 1.0}, engine) == 16
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lw_3_a_case_takes_the_last_branch_for_any_other_index(graph: gc.Graph, engine: str) -> None:
+    a, index = gc.placeholder(gc.float32, [], name="A"), gc.placeholder(gc.int32, [], name="i")
+    gc.apply_op("Case", [index, [a]], {"Tout": [gc.float32], "branches": [TWO, FOUR, SIXTEEN], **MARK}, name="case")
+    made = lowered(graph)
+    assert count(made)["_SwitchN"] == 2
+    assert [value(made, "case:0", {"A:0": 10.0, "i:0": i}, engine) for i in (0, 1, 2, -1, 9)] == [20.0, 40.0, 160.0, 160.0, 160.0]
+
+
+def test_lw_4_calls_are_inlined(graph: gc.Graph) -> None:
+    a = gc.placeholder(gc.float32, [], name="A")
+    graph.library.add_function_def(
+        gc.parse_function("""F(i:float) -> (o:float) {
+          add = Add[T=float](i, i)
+          ret = Mul[T=float](i, i)
+          @return must_execute = add
+          return o = ret:z:0
+        }""")
+    )
+    gc.apply_op("PartitionedCall", [[a]], {"Tout": [gc.float32], "f": gc.Func("F")}, name="call")
+    made = lowered(graph)
+    assert (count(made)["PartitionedCall"], count(made)["Add"], count(made)["Mul"]) == (0, 1, 1)
+    assert value(made, "call:0", {"A:0": 10.0}) == 100
+
+
+def test_what_is_not_marked_or_marked_for_a_compiler_stays(graph: gc.Graph) -> None:
+    a = gc.placeholder(gc.float32, [], name="A")
+    for more in ({}, {**MARK, "_xla_compile_id": "x"}, {**MARK, "_tpu_replicate": "x"}):
+        gc.apply_op("If", [True, [a]], {"Tout": [gc.float32], "then_branch": TWO, "else_branch": FOUR, **more})
+    assert not gc.lower_functional_ops(InstantiatedFunctions(graph.library), graph)
+
+
+def test_a_function_that_must_not_be_inlined_stays_a_call(graph: gc.Graph) -> None:
+    a = gc.placeholder(gc.float32, [], name="A")
+    graph.library.add_function_def(
+        gc.parse_function("Kept(x:float) -> (y:float) {\n  @attr _noinline = true\n  z = Neg[T=float](x)\n  return y = z:y:0\n}")
+    )
+    gc.apply_op("If", [True, [a]], {"Tout": [gc.float32], "then_branch": gc.Func("Kept"), "else_branch": FOUR, **MARK}, name="if")
+    made = lowered(graph)
+    assert count(made)["Kept"] == 1
+    assert value(made, "if:0", {"A:0": 3.0}) == -3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_without_outputs_a_no_op_stays_and_the_branch_runs_once(graph: gc.Graph, engine: str) -> None:
+    handle = gc.apply_op("VarHandleOp", attrs={"dtype": gc.float32, "shape": gc.Shape([])})
+    start = gc.apply_op("AssignVariableOp", [handle, gc.constant(1.0)])
+    pred = gc.placeholder(gc.bool_, [], name="pred")
+    gc.cond(
+        pred,
+        lambda: gc.apply_op("AssignAddVariableOp", [handle, gc.constant(10.0)]),
+        lambda: gc.apply_op("AssignAddVariableOp", [handle, gc.constant(100.0)]),
+        name="act",
+    )
+    read = gc.apply_op("ReadVariableOp", [handle], {"dtype": gc.float32})
+    for made in (graph, lowered(graph)):
+        session = gc.Session(made, engine=engine)
+        session.run(start.name)
+        assert session.run("act", {"pred:0": True}) is None
+        assert session.run(read.name) == 11
+        session.run("act", {"pred:0": False})
+        assert session.run(read.name) == 111
+    assert lowered(graph).get_operation_by_name("act").op == "NoOp"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_a_branch_does_besides_is_done_before_its_value_is_taken(graph: gc.Graph, engine: str) -> None:
+    handle = gc.apply_op("VarHandleOp", attrs={"dtype": gc.float32, "shape": gc.Shape([])})
+    start = gc.apply_op("AssignVariableOp", [handle, gc.constant(1.0)])
+    x = gc.placeholder(gc.float32, [], name="x")
+
+    def grow() -> Any:
+        gc.apply_op("AssignAddVariableOp", [handle, x])
+        return x * 2.0
+
+    gc.identity(gc.cond(x > 0.0, grow, lambda: x), name="y")
+    _, total = gc.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t + (grow(), x)[1]), (0, 0.0))
+    gc.identity(total, name="z")
+    read = gc.apply_op("ReadVariableOp", [handle], {"dtype": gc.float32})
+    made = lowered(graph)
+    session = gc.Session(made, engine=engine)
+    session.run(start.name)
+    assert session.run("y:0", {"x:0": 5.0}) == 10
+    assert session.run(read.name) == 6
+    assert session.run("y:0", {"x:0": -5.0}) == -5
+    assert session.run(read.name) == 6
+    assert session.run("z:0", {"x:0": 1.0}) == 3
+    assert session.run(read.name) == 9
+
+
+def test_conditions_of_other_types_become_bools(graph: gc.Graph) -> None:
+    a = gc.placeholder(gc.float32, [], name="A")
+    gc.identity(gc.cond(a, lambda: a * 2.0, lambda: a - 1.0), name="y")
+    made = lowered(graph)
+    assert [value(made, "y:0", {"A:0": number}) for number in (3.0, 0.0)] == [6.0, -1.0]
+
+
+def test_a_function_that_calls_itself_stays_a_call(graph: gc.Graph) -> None:
+    graph.library.add_function_def(
+        gc.parse_function("""Base(n:float) -> (y:float) {
+          one = Const[dtype=float, value=Tensor<type: float shape: [] values: 1>]()
+          return y = one:output:0
+        }""")
+    )
+    graph.library.add_function_def(
+        gc.parse_function("""Step(n:float) -> (y:float) {
+          one = Const[dtype=float, value=Tensor<type: float shape: [] values: 1>]()
+          less = Sub[T=float](n, one:output:0)
+          rest = PartitionedCall[Tin={float}, Tout={float}, f=Factorial](less:z:0)
+          product = Mul[T=float](n, rest:output:0)
+          return y = product:z:0
+        }""")
+    )
+    graph.library.add_function_def(
+        gc.parse_function("""Factorial(n:float) -> (y:float) {
+          one = Const[dtype=float, value=Tensor<type: float shape: [] values: 1>]()
+          more = Greater[T=float](n, one:output:0)
+          if = StatelessIf[Tcond=bool, Tin={float}, Tout={float}, _lower_using_switch_merge=true, else_branch=Base, then_branch=Step](more:z:0, n)
+          return y = if:output:0
+        }""")
+    )
+    n = gc.placeholder(gc.float32, [], name="n")
+    gc.apply_op("PartitionedCall", [[n]], {"Tout": [gc.float32], "f": gc.Func("Factorial")}, name="call")
+    with gc.Session() as session:
+        assert session.run("call:0", {n: 6.0}) == 720
+        with pytest.raises(gc.errors.ResourceExhaustedError, match="calls itself more than 100 levels deep"):
+            session.run("call:0", {n: 1e6})
+    assert not gc.lower_functional_ops(InstantiatedFunctions(graph.library), graph)
+
+
+Step = tuple[str, int, int]
+KINDS = ["add", "mul", "cond", "loop", "case", "nested", "cond in loop"]
+steps = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=4)
+
+
+def loop(rounds: int, step: Callable[[Any], Any], start: Any) -> Any:
+    return gc.while_loop(lambda i, _: i < rounds, lambda i, value: (i + 1, step(value)), (0, start))[1]
+
+
+def build(program: list[Step], x: gc.Tensor) -> gc.Tensor:
+    values: list[Any] = [x, x + 1.0]
+    for kind, first, second in program:
+        a, b = values[first % len(values)], values[second % len(values)]
+        made: dict[str, Callable[[], Any]] = {
+            "add": lambda a=a, b=b: a + b,
+            "mul": lambda a=a, b=b: gc.tanh(a) * b,
+            "cond": lambda a=a, b=b: gc.cond(a > b, lambda: a * 0.5, lambda: gc.sigmoid(b) - a),
+            "loop": lambda a=a, b=b, n=second: loop(n, lambda v: gc.tanh(v) * b, a),
+            "case": lambda a=a, b=b: gc.switch_case(gc.cast(a, gc.int32), [lambda: a, lambda: b * a, lambda: gc.tanh(b)]),
+            "nested": lambda a=a, b=b, n=first: loop(n, lambda v: loop(2, lambda w: gc.sigmoid(w) + v, b), a),
+            "cond in loop": lambda a=a, b=b: loop(3, lambda v: gc.cond(v > 0.4, lambda: v * b, lambda: a + 0.5), a),
+        }
+        values.append(made[kind]())
+    return values[-1]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(steps)
+@settings(max_examples=15, deadline=None)
+def test_random_programs_and_their_gradients_give_the_same_lowered(engine: str, program: list[Step]) -> None:
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [], name="x")
+        y = build(program, x)
+        (gradient,) = gc.gradients(y, x)
+        fetches = [y.name] + ([] if gradient is None else [gradient.name])
+        if not any(node.op.endswith(("If", "While", "Case")) for node in graph.nodes):
+            return
+        made = lowered(graph)
+        plain, low = gc.Session(graph), gc.Session(made, engine=engine)  # type: ignore[arg-type]  # one of them
+        for number in (0.3, 1.7, -1.2):
+            expected = plain.run(fetches, {"x:0": number})
+            np.testing.assert_allclose(low.run(fetches, {"x:0": number}), expected, rtol=1e-6)
