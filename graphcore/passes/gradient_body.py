@@ -16,9 +16,11 @@ import numpy as np
 from graphcore.attrs import Array, AttrValue, Func, TensorValue
 from graphcore.definitions import in_out_types_for_node
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node, constant_value
+from graphcore.inference import ShapeHandle
+from graphcore.inference.handles import shape_of_sizes
 from graphcore.kernel_context import KernelContext
 from graphcore.passes.gradient_template import BodyNode, GradientTemplate, Ref
-from graphcore.passes.known_shapes import broadcast_axes, known_sizes, same_shape
+from graphcore.passes.known_shapes import broadcast_axes, handle_of, known_sizes, same_shape
 
 Value = Tensor | TensorValue
 _PASS_ON: Final = frozenset({"Identity", "StopGradient"})
@@ -103,7 +105,7 @@ class GradientBody:
             if missing:
                 pending.extend(missing)
             elif ref not in self.values:
-                self._build(ref, node)
+                self._build(node)
         return self.values[wanted]
 
     def _argument(self, name: str) -> Value:
@@ -113,13 +115,26 @@ class GradientBody:
 
     def _try_shortcut(self, ref: Ref, node: BodyNode) -> Sequence[Ref]:
         """Resolve `ref` without its node if that can be; returns what must be resolved first for another try."""
+        if node.node_def.op == self.forward.op and self._repeats_forward(node):
+            self.values[ref] = self.forward_values.output(ref[1])
+            return ()
         shortcut = _SHORTCUTS.get(node.node_def.op)
         if shortcut is None:
             return node.inputs
         needs = shortcut(self, ref, node)
         return node.inputs if needs is None else needs
 
-    def _build(self, ref: Ref, node: BodyNode) -> None:
+    def _repeats_forward(self, node: BodyNode) -> bool:
+        """The body node is the forward node over again, on the forward inputs: those need not even be fetched."""
+        args = self.template.args
+        forward = self.forward
+        if forward.op_def.is_stateful or len(node.inputs) != len(forward.inputs):
+            return False
+        if any(args.get(name) != slot for slot, (name, _) in enumerate(node.inputs)):
+            return False
+        return all(forward.node_def.attr.get(key) == value for key, value in node.node_def.attr.items())
+
+    def _build(self, node: BodyNode) -> None:
         inputs = [self.values[ref] for ref in node.inputs]
         name = node.node_def.name
         op = node.node_def.op
@@ -127,8 +142,6 @@ class GradientBody:
         if op == GRADIENT_ARRAY:
             # What the elements of an array contribute to the ys of one call must not meet what they contribute to those of another.
             attrs = {**attrs, "source": self._call_name().encode()}
-        if self.simplify and self._reuse(ref, node, inputs):
-            return
         if op == "Const":
             value = attrs["value"]
             assert isinstance(value, TensorValue)
@@ -167,20 +180,6 @@ class GradientBody:
         self.graph.gradient_records[node.name] = GradientRecord(
             self.forward.name, self.template.function, self.forward.node_def.attr, body_node
         )
-
-    def _reuse(self, ref: Ref, node: BodyNode, inputs: list[Value]) -> bool:
-        """The forward node itself computes this already."""
-        forward = self.forward
-        if forward.op_def.is_stateful and forward.op not in _READ_ONCE:
-            return False
-        if node.node_def.op != forward.op or len(inputs) != len(forward.inputs):
-            return False
-        if any(forward.node_def.attr.get(key) != value for key, value in node.node_def.attr.items()):
-            return False
-        if any(value is not self.forward_values.input(slot) for slot, value in enumerate(inputs)):
-            return False
-        self.values[ref] = self.forward_values.output(ref[1])
-        return True
 
     def _fold(self, node: BodyNode, inputs: list[Value]) -> bool:
         arrays = [known_array(value) for value in inputs]
@@ -287,6 +286,10 @@ def _shape_source(body: GradientBody, ref: Ref) -> Ref | None:
     return node.inputs[0] if node is not None and node.node_def.op == "Shape" else None
 
 
+def _handle(value: Value) -> ShapeHandle:
+    return shape_of_sizes(value.array.shape) if isinstance(value, TensorValue) else handle_of(value)
+
+
 def _broadcast_args(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
     sources = [_shape_source(body, need) for need in node.inputs]
     first, second = sources
@@ -295,10 +298,7 @@ def _broadcast_args(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Re
     missing = [source for source in (first, second) if source not in body.values]
     if missing:
         return missing
-    a, b = body.values[first], body.values[second]
-    if isinstance(a, TensorValue) or isinstance(b, TensorValue):
-        return None
-    axes = broadcast_axes(a, b)
+    axes = broadcast_axes(_handle(body.values[first]), _handle(body.values[second]))
     if axes is None:
         return None
     for i, item in enumerate(axes):

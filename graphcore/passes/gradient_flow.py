@@ -11,8 +11,10 @@ import msgspec
 from graphcore import dtypes
 from graphcore.errors import GraphError
 from graphcore.graph import Node, Tensor
+from graphcore.passes.control_flow_structure import CONTROL_FLOW
 from graphcore.passes.gradient_template import gradient_template
 from graphcore.passes.gradients import DIFFERENTIABLE
+from graphcore.passes.gradients_functional import FUNCTIONAL_GRADIENTS
 
 CutKind = Literal[
     "no path",
@@ -29,7 +31,6 @@ CutKind = Literal[
     "forbidden",
 ]
 SHAPE_OPS: Final = frozenset({"Shape", "ShapeN", "Rank", "Size", "ZerosLike", "OnesLike", "BroadcastGradientArgs"})
-CONTROL_FLOW: Final = frozenset({"Switch", "Merge", "Enter", "Exit", "NextIteration", "RefSwitch", "RefMerge", "RefEnter", "RefExit"})
 STATE_OPS: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
@@ -202,7 +203,7 @@ def passes(node: Node, slot: int) -> bool:
     tensor = node.inputs[slot]
     if tensor.node.output_types[tensor.index] not in DIFFERENTIABLE:
         return False
-    if node.registration.is_function or node.op in CONTROL_FLOW:
+    if node.registration.is_function or node.op in CONTROL_FLOW or node.op in FUNCTIONAL_GRADIENTS:
         return True
     try:
         return gradient_template(node.op, node.node_def.attr) is not None

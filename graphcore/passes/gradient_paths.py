@@ -5,12 +5,22 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import count
 
+import msgspec
+
 from graphcore.graph import Node, Tensor
+from graphcore.passes.control_flow_structure import EXIT, MERGE, NEXT, SWITCH, ControlFlow
 from graphcore.passes.gradient_flow import Flow, passes
 
 
+class _Hop(msgspec.Struct, frozen=True, eq=False):
+    """A step back: the tensor that is come to, through which input slot of which nodes, the last one first."""
+
+    source: Tensor
+    through: tuple[tuple[Node, int], ...]
+
+
 class GradientPaths:
-    """All ways from `x` to `y` along which the gradient flows. A loop's body counts as one way, however often it runs.
+    """All ways from `x` to `y` along which the gradient flows. A loop is passed by without an iteration, or with one.
 
     Attributes:
         tensors: what lies on any of them.
@@ -22,60 +32,75 @@ class GradientPaths:
         self.x = x
         self.y = y
         self.flow = flow
-        order = _producers_first(x, y, flow)
+        self._hops: dict[Node, list[_Hop]] = {}
+        order = self._producers_first()
         ways: dict[Tensor, int] = {x: 1}
         distance: dict[Tensor, int] = {x: 0}
-        self._slots: dict[Node, tuple[int, ...]] = {}
+        slots: dict[Node, set[int]] = {}
         for node in order:
-            slots = [slot for slot, tensor in enumerate(node.inputs) if tensor in ways and passes(node, slot)]
-            if not slots or node is x.node:
+            hops = [] if node is x.node else [hop for hop in self._hops[node] if hop.source in ways]
+            self._hops[node] = hops
+            if not hops:
                 continue
-            self._slots[node] = tuple(slots)
-            total = sum(ways[node.inputs[slot]] for slot in slots)
-            nearest = 1 + min(distance[node.inputs[slot]] for slot in slots)
+            for hop in hops:
+                for step, slot in hop.through:
+                    slots.setdefault(step, set()).add(slot)
+            total = sum(ways[hop.source] for hop in hops)
+            nearest = min(distance[hop.source] + len(hop.through) for hop in hops)
             for tensor in node.outputs:
                 if tensor in flow.reached and tensor not in flow.stop:
                     ways[tensor], distance[tensor] = total, nearest
         self.count = ways.get(y, 0)
         self.tensors = frozenset(ways)
         self._distance = distance
-        self.nodes = [node for node in reversed(order) if node in self._slots]
+        self._slots = slots
+        self.nodes = list(dict.fromkeys([step for node in reversed(order) for hop in self._hops[node] for step, _ in hop.through]))
 
     def slots(self, node: Node) -> tuple[int, ...]:
         """The inputs of `node` through which the gradient goes on to x."""
-        return self._slots[node]
+        return tuple(sorted(self._slots[node]))
 
     def shortest(self, most: int) -> list[tuple[Node, ...]]:
         """The shortest ways, from x to y."""
         found: list[tuple[Node, ...]] = []
         ticket = count()
         # Of ways of equal length the one begun last goes on first, so that one is finished before the next is begun.
-        waiting: list[tuple[int, int, Tensor, tuple[Node, ...]]] = [(0, next(ticket), self.y, (self.y.node,))]
+        waiting: list[tuple[int, int, Tensor, tuple[Node, ...]]] = [(0, next(ticket), self.y, ())]
         while waiting and len(found) < most:
             _, _, tensor, way = heappop(waiting)
             if tensor is self.x:
-                found.append(way)
+                found.append((tensor.node, *way))
                 continue
-            for slot in reversed(self._slots.get(tensor.node, ())):
-                source = tensor.node.inputs[slot]
-                if source in self.tensors and source.node not in way:
-                    heappush(waiting, (len(way) + self._distance[source], -next(ticket), source, (source.node, *way)))
+            for hop in reversed(self._hops.get(tensor.node, [])):
+                longer = (*[step for step, _ in reversed(hop.through)], *way)
+                heappush(waiting, (len(longer) + self._distance[hop.source], -next(ticket), hop.source, longer))
         return found
 
+    def _producers_first(self) -> list[Node]:
+        order: list[Node] = []
+        done: dict[Node, bool] = {}
+        pending = [self.y.node]
+        while pending:
+            node = pending[-1]
+            if node not in done:
+                done[node] = False
+                self._hops[node] = [] if node is self.x.node else [hop for hop in _hops(node) if hop.source in self.flow.reached]
+                pending += [hop.source.node for hop in self._hops[node] if hop.source.node not in done]
+                continue
+            pending.pop()
+            if not done[node]:
+                done[node] = True
+                order.append(node)
+        return order
 
-def _producers_first(x: Tensor, y: Tensor, flow: Flow) -> list[Node]:
-    order: list[Node] = []
-    done: dict[Node, bool] = {}
-    pending = [y.node]
-    while pending:
-        node = pending[-1]
-        if node not in done:
-            done[node] = False
-            if node is not x.node:
-                pending += [t.node for slot, t in enumerate(node.inputs) if t.node not in done and t in flow.reached and passes(node, slot)]
-            continue
-        pending.pop()
-        if not done[node]:
-            done[node] = True
-            order.append(node)
-    return order
+
+def _hops(node: Node) -> list[_Hop]:
+    if node.op in EXIT and node.inputs[0].node.op in SWITCH:
+        switch = node.inputs[0].node
+        merge = switch.inputs[0].node
+        return [_Hop(tensor, ((node, 0), (switch, 0), (merge, slot))) for slot, tensor in enumerate(merge.inputs)]
+    if node.op in SWITCH and ControlFlow.is_loop_switch(node) and node.inputs[0].node.op in MERGE:
+        merge = node.inputs[0].node
+        entering = [(slot, tensor) for slot, tensor in enumerate(merge.inputs) if tensor.node.op not in NEXT]
+        return [_Hop(tensor, ((node, 0), (merge, slot))) for slot, tensor in entering]
+    return [_Hop(tensor, ((node, slot),)) for slot, tensor in enumerate(node.inputs) if passes(node, slot)]

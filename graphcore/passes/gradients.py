@@ -12,11 +12,13 @@ from graphcore.attrs import TensorValue
 from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.passes.control_flow_structure import CONTROL_FLOW
 from graphcore.passes.gradient_body import GRADIENT_ARRAY, GradientBody
 from graphcore.passes.gradient_program import ProgramCache, recorded, what_is_known
 from graphcore.passes.gradient_template import GradientTemplate, call_template, gradient_template
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradient_writer import GradientWriter
+from graphcore.passes.gradients_control_flow import ControlFlowGradients
 from graphcore.passes.gradients_functional import FUNCTIONAL_GRADIENTS
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
@@ -85,6 +87,7 @@ class Backpropagation:
         self.writer = GradientWriter(graph)
         self.scope = graph.scopes.name
         self.templates: dict[tuple[str, int], GradientTemplate | None] = {}
+        self.pops_stacks = False  # something takes what a loop has pushed, which is no edge of the graph
 
     def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
         """See `build_gradients`."""
@@ -93,10 +96,13 @@ class Backpropagation:
             self.arrive(y, given if given is not None else self._ones(y, f"grad_ys_{i}"), None, 0)
         useful = set(order)
         arrived, stop = self.arrived, self.stop
+        if self.pops_stacks or any(node.op in CONTROL_FLOW for node in order):
+            ControlFlowGradients(self, ys).run()
+            order = []
         for node in order:
             for tensor in node.outputs:
                 if tensor in arrived and tensor not in stop:
-                    self._differentiate(node, useful)
+                    self.differentiate(node, useful)
                     break
         return [self.total(x) if x in arrived else None for x in self.xs]
 
@@ -117,6 +123,8 @@ class Backpropagation:
             node = pending[-1]
             if node not in depends:
                 depends[node] = None
+                if node.op == "StackPopV2":
+                    self.pops_stacks = True
                 pending += [tensor.node for tensor in node.inputs if tensor.node not in depends]
                 continue
             pending.pop()
@@ -136,21 +144,31 @@ class Backpropagation:
         order.reverse()
         return order
 
-    def _differentiate(self, node: Node, useful: set[Node]) -> None:
+    def slots(self, node: Node, useful: set[Node]) -> list[int]:
+        """The inputs of `node` to which a gradient of its outputs goes back; the nodes that depend on an x are `useful`."""
         x_set, stop = self.x_set, self.stop
-        slots = [
+        return [
             slot
             for slot, tensor in enumerate(node.inputs)
             if (tensor in x_set or (tensor.node in useful and tensor not in stop))
             and tensor.node.output_types[tensor.index] in DIFFERENTIABLE
         ]
+
+    @staticmethod
+    def goes_through_functions(node: Node) -> bool:
+        """True iff the functions that `node` runs are differentiated, and not the op."""
+        return node.op in FUNCTIONAL_GRADIENTS
+
+    def differentiate(self, node: Node, useful: set[Node]) -> None:
+        """Pass back what has arrived at the outputs of `node`."""
+        slots = self.slots(node, useful)
         if not slots:
             return
         through_functions = FUNCTIONAL_GRADIENTS.get(node.op)
         if through_functions is not None:
             scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
             for slot, gradient in through_functions(self, node, slots, scope).items():
-                self.arrived.setdefault(node.inputs[slot], []).append(gradient)
+                self.arrive(node.inputs[slot], gradient, node, slot)
             return
         template = self.template_of(node)
         if template is None:

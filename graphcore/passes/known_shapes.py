@@ -6,13 +6,14 @@ from graphcore.graph import Tensor
 from graphcore.inference import DimensionHandle, ShapeHandle
 
 
-def _handle(tensor: Tensor) -> ShapeHandle:
+def handle_of(tensor: Tensor) -> ShapeHandle:
+    """What is known of the shape of `tensor`."""
     return tensor.node.output_handles[tensor.index]
 
 
 def known_sizes(tensor: Tensor) -> list[int | None] | None:
     """The sizes as far as they are known, None if the rank is not."""
-    dims = _handle(tensor).dims
+    dims = handle_of(tensor).dims
     return None if dims is None else [dim.value if dim.value >= 0 else None for dim in dims]
 
 
@@ -22,18 +23,18 @@ def _equal(a: DimensionHandle, b: DimensionHandle) -> bool:
 
 def same_shape(a: Tensor, b: Tensor) -> bool:
     """True iff both certainly have the same shape, unknown sizes included (they are the same unknown)."""
-    first, second = _handle(a), _handle(b)
+    first, second = handle_of(a), handle_of(b)
     if first.dims is None or second.dims is None:
         return first is second
     return len(first.dims) == len(second.dims) and all(_equal(x, y) for x, y in zip(first.dims, second.dims, strict=True))
 
 
-def broadcast_axes(a: Tensor, b: Tensor) -> tuple[list[int], list[int]] | None:
+def broadcast_axes(a: ShapeHandle, b: ShapeHandle) -> tuple[list[int], list[int]] | None:
     """Over which axes of the broadcast result the gradients of `a` and of `b` are summed; None if it depends on the run.
 
     An axis that is summed although its size is 1 in the result changes nothing, so only real doubt counts.
     """
-    first, second = _handle(a).dims, _handle(b).dims
+    first, second = a.dims, b.dims
     if first is None or second is None:
         return None
     rank = max(len(first), len(second))
