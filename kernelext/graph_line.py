@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from IPython.core.error import UsageError
 
-from kernelext.graph_names import graph_of
+from kernelext.graph_names import can_be_shown
 from widgets.messages import Renderer
 from widgets.scene import LENS_NAMES
 
@@ -25,7 +25,8 @@ HELP: Final = f"""Show the graph, live, beside the cells.
     %graph side                  open it on the right
     %graph inline                open it in this cell
     %graph off                   close it
-    %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one
+    %graph NAME                  show the graph of a variable (a Graph, Session, Tensor, ...) instead of the default one,
+                                 or a function (of gc.function, or a FunctionDef) in this cell
 
     --renderer {"|".join(RENDERERS):18s}who draws
     --lens NAME                  what is marked: {", ".join(LENS_NAMES)}
@@ -91,7 +92,7 @@ def next_words(before: str, variables: dict[str, Any]) -> list[str]:
     words = before.split()
     if words and words[-1] in OPTIONS:
         return list(OPTIONS[words[-1]])
-    graphs = [name for name, value in variables.items() if not name.startswith("_") and graph_of(value) is not None]
+    graphs = [name for name, value in variables.items() if not name.startswith("_") and can_be_shown(value)]
     said = set(words)
     places = [] if said & set(PLACES) else PLACES
     return [*places, *(option for option in OPTIONS if option not in said), *sorted(graphs)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphcore.api import Function
+from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph
 
 
@@ -11,6 +13,11 @@ def graph_of(value: object) -> Graph | None:
         return value
     graph = getattr(value, "graph", None) if type(value).__module__.startswith("graphcore.") else None
     return graph if isinstance(graph, Graph) else None
+
+
+def can_be_shown(value: object) -> bool:
+    """True iff `%graph` shows `value`: it is or has a graph, or is a function."""
+    return isinstance(value, Function | FunctionDef) or graph_of(value) is not None
 
 
 def matching_names(graph: Graph, typed: str, *, outputs: bool) -> list[str]:

@@ -122,6 +122,10 @@ class Views:
         if line.place == "off":
             self.close(line.name)
             return
+        named = self._shell.user_ns.get(line.name)
+        if isinstance(named, Function | FunctionDef):
+            self._open_function(line.name, named)
+            return
         find = self._finder(line.name)
         graph = find()
         if graph is None:
@@ -164,6 +168,11 @@ class Views:
         with self._guard("drawing a graph"):
             drawn.append(to_static_html(build_scene(graph)))
         return drawn[0] if drawn else None
+
+    def _open_function(self, name: str, function: Function | FunctionDef) -> None:
+        if isinstance(function, Function) and not function.instantiations:
+            raise UsageError(f"%graph: '{name}' has not been called yet: it is traced for the types of its first call.")
+        self.show_function(function)
 
     def show_function(self, function: Function | FunctionDef) -> bool:
         """Show a function in the cell that runs, live where a page looks on, and as a picture that stays; False if it cannot be shown."""

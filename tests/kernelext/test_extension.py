@@ -323,3 +323,16 @@ def test_a_definition_as_the_last_expression_shows_without_a_page_as_text_and_pi
     shell.run('gc.parse_function("Same(x:float) -> (y:float) {\\n a = Identity[T=float](x)\\n return y = a:output:0\\n}")')
     assert page.live_in_cells() == 0
     assert "Same(x:float)" in page.stills()[-1]
+
+
+def test_graph_shows_a_function_by_its_name(shell: NotebookShell, page: Page) -> None:
+    shell.run(f"{FUNCTION}twice(gc.placeholder(gc.float32, [3]))", "made")
+    shell.run("%graph twice", "asked")
+    assert page.live_in_cells() == 1
+    assert "twice(v:float)" in page.stills()[-1]
+
+
+def test_a_function_that_was_never_called_is_refused_in_one_line(shell: NotebookShell, page: Page) -> None:
+    shell.run(FUNCTION, "made")
+    result = shell.run("%graph twice", "asked")
+    assert "'twice' has not been called yet" in str(result.error_in_exec)

@@ -78,7 +78,9 @@ def _inspect(graph: Graph, visible: Visible, box_id: str, dimensions: Dimensions
 
 def _behind_stub(visible: Visible, stub_id: str) -> str:
     """The box that a stub `stub:<box>:<consumer>` stands for."""
-    return next((box.id for box in visible.boxes if stub_id.startswith(f"stub:{box.id}:")), stub_id)
+    fitting = [box.id for box in visible.boxes if stub_id.startswith(f"stub:{box.id}:")]
+    # Ids of boxes in open calls begin with the id of the call.
+    return max(fitting, key=len, default=stub_id)
 
 
 def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimensions: Dimensions | None) -> Inspection:

@@ -11,7 +11,7 @@ import type { MermaidView } from "./mermaid_view";
 import { Picture } from "./picture";
 
 const KEYS_HELP =
-  "Graph. Arrow keys walk along the lines, Enter inspects, Space expands or collapses, f fits, slash searches.";
+  "Graph. Arrow keys walk along the lines, Enter inspects, Space expands or collapses, o opens the function of a call, f fits, slash searches.";
 
 let serial = 0;
 
