@@ -29,7 +29,6 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         dst.seed = src.seed
         dst.other_fields = src.other_fields
         dst.signatures = src.signatures
-        dst.refiner.graph_def_version = src.refiner.graph_def_version
         dst.gradient_records.update(src.gradient_records)
         copies = {node: _bare_copy(node, dst, i) for i, node in enumerate(src.op_nodes(), dst.num_node_ids)}
         dst.ranks_are_stale = src.ranks_are_stale
@@ -42,6 +41,7 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
                 copied.like = {
                     index: _copied_tensor(other, copies) if isinstance(other, Tensor) else other for index, other in node.like.items()
                 }
+        dst.refiner.copy_from(src.refiner, copies)
         dst.edge_store.copy_from(src.edge_store, copies)
         dst.take_over(copies.values())
         for name, consumer, slot in src.waiting():

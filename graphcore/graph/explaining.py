@@ -14,6 +14,7 @@ from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.loop_shapes import is_loop_head
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.origins import Fact, How, Origin, ShapeExplanation
+from graphcore.graph.reading import GraphReader
 from graphcore.graph.replay import Known, Result, needed, replay
 from graphcore.graph.value_origins import Element, element_sources
 from graphcore.inference import DimensionHandle, ShapeHandle
@@ -44,7 +45,7 @@ def explain_tensor(tensor: Tensor) -> ShapeExplanation:
     return ShapeExplanation(
         tensor=tensor.name,
         dtype=tensor.dtype.name,
-        shape=str(handle),
+        shape=node.graph.shape_text(tensor),
         rank=trail.origin(Fact(tensor.name, "rank"), tensor),
         dimensions=tuple([trail.origin(Fact(tensor.name, "dimension", i), tensor) for i in range(len(handle.dims or ()))]),
         held=tuple([trail.origin(Fact(tensor.name, "held", i), tensor) for i in range(len(held or ()))]),
@@ -103,8 +104,8 @@ def _required(node: Node) -> Origin:
 class _Trail:
     """One explanation: what has been found is not looked for twice."""
 
-    def __init__(self, graph: object) -> None:
-        self._graph = graph
+    def __init__(self, graph: GraphReader) -> None:
+        self._symbols = graph.symbols()
         self._found: dict[Fact, Origin] = {}
         self._under_way: set[Fact] = set()
 
@@ -128,10 +129,19 @@ class _Trail:
             chain = [*chain[:half], (skipped, at, middle, ()), *chain[half + left_out :]]
         for known, at, (how, text, _, size), merged in reversed(chain):
             node = at.node
-            made = Origin(known, size, how, node.name, node.op, text, node.source, because, merged, _value_text(known, at))
+            made = Origin(
+                known, size, how, node.name, node.op, text, node.source, because, merged, _value_text(known, at) or self._name(known, at)
+            )
             self._found[known] = made
             because = (made,)
         return because[0]
+
+    def _name(self, fact: Fact, tensor: Tensor) -> str:
+        """What an unknown size is called, empty where it has no name."""
+        dims = _handle(tensor).dims if fact.kind == "dimension" else None
+        if dims is None or fact.index >= len(dims) or dims[fact.index].value >= 0 or dims[fact.index].origin is None:
+            return ""
+        return self._symbols.text(dims[fact.index])
 
     def _because(self, chain: Sequence[tuple[Fact, Tensor, _Local, object]], fact: Fact, tensor: Tensor, depth: int) -> tuple[Origin, ...]:
         """What the last link of the chain follows from."""

@@ -31,7 +31,6 @@ from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import Edge, EdgeStore
 from graphcore.graph.journal import NodeJournal
 from graphcore.graph.live import note_graph
-from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.names import NameTable
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.propagation import infer_downstream
@@ -39,6 +38,7 @@ from graphcore.graph.reading import GraphReader
 from graphcore.graph.records import GradientRecord, ScopeStack
 from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
+from graphcore.graph.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.graph.transaction import transaction
 from graphcore.registry import OpRegistration, OpRegistry, op_registry
 from graphcore.shapes import as_shape
@@ -58,6 +58,10 @@ class Graph(GraphReader):
 
     Args:
         registry: where ops are looked up that are no function of its library; the global registry by default.
+        infer: "symbolic" gives unknown sizes names (`batch`, `n1`), keeps which are equal, and calculates with them.
+
+    Raises:
+        InvalidArgumentError: there is no such way to infer.
     """
 
     evaluator: Evaluator | None = None
@@ -65,7 +69,7 @@ class Graph(GraphReader):
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
 
-    def __init__(self, registry: OpRegistry | None = None) -> None:
+    def __init__(self, registry: OpRegistry | None = None, *, infer: str = "") -> None:
         self.registry = registry or op_registry
         self.library = FunctionLibraryDefinition(self.registry)
         self.versions = VersionDef(producer=PRODUCER_VERSION)
@@ -79,7 +83,7 @@ class Graph(GraphReader):
         self.scopes = ScopeStack()
         self.cells = CellBook()
         self.edge_store = EdgeStore()
-        self.refiner = LiveRefiner(self.versions.producer)
+        self.refiner = refiner_for(infer, self.versions.producer)
         self.finalized = False
         self.lock = threading.RLock()
         self.journal: NodeJournal | None = None
@@ -212,7 +216,7 @@ class Graph(GraphReader):
 
     def copy(self) -> Graph:
         """A new graph with the same nodes, edges, versions and functions; see `copy_graph`."""
-        copied = Graph(self.registry)
+        copied = Graph(self.registry, infer="symbolic" if isinstance(self.refiner, SymbolicRefiner) else "")
         copy_graph(self, copied)
         return copied
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -102,6 +102,18 @@ class LiveRefiner(ShapeInference):
     def get_context(self, node: Node) -> LiveContext:
         """A context on the present shapes of the node's inputs, without outputs."""
         return self.context_type(self, node, [tensor.node.output_handles[tensor.index] for tensor in node.inputs])
+
+    def state(self) -> Any:
+        """What `restore` needs to bring back what is kept beside the nodes."""
+        return self.graph_def_version
+
+    def restore(self, state: Any) -> None:
+        """Be again what the refiner was at `state`."""
+        self.graph_def_version = state
+
+    def copy_from(self, other: LiveRefiner, copies: Mapping[Node, Node]) -> None:  # noqa: ARG002 - here all is kept on the nodes
+        """Take over what is kept beside the nodes of another graph for their copies."""
+        self.graph_def_version = other.graph_def_version
 
     def set_shape(self, node: Node, index: int, shape: Shape) -> bool:
         """Merge `shape` into what is known of output `index`, and into all that will be inferred for it. True iff it says anything new.

@@ -250,7 +250,7 @@ class Tensor:
         return self.node.graph.evaluate(self, feed_dict, session)
 
     def __repr__(self) -> str:
-        return f"<gc.Tensor '{self.name}' {self.dtype.name} {self.shape}>"
+        return f"<gc.Tensor '{self.name}' {self.dtype.name} {self.node.graph.shape_text(self)}>"
 
     def __bool__(self) -> bool:
         raise InvalidArgumentError(

@@ -55,7 +55,7 @@ class Origin(msgspec.Struct, frozen=True):
         source: the line of user code that made the node.
         because: what it follows from.
         merged_with: the facts that were found to be the same number there.
-        value: the value as text where the fact is about one.
+        value: the value as text where the fact is about one; the name of an unknown size that has one.
     """
 
     fact: Fact

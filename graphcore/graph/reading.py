@@ -12,6 +12,7 @@ from graphcore.graph.dimension_classes import dimension_classes
 from graphcore.graph.edges import Edge, EdgeStore
 from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.node import Node, Tensor
+from graphcore.graph.symbolic_refiner import SymbolicRefiner, Symbols, symbols_of
 from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import OpRegistration, OpRegistry
 
@@ -237,6 +238,17 @@ class GraphReader:
             equal when two were merged. Sizes that merely happen to be equal have different numbers.
         """
         return dimension_classes(self, names)
+
+    def symbols(self) -> Symbols:
+        """What the names of unknown sizes stand for, of a graph made with `infer="symbolic"`; of another one nothing."""
+        return symbols_of(self)
+
+    def shape_text(self, tensor: Tensor) -> str:
+        """The shape of a tensor, in a graph made with `infer="symbolic"` with the names of what is unknown: `[batch,2*n1+1]`."""
+        handles = tensor.node.output_handles
+        if not isinstance(self.refiner, SymbolicRefiner) or tensor.index >= len(handles):
+            return str(tensor.shape)
+        return self.symbols().shape_text(handles[tensor.index])
 
     def look_up(self, op: str) -> OpRegistration:
         """What is known of an op: a function of this graph's library, else what its registry has.

@@ -48,7 +48,7 @@ class _Before:
             graph.other_fields,
             graph.signatures,
         )
-        self.graph_def_version = graph.refiner.graph_def_version
+        self.refiner = graph.refiner.state()
         self.collections = {name: (items, list(items)) for name, items in graph.collections.items()}
         self.gradient_records = dict(graph.gradient_records)
         self.names = graph.names.state()
@@ -73,7 +73,7 @@ class _Before:
         self.journal.restore()
         graph.restore_registers(self.registers)
         graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures = self.values
-        graph.refiner.graph_def_version = self.graph_def_version
+        graph.refiner.restore(self.refiner)
         graph.collections.clear()
         for name, (items, content) in self.collections.items():
             items[:] = content

@@ -45,6 +45,9 @@ def reshape_shape(c: InferenceContext) -> None:
         return
     unknown_in, known_in = _known_part(given)
     unknown_out, known_out = _known_part(out.dims)
+    if c.is_symbolic and unknown_in and unknown_out:
+        _reshape_symbolically(c, given, out, known_out)
+        return
     if len(unknown_in) > 1 or len(unknown_out) > 1:
         return
     if not unknown_in and not unknown_out:
@@ -58,6 +61,23 @@ def reshape_shape(c: InferenceContext) -> None:
         c.merge_dim(given[unknown_in[0]], size)
     elif unknown_in and unknown_out and known_in == known_out:
         c.outputs[0] = c.replace_dim(out, unknown_out[0], given[unknown_in[0]])
+
+
+def _reshape_symbolically(c: InferenceContext, given: tuple[DimensionHandle, ...], out: ShapeHandle, known_out: int) -> None:
+    """What both have in common is left out; if one unknown size remains of the output, it is what remains of the input."""
+    left = list(given)
+    remaining: list[int] = []
+    for i, dim in enumerate(out.dims or ()):
+        if dim.value < 0 and any(dim is other for other in left):
+            left = [other for other in left if other is not dim]
+        elif dim.value < 0:
+            remaining.append(i)
+    if len(remaining) != 1:
+        return
+    product = DimensionHandle(1)
+    for dim in left:
+        product = c.multiply(product, dim)
+    c.outputs[0] = c.replace_dim(out, remaining[0], c.divide(product, known_out, evenly_divisible=True))
 
 
 def _known_part(dims: tuple[DimensionHandle, ...]) -> tuple[list[int], int]:

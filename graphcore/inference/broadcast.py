@@ -37,7 +37,7 @@ def _broadcast_dim(x: DimensionHandle, y: DimensionHandle) -> DimensionHandle:
         return x
     a, b = x.value, y.value
     if a == b:
-        return x if a >= 0 else DimensionHandle()
+        return x if a >= 0 or (x.origin is not None and x.origin == y.origin) else DimensionHandle()
     if a == 1 or (a < 0 and b > 1):
         return y
     if b == 1 or (b < 0 and a > 1):

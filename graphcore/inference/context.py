@@ -47,6 +47,8 @@ class InferenceContext(HandleShapes):
         "outputs",
     )
 
+    is_symbolic = False
+    """True where unknown sizes have names and are at least 1."""
     outputs: list[ShapeHandle | None]
 
     def __init__(

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.inference.expressions import unknown_result
 from graphcore.inference.handles import UNKNOWN, DimensionHandle
 from graphcore.inference.partial_types import MAX_ITEMS, Item, PartialValue, ValueView
 from graphcore.inference.strided_slice import SliceSpec, strided_slice
@@ -142,25 +143,27 @@ def _fill_rule(view: ValueView) -> PartialValue | None:
 
 
 def _add(a: Item, b: Item) -> Item:
-    return _combined(a, b, neutral=0, of=lambda x, y: x + y)
+    return _combined("+", a, b, neutral=0, of=lambda x, y: x + y)
 
 
 def _subtract(a: Item, b: Item) -> Item:
     if _number(b) == 0:
         return a
     x, y = _number(a), _number(b)
-    return DimensionHandle() if x is None or y is None else x - y
+    return unknown_result("-", a, b) if x is None or y is None else x - y
 
 
 def _multiply(a: Item, b: Item) -> Item:
-    return 0 if 0 in {_number(a), _number(b)} else _combined(a, b, neutral=1, of=lambda x, y: x * y)
+    return 0 if 0 in {_number(a), _number(b)} else _combined("*", a, b, neutral=1, of=lambda x, y: x * y)
 
 
 def _floor_div(a: Item, b: Item) -> Item:
     x, y = _number(a), _number(b)
     if y == 1:
         return a
-    return DimensionHandle() if x is None or not y else x // y
+    if y == 0:
+        return DimensionHandle()
+    return unknown_result("/", a, b) if x is None or y is None else x // y
 
 
 def _maximum(a: Item, b: Item) -> Item:
@@ -171,13 +174,13 @@ def _minimum(a: Item, b: Item) -> Item:
     return _extreme(a, b, min)
 
 
-def _combined(a: Item, b: Item, *, neutral: int, of: Callable[[int, int], int]) -> Item:
+def _combined(operator: str, a: Item, b: Item, *, neutral: int, of: Callable[[int, int], int]) -> Item:
     x, y = _number(a), _number(b)
     if x == neutral:
         return b
     if y == neutral:
         return a
-    return DimensionHandle() if x is None or y is None else of(x, y)
+    return unknown_result(operator, a, b) if x is None or y is None else of(x, y)
 
 
 def _extreme(a: Item, b: Item, of: Callable[[int, int], int]) -> Item:

@@ -1,0 +1,167 @@
+"""Unknown sizes as expressions: sums of products of names, such as `2*n1+1`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from graphcore.inference.handles import DimensionHandle
+
+
+class Quotient(msgspec.Struct, frozen=True):
+    """A quotient rounded down that is no simpler: `(n1+1)//2`."""
+
+    dividend: Expression
+    divisor: Expression
+
+    def __str__(self) -> str:
+        return f"{_operand(self.dividend)}//{_operand(self.divisor)}"
+
+
+_Factors = tuple[str | Quotient, ...]
+_Terms = tuple[tuple[_Factors, int], ...]
+
+
+class Expression(msgspec.Struct, frozen=True):
+    """A sum: each term is a product of names and quotients, and its coefficient. Equal sums are equal values."""
+
+    terms: _Terms = ()
+
+    @property
+    def constant(self) -> int | None:
+        """The number that this is, None if a name is in it."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
+
+    @property
+    def name(self) -> str:
+        """The name that this is, empty if it is more than one name."""
+        if len(self.terms) != 1:
+            return ""
+        factors, coefficient = self.terms[0]
+        alone = factors[0] if coefficient == 1 and len(factors) == 1 else ""
+        return alone if isinstance(alone, str) else ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names in it."""
+        found: set[str] = set()
+        for factors, _ in self.terms:
+            for factor in factors:
+                found |= {factor} if isinstance(factor, str) else factor.dividend.names | factor.divisor.names
+        return frozenset(found)
+
+    def __str__(self) -> str:
+        text = ""
+        shown = [([str(factor) for factor in factors], coefficient) for factors, coefficient in self.terms]
+        for factors, coefficient in sorted(shown, key=lambda term: (-len(term[0]), term[0])):
+            size = abs(coefficient)
+            parts = factors if size == 1 and factors else [str(size), *factors]
+            body = parts[0] if len(parts) == 1 else "*".join([f"({part})" if "//" in part else part for part in parts])
+            body = f"({body})" if coefficient < 0 and "//" in body and len(parts) == 1 else body
+            text += ("-" if coefficient < 0 else "+" if text else "") + body
+        return text or "0"
+
+    def __add__(self, other: Expression) -> Expression:
+        return _sum([*self.terms, *other.terms])
+
+    def __sub__(self, other: Expression) -> Expression:
+        return _sum([*self.terms, *[(factors, -coefficient) for factors, coefficient in other.terms]])
+
+    def __mul__(self, other: Expression) -> Expression:
+        return _sum([(tuple(sorted(f + g, key=str)), a * b) for f, a in self.terms for g, b in other.terms])
+
+    def __floordiv__(self, other: Expression) -> Expression:
+        """The quotient rounded down, as far as it can be simplified; the rest stays a quotient."""
+        exact = [_quotient(term, other.terms[0]) for term in self.terms] if len(other.terms) == 1 else [None]
+        if all(term is not None for term in exact):
+            return _sum([term for term in exact if term is not None])
+        divisor = other.constant
+        if divisor is None or divisor <= 0:
+            return _alone(Quotient(self, other))
+        whole = _sum([(factors, coefficient // divisor) for factors, coefficient in self.terms if not factors or not coefficient % divisor])
+        rest = _sum([(factors, coefficient) for factors, coefficient in self.terms if factors and coefficient % divisor])
+        number = dict(self.terms).get((), 0)
+        if not rest.terms:
+            return whole
+        whole = whole - constant(number // divisor)
+        return whole + _alone(Quotient(rest + constant(number), other))
+
+    def replaced(self, values: Mapping[str, Expression]) -> Expression:
+        """The same with names replaced by what they stand for."""
+        if not self.names & values.keys():
+            return self
+        total = Expression()
+        for factors, coefficient in self.terms:
+            product = constant(coefficient)
+            for factor in factors:
+                if isinstance(factor, str):
+                    product = product * values.get(factor, symbol(factor))
+                else:
+                    product = product * (factor.dividend.replaced(values) // factor.divisor.replaced(values))
+            total = total + product
+        return total
+
+
+def constant(number: int) -> Expression:
+    """A number."""
+    return Expression((((), number),) if number else ())
+
+
+def symbol(name: str) -> Expression:
+    """A name."""
+    return _alone(name)
+
+
+def _alone(factor: str | Quotient) -> Expression:
+    return Expression((((factor,), 1),))
+
+
+def expression_of(dim: DimensionHandle | int | None) -> Expression | None:
+    """What a size is, None if it is unknown and has no name."""
+    if isinstance(dim, DimensionHandle):
+        if dim.value >= 0:
+            return constant(dim.value)
+        return dim.origin if isinstance(dim.origin, Expression) else None
+    return None if dim is None or dim < 0 else constant(dim)
+
+
+def unknown_result(operator: str, first: DimensionHandle | int | None, second: DimensionHandle | int | None) -> DimensionHandle:
+    """A new unknown dimension: the sum, difference, product or quotient of two; it has a name if both have."""
+    a = expression_of(first)
+    b = None if a is None else expression_of(second)
+    if a is None or b is None:
+        return DimensionHandle()
+    result = a + b if operator == "+" else a - b if operator == "-" else a * b if operator == "*" else a // b
+    known = result.constant
+    return DimensionHandle(-1, result) if known is None or known < 0 else DimensionHandle(known)
+
+
+def _operand(expression: Expression) -> str:
+    text = str(expression)
+    return text if text.isalnum() else f"({text})"
+
+
+def _sum(terms: Iterable[tuple[_Factors, int]]) -> Expression:
+    collected: dict[_Factors, int] = {}
+    for factors, coefficient in terms:
+        collected[factors] = collected.get(factors, 0) + coefficient
+    return Expression(tuple(sorted([(factors, coefficient) for factors, coefficient in collected.items() if coefficient], key=_order)))
+
+
+def _order(term: tuple[_Factors, int]) -> list[str]:
+    return [str(factor) for factor in term[0]]
+
+
+def _quotient(term: tuple[_Factors, int], divisor: tuple[_Factors, int]) -> tuple[_Factors, int] | None:
+    """The exact quotient of two terms, None if there is none."""
+    factors, coefficient = list(term[0]), term[1]
+    if coefficient % divisor[1]:
+        return None
+    for name in divisor[0]:
+        if name not in factors:
+            return None
+        factors.remove(name)
+    return tuple(factors), coefficient // divisor[1]

@@ -1,0 +1,221 @@
+"""`gc.Graph(infer="symbolic")`: unknown sizes have names, equalities are kept, and arithmetic goes on with the names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference.expressions import Expression, constant, symbol
+
+ops: Any = gc.ops
+
+
+@pytest.fixture
+def graph() -> Iterator[gc.Graph]:
+    graph = gc.Graph(infer="symbolic")
+    with graph.as_default():
+        yield graph
+
+
+def text(tensor: Any) -> str:
+    return str(tensor.graph.shape_text(tensor))
+
+
+def fed(*sizes: int | None) -> Any:
+    return gc.placeholder(gc.float32, list(sizes))
+
+
+def part(x: Any, i: int) -> Any:
+    return ops.strided_slice(ops.shape(x), [i], [i + 1], [1], shrink_axis_mask=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        pytest.param(lambda: fed(None, 784), "[batch,784]", id="what is fed has a batch"),
+        pytest.param(lambda: fed(None, None, 3), "[batch,n1,3]", id="the rest has numbers"),
+        pytest.param(lambda: gc.placeholder(gc.float32), "?", id="an unknown rank has no names"),
+        pytest.param(lambda: ops.tanh(fed(None, 3)), "[batch,3]", id="names go from op to op"),
+        pytest.param(lambda: gc.concat([x := fed(4, None), x, x], 1), "[4,3*n1]", id="concat adds"),
+        pytest.param(lambda: ops.pad(gc.concat([x := fed(4, None), x], 1), [[0, 0], [0, 1]]), "[4,2*n1+1]", id="2*n1+1"),
+        pytest.param(lambda: gc.reshape(fed(None, None, 3), [-1]), "[3*batch*n1]", id="reshape multiplies"),
+        pytest.param(lambda: gc.reshape(fed(None, 6), [-1, 3]), "[2*batch,3]", id="reshape divides"),
+        pytest.param(lambda: gc.reshape(fed(None, 4), [-1, 3]), "[(4*batch)//3,3]", id="what does not divide stays a quotient"),
+        pytest.param(
+            lambda: ops.reshape(x := fed(None, None, 3), ops.pack([part(x, 0), -1])),
+            "[batch,3*n1]",
+            id="reshape keeps what is on both sides",
+        ),
+        pytest.param(lambda: ops.tile(fed(None, 2), [3, 1]), "[3*batch,2]", id="tile multiplies"),
+        pytest.param(
+            lambda: ops.conv2d(fed(None, None, 9, 1), gc.zeros([5, 5, 1, 8]), strides=[1, 2, 1, 1], padding="VALID"),
+            "[batch,(n1-3)//2,5,8]",
+            id="a window that slides",
+        ),
+        pytest.param(
+            lambda: ops.fill(ops.add(ops.mul(ops.shape(fed(None, 3)), 2), 1), 0.0), "[2*batch+1,7]", id="values are calculated with"
+        ),
+        pytest.param(lambda: ops.fill(ops.floor_div(ops.shape(fed(None, 8)), 2), 0.0), "[batch//2,4]", id="values are divided"),
+        pytest.param(lambda: ops.add(gc.concat([x := fed(None), x], 0), ops.tile(x, [2])), "[2*batch]", id="equal sums are the same size"),
+    ],
+)
+def test_unknown_sizes_are_expressions(make: Callable[[], Any], expected: str, graph: gc.Graph) -> None:
+    tensor = make()
+    assert tensor.graph is graph
+    assert text(tensor) == expected
+    assert text(tensor) in repr(tensor)
+
+
+def test_what_is_merged_is_equal_from_then_on(graph: gc.Graph) -> None:
+    x, t = fed(None, 10), fed(None, 10)
+    assert (text(x), text(t)) == ("[batch,10]", "[batch2,10]")
+    both = ops.add_n([x, t])
+    assert text(x) == text(t) == text(both) == "[batch,10]"
+    assert graph.symbols().equalities == ["batch2 = batch"]
+
+
+def test_a_size_that_is_found_out_takes_the_place_of_the_name(graph: gc.Graph) -> None:
+    x = fed(5, None)
+    ops.mat_mul(x, gc.zeros([784, 10]))
+    assert str(x.shape) == "[5,?]"
+    assert text(x) == "[5,784]"
+    assert graph.symbols().equalities == ["n1 = 784"]
+
+
+def test_an_equation_is_solved_for_its_name(graph: gc.Graph) -> None:
+    x = fed(5, None)
+    ops.mat_mul(ops.pad(gc.concat([x, x], 1), [[0, 0], [0, 1]]), gc.zeros([9, 2]))
+    assert text(x) == "[5,4]"
+    y = fed(3, None)
+    ops.mat_mul(gc.concat([y, y], 1), gc.zeros([9, 2]))
+    assert text(y) == "[3,n2]"
+    assert [f"{a} = {b}" for a, b in graph.symbols().contradictions] == ["2*n2 = 9"]
+
+
+def test_a_name_within_a_quotient_is_replaced_too(graph: gc.Graph) -> None:
+    x = fed(1, None, 9, 1)
+    y = ops.conv2d(x, gc.zeros([5, 5, 1, 8]), strides=[1, 2, 1, 1], padding="VALID")
+    assert text(y) == "[1,(n1-3)//2,5,8]"
+    ops.add_n([x, fed(1, 28, 9, 1)])
+    assert text(y) == "[1,12,5,8]"
+
+
+def test_an_equation_of_several_names_is_kept(graph: gc.Graph) -> None:
+    x, y = fed(None, None), fed(None, None)
+    ops.add_n([gc.concat([x, x], 0), gc.concat([y, y, y], 0)])
+    assert "2*batch = 3*batch2" in graph.symbols().equalities
+    assert "n2 = n1" in graph.symbols().equalities
+
+
+def test_names_stay_while_cells_change_and_equalities_go_with_their_nodes(graph: gc.Graph) -> None:
+    x, t = fed(None, 10), fed(None, 10)
+    both = ops.add_n([x, t])
+    graph.remove_node(both.node)
+    assert (text(x), text(t)) == ("[batch,10]", "[batch2,10]")
+
+    def fail() -> None:
+        with graph.transaction():
+            ops.add_n([x, t])
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert graph.symbols().equalities == []
+
+
+def test_a_copy_has_the_same_names(graph: gc.Graph) -> None:
+    ops.add_n([fed(None, 10), fed(None, 10)])
+    copied = graph.copy()
+    assert copied.symbols() == graph.symbols()
+    with copied.as_default():
+        assert text(fed(None)) == "[batch3]"
+
+
+def test_an_explanation_uses_the_names(graph: gc.Graph) -> None:
+    x = fed(None, 3)
+    found = gc.explain_shape(gc.concat([x, x], 0))
+    assert found.shape == "[2*batch,3]"
+    assert found.dimensions[0].statement == "dimension 0 of `concat:0` = 2*batch"
+    assert graph.shape_text(x) == "[batch,3]"
+
+
+def test_other_graphs_have_no_names_and_other_ways_are_refused() -> None:
+    with gc.Graph().as_default() as graph:
+        x = fed(None, 3)
+        assert (text(x), repr(x)) == ("[?,3]", "<gc.Tensor 'Placeholder:0' float [?,3]>")
+        assert graph.symbols().equalities == []
+    with pytest.raises(InvalidArgumentError, match="Required infer='symbolic' or nothing, got infer='exact'"):
+        gc.Graph(infer="exact")
+
+
+def test_symbolic_shapes_agree_with_ordinary_ones() -> None:
+    def build() -> list[str]:
+        x = fed(None, 28, 28, 1)
+        h = ops.conv2d(x, gc.zeros([5, 5, 1, 8]), strides=[1, 1, 1, 1], padding="VALID")
+        flat = ops.reshape(h, ops.pack([part(h, 0), 24 * 24 * 8]))
+        y = gc.softmax(ops.mat_mul(flat, gc.zeros([24 * 24 * 8, 10])))
+        loss = -gc.reduce_mean(gc.reduce_sum(fed(None, 10) * gc.log(y), 1), 0)
+        gc.gradients(loss, [x])
+        return [str(tensor.shape) for node in x.graph.nodes for tensor in node.outputs]
+
+    with gc.Graph().as_default():
+        ordinary = build()
+    with gc.Graph(infer="symbolic").as_default():
+        assert build() == ordinary
+
+
+# ---- expressions ---------------------------------------------------------------------------------------------------------
+
+NAMES = {"n1": 3, "n2": 5, "batch": 32}
+
+
+def combined(parts: tuple[Expression, Expression, str]) -> Expression:
+    a, b, operator = parts
+    if operator == "/":
+        return a // symbol("n2")
+    return a + b if operator == "+" else a - b if operator == "-" else a * b
+
+
+expressions = st.recursive(
+    st.sampled_from([symbol(name) for name in NAMES]) | st.integers(0, 9).map(constant),
+    lambda inner: st.tuples(inner, inner, st.sampled_from("+-*/")).map(combined),
+    max_leaves=8,
+)
+
+
+def value(expression: Expression) -> int:
+    result: int = eval(str(expression), {}, dict(NAMES))
+    return result
+
+
+@settings(max_examples=150, deadline=None)
+@given(expressions, expressions, st.integers(1, 9))
+def test_expressions_calculate_as_numbers_do(a: Expression, b: Expression, divisor: int) -> None:
+    assert value(a + b) == value(a) + value(b)
+    assert value(a - b) == value(a) - value(b)
+    assert value(a * b) == value(a) * value(b)
+    assert value(a // constant(divisor)) == value(a) // divisor
+    assert a + b == b + a
+    assert (a - b) + b == a
+    assert a * constant(divisor) // constant(divisor) == a
+
+
+def test_expressions_print_shortest() -> None:
+    n = symbol("n1")
+    printed = [
+        n * constant(2) + constant(1),
+        n - n,
+        n * n - constant(3),
+        constant(-2) * n,
+        (n + constant(3)) // constant(2),
+        n // symbol("n2"),
+    ]
+    assert [str(each) for each in printed] == ["2*n1+1", "0", "n1*n1-3", "-2*n1", "(n1+3)//2", "n1//n2"]
+    assert (constant(7).constant, n.constant, n.name, (n + n).name) == (7, None, "n1", "")
+    assert str((n + constant(1)).replaced({"n1": symbol("batch")})) == "batch+1"
