@@ -25,7 +25,7 @@ from graphcore.runtime.dataflow_table import (
     Table,
     build_table,
 )
-from graphcore.runtime.explaining import explain_at
+from graphcore.runtime.explaining import dead_fetch, explain_at
 from graphcore.runtime.lowering import MakeKernel
 from graphcore.runtime.program import Step
 from graphcore.runtime.rendezvous import RendezvousArgs
@@ -214,7 +214,8 @@ class _Run:
             teller.tell("dead", item, at)
             return self._execute(item, at)
         teller.tell("start", item, at)
-        outputs = self._execute(item, at)
+        with teller.within(at):
+            outputs = self._execute(item, at)
         if outputs is not _LATER:
             teller.tell("end", item, at, outputs)
         return outputs
@@ -285,13 +286,7 @@ class _Run:
             return value.read()  # as it is when all has run
         if value is not DEAD and value is not _MISSING:
             return value
-        tensor = self.table.fetches[number]
-        raise InvalidArgumentError(
-            f"Retval[{number}] does not have value: '{tensor.name}' (op {tensor.node.op}) lies on a branch that was not taken in this run",
-            op=tensor.node.op,
-            node=tensor.node.name,
-            source=tensor.node.source,
-        )
+        raise dead_fetch(number, self.table.fetches[number])
 
 
 def _checked(item: Item, given: Any) -> tuple[Any, ...]:

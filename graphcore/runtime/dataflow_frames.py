@@ -8,6 +8,8 @@ next iteration; a dead NextIteration ends, and a dead Exit leaves the frame when
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -73,14 +75,26 @@ class Frame:
 class Teller:
     """Tells a recorder what happens to items."""
 
-    __slots__ = ("_frame", "_holdings", "_iteration", "_prefix", "_recorder")
+    __slots__ = ("_frame", "_holdings", "_iteration", "_prefix", "_recorder", "_step")
 
     def __init__(self, recorder: Recorder, step: Step) -> None:
         self._recorder = recorder
+        self._step = step
         self._prefix = step.prefix
         self._frame = step.frame
         self._iteration = step.iteration
         self._holdings = Holdings(step)
+
+    @contextmanager
+    def within(self, at: Iteration) -> Iterator[None]:
+        """What runs in here, the body of a function it may be, is in iteration `at`."""
+        step = self._step
+        if at.frame.parent is not None:
+            step.frame, step.iteration = at.frame.table.name, at.number
+        try:
+            yield
+        finally:
+            step.frame, step.iteration = self._frame, self._iteration
 
     def close(self) -> None:
         """The run is over."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
-from graphcore.graph.node import Node
+from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.memory import out_of_memory
 from graphcore.runtime.plan_checks import described
@@ -32,4 +32,14 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
         op=node.op,
         node=node.name,
         source=node.source,
+    )
+
+
+def dead_fetch(number: int, tensor: Tensor) -> InvalidArgumentError:
+    """The error for fetching `tensor` when it lies on a branch that was not taken."""
+    return InvalidArgumentError(
+        f"Retval[{number}] does not have value: '{tensor.name}' (op {tensor.node.op}) lies on a branch that was not taken in this run",
+        op=tensor.node.op,
+        node=tensor.node.name,
+        source=tensor.node.source,
     )

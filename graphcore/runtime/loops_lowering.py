@@ -84,10 +84,10 @@ class LoweredLoops(Lowered):
     Attributes:
         guards: the branches that each operation lies on, within its loop.
         decisions: what decides each branch, by its tensor.
-        result_guards: the branches that each result lies on.
+        fetches: what the results are the values of, and `result_guards` the branches that each lies on.
     """
 
-    __slots__ = ("decisions", "guards", "result_guards")
+    __slots__ = ("decisions", "fetches", "guards", "result_guards")
 
     def __init__(
         self,
@@ -95,12 +95,13 @@ class LoweredLoops(Lowered):
         feeds: list[Value],
         results: list[Value],
         lowering: _LoopLowering,
-        result_guards: list[Guard],
+        fetches: Sequence[Tensor],
     ) -> None:
         super().__init__(operations, feeds, results, lowering.variables)
         self.guards = lowering.guards
         self.decisions = lowering.decisions
-        self.result_guards = result_guards
+        self.fetches = fetches
+        self.result_guards = [lowering.ways.guard_of(lowering.structure.outermost, tensor) for tensor in fetches]
 
 
 def lower_loops(
@@ -128,8 +129,7 @@ def lower_loops(
     for operation in operations:
         if not isinstance(operation, Mark) and operation.node.op not in _PASSING:
             bind(operation, make_kernel, lowering.variables)
-    guards = [structure.ways.guard_of(structure.outermost, tensor) for tensor in fetches]
-    return LoweredLoops(operations, [lowering.values[tensor] for tensor in feeds], results, lowering, guards)
+    return LoweredLoops(operations, [lowering.values[tensor] for tensor in feeds], results, lowering, fetches)
 
 
 class _LoopLowering(Lowering):

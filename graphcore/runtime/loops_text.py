@@ -8,6 +8,7 @@ import numpy as np
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.explaining import dead_fetch
 from graphcore.runtime.loops_lowering import Begin, Choose, Decide, End, LoweredLoops, Mark, Test, Turn
 from graphcore.runtime.loops_structure import NOWHERE, Guard
 from graphcore.runtime.lowering import Lowered, Operation, Value
@@ -43,7 +44,7 @@ class _LoopWriter(Writer):
         super().__init__(lowered, watched)
         self.guards = lowered.guards
         self.decisions = lowered.decisions
-        self.result_guards = lowered.result_guards
+        self.fetches, self.result_guards = lowered.fetches, lowered.result_guards
         self.order = {value: place for place, value in enumerate(lowered.decisions.values())}
         if watched:
             self.parameters = self.parameters.replace("before, after", "before, after, turn, leave", 1)
@@ -170,7 +171,7 @@ class _LoopWriter(Writer):
         text = self._argument(value, value.is_reference)
         if not guard:
             return text
-        self.scope[f"dead{number}"] = _dead(number, value.tensor)
+        self.scope[f"dead{number}"] = _dead(number, self.fetches[number])
         return f"{text} if {self._condition(guard)} else dead{number}()"
 
 
@@ -196,13 +197,3 @@ def _dead(number: int, tensor: Tensor) -> Any:
         raise dead_fetch(number, tensor)
 
     return refuse
-
-
-def dead_fetch(number: int, tensor: Tensor) -> InvalidArgumentError:
-    """The error for fetching `tensor` when it lies on a branch that was not taken."""
-    return InvalidArgumentError(
-        f"Retval[{number}] does not have value: '{tensor.name}' (op {tensor.node.op}) lies on a branch that was not taken in this run",
-        op=tensor.node.op,
-        node=tensor.node.name,
-        source=tensor.node.source,
-    )

@@ -24,7 +24,7 @@ def outputs(name: str, inputs: Sequence[Any], attrs: dict[str, Any] | None = Non
 
 def switch(data: Any, pred: Any) -> tuple[Tensor, Tensor]:
     """`data` where `pred` is false, and where it is true."""
-    no, yes = outputs("Switch", [data, pred])
+    no, yes = outputs("RefSwitch" if data.dtype.is_ref else "Switch", [data, pred])
     return no, yes
 
 
@@ -41,7 +41,8 @@ def cond(pred: Any, values: Sequence[Any], yes: Body, no: Body) -> list[Tensor]:
 
 def enter(value: Any, frame: str, *, constant: bool = False, parallel: int = 10) -> Tensor:
     """`value` within the frame."""
-    return outputs("Enter", [value], {"frame_name": frame, "is_constant": constant, "parallel_iterations": parallel})[0]
+    op_name = "RefEnter" if value.dtype.is_ref else "Enter"
+    return outputs(op_name, [value], {"frame_name": frame, "is_constant": constant, "parallel_iterations": parallel})[0]
 
 
 def while_loop(condition: Callable[..., Any], body: Body, values: Sequence[Any], frame: str = "loop", parallel: int = 10) -> list[Tensor]:

@@ -47,10 +47,11 @@ class Program:
         with self.graph.as_default():
             self.x = gc.placeholder(gc.float32, [2], name="x")
             self.p = gc.placeholder(gc.bool_, [], name="p")
-            handle = op("VarHandleOp", attrs={"dtype": gc.float32, "shape": gc.Shape([2]), "shared_name": HANDLE})
+            kind = "VariableV2" if self.choices.pick(2) else "VarHandleOp"
+            handle = op(kind, attrs={"dtype": gc.float32, "shape": gc.Shape([2]), "shared_name": HANDLE})
             first = gc.constant(np.array([0.5, -0.25], np.float32))
-            self.start = self.graph.apply_op("AssignVariableOp", [handle, first], name="start")
-            self.state = op("ReadVariableOp", [handle], {"dtype": gc.float32})
+            self.start = self.graph.apply_op("Assign" if handle.dtype.is_ref else "AssignVariableOp", [handle, first], name="start")
+            self.state = read(handle)
             token = gc.constant(0)
             self.values, token = self._block([self.x, first], token, handle, self.p, 0)
             self.end = self.graph.apply_op("Identity", [token], name="end").outputs[0]
@@ -86,12 +87,12 @@ class Program:
         return values[-1 - self.choices.pick(len(values))]
 
     def _change(self, values: list[Tensor], token: Tensor, handle: Tensor) -> Tensor:
-        name = ("AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp")[self.choices.pick(3)]
+        name = ("AssignAdd", "AssignSub", "Assign")[self.choices.pick(3)] + ("" if handle.dtype.is_ref else "VariableOp")
         value = self._any(values)
         changed = after([token.node], lambda: gc.get_default_graph().apply_op(name, [handle, value]))
-        read = after([changed], lambda: op("ReadVariableOp", [handle], {"dtype": gc.float32}))
-        values.append(op("Tanh", [read]))
-        return as_tensor(after([read.node], lambda: op("Identity", [token])))
+        found = after([changed], lambda: read(handle))
+        values.append(op("Tanh", [found]))
+        return as_tensor(after([found.node], lambda: op("Identity", [token])))
 
     def _pred(self, values: list[Tensor], flag: Tensor) -> Tensor:
         kind = self.choices.pick(3)
@@ -136,6 +137,11 @@ class Program:
         start = after([token.node], lambda: gc.constant(0))
         _, token, *found = while_loop(lambda i, *_: op("Less", [i, limit]), body, [start, token, *carried], frame, parallel)
         return found, token
+
+
+def read(handle: Tensor) -> Tensor:
+    """The value of a variable, given by reference or handle."""
+    return as_tensor(op("Identity", [handle]) if handle.dtype.is_ref else op("ReadVariableOp", [handle], {"dtype": gc.float32}))
 
 
 def as_tensor(found: Any) -> Tensor:
