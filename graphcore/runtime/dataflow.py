@@ -144,7 +144,8 @@ class _Run:
         self.arrivals.put(None)
 
     def _turn(self) -> None:
-        ready, complete = self.move.ready, self.move.complete
+        move = self.move
+        ready, activate = move.ready, move.activate
         execute = self._execute if self.teller is None else self._execute_recorded
         while True:
             while ready:
@@ -156,8 +157,15 @@ class _Run:
                 except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
                     told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
                     raise told from (None if told is error else error)
-                if outputs is not _LATER:
-                    complete(item, at, outputs)
+                if outputs is _LATER:
+                    continue
+                if item.moves:
+                    move.complete(item, at, outputs)
+                    continue
+                activate(item, at, outputs)
+                at.busy -= 1
+                if not at.busy:
+                    move.clean(at.frame, at.number)
             if not self.waiting:
                 return
             self._arrive(self.arrivals.get())
@@ -171,6 +179,10 @@ class _Run:
         if kind >= MERGING:
             return self._execute_special(item, at)
         inputs, base, count = at.inputs, item.base, item.count
+        if item.passes:
+            given = inputs[base]
+            inputs[base] = None
+            return (given,)
         for slot in item.variables:
             inputs[base + slot] = inputs[base + slot].read()
         if count == 1:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.kernel_context import DEAD
-from graphcore.runtime.dataflow_table import ENTERING, ENTERING_CONSTANT, EXITING, FETCH, MERGING, NEXT, FrameTable, Item, Table
+from graphcore.runtime.dataflow_table import ENTERING, ENTERING_CONSTANT, EXITING, FETCH, NEXT, FrameTable, Item, Table
 from graphcore.runtime.events import Kind, Recorder
 from graphcore.runtime.holdings import Holdings
 from graphcore.runtime.program import Step
@@ -137,7 +137,7 @@ class Propagation:
     def complete(self, item: Item, at: Iteration, outputs: Outputs) -> None:
         """`item` has run in iteration `at` and gave `outputs`."""
         kind = item.kind
-        if kind < ENTERING or kind >= MERGING:
+        if not item.moves:
             self.activate(item, at, outputs)
         elif kind == NEXT:
             self._next(item, at, outputs)
@@ -147,7 +147,7 @@ class Propagation:
             self._enter(item, at, outputs)
         at.busy -= 1
         if not at.busy:
-            self._clean(at.frame, at.number)
+            self.clean(at.frame, at.number)
 
     def activate(self, item: Item, target: Iteration, outputs: Outputs) -> None:
         """Hand what `item` gave to its consumers in iteration `target`."""
@@ -233,7 +233,7 @@ class Propagation:
         else:
             self.activate(item, frame.iterations[0], outputs)
         # All of the frame may be done already, if nothing in it waits for this value.
-        self._clean(frame, 0)
+        self.clean(frame, 0)
 
     def _next(self, item: Item, at: Iteration, outputs: Outputs) -> None:
         if outputs is None:
@@ -265,7 +265,7 @@ class Propagation:
         elif at.number == frame.last:
             frame.dead_exits.append(item)
 
-    def _clean(self, frame: Frame, number: int) -> None:
+    def clean(self, frame: Frame, number: int) -> None:
         """Drop what is done from iteration `number` on; a frame that is done may be the last that the one around it waits for."""
         while self._drop_iterations(frame, number):
             around = frame.parent

@@ -45,6 +45,7 @@ _KINDS: Final = {
     **dict.fromkeys(NEXT_ITERATION, NEXT),
     "ControlTrigger": TRIGGER,
 }
+_PASSING: Final = ENTER | EXIT | NEXT_ITERATION | {"Identity", "LoopCond", "StopGradient", "PreventGradient", "Snapshot"}
 _MAX_KNOWN_ELEMENTS: Final = 1 << 20
 
 
@@ -85,6 +86,8 @@ class Item:
             what is neither.
         key: of a send or receive: the rendezvous key up to frame and iteration.
         number: of a fetch: which.
+        passes: it gives its input as it is.
+        moves: what it gives goes into another frame or iteration.
     """
 
     __slots__ = (
@@ -103,9 +106,11 @@ class Item:
         "kind",
         "merge_controls",
         "merge_edges",
+        "moves",
         "name",
         "node",
         "number",
+        "passes",
         "variables",
     )
 
@@ -129,6 +134,8 @@ class Item:
         self.context: KernelContext | None = None
         self.key = ""
         self.number = 0
+        self.passes = False
+        self.moves = ENTERING <= kind <= NEXT
         frame.pending.append(0)
 
     def __repr__(self) -> str:
@@ -254,6 +261,7 @@ class _Builder:
             for slot, tensor in enumerate(node.inputs)
             if tensor.dtype.is_ref and not node.input_types[slot].is_ref and tensor not in self.feeds
         )
+        item.passes = node.op in _PASSING and not item.variables
         for slot, tensor in enumerate(node.inputs):
             self._data_edge(tensor, item, slot)
         for control in node.control_inputs:
