@@ -10,10 +10,11 @@ from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.constant_values import inferred_value
-from graphcore.graph.loop_shapes import common_shape, enters_loop, forward_slots, is_loop_head, relaxed_data, relaxed_shape
+from graphcore.graph.loop_shapes import enters_loop, forward_slots, is_loop_head, relaxed_data
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.shape_refiner import ExtendedInferenceContext, ShapeInference
 from graphcore.inference import HandleData, ShapeHandle, same_handle_data
+from graphcore.inference.alternatives import common_shape, relaxed_shape
 from graphcore.shapes import Shape
 
 _LOOP_OPS: Final = frozenset({"Enter", "RefEnter", "Merge", "RefMerge"})

@@ -11,6 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.errors import AbortedError
+from graphcore.inference import same_defined_shape
+from graphcore.inference.alternatives import common_shape
 from graphcore.inference.common_shape_fns import no_outputs, unchanged_shape, unchanged_shape_with_rank
 from graphcore.kernel_context import DEAD
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
@@ -104,21 +106,8 @@ class _SwitchN:
 
 
 def _merge_shape(c: InferenceContext) -> None:
-    c.set_output(0, _common_shape(c))
+    c.set_output(0, common_shape(c.inputs))  # any of them may be the one that is passed on
     c.set_output(1, c.scalar())
-
-
-def _common_shape(c: InferenceContext) -> Any:
-    """What is the same in all inputs: any of them may be the one that is passed on."""
-    out = c.input(0)
-    rank = c.rank(out)
-    if rank < 0 or any(c.rank(shape) != rank for shape in c.inputs):
-        return c.unknown_shape()
-    for shape in c.inputs[1:]:
-        for i in range(rank):
-            if c.value(c.dim(shape, i)) != c.value(c.dim(out, i)):
-                out = c.replace_dim(out, i, c.unknown_dim())
-    return out
 
 
 def _merge(k: KernelContext) -> Kernel:
@@ -314,8 +303,7 @@ class RefSelect:
 
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(0), 0)
-        dims = [[c.value(c.dim(shape, i)) for i in range(c.rank(shape))] if c.rank(shape) >= 0 else None for shape in c.inputs[1:]]
-        same = all(other is not None and None not in other and other == dims[0] for other in dims)
+        same = all(same_defined_shape(c.input(1), other) for other in c.inputs[2:])
         c.set_output(0, c.input(1) if same else c.unknown_shape())
 
     def kernel(k: KernelContext) -> Kernel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from graphcore.attrs import Attrs, AttrValue, Func
 from graphcore.definitions import ArgDef, AttrDef, FunctionDef, NodeDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
+from graphcore.inference.alternatives import common_shape
 from graphcore.inference.common_shape_fns import explicit_shape, scalar_shape
 from graphcore.ops.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr
@@ -45,7 +46,7 @@ def _branch_shapes(c: InferenceContext, branches: Sequence[Func]) -> None:
     results = [c.function_outputs(branch.name, branch.attr, given, slots) for branch in branches]
     for i in range(c.num_outputs):
         known = [None if result is None or i >= len(result) else result[i][0] for result in results]
-        c.set_output(i, c.unknown_shape() if None in known else reduce(c.relax, [shape for shape in known if shape is not None]))
+        c.set_output(i, c.unknown_shape() if None in known else common_shape([shape for shape in known if shape is not None]))
 
 
 def _branches(attrs: Attrs) -> tuple[Func, ...]:

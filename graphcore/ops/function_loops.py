@@ -7,6 +7,7 @@ from typing import Any, Final
 from graphcore.attrs import Attrs, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import ShapeHandle
+from graphcore.inference.alternatives import relaxed_shape
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr
 from graphcore.ops.gradient_text import scalar
@@ -32,20 +33,11 @@ def _lasting_shapes(c: InferenceContext) -> list[ShapeHandle]:
         found = c.function_outputs(body.name, body.attr, shapes, [None] * len(shapes))
         if found is None or len(found) != len(shapes):
             break
-        relaxed = [c.relax(old, new) if _differs(old, new) else old for old, (new, _) in zip(shapes, found, strict=True)]
+        relaxed = [relaxed_shape(old, new, c.inputs) for old, (new, _) in zip(shapes, found, strict=True)]
         if all(a is b for a, b in zip(shapes, relaxed, strict=True)):
             break
         shapes = relaxed
     return shapes
-
-
-def _differs(old: ShapeHandle, new: ShapeHandle) -> bool:
-    """True iff a value of shape `new` need not have the shape `old`."""
-    if old.dims is None or old is new:
-        return False
-    if new.dims is None or len(new.dims) != len(old.dims):
-        return True
-    return any(a is not b and a.value >= 0 and a.value != b.value for a, b in zip(old.dims, new.dims, strict=True))
 
 
 def _condition(k: KernelContext) -> tuple[Kernel, Any]:

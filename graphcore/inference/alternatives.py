@@ -1,0 +1,47 @@
+"""What is known of a value that is one of several: of a branch, of any iteration of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphcore.inference.handles import DimensionHandle, ShapeHandle
+
+
+def common_shape(shapes: Sequence[ShapeHandle]) -> ShapeHandle:
+    """What is the same in all of them, the same unknown dimensions included: the first itself if it differs nowhere."""
+    out = shapes[0]
+    for shape in shapes[1:]:
+        if out is shape:
+            continue
+        if out.dims is None or shape.dims is None or len(shape.dims) != len(out.dims):
+            return ShapeHandle()
+        pairs = list(zip(out.dims, shape.dims, strict=True))
+        dims = tuple([a if a is b or (a.value == b.value and a.value >= 0) else DimensionHandle() for a, b in pairs])
+        if any(a is not b for a, b in zip(out.dims, dims, strict=True)):
+            out = ShapeHandle(dims)
+    return out
+
+
+def relaxed_shape(known: ShapeHandle, again: ShapeHandle, first: Sequence[ShapeHandle]) -> ShapeHandle:
+    """`known` itself if `again`, which comes around the loop, does not contradict it; else what is left of it.
+
+    Args:
+        known: what was known so far.
+        again: a later value.
+        first: the shapes of the first iteration. An unknown dimension of theirs is a certain number; one that is not theirs was made
+            here and stands for any.
+    """
+    if known.dims is None or known is again:
+        return known
+    if again.dims is None or len(again.dims) != len(known.dims):
+        return ShapeHandle()
+    theirs = {id(dim) for shape in first for dim in shape.dims or ()}
+    dims = tuple([_relaxed_dim(a, b, id(a) in theirs) for a, b in zip(known.dims, again.dims, strict=True)])
+    return known if all(a is b for a, b in zip(known.dims, dims, strict=True)) else ShapeHandle(dims)
+
+
+def _relaxed_dim(known: DimensionHandle, again: DimensionHandle, is_certain: bool) -> DimensionHandle:
+    if known is again:
+        return known
+    holds = known.value == again.value if known.value >= 0 else not is_certain
+    return known if holds else DimensionHandle()
