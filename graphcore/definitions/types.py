@@ -122,6 +122,9 @@ class FunctionDef(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         maps = (self.ret, self.control_ret, self.attr, self.arg_attr) == (other.ret, other.control_ret, other.attr, other.arg_attr)
         return maps and without_docs(self.signature) == without_docs(other.signature) and _plain_nodes(self) == _plain_nodes(other)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # msgspec's own would compare identities
+
     def __hash__(self) -> int:
         return hash((self.signature.name, tuple([(node.name, node.op, node.input) for node in self.node_def])))
 
