@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphcore.graph import Graph, Node, copy_sharing_library
+from graphcore.graph.control_flow import CONTROL_FLOW, build_control_flow_info
 from graphcore.passes import FunctionBody, InstantiatedFunctions, OptimizerOptions, optimize_graph
 from graphcore.passes.cleaning import is_kept, prune
 from graphcore.text.printer import ARG_OPS, RET_OPS
@@ -24,7 +25,12 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
     """A copy of `body` without the nodes that no return, control return or stateful node needs, unused arguments too; optimised.
 
     Calls are inlined, but for those of functions that call themselves and those that are marked `_noinline`.
+
+    Raises:
+        InvalidArgumentError: its loops are malformed.
     """
+    if any(node.op in CONTROL_FLOW for node in body.graph.op_nodes()):
+        build_control_flow_info(body.graph)
     graph, copies = copy_sharing_library(body.graph)
     args = [copies[node] for node in body.arg_nodes]
     rets = [copies[node] for node in body.ret_nodes]

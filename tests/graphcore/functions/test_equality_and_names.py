@@ -82,6 +82,14 @@ def test_the_description_of_an_argument_counts_for_function_equality_but_not_for
     assert hash(first) == hash(second)
 
 
+def test_functions_are_unequal_only_if_they_are_not_equal() -> None:
+    first, second, other = parse(BASE), parse(BASE), parse(BASE.replace("Neg", "Square"))
+    unequal = first != second
+    assert first == second
+    assert unequal is False
+    assert first != other
+
+
 def test_debug_info_does_not_count_for_the_text() -> None:
     plain = FunctionDef(signature=parse("f() -> () {}").signature, node_def=(NodeDef("a", "NoOp"),))
     known = msgspec.structs.replace(plain, node_def=(NodeDef("a", "NoOp", original_node_names=("b",)),))

@@ -55,6 +55,9 @@ def test_a_constant_takes_the_type_of_its_value(value: object, dtype: dt.DType |
 
 def test_create_marks_a_function_stateful_if_an_op_is_stateful_or_unknown() -> None:
     assert FDH.create("f", [], [], [], [(["a"], "SurelyNoSuchOp")], {}).signature.is_stateful
+    draw = (["y"], "RandomUniform", ["s"], {"dtype": dt.float32, "T": dt.int32})
+    assert FDH.create("f", ["s: int32"], [], [], [draw], {}).signature.is_stateful
+    assert not FDH.create("f", ["x: float"], [], [], [(["y"], "Neg", ["x"], {"T": dt.float32})], {}).signature.is_stateful
     assert not FDH.create("f", [], [], [], [], {}).signature.is_stateful
 
 

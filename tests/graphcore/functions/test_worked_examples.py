@@ -7,6 +7,7 @@ import pytest
 import graphcore.dtypes as dt
 from graphcore.attrs import AttrValue
 from graphcore.definitions import FunctionDef, OpDef, OpDefBuilder
+from graphcore.definitions.types import without_docs
 from graphcore.functions import FunctionDefHelper as FDH  # noqa: N817 - the examples' own abbreviation
 from graphcore.functions import instantiate_function
 from graphcore.text import debug_string, parse_function, parse_nodes
@@ -279,6 +280,11 @@ def test_the_instantiated_body_prints_as_documented_and_reads_back(
     assert [node for node in parse_nodes(body) if node.op != "_Retval"] == [node for node in result.nodes if node.op != "_Retval"]
 
 
+def test_f2_example_1_the_types_of_arguments_and_returns_are_those_of_the_instantiation() -> None:
+    result = instantiate_function(square_plus_one(), {"T": dt.float32}, op_def)
+    assert (result.arg_types, result.ret_types) == ([dt.float32], [dt.float32])
+
+
 def test_control_returns_are_printed_before_returns() -> None:
     function = FDH.create(
         "ControlRet",
@@ -317,5 +323,48 @@ y: A scalar in type T.
     has_default = OpDefBuilder("HasDefaultType").output("out: T").attr("T: {float, double, int32, int64} = DT_FLOAT").finalize()
     assert debug_string(one) == "One[T:{float, double, int32, int64}]() -> (y:T)"
     assert debug_string(has_default) == "HasDefaultType[T:{float, double, int32, int64} = float]() -> (out:T)"
+    mapped = (
+        OpDefBuilder("Map")
+        .input("x: N * T")
+        .output("y: N * U")
+        .attr("T: type")
+        .attr("U: type")
+        .attr("N: int >= 1")
+        .doc("""
+Applies the 'func' on every input. I.e.,
+
+y[i] = func<...>(x[i])
+
+x: N tensors, each of type T;
+y: N tensors, each of type U;
+
+""")
+        .finalize()
+    )
+    cond = (
+        OpDefBuilder("Cond")
+        .input("input: Tin")
+        .output("output: out_types")
+        .attr("Tin: list(type)")
+        .attr("out_types: list(type)")
+        .attr("cond: func")
+        .attr("then_branch: func")
+        .attr("else_branch: func")
+        .doc("""
+output = Cond(input) ? then_branch(input) : else_branch(input)
+
+cond: A function takes 'input' and returns a scalar.
+then_branch: A function takes 'input' and returns 'output'.
+else_branch: A function takes 'input' and returns 'output'.
+""")
+        .finalize()
+    )
+    assert debug_string(mapped) == "Map[T:type, U:type, N:int](x:N*T) -> (y:N*U)", "the length of a list is 1 at least without saying so"
+    assert mapped.summary == "Applies the 'func' on every input. I.e.,"
+    signature = "Cond[Tin:list(type), out_types:list(type), cond:func, then_branch:func, else_branch:func](input:Tin) -> (output:out_types)"
+    assert debug_string(cond) == signature
+    assert without_docs(cond) == op_def("Cond")
+    assert without_docs(mapped) == op_def("Map")
+    assert without_docs(one) == op_def("One")
     assert isinstance(op_def("HasDefaultType"), OpDef)
     assert op_def("HasDefaultType") == has_default

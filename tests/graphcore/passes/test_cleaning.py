@@ -42,10 +42,10 @@ def test_f10_example_1_of_a_fresh_graph_nothing_is_dead() -> None:
     assert lines(graph) == before
 
 
-@pytest.mark.parametrize("why", ["control input", "reference", "switch"])
+@pytest.mark.parametrize("why", ["control input", "reference", "switch", "recv"])
 def test_f10_some_identities_are_kept(why: str) -> None:
     registry = gc.OpRegistry()
-    for op in ("Identity", "NoOp", "_Arg", "VariableV2", "Neg"):
+    for op in ("Identity", "NoOp", "_Arg", "VariableV2", "Neg", "_Recv"):
         registry.register(gc.op_registry.look_up(op))
     registry.register(gc.parse_op_signature("Switch[T:type](data:T, pred:bool) -> (output_false:T, output_true:T)"), unknown_shape)
     graph = gc.Graph(registry)
@@ -55,6 +55,15 @@ def test_f10_some_identities_are_kept(why: str) -> None:
         source = graph.apply_op("VariableV2", attrs={"dtype": gc.float32, "shape": gc.Shape([])}).outputs[0]
     if why == "switch":
         source = graph.apply_op("Switch", [source, arg(graph, "p", 1, gc.bool_)]).outputs[0]
+    if why == "recv":
+        attrs = {
+            "tensor_name": "t",
+            "send_device": "/cpu:0",
+            "recv_device": "/cpu:1",
+            "send_device_incarnation": 1,
+            "tensor_type": gc.float32,
+        }
+        source = graph.apply_op("_Recv", attrs=attrs).outputs[0]
     with graph.control_dependencies(first):
         kept = graph.apply_op("Identity", [source])
     graph.apply_op("Neg", [kept.outputs[0]])
@@ -139,6 +148,18 @@ def test_f10_what_a_pass_left_without_consumers_is_dead_unless_it_has_state() ->
     remove_list_array_converter(graph)
     assert remove_dead_nodes(graph)
     assert [node.name for node in graph.nodes] == ["shape", "random", "y", "Func/list/input/_1"]
+
+
+def test_f10_control_flow_nodes_are_kept_with_all_they_depend_on_though_nothing_takes_from_them() -> None:
+    graph = gc.Graph()
+    x, p = arg(graph, "x"), arg(graph, "p", 1, gc.bool_)
+    switch = graph.apply_op("Switch", [graph.apply_op("Neg", [x], name="n").outputs[0], p], name="switch").outputs
+    merge = graph.apply_op("Merge", [[graph.apply_op("Neg", [switch[0]], name="no").outputs[0], switch[1]]], name="merge")
+    enter = graph.apply_op("Enter", [x], {"frame_name": "f"}, name="enter")
+    unwanted = graph.apply_op("Neg", [enter.outputs[0]], name="unwanted")
+    graph.edge_store.detached.update([merge.name, enter.name, unwanted.name])
+    assert remove_dead_nodes(graph)
+    assert {node.name for node in graph.nodes} == {"x", "p", "n", "switch", "no", "merge", "enter"}
 
 
 def test_passes_keep_no_graph_alive() -> None:

@@ -270,6 +270,32 @@ def test_f9_frame_names_are_made_unique_if_asked_for() -> None:
         assert graph.get_operation_by_name("call/y").get_attr("frame_name") == frame
 
 
+def test_f9_what_a_return_waits_for_its_output_identity_waits_for() -> None:
+    body = gc.Graph()
+    x = arg(body, "x")
+    with body.control_dependencies([body.apply_op("NoOp", name="first")]):
+        body.apply_op("_Retval", [x], {"index": 0}, name="y_RetVal")
+    graph = gc.Graph()
+    caller = graph.apply_op("Neg", [arg(graph, "a")], name="b")
+    graph.apply_op("_Retval", [caller.outputs[0]], {"index": 0}, name="ret")
+    inline_function_body(graph.library, graph, caller, gc.FunctionBody(None, [gc.float32], [gc.float32], body))
+    assert lines(graph) == {
+        "a = _Arg[T=float, index=0]()",
+        "Func/b/input/_0 = Identity(a)",
+        "b/first = NoOp()",
+        "Func/b/output/_1 = Identity(Func/b/input/_0) @ b/first",
+        "ret = _Retval[T=float, index=0](Func/b/output/_1)",
+    }
+
+
+def test_f9_of_a_call_without_outputs_a_no_op_is_kept() -> None:
+    functions = InstantiatedFunctions(library("f(x:float) -> () {\n  n = NoOp() @ x\n  @return done = n\n}"))
+    graph = graph_with_library(functions.library)
+    graph.apply_op("f", [arg(graph, "a")], name="call")
+    inlined(graph, functions, keep_caller_node="fetchable", output_control_src="control_outputs")
+    assert {"call = NoOp() @ Func/call/output_control_node/_1", "Func/call/output_control_node/_1 = NoOp() @ call/n"} <= lines(graph)
+
+
 def test_inlined_nodes_remember_the_function_they_come_from() -> None:
     graph, functions = x_times_16()
     expand_inline_functions(functions, graph)

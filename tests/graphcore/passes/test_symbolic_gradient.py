@@ -61,6 +61,34 @@ def test_f11_no_gradient_and_bools_give_zeros_and_nondifferentiable_ops_pass_not
     assert {str(node.get_attr("f").name) for node in gradients} == {"Select", "Reshape"}  # type: ignore[union-attr]  # a Func
 
 
+def test_f8_several_gradients_of_a_bool_are_zeros_and_no_sum() -> None:
+    text = """f(x:float, b:bool) -> (y:float, z:float) {
+  y = Select[T=float](b, x, x)
+  z = Select[T=float](b, x, x)
+  return y = y:output:0
+  return z = z:output:0
+}"""
+    body = symbolic_gradient(InstantiatedFunctions(library(text)).body_of("f", {}))
+    of_bool = body.ret_nodes[1].inputs[0].node
+    assert (of_bool.op, of_bool.get_attr("T"), of_bool.inputs[0].name) == ("ZerosLike", gc.bool_, "b:0")
+    assert all(node.get_attr("T") is gc.float32 for node in body.graph.nodes if node.op == "AddN")
+
+
+def test_f11_the_gradient_of_a_resource_is_a_float() -> None:
+    text = """f(v:resource, x:float) -> (y:float) {
+  r = ReadVariableOp[dtype=float](v)
+  y = Mul[T=float](r:value:0, x)
+  return y = y:z:0
+}"""
+    body = symbolic_gradient(InstantiatedFunctions(library(text)).body_of("f", {}))
+    made = {str(node.get_attr("f").name): node for node in body.graph.nodes if node.op == "SymbolicGradient"}  # type: ignore[union-attr]
+    read = made["ReadVariableOp"]
+    assert read.get_attr("Tin") == (gc.resource, gc.float32)
+    assert read.get_attr("Tout") == (gc.float32,)
+    assert body.ret_types == (gc.float32, gc.float32)
+    assert body.arg_types == (gc.resource, gc.float32, gc.float32)
+
+
 def test_f11_what_does_not_reach_a_return_is_not_waited_for() -> None:
     text = "f(x:float) -> (y:float) {\n  y = Neg[T=float](x)\n  lost = Exp[T=float](x)\n  return y = y:y:0\n}"
     body = symbolic_gradient(InstantiatedFunctions(library(text)).body_of("f", {}))
