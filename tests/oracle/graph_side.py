@@ -68,3 +68,13 @@ def judge_graph(data: bytes) -> str:
 def known_ops(names: Sequence[str]) -> list[str]:
     """Those of the names that TensorFlow has an op for."""
     return [name for name in names if op_def_registry.get(name) is not None]
+
+
+def differentiate_graph(data: bytes, form: str, feeds: Mapping[str, Array], y: str, xs: Sequence[str], weights: Array) -> list[Array]:
+    """Import a graph and run the gradients of the weighted sum of `y` by each of `xs`."""
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(read(data, form), name="")
+        target = graph.get_tensor_by_name(y)
+        found = tf.gradients(target, [graph.get_tensor_by_name(x) for x in xs], grad_ys=tf.constant(weights))
+        with tf.compat.v1.Session(graph=graph) as session:
+            return [np.asarray(value) for value in session.run(found, dict(feeds))]
