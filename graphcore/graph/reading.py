@@ -36,6 +36,7 @@ class GraphReader:
     versions: VersionDef
     edge_store: EdgeStore
     refiner: LiveRefiner
+    version: int
     source_node: Node
     sink_node: Node
     other_fields: bytes
@@ -243,12 +244,17 @@ class GraphReader:
         """What the names of unknown sizes stand for, of a graph made with `infer="symbolic"`; of another one nothing."""
         return symbols_of(self)
 
-    def shape_text(self, tensor: Tensor) -> str:
-        """The shape of a tensor, in a graph made with `infer="symbolic"` with the names of what is unknown: `[batch,2*n1+1]`."""
+    def size_texts(self, tensor: Tensor) -> list[str]:
+        """The sizes of a tensor of known rank as text: a number, `?`, or the name that an unknown size has."""
         handles = tensor.node.output_handles
         if not isinstance(self.refiner, SymbolicRefiner) or tensor.index >= len(handles):
-            return str(tensor.shape)
-        return self.symbols().shape_text(handles[tensor.index])
+            return ["?" if size is None else str(size) for size in tensor.shape.dims or ()]
+        symbols = self.symbols()
+        return [symbols.text(dim) for dim in handles[tensor.index].dims or ()]
+
+    def shape_text(self, tensor: Tensor) -> str:
+        """The shape of a tensor, in a graph made with `infer="symbolic"` with the names of what is unknown: `[batch,2*n1+1]`."""
+        return "?" if tensor.shape.dims is None else f"[{','.join(self.size_texts(tensor))}]"
 
     def look_up(self, op: str) -> OpRegistration:
         """What is known of an op: a function of this graph's library, else what its registry has.

@@ -60,6 +60,7 @@ class SymbolicRefiner(LiveRefiner):
         super().__init__(graph_def_version)
         self._taken: dict[str, int] = {}
         self._equations: dict[Node, list[Equation]] = {}
+        self.symbols: tuple[int, Symbols | None] = (-1, None)
 
     def finish(self, context: LiveContext) -> None:
         """Give names to what has none, and keep what was merged."""
@@ -151,8 +152,15 @@ def symbols_of(graph: GraphReader) -> Symbols:
     refiner = graph.refiner
     if not isinstance(refiner, SymbolicRefiner):
         return Symbols({})
+    version, known = refiner.symbols
+    if known is None or version != graph.version:
+        known = _worked_out(refiner.equations_in(graph))
+        refiner.symbols = graph.version, known
+    return known
+
+
+def _worked_out(waiting: list[Equation]) -> Symbols:
     values: dict[str, Expression] = {}
-    waiting = refiner.equations_in(graph)
     contradictions: list[Equation] = []
     left: list[Equation] = []
     while waiting:

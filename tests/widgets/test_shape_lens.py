@@ -156,3 +156,13 @@ def test_boxes_of_a_failed_cell_look_the_same_in_every_still_form_as_in_the_live
     assert ".stale .box{stroke:#c32222" in to_svg(scene)
     assert "stateStale stroke:#c32222" in to_mermaid(scene)
     assert '"#c32222"' in to_dot(scene)
+
+
+def test_unknown_sizes_are_called_by_their_names_where_they_have_any() -> None:
+    graph = gc.Graph(infer="symbolic")
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [None, None], name="x")
+        gc.concat([x, x], 1, name="both")
+    scene = build_scene(graph)
+    assert [dim.text for dim in next(edge for edge in scene.edges if edge.source == "x").dims] == ["batch", "n1"]
+    assert [row.shape for row in told(graph, "both").outputs] == ["[batch,2*n1]"]

@@ -39,11 +39,10 @@ class Dimensions:
 
     def of(self, tensor: Tensor) -> list[Dim]:
         """The dimensions of a tensor, none if its rank is unknown."""
-        sizes = tensor.shape.dims
-        if sizes is None:
+        if tensor.shape.dims is None:
             return []
-        keys = self._keys(tensor)
-        return [Dim(text="?" if size is None else str(size), key=self._root(key)) for size, key in zip(sizes, keys, strict=True)]
+        sizes = tensor.graph.size_texts(tensor)
+        return [Dim(text=text, key=self._root(key)) for text, key in zip(sizes, self._keys(tensor), strict=True)]
 
     def common(self, tensors: Iterable[Tensor]) -> list[Dim]:
         """The dimensions of several tensors where they are the same ones, else none."""

@@ -195,7 +195,7 @@ def _given_rows(node: Node, visible: Visible) -> list[TensorRow]:
         return []
     givers = visible.givers(tensor)
     place = givers[0][0].id if len(givers) == 1 else ""
-    return [TensorRow(name="given", tensor=tensor.name, dtype=tensor.dtype.name, shape=str(tensor.shape), node=place)]
+    return [TensorRow(name="given", tensor=tensor.name, dtype=tensor.dtype.name, shape=tensor.graph.shape_text(tensor), node=place)]
 
 
 def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible: Visible) -> TensorRow:
@@ -204,7 +204,7 @@ def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible:
         name=names[slot] if slot < len(names) else "",
         tensor=tensor.name,
         dtype=tensor.dtype.name,
-        shape=str(tensor.shape),
+        shape=tensor.graph.shape_text(tensor),
         node=visible.place_of(tensor.node),
         error=node.input_errors.get(slot, ""),
         note=f"= {value_text(value)}" if isinstance(value, TensorValue) and value.array.size <= 1 else "",
@@ -219,7 +219,7 @@ def _output_rows(node: Node, names: list[str], visible: Visible) -> list[TensorR
             consumers.setdefault(consumer.inputs[slot].index, []).append((consumer, slot))
     rows = []
     for index, tensor in enumerate(node.outputs):
-        dtype, shape = tensor.dtype.name, str(tensor.shape)
+        dtype, shape = tensor.dtype.name, tensor.graph.shape_text(tensor)
         name = names[index] if index < len(names) else ""
         users = consumers.get(index, [])
         if not users:
@@ -250,7 +250,7 @@ def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[Tensor
     for name, tensor in islice(entering.items(), MAX_CONSUMERS):
         place = visible.place_of(tensor.node)
         node_id = "" if place == place_id else place
-        rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.name, shape=str(tensor.shape), node=node_id))
+        rows.append(TensorRow(name="", tensor=name, dtype=tensor.dtype.name, shape=tensor.graph.shape_text(tensor), node=node_id))
     return rows
 
 

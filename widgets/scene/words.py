@@ -63,8 +63,8 @@ def node_detail(node: Node) -> str:
 
 
 def tensor_label(tensor: Tensor) -> str:
-    """Type and shape of a tensor: `float [?,10]`, `float ?` for an unknown rank."""
-    return f"{tensor.dtype.name} {tensor.shape}"
+    """Type and shape of a tensor: `float [?,10]`, `float ?` for an unknown rank, `float [batch,10]` where unknown sizes have names."""
+    return f"{tensor.dtype.name} {tensor.graph.shape_text(tensor)}"
 
 
 def value_text(value: TensorValue) -> str:
