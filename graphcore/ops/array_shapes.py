@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -89,6 +90,14 @@ RESHAPE_GRADIENT: Final = f"""[T:type](x:T, shape:{INDEX_TYPE}, dy:T) -> (dx:T, 
 }}"""
 
 
+def _without_unknown(given: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes, with -1 worked out where others are 0: then only those that are not 0 count, on both sides."""
+    if 0 not in wanted or -1 not in wanted:
+        return wanted
+    missing = math.prod([size for size in given if size]) // math.prod([size for size in wanted if size > 0])
+    return tuple([missing if size == -1 else size for size in wanted])
+
+
 @op
 class Reshape:
     """Gives `tensor` a new shape with the same elements in the same order.
@@ -103,9 +112,9 @@ class Reshape:
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
-        if known is not None:
+        if known is not None and not (0 in known and -1 in known):
             return lambda x, _: x.reshape(known)
-        return lambda x, shape: x.reshape(ints(shape))
+        return lambda x, shape: x.reshape(_without_unknown(x.shape, ints(shape)))
 
 
 @op

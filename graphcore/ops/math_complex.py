@@ -10,7 +10,7 @@ from graphcore.attrs import Attrs
 from graphcore.inference.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import required_type
-from graphcore.ops.kernels import pass_through
+from graphcore.ops.kernels import invalid, pass_through
 
 _TYPES: Final = "T:{complex64, complex128} = complex64, Tout:{float, double} = float"
 _Z: Final = np.array([1 + 2j, -0.5 + 1j, 3 - 4j], np.complex64)
@@ -19,6 +19,19 @@ _Z: Final = np.array([1 + 2j, -0.5 + 1j, 3 - 4j], np.complex64)
 def _zero(attrs: Attrs) -> str:
     real = required_type(attrs, "Tout").name
     return f"zero = Const[dtype={real}, value=Tensor<type: {real} shape: [] values: 0>]()"
+
+
+def check_parts(k: KernelContext) -> None:
+    """The parts of complex64 are floats, those of complex128 doubles.
+
+    Raises:
+        InvalidArgumentError: attr `Tout` says otherwise.
+    """
+    given, wanted = k.dtype("T"), k.dtype("Tout")
+    if given.itemsize != 2 * wanted.itemsize:
+        raise invalid(
+            k, f"Signature mismatch, have: {k.attr('T')!r}->{k.attr('Tout')!r}: the parts of {given} are of {given.itemsize // 2} bytes"
+        )
 
 
 @op
@@ -36,6 +49,7 @@ class Real:
         }}"""
 
     def kernel(k: KernelContext) -> Kernel:
+        check_parts(k)
         return lambda x: x.real
 
 
@@ -54,6 +68,7 @@ class Imag:
         }}"""
 
     def kernel(k: KernelContext) -> Kernel:
+        check_parts(k)
         return lambda x: x.imag
 
 
@@ -142,5 +157,6 @@ class ComplexAbs:
     examples = (Example([_Z]), Example([np.array([3 + 4j], np.complex64)], outputs=[[5.0]]))
 
     def kernel(k: KernelContext) -> Kernel:
+        check_parts(k)
         absolute: Kernel = k.xp.absolute
         return absolute

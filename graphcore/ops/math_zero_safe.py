@@ -147,4 +147,7 @@ class ClipByValue:
         def clip(t: Any, low: Any, high: Any) -> Any:
             return maximum(minimum(t, high), low)
 
-        return clip
+        def clip_parts(t: Any, low: Any, high: Any) -> Any:
+            return clip(t.real, low.real, high.real) + 1j * clip(t.imag, low.imag, high.imag)
+
+        return clip_parts if k.dtype("T").kind == "c" else clip

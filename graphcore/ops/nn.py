@@ -195,7 +195,7 @@ class SparseSoftmaxCrossEntropyWithLogits:
     """The cross entropy of softmax(features) against one class a row, and its gradient by features.
 
     features: [batch, classes], before the softmax
-    labels: [batch], each in [0, classes); others give NaN in their row
+    labels: [batch], each in [0, classes)
     loss: [batch]
     backprop: [batch, classes]
     """
@@ -221,14 +221,17 @@ class SparseSoftmaxCrossEntropyWithLogits:
         def sparse(features: Any, labels: Any) -> Any:
             log_probability = log_softmax(features.astype(wide, copy=False))
             classes = features.shape[1]
-            outside = (labels < 0) | (labels >= classes)
-            safe, rows = xp.where(outside, 0, labels), xp.arange(features.shape[0])
-            if not classes:
-                return xp.zeros(features.shape[:1], dtype), xp.zeros(features.shape, dtype)
+            if labels.size and not (labels.min() >= 0 and labels.max() < classes):
+                outside = labels[(labels < 0) | (labels >= classes)]
+                raise invalid(
+                    k,
+                    f"Received a label value of {int(outside[0])} which is outside the valid range of [0, {classes}).  "
+                    f"Label values: {' '.join(map(str, labels.tolist()))}",
+                )
+            rows = xp.arange(features.shape[0])
             backprop = xp.exp(log_probability)
-            backprop[rows, safe] -= 1
-            backprop[outside] = xp.nan
-            loss = xp.where(outside, wide.type(np.nan), -log_probability[rows, safe])
+            backprop[rows, labels] -= 1
+            loss = -log_probability[rows, labels]
             return loss.astype(dtype, copy=False), backprop.astype(dtype, copy=False)
 
         return sparse

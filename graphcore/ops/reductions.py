@@ -85,7 +85,9 @@ class Mean:
 
         def mean(x: Any, axes: Any) -> Any:
             total = reduce(x, ints(axes) if known is None else known, wide, None, keep_dims)
-            total /= x.size // total.size if total.size else 1
+            count = x.size // total.size if total.size else 1
+            if count or dtype.kind != "c":  # of no complex numbers, the reference says 0
+                total /= count
             return total
 
         return mean if wide is dtype else lambda x, axes: mean(x, axes).astype(dtype)

@@ -169,6 +169,10 @@ def zeta(xp: Any, x: Any, q: Any) -> Any:
     for i, bernoulli in enumerate(_BERNOULLI, 1):
         result = result + bernoulli / math.factorial(2 * i) * factor
         factor = factor * (x + 2 * i - 1) * (x + 2 * i) / (z * z)
+    at_pole = (q <= 0) & (q == xp.floor(q))
+    result = xp.where(at_pole, xp.where(x % 2 == 0, np.inf, np.nan), result)
+    for_infinite = xp.where(q > 1, 0.0, xp.where(q == 1, 1.0, np.inf))
+    result = xp.where((x == np.inf) & ~xp.isnan(q), for_infinite, result)
     return xp.where(x == 1, np.inf, xp.where(x < 1, np.nan, result))
 
 

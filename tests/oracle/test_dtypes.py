@@ -66,7 +66,8 @@ def retyped(example: OpExample, attr: str, dtype: gc.DType) -> OpExample:
             inputs.append([converted(part, dtype) for part in value])
         else:
             inputs.append(converted(value, dtype))
-    return replace(example, inputs=tuple(inputs), attrs={**example.attrs, attr: dtype.name})
+    parts = {"Tout": "double"} if dtype is gc.complex128 and example.entry.op_def.find_attr("Tout") and attr == "T" else {}
+    return replace(example, inputs=tuple(inputs), attrs={**example.attrs, attr: dtype.name, **parts})
 
 
 def cases() -> Iterator[tuple[str, OpExample]]:
