@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,9 @@ from graphcore.errors import GraphError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize, instantiate_function
 from graphcore.graph.filling import fill_in_order
 from graphcore.graph.node import Node, Tensor
+
+MOST_NESTED_NODES: Final = 4_000
+"""So many nodes of functions that functions call are looked at for one call; what lies beyond gives unknown shapes."""
 
 
 class Body(msgspec.Struct, frozen=True, eq=False):
@@ -26,10 +29,16 @@ class Body(msgspec.Struct, frozen=True, eq=False):
 class FunctionShapes:
     """Function bodies by function and attrs. One that is replaced in its library is made anew."""
 
-    __slots__ = ("_bodies",)
+    __slots__ = ("_bodies", "_left")
 
     def __init__(self) -> None:
         self._bodies: dict[str, tuple[FunctionDef, Body | None]] = {}
+        self._left = 0
+
+    def may_enter(self, body: Body, *, is_nested: bool) -> bool:
+        """Whether to infer the nodes of `body` for a call: ten functions that call the next ten times would be 10^10 nodes."""
+        self._left = self._left - len(body.order) if is_nested else MOST_NESTED_NODES
+        return self._left >= 0
 
     def body_of(self, library: FunctionLibraryDefinition, graph_class: Any, name: str, attrs: Mapping[str, AttrValue]) -> Body | None:
         """The body of function `name`, None if the library does not have it or it cannot be instantiated: a run will say why."""

@@ -128,12 +128,12 @@ class ShapeInference(ABC):
         shapes: Sequence[ShapeHandle],
         slots: Sequence[int | None],
     ) -> CallResult | None:
-        """What function `name` gives for arguments of these shapes, None if it is not known or calls itself."""
+        """What function `name` gives for arguments of these shapes, None if it is not known, calls itself, or goes too far."""
         library = self.library_of(context.node)
         if library is None or name in self.enclosing:
             return None
         body = self.bodies.body_of(library, type(context.node.graph), name, attrs)
-        if body is None or len(body.args) != len(shapes):
+        if body is None or len(body.args) != len(shapes) or not self.bodies.may_enter(body, is_nested=bool(self.enclosing)):
             return None
         inner = _BodyRefiner(self, context, name, shapes, slots)
         inner.left = [_MAX_BODIES_A_CALL] if self.left is None else self.left
