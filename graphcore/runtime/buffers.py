@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from graphcore.inference.handles import is_fully_defined, same_defined_shape
-from graphcore.runtime.lowering import Lowered, Operation, Value
+from graphcore.runtime.lowering import JOIN, Lowered, Operation, Value
 
 _PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_Recv"})
 _NEW: Final = frozenset(
@@ -45,6 +45,8 @@ def reuse_buffers(lowered: Lowered) -> None:
     operations = lowered.operations
     shared = _shared(operations)
     for number, operation in enumerate(operations):
+        if operation.apart:
+            continue
         if type(operation.kernel) is np.ufunc and len(operation.outputs) == 1 == operation.kernel.nout and not any(operation.reads):
             operation.into = _dead_input(operations, operation, number, shared, trusted)
 
@@ -56,7 +58,7 @@ def _dead_input(operations: Sequence[Operation], operation: Operation, number: i
     for slot, value in enumerate(operation.inputs):
         if value.last_use != number or value.is_kept or value.producer < 0 or value in shared:
             continue
-        if value.tensor.dtype is not result.tensor.dtype or not _makes_new(operations[value.producer]):
+        if value.tensor.dtype is not result.tensor.dtype or not _makes_new(_caller(operations, value.producer)):
             continue
         if _same_shape(value, result) and (trusted or _is_known(value)):
             return slot
@@ -67,9 +69,19 @@ def _shared(operations: Sequence[Operation]) -> set[Value]:
     """What an operation has read that may keep it or give a view of it."""
     shared: set[Value] = set()
     for operation in operations:
-        if type(operation.kernel) is not np.ufunc and not (operation.node.op in _READING and _is_known_kernel(operation)):
+        if (
+            operation.apart != JOIN
+            and type(operation.kernel) is not np.ufunc
+            and not (operation.node.op in _READING and _is_known_kernel(operation))
+        ):
             shared.update(operation.inputs)
     return shared
+
+
+def _caller(operations: Sequence[Operation], number: int) -> Operation:
+    """The operation whose kernel gave what operation `number` gives."""
+    operation = operations[number]
+    return operations[operation.inputs[0].producer] if operation.apart == JOIN else operation
 
 
 def _makes_new(operation: Operation) -> bool:

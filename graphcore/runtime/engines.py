@@ -41,6 +41,7 @@ def build_program(
     make_kernel: MakeKernel,
     engine: Engine = "auto",
     needed: Sequence[Node] | None = None,
+    threads: int = 0,
 ) -> Program:
     """Make ready what `fetches` and `targets` need when `feeds` are given.
 
@@ -49,6 +50,7 @@ def build_program(
         make_kernel: makes the kernel of a node.
         engine: which engine to run it by.
         needed: what `needed_nodes` says of the same, if it has been asked already.
+        threads: how many heavy nodes may run at once; 0 for as many as pay on this machine.
 
     Raises:
         GraphError: a needed node carries an error or cannot run, or a loop is malformed.
@@ -58,7 +60,7 @@ def build_program(
     if engine == "dataflow" or (engine == "auto" and any(node.op in _RECEIVING for node in nodes)):
         return build_dataflow(fetches, targets, feeds, make_kernel)
     if not any(node.op in CONTROL_FLOW for node in nodes):
-        return build_plan(fetches, targets, feeds, make_kernel, nodes)
+        return build_plan(fetches, targets, feeds, make_kernel, nodes, threads)
     info = checked_frames(nodes, fetches, feeds)
     try:
         return build_loop_plan(nodes, info, fetches, targets, feeds, make_kernel)

@@ -22,6 +22,8 @@ _FROM_SHAPE: Final = frozenset({"Shape", "ShapeN", "Rank", "Size"})
 _SAME_SHAPE: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "BroadcastTo", "Tile"})
 """Ops that keep the elements where the shape is the same before and after."""
 _REDUCTIONS: Final = frozenset({"Sum", "Mean", "Prod", "Max", "Min"})
+BEGIN: Final = "begin"
+JOIN: Final = "join"
 _MAX_FOLDED_ELEMENTS: Final = 1 << 20
 
 
@@ -58,9 +60,11 @@ class Operation:
         inputs: what it reads, by slot.
         reads: which inputs are variables to be read.
         into: the number of the input whose buffer takes the result, None if it gets one of its own.
+        apart: BEGIN where the kernel is handed to another thread, and the output is what to ask for the result; JOIN where that is
+            asked, and the outputs are the node's; "" for a call like any other.
     """
 
-    __slots__ = ("inputs", "into", "kernel", "node", "outputs", "reads")
+    __slots__ = ("apart", "inputs", "into", "kernel", "node", "outputs", "reads")
 
     def __init__(self, node: Node, kernel: Any, inputs: list[Value], reads: list[bool], outputs: list[Value]) -> None:
         self.node = node
@@ -69,6 +73,7 @@ class Operation:
         self.reads = reads
         self.outputs = outputs
         self.into: int | None = None
+        self.apart = ""
 
 
 class Lowered:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from graphcore.dtypes import DType
 from graphcore.errors import ResourceExhaustedError
 from graphcore.graph.node import Node, Tensor
-from graphcore.runtime.lowering import Lowered, Operation, Value
+from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
 
 _SIZED_BY_INPUT: Final = {
     **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Empty"), 0),
@@ -106,7 +106,8 @@ def peak_bytes(lowered: Lowered, size: Callable[[Value], int | None]) -> int | N
     sizes: dict[Value, int] = {}
     for number, operation in enumerate(lowered.operations):
         for value in operation.outputs:
-            taken = 0 if operation.kernel is None or value.is_reference or operation.node.op in _VIEWS else size(value)
+            passed_on = operation.kernel is None and operation.apart != JOIN
+            taken = 0 if passed_on or operation.apart == BEGIN or value.is_reference or operation.node.op in _VIEWS else size(value)
             if taken is None:
                 return None
             sizes[value] = taken

@@ -13,8 +13,9 @@ from graphcore.errors import GraphError, InternalError, InvalidArgumentError, Re
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.buffers import reuse_buffers
-from graphcore.runtime.lowering import Lowered, MakeKernel, lower
+from graphcore.runtime.lowering import JOIN, Lowered, MakeKernel, lower
 from graphcore.runtime.memory import guard_sizes, out_of_memory, peak_bytes, tensor_bytes
+from graphcore.runtime.parallel import run_apart
 from graphcore.runtime.plan_checks import described, outputs_unset
 from graphcore.runtime.plan_text import PlanText, plan_text
 from graphcore.runtime.program import Step
@@ -46,7 +47,7 @@ class Plan:
         self._line_nodes = {self.filename: text.line_nodes}
         self._lock = threading.Lock()
         self._watched: Callable[..., list[Any]] | None = None
-        self.nodes = [operation.node for operation in lowered.operations]
+        self.nodes = [operation.node for operation in lowered.operations if operation.apart != JOIN]
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run it recorded, node by node, and stop before the next node when the step is cancelled.
@@ -138,11 +139,13 @@ def build_plan(
     feeds: Sequence[Tensor],
     make_kernel: MakeKernel,
     needed: Sequence[Node] | None = None,
+    threads: int = 0,
 ) -> Plan:
     """Compile what `fetches` and `targets` need when `feeds` are given.
 
     Args:
         needed: the nodes that this needs, producers first, where they are known already.
+        threads: how many heavy nodes may run at once; 0 for as many as pay on this machine.
 
     Raises:
         GraphError: a needed node carries an error, cannot run, or depends on itself; a tensor is larger than the memory.
@@ -150,6 +153,7 @@ def build_plan(
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
     lowered = lower(nodes, fetches, targets, feeds, make_kernel)
     guard_sizes(lowered)
+    run_apart(lowered, nodes, threads)
     reuse_buffers(lowered)
     return Plan(lowered)
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from graphcore.dtypes import string
 from graphcore.graph.node import Node
-from graphcore.runtime.lowering import Lowered, Operation, Value
+from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
 from graphcore.runtime.plan_checks import wrong_dtype
+from graphcore.runtime.pool import kernel_pool
 from graphcore.runtime.watcher import SENDING
 
 PART: Final = 2000
@@ -39,7 +40,8 @@ def plan_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
     """Generate the code of `lowered`.
 
     Args:
-        watched: call `before(number)` and `after(number, *outputs)` around each node; `run` then takes these two first.
+        watched: call `before(number)` and `after(number, *outputs)` around each node, one after the other; `run` then takes these
+            two first.
     """
     return Writer(lowered, watched).write()
 
@@ -95,7 +97,7 @@ class Writer:
 
     def _line(self, number: int, operation: Operation) -> str:
         line = self._call(number, operation)
-        if self.watched:
+        if self.watched and operation.apart != JOIN:
             told = [value.name for value in (operation.inputs if operation.node.op in SENDING else operation.outputs)]
             line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
         gone = [value.name for value in self.released.get(number, ())]
@@ -106,6 +108,8 @@ class Writer:
     def _call(self, number: int, operation: Operation) -> str:
         arguments = [self._argument(value, read) for value, read in zip(operation.inputs, operation.reads, strict=True)]
         outputs = [value.name for value in operation.outputs]
+        if operation.apart == JOIN:
+            return f"{', '.join(outputs)} = {arguments[0]}" + ("" if self.watched else ".result()")
         if operation.kernel is None:
             return f"{outputs[0]} = {arguments[0]}" if arguments else outputs[0]
         kernel = f"k{number}"
@@ -114,10 +118,13 @@ class Writer:
             # By position is quicker; NumPy wants it by keyword where people take the third for one more operand.
             target = arguments[operation.into]
             arguments.append(f"out={target}" if operation.kernel in _BY_KEYWORD else target)
+        if operation.apart == BEGIN and not self.watched:
+            self.scope["submit"] = kernel_pool.submit
+            return f"{outputs[0]} = submit({', '.join([kernel, *arguments])})"
         call = f"{kernel}({', '.join(arguments)})"
         if not outputs:
             return call
-        return f"{', '.join(outputs)} = {call}{self._check(number, operation)}"
+        return f"{', '.join(outputs)} = {call}{'' if operation.apart else self._check(number, operation)}"
 
     def _check(self, number: int, operation: Operation) -> str:
         """What follows the call, to find a kernel that breaks its word."""

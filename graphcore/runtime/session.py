@@ -266,7 +266,7 @@ class Session:
             needed = needed_nodes(*what)
             if not self.options.allow_soft_placement:
                 check_devices(needed, self.list_devices())
-            program = build_program(*what, self._make_kernel, self.engine, needed)
+            program = build_program(*what, self._make_kernel, self.engine, needed, self.options.inter_op_threads)
             prepared = Prepared(self.graph.version, program, structure, fed, needed)
             if type(program) is Plan and Specialised.pays(program, fed):
                 prepared.specialised = Specialised(program, *what, self._build)
@@ -350,7 +350,7 @@ class Session:
             )
 
     def _build(self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
-        return build_plan(fetches, targets, feeds, self._make_kernel)
+        return build_plan(fetches, targets, feeds, self._make_kernel, threads=self.options.inter_op_threads)
 
     def _make_kernel(self, node: Node, context: KernelContext) -> Kernel:
         """The kernel of `node`; one with state lives as long as the session and its node's definition."""

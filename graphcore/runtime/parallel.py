@@ -1,0 +1,135 @@
+"""Heavy nodes that do not depend on each other run at once, where that is quicker."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from graphcore.graph.node import Node
+from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value, number
+from graphcore.runtime.plan_checks import is_ours
+from graphcore.runtime.pool import blas_threads, core_count
+
+PAYS_FROM: Final = 300.0
+"""Microseconds that a kernel must take for another thread to be worth while: handing it over and back takes some 50."""
+_PRODUCTS: Final = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
+_CONVOLUTIONS: Final = frozenset({"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "DepthwiseConv2dNative"})
+_SLOW: Final = frozenset(
+    {"Exp", "Log", "Log1p", "Expm1", "Tanh", "Sigmoid", "Pow", "Sin", "Cos", "Tan", "Erf", "Softmax", "LogSoftmax", "Softplus"}
+)
+_FLOPS_PER_MICROSECOND: Final = 2.0e4
+_SLOW_PER_MICROSECOND: Final = 300.0
+_FAST_PER_MICROSECOND: Final = 1500.0
+
+
+def cost(operation: Operation) -> float:
+    """About how many microseconds the kernel takes by itself, as the shapes tell; 0 where they do not."""
+    node = operation.node
+    sizes = [tensor.shape.num_elements for tensor in (*node.inputs, *node.outputs)]
+    if operation.kernel is None or not sizes or min(sizes) < 0:
+        return 0.0
+    if node.op in _PRODUCTS:
+        left = node.inputs[0].shape.as_list()
+        transposed = node.node_def.attr.get("transpose_a") or node.node_def.attr.get("adj_x")
+        depth = (left[-2] if transposed else left[-1]) or 0
+        return 2.0 * depth * node.outputs[0].shape.num_elements / _FLOPS_PER_MICROSECOND
+    if node.op in _CONVOLUTIONS:
+        filters = next((tensor.shape for tensor in (*node.inputs, *node.outputs) if tensor.shape.rank == 4), None)
+        window = 1 if filters is None else math.prod([size or 1 for size in filters.as_list()[:3]])
+        return 2.0 * min(window, 10_000) * max(sizes) / _FLOPS_PER_MICROSECOND
+    per_microsecond = _SLOW_PER_MICROSECOND if node.op in _SLOW else _FAST_PER_MICROSECOND
+    return max(sizes) / per_microsecond
+
+
+def run_apart(lowered: Lowered, nodes: Iterable[Node], threads: int = 0) -> None:
+    """Have heavy operations that do not depend on each other run at once, all but one in other threads.
+
+    Operations with state keep their order.
+
+    Args:
+        nodes: what the operations were made of, producers first.
+        threads: how many may run at once; 0 for as many as there are cores.
+    """
+    if (threads or core_count()) < 2 or len(lowered.operations) < 3:
+        return
+    heavy = {operation for operation in lowered.operations if _may_move(operation) and cost(operation) >= PAYS_FROM}
+    if len(heavy) < 2:
+        return
+    levels = _levels(lowered, nodes, heavy)
+    if len(levels) < len(lowered.operations):
+        return
+    groups: dict[int, list[Operation]] = {}
+    for operation in lowered.operations:
+        if operation in heavy:
+            groups.setdefault(levels[operation], []).append(operation)
+    if not any(len(group) > 1 for group in groups.values()):
+        return
+    apart = {operation for group in groups.values() for operation in group[:-1]}
+    lowered.operations = _in_two_steps(sorted(lowered.operations, key=levels.__getitem__), apart)
+    number(lowered.operations, lowered.results)
+
+
+def _may_move(operation: Operation) -> bool:
+    """Whether it may run in any thread: it has no state, calls nothing, and does not occupy all cores anyway."""
+    node = operation.node
+    if node.op_def.is_stateful or node.registration.is_function or not is_ours(node) or any(operation.reads) or not node.outputs:
+        return False
+    if any(value.is_reference for value in (*operation.inputs, *operation.outputs)):
+        return False
+    if node.op in _PRODUCTS or node.op in _CONVOLUTIONS:
+        return blas_threads() < core_count()
+    return type(operation.kernel) is np.ufunc or node.op in _SLOW
+
+
+def _levels(lowered: Lowered, nodes: Iterable[Node], heavy: set[Operation]) -> dict[Operation, int]:
+    """How many heavy operations must be done, one after the other, before each operation."""
+    operations = {operation.node: operation for operation in lowered.operations}
+    levels: dict[Operation, int] = {}
+    values: dict[Value, int] = {}
+    after: dict[Node, int] = {}
+    last_state = 0
+    for node in nodes:
+        known = [after.get(other, 0) for other in (*[tensor.node for tensor in node.inputs], *node.control_inputs)]
+        level = max(known, default=0)
+        operation = operations.get(node)
+        if operation is not None:
+            level = max([level, *[values.get(value, 0) for value in operation.inputs]])
+            if node.op_def.is_stateful or any(value.is_reference for value in (*operation.inputs, *operation.outputs)):
+                level = last_state = max(level, last_state)
+            levels[operation] = level
+            level += operation in heavy
+            values.update(dict.fromkeys(operation.outputs, level))
+        after[node] = level
+    return levels
+
+
+def _in_two_steps(operations: list[Operation], apart: set[Operation]) -> list[Operation]:
+    """Operations apart begin where they stand and are joined where somebody first needs them."""
+    ordered: list[Operation] = []
+    under_way: dict[Value, Operation] = {}
+
+    def join(values: Iterable[Value]) -> None:
+        for value in values:
+            joining = under_way.get(value)
+            if joining is not None:
+                ordered.append(joining)
+                for output in joining.outputs:
+                    del under_way[output]
+
+    for operation in operations:
+        join(operation.inputs)
+        if operation not in apart:
+            ordered.append(operation)
+            continue
+        task = Value(operation.outputs[0].tensor, f"f{operation.outputs[0].name}")
+        begin = Operation(operation.node, operation.kernel, operation.inputs, operation.reads, [task])
+        begin.apart = BEGIN
+        joining = Operation(operation.node, None, [task, *operation.inputs], [False] * (1 + len(operation.inputs)), operation.outputs)
+        joining.apart = JOIN
+        under_way.update(dict.fromkeys(operation.outputs, joining))
+        ordered.append(begin)
+    join(list(under_way))
+    return ordered

@@ -1,0 +1,106 @@
+"""Threads for kernels that run beside others. They come when there is work and go when there has been none for a while."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any, Final
+
+IDLE_SECONDS: Final = 1.0
+_BLAS_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def core_count() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def blas_threads() -> int:
+    """How many threads a matrix product uses by itself: as many as there are cores, unless the environment says otherwise."""
+    for name in _BLAS_VARIABLES:
+        text = os.environ.get(name, "")
+        if text.isdigit():
+            return int(text)
+    return core_count()
+
+
+class Task:
+    """A call under way in another thread."""
+
+    __slots__ = ("_arguments", "_context", "_done", "_error", "_kernel", "_result")
+
+    def __init__(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self._kernel = kernel
+        self._arguments = arguments
+        self._context: Context = copy_context()  # NumPy keeps there how it takes floating-point errors
+        self._done = threading.Event()
+        self._result: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Make the call."""
+        try:
+            self._result = self._context.run(self._kernel, *self._arguments)
+        except BaseException as error:  # noqa: BLE001 - who asks for the result gets it
+            self._error = error
+        self._arguments = ()
+        self._done.set()
+
+    def result(self) -> Any:
+        """Wait for what the call gives.
+
+        Raises:
+            BaseException: whatever it raised.
+        """
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+class Pool:
+    """At most `size` threads.
+
+    Args:
+        size: how many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._idle = 0
+
+    def submit(self, kernel: Callable[..., Any], *arguments: Any) -> Task:
+        """Have `kernel(*arguments)` called by another thread."""
+        task = Task(kernel, arguments)
+        with self._lock:
+            self._tasks.put(task)
+            if self._idle < self._tasks.qsize() and self._threads < self._size:
+                self._threads += 1
+                threading.Thread(target=self._work, name="graphcore-kernels", daemon=True).start()
+        return task
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            try:
+                task = self._tasks.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                task = None
+            with self._lock:
+                self._idle -= 1
+                if task is None and self._tasks.empty():
+                    self._threads -= 1
+                    return
+            if task is not None:
+                task.run()
+            del task
+
+
+kernel_pool: Final = Pool(core_count())
