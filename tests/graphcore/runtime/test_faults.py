@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -193,32 +194,43 @@ def test_ctrl_c_in_a_kernel_stops_the_run(engine: str) -> None:
     setting.check_afterwards()
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, which it does not in the workers of a parallel test run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_the_middle_of_a_long_sequence_of_kernels_tells_where() -> None:
-    x = gc.placeholder(gc.float32, [200, 200], name="x")
-    w = gc.Variable(np.ones((200, 200), np.float32), name="w")
+    x = gc.placeholder(gc.float32, [50, 50], name="x")
+    w = gc.Variable(np.ones((50, 50), np.float32), name="w")
     y = x
-    for _ in range(2000):
+    for _ in range(1000):
         y = gc.tanh(y @ x)
     step = w.assign(y)
     session = gc.Session()
     session.run(w.initializer)
-    feeds = {x: np.eye(200, dtype=np.float32)}
+    feeds = {x: np.eye(50, dtype=np.float32)}
+    session.run(step, feeds)
     threads = threading.active_count()
-    timer = threading.Timer(0.4, _thread.interrupt_main)
-    timer.start()
+    until = time.monotonic() + 20
 
     def run_until_stopped() -> None:
-        for _ in range(200):
+        while time.monotonic() < until:
             session.run(step, feeds)
 
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
     with pytest.raises(KeyboardInterrupt) as caught:
         run_until_stopped()
     timer.join()
     notes = "\n".join(getattr(caught.value, "__notes__", []))
-    assert not notes or "stopped while running" in notes
+    assert not notes or "stopped while running" in notes  # between two runs there is no node to name
     assert threading.active_count() == threads
-    assert session.run(w).shape == (200, 200)
-    assert session.run(gc.reduce_sum(w)) >= 0
+    assert session.run(w).shape == (50, 50)
+    session.run(step, feeds)
 
 
 def test_a_tensor_that_can_never_fit_is_refused_with_its_size_before_it_is_made() -> None:
