@@ -46,10 +46,13 @@ class Prepared:
         self.meets = any(node.op in _MEETING_OPS for node in needed)
 
     def finish(self, results: list[Any]) -> Any:
-        """The results as the caller gets them: arrays of his own, in the structure that he asked in."""
+        """The results as the caller gets them: arrays of his own, scalars as NumPy's, in the structure that he asked in."""
         for i, value in enumerate(results):
-            if type(value) is np.ndarray and (value.base is not None or not value.flags.writeable):
-                results[i] = value.copy()
+            if type(value) is np.ndarray:
+                if not value.ndim:
+                    results[i] = value[()]
+                elif value.base is not None or not value.flags.writeable:
+                    results[i] = value.copy()
         if len(results) > 1 and len({id(value) for value in results}) < len(results):
             _tell_apart(results)
         return self.structure.pack(results)
