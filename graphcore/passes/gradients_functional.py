@@ -9,6 +9,7 @@ from graphcore.graph import Node, Tensor
 from graphcore.passes.gradient_functions import Differentiation
 from graphcore.passes.gradients_functional_branches import branch_gradients
 from graphcore.passes.gradients_functional_loops import loop_gradients
+from graphcore.passes.gradients_of_calls import call_gradients
 
 FUNCTIONAL_GRADIENTS: Final[dict[str, Callable[[Differentiation, Node, Sequence[int], str], dict[int, Tensor]]]] = {
     "If": branch_gradients,
@@ -17,5 +18,6 @@ FUNCTIONAL_GRADIENTS: Final[dict[str, Callable[[Differentiation, Node, Sequence[
     "StatelessCase": branch_gradients,
     "While": loop_gradients,
     "StatelessWhile": loop_gradients,
+    "SymbolicGradient": call_gradients,
 }
 """By op: from the backward pass, a node, its wanted inputs and a name prefix to the gradients of those inputs that have one."""

@@ -59,14 +59,14 @@ class InstantiatedFunctions:
         if named:
             return self.body_of(named, function.attr)
         if function.name in self.library:
-            return symbolic_gradient(self._without_gradients(self.body_of(function.name, function.attr)))
+            return symbolic_gradient(self.without_gradients(self.body_of(function.name, function.attr)))
         creator = get_op_gradient_creator(function.name)
         if creator is None:
             raise InvalidArgumentError(f"No gradient is defined for {function.name}", op=function.name)
         public = {key: value for key, value in function.attr.items() if not key.startswith("_")}
         return function_def_to_body(with_actual_sizes(function.name, creator(public)), public, self.library)
 
-    def _without_gradients(self, body: FunctionBody) -> FunctionBody:
+    def without_gradients(self, body: FunctionBody) -> FunctionBody:
         """The body with every SymbolicGradient node replaced by what it stands for, so that it can be differentiated once more."""
         if not any(node.op == GRADIENT_OP for node in body.graph.op_nodes()):
             return body

@@ -45,6 +45,8 @@ class _Helper:
         self.rets = [copies[node] for node in body.ret_nodes]
         self.arrived: dict[Tensor, list[Tensor]] = {}
         self.pending: dict[Node, int] = {}
+        # In the body of a gradient these are scopes of what was inlined: a node of that name would be inlined into the same scope.
+        self.scopes = {"/".join(node.name.split("/")[:2]) for node in self.graph.op_nodes() if node.name.startswith(f"{LABEL}/")}
         self.ready: deque[Node] = deque()
 
     def compute(self) -> FunctionBody:
@@ -134,7 +136,10 @@ class _Helper:
 
     def add(self, op: str, inputs: list[Tensor], attrs: dict[str, AttrValue], outputs: tuple[DType, ...], label: str = LABEL) -> Node:
         graph: Graph = self.graph
-        node_def = NodeDef(graph.new_name(label), op, tuple([input_text(tensor) for tensor in inputs]), "", attrs)
+        name = graph.new_name(label)
+        while name in self.scopes:
+            name = graph.new_name(label)
+        node_def = NodeDef(name, op, tuple([input_text(tensor) for tensor in inputs]), "", attrs)
         types = tuple([tensor.dtype.base for tensor in inputs])
         return graph.insert(node_def, graph.library.look_up(op), list(inputs), NO_CONTROLS, types, outputs, None)
 
