@@ -15,6 +15,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph, graph_with_library
+from graphcore.passes.defining import note_sources
 from graphcore.passes.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session
 
@@ -135,7 +136,9 @@ class Function:
             structure = self._numbered(body, result, "output", found)
             for index, (label, tensor) in enumerate(found):
                 body.apply_op("_Retval", [tensor], {"index": index}, f"{normalized_name(label)}_RetVal")
-        return Instantiation(types, graph_to_function_def(body, self._free_name(graph)), structure)
+        made = graph_to_function_def(body, self._free_name(graph))
+        note_sources(graph.library, made.name, body)
+        return Instantiation(types, made, structure)
 
     def _call_python(self, tensors: list[Tensor]) -> Any:
         left = iter(tensors)

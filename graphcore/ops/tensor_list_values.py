@@ -21,12 +21,12 @@ class TensorList:
     Attributes:
         element_dtype: the type of the elements.
         element_shape: what is known of their shape.
-        items: the elements; None where one has not been set.
+        length: how many elements there are.
         max_num_elements: how many there may be, -1 for any number.
         shape: of the handle itself, a scalar.
     """
 
-    __slots__ = ("element_dtype", "element_shape", "items", "max_num_elements")
+    __slots__ = ("_elements", "element_dtype", "element_shape", "length", "max_num_elements")
 
     shape: tuple[int, ...] = ()
 
@@ -35,11 +35,45 @@ class TensorList:
     ) -> None:
         self.element_dtype = element_dtype
         self.element_shape = element_shape
-        self.items = tuple(items)
+        self._elements = list(items)
+        self.length = len(self._elements)
         self.max_num_elements = max_num_elements
 
     def __repr__(self) -> str:
-        return f"TensorList({len(self.items)} x {self.element_dtype.name} {self.element_shape})"
+        return f"TensorList({self.length} x {self.element_dtype.name} {self.element_shape})"
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """The elements; None where one has not been set."""
+        return tuple(self._elements[: self.length])
+
+    @property
+    def last(self) -> Any:
+        """The last element, None if it has not been set."""
+        return self._elements[self.length - 1]
+
+    def pushed(self, element: Any) -> TensorList:
+        """This list with one more element at its end.
+
+        The first list that is made longer than this one takes its elements over where they are, so that a loop that appends one
+        element a round does not copy all of them each round.
+        """
+        elements, length = self._elements, self.length
+        if len(elements) == length:
+            elements.append(element)
+        if len(elements) == length or elements[length] is not element:  # another thread was faster, or an earlier list is longer
+            elements = [*elements[:length], element]
+        return self._sharing(elements, length + 1)
+
+    def popped(self) -> TensorList:
+        """This list without its last element."""
+        return self._sharing(self._elements, self.length - 1)
+
+    def _sharing(self, elements: list[Any], length: int) -> TensorList:
+        made = TensorList.__new__(TensorList)
+        made.element_dtype, made.element_shape, made.max_num_elements = self.element_dtype, self.element_shape, self.max_num_elements
+        made._elements, made.length = elements, length
+        return made
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -115,9 +149,16 @@ def checked_element(k: KernelContext, held: TensorList, element: Any, what: str)
     Raises:
         InvalidArgumentError: its shape does not fit.
     """
-    if not held.element_shape.is_compatible_with(Shape(element.shape)):
+    if not _may_be(held.element_shape.dims, element.shape):
         raise invalid(k, f"Tried to {what}: element shape {list(element.shape)}, list shape: {held.element_shape}")
     return element
+
+
+def _may_be(known: tuple[int | None, ...] | None, sizes: tuple[int, ...]) -> bool:
+    """True iff something of these sizes may have the shape; once a round of a loop, so it makes no Shape."""
+    if known is None:
+        return True
+    return len(known) == len(sizes) and all(a is None or a == b for a, b in zip(known, sizes, strict=True))
 
 
 def merged_shape(k: KernelContext, given: Shape, held: TensorList) -> Shape:

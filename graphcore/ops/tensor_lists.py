@@ -21,6 +21,7 @@ from graphcore.ops.tensor_list_values import (
     uninitialized,
 )
 from graphcore.ops.type_sets import INDEX
+from graphcore.shapes import Shape
 
 _LIST: Final = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 _ELEMENT: Final = [7.0, -8.0]
@@ -92,12 +93,12 @@ class TensorListPushBack:
         def push(handle: Any, element: Any) -> TensorList:
             held = list_of(k, handle)
             checked_element(k, held, element, "append a tensor with incompatible shape to a list")
-            if 0 <= held.max_num_elements <= len(held.items):
+            if 0 <= held.max_num_elements <= held.length:
                 raise invalid(
                     k,
-                    f"Tried to push item into a full list list size: {len(held.items)} max_num_elements: {held.max_num_elements}",
+                    f"Tried to push item into a full list list size: {held.length} max_num_elements: {held.max_num_elements}",
                 )
-            return held.with_items((*held.items, element))
+            return held.pushed(element)
 
         return push
 
@@ -121,14 +122,20 @@ class TensorListPopBack:
     examples = (Example([_LIST, [2]], {"element_dtype": "float"}),)
 
     def kernel(k: KernelContext) -> Kernel:
+        constant = k.constant(1)
+        known = None if constant is None else partial_shape(k, constant)
+        fitting: list[Shape] = []  # the last element shape that fitted: in a loop it is the same each time
+
         def pop(handle: Any, shape: Any) -> tuple[TensorList, Any]:
             held = list_of(k, handle)
-            if not held.items:
+            if not held.length:
                 raise invalid(k, "Trying to pop from an empty list.")
-            last = held.items[-1]
-            given = partial_shape(k, shape)
-            merged_shape(k, given, held)
-            return held.with_items(held.items[:-1]), uninitialized(k, held, given) if last is None else last
+            last = held.last
+            given = partial_shape(k, shape) if known is None else known
+            if known is None or not fitting or fitting[0] is not held.element_shape:
+                merged_shape(k, given, held)
+                fitting[:] = [held.element_shape]
+            return held.popped(), uninitialized(k, held, given) if last is None else last
 
         return pop
 
@@ -143,7 +150,7 @@ class TensorListLength:
     examples = (Example([_LIST], outputs=[3]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        return lambda handle: np.int32(len(as_list(k, handle).items))
+        return lambda handle: np.int32(as_list(k, handle).length)
 
 
 @op

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -13,6 +13,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node
 from graphcore.passes.graph_to_function import graph_to_function_def
+from graphcore.source import SourceLocation
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
 
@@ -24,14 +25,16 @@ class _Book:
         current: by what they were to be called, what they are called.
         given: all names ever given; none is given twice to different functions, so that what runs a function knows it by its name.
         outdated: True iff one has given way to another since the last sweep.
+        sources: per function the lines of user code that made its nodes.
     """
 
-    __slots__ = ("current", "given", "outdated")
+    __slots__ = ("current", "given", "outdated", "sources")
 
     def __init__(self) -> None:
         self.current: dict[str, str] = {}
         self.given: set[str] = set()
         self.outdated = False
+        self.sources: dict[str, dict[str, SourceLocation]] = {}
 
 
 _books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDictionary()
@@ -58,6 +61,7 @@ def define_body(graph: Graph, wanted: str, control_rets: Sequence[Node] = ()) ->
     name = book.current.get(wanted, "")
     before = library.find(name) if name else None
     if before is not None and function_defs_equal(before, msgspec.structs.replace(made, signature=_renamed(made, name))):
+        note_sources(library, name, graph)
         return before
     fresh = _free_name(library, book, wanted)
     made = msgspec.structs.replace(made, signature=_renamed(made, fresh))
@@ -65,7 +69,20 @@ def define_body(graph: Graph, wanted: str, control_rets: Sequence[Node] = ()) ->
     book.outdated = book.outdated or before is not None
     book.current[wanted] = fresh
     book.given.add(fresh)
+    note_sources(library, fresh, graph)
     return made
+
+
+def note_sources(library: FunctionLibraryDefinition, name: str, graph: Graph) -> None:
+    """Remember the lines of user code that made the nodes of `graph`, which is the body of function `name`: errors in it point there."""
+    book = _books.setdefault(library, _Book())
+    book.sources[name] = {node.name: node.source for node in graph.op_nodes() if node.source is not None}
+
+
+def sources_of(library: FunctionLibraryDefinition, name: str) -> Mapping[str, SourceLocation]:
+    """The lines of user code that made the nodes of a function, by node; nothing for a function that was not made here."""
+    book = _books.get(library)
+    return {} if book is None else book.sources.get(name, {})
 
 
 def sweep(graph: Graph) -> None:
@@ -78,6 +95,7 @@ def sweep(graph: Graph) -> None:
     for name in book.given:
         if name in graph.library and name not in used:
             graph.library.remove_function(name)
+            book.sources.pop(name, None)
 
 
 def _renamed(function: FunctionDef, name: str) -> Any:

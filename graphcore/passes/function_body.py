@@ -11,6 +11,7 @@ from graphcore.errors import InternalError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition, InstantiationResult, instantiate_function
 from graphcore.graph import Graph, Node
 from graphcore.graph.from_nodes import graph_from_nodes, in_order
+from graphcore.passes.defining import sources_of
 from graphcore.text.printer import ARG_OPS, RET_OPS
 
 _NO_FUNCTION = FunctionDef(signature=OpDef(name=""))
@@ -52,7 +53,11 @@ class FunctionBody:
             NotFoundError: an op is neither registered nor a function of the library.
             InvalidArgumentError: nodes that do not fit together.
         """
-        return cls(fdef, result.arg_types, result.ret_types, graph_from_nodes(result.nodes, library))
+        graph = graph_from_nodes(result.nodes, library)
+        sources = sources_of(graph.library, fdef.name)
+        for node in graph.op_nodes() if sources else ():
+            node.source = sources.get(node.name)
+        return cls(fdef, result.arg_types, result.ret_types, graph)
 
     def inner_nodes(self) -> list[Node]:
         """The nodes that are no arguments and no returns, producers first.

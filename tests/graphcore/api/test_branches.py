@@ -68,6 +68,18 @@ def test_branches_give_structures_and_constants_take_the_type_of_the_other_branc
     assert result["b"] == (0.0, [2])
 
 
+def test_an_error_within_a_branch_points_at_the_line_in_it() -> None:
+    x = gc.placeholder(gc.float32, [], name="x")
+
+    def checked() -> Any:
+        inverse = 1.0 / x
+        return gc.apply_op("CheckNumerics", [inverse], {"message": "not in the branch's line"})
+
+    y = gc.cond(True, checked, lambda: x)
+    with pytest.raises(InvalidArgumentError, match=r"made in test_branches.py, line \d+: return gc.apply_op\(.CheckNumerics"):
+        run(y, {x: 0.0})
+
+
 def test_conds_within_conds_take_what_they_need_from_outside() -> None:
     pred, x, z = gc.placeholder(gc.bool_, [], name="p"), gc.placeholder(gc.float32, [], name="x"), gc.constant(3.0)
     y = gc.cond(pred, lambda: gc.cond(x > 0.0, lambda: x * z, lambda: z), lambda: x)
