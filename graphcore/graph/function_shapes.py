@@ -14,7 +14,7 @@ from graphcore.functions import FunctionLibraryDefinition, canonicalize, instant
 from graphcore.graph.filling import fill_in_order
 from graphcore.graph.node import Node, Tensor
 
-MOST_NESTED_NODES: Final = 4_000
+MOST_NESTED_NODES: Final = 2_000
 """So many nodes of functions that functions call are looked at for one call; what lies beyond gives unknown shapes."""
 
 

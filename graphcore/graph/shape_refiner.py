@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from graphcore.attrs import Array, AttrValue
 from graphcore.definitions import VersionDef
@@ -26,8 +26,6 @@ from graphcore.shapes import Shape
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
-_MAX_BODIES_A_CALL: Final = 200
-"""Few functions that call each other often stand for more nodes than anybody can look at: what comes after so many bodies is unknown."""
 CallResult = list[tuple[ShapeHandle, HandleData | None]]
 
 
@@ -93,8 +91,6 @@ class ShapeInference(ABC):
         self.disable_constant_propagation = False
         self.bodies = FunctionShapes()
         self.enclosing: tuple[str, ...] = ()
-        self.left: list[int] | None = None
-        """How many bodies may still be looked at for the call that this is within."""
 
     def library_of(self, node: Node) -> FunctionLibraryDefinition | None:  # noqa: ARG002 - a graph's own refiner asks it
         """The functions that `node` may call, None if what calls give is not inferred."""
@@ -136,10 +132,6 @@ class ShapeInference(ABC):
         if body is None or len(body.args) != len(shapes) or not self.bodies.may_enter(body, is_nested=bool(self.enclosing)):
             return None
         inner = _BodyRefiner(self, context, name, shapes, slots)
-        inner.left = [_MAX_BODIES_A_CALL] if self.left is None else self.left
-        inner.left[0] -= 1
-        if inner.left[0] < 0:
-            return None
         for node in body.order:
             inner.add_node(node)
         results = [(tensor.node, tensor.index) for tensor in body.results]
