@@ -14,6 +14,7 @@ import numpy as np
 from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, default_graph, get_default_graph
 from graphcore.graph.changes import Change
+from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
@@ -251,7 +252,7 @@ class Session:
             FailedPreconditionError: the session is closed or finalized, or its graph should not have changed.
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
-        with self._lock, self.graph.lock:
+        with self._lock, self.graph.lock, paused_collector():
             self._forget_changed()
             known = None if key is None else self._plans.get(key)
             if known is not None:
