@@ -128,8 +128,8 @@ def test_calls_that_would_make_the_graph_too_large_stay_calls() -> None:
         definitions.add_function_def(gc.parse_function(text, definitions.look_up_op_def))
     graph = graph_with_library(definitions)
     graph.apply_op("_Retval", [graph.apply_op("F11", [arg(graph, "x")]).outputs[0]], {"index": 0})
-    gc.optimize_graph(None, graph, gc.OptimizerOptions(inline=gc.ExpandInlineFunctionsOptions(max_nodes=500)))
-    assert 100 < len(graph) <= 500
+    gc.optimize_graph(None, graph, gc.OptimizerOptions(inline=gc.ExpandInlineFunctionsOptions(max_nodes=100)))
+    assert 50 < len(graph) <= 100
 
 
 def test_an_optimisation_that_fails_leaves_the_graph_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
