@@ -22,6 +22,13 @@ _PIECE: Final = 1 << 20
 """How many elements of copied windows are kept at a time (4 MB of float32)."""
 _ROWS_PIECE: Final = 1 << 17
 """How many elements of a gradient's product are kept at a time."""
+_THIN: Final = 512
+"""A product whose second operand has at most so many elements gains nothing from a second thread: threads wait for each other too long."""
+_SMALL_FACTOR: Final = 4096
+_SMALL_PRODUCT: Final = 1 << 24
+"""Nor does one of at most so many multiplications, if the second operand is small enough for the pieces not to become too short."""
+_ONE_THREAD: Final = 1 << 18
+"""OpenBLAS computes products of at most so many multiplications in the calling thread."""
 _SHORT_RUN: Final = 12
 """Below this many consecutive elements, windows are copied element by element of the filter: runs along a row are longer then."""
 
@@ -97,19 +104,32 @@ def pieces(n: int, rows: int, row_size: int, budget: int) -> Iterator[tuple[slic
             yield slice(image, min(n, image + images)), slice(row, min(rows, row + step))
 
 
+def budget(usual: int, rows: int, size: int, kept: int) -> int:
+    """How many elements of a product are handled at a time: fewer where it is thin or small, so that it stays in one thread.
+
+    Args:
+        usual: otherwise.
+        rows: how many rows there are.
+        size: the elements of the second operand.
+        kept: the elements that are kept for each row.
+    """
+    small = size <= _SMALL_FACTOR and rows * size <= _SMALL_PRODUCT
+    return min(usual, max(1, _ONE_THREAD // max(1, size)) * kept) if small or size <= _THIN else usual
+
+
 class WindowRows:
     """The windows of an input as rows of a matrix, a piece at a time, in one buffer: [places in the piece, window elements * channels]."""
 
-    def __init__(self, xp: Any, x: Any, g: Geometry) -> None:
+    def __init__(self, xp: Any, x: Any, g: Geometry, outputs: int) -> None:
         self.xp = xp
         self.x = padded(xp, x, ((0, 0), *g.pads, (0, 0)))
         self.g = g
         self.width = math.prod(g.window) * x.shape[-1]
         self.views = views(xp, self.x, g.window, g.slides, g.places)
-        self.budget = _PIECE
         row = math.prod(g.places[1:]) * self.width
         self.by_element = g.window[-1] * x.shape[-1] <= _SHORT_RUN
-        self.plan = list(pieces(x.shape[0], g.places[0], row, self.budget))
+        count = x.shape[0] * math.prod(g.places)
+        self.plan = list(pieces(x.shape[0], g.places[0], row, budget(_PIECE, count, self.width * outputs, self.width)))
         largest = max(((a.stop - a.start) * (b.stop - b.start) for a, b in self.plan), default=0)
         self.buffer = xp.empty(largest * row, x.dtype)
 
@@ -137,7 +157,7 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     if not y.size or not flat.size:
         y[...] = 0
         return y
-    rows = WindowRows(xp, x, g)
+    rows = WindowRows(xp, x, g, outputs)
     for images, part in rows.plan:
         matrix = rows.fill(images, part)
         xp.dot(matrix, flat, out=y[images, part].reshape(-1, outputs))
@@ -157,7 +177,8 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     transposed = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
     row = math.prod(g.places[1:]) * channels
     buffer = xp.empty(0, dy.dtype)
-    for images, rows in pieces(dy.shape[0], g.places[0], row, _ROWS_PIECE):
+    at_once = budget(_ROWS_PIECE, dy.size // outputs, outputs * channels, channels)
+    for images, rows in pieces(dy.shape[0], g.places[0], row, at_once):
         part = dy[images, rows]
         matrix = part.reshape(-1, outputs)
         if buffer.size < matrix.shape[0] * channels:
@@ -177,7 +198,7 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
         return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
     dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
     if x.size and dy.size:
-        rows = WindowRows(xp, x, g)
+        rows = WindowRows(xp, x, g, outputs)
         for images, part in rows.plan:
             dw += xp.dot(rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
     return dw.reshape((*g.window, channels, outputs))
