@@ -67,14 +67,28 @@ class InstantiatedFunctions:
         return function_def_to_body(with_actual_sizes(function.name, creator(public)), public, self.library)
 
     def without_gradients(self, body: FunctionBody) -> FunctionBody:
-        """The body with every SymbolicGradient node replaced by what it stands for, so that it can be differentiated once more."""
+        """The body with every SymbolicGradient node replaced by what it stands for, so that it can be differentiated once more.
+
+        Raises:
+            InvalidArgumentError: one of them is for a function that calls itself.
+        """
         if not any(node.op == GRADIENT_OP for node in body.graph.op_nodes()):
             return body
         graph, _ = copy_sharing_library(body.graph)
         while calls := [node for node in graph.op_nodes() if node.op == GRADIENT_OP]:
             for node in calls:
+                self._require_end(node.node_def)
                 inline_function_body(self.library, graph, node, self.body_of(GRADIENT_OP, node.node_def.attr))
         return FunctionBody(body.fdef, body.arg_types, body.ret_types, graph)
+
+    def _require_end(self, gradient: NodeDef) -> None:
+        """Refuse the gradient of a function that calls itself: putting gradients in place of gradients would never be done."""
+        function = gradient.attr.get(FUNC_ATTR)
+        definition = self.library.find(function.name) if isinstance(function, Func) else None
+        if definition is not None and definition.name in self.library.reachable_definitions(definition.node_def):
+            raise InvalidArgumentError(
+                f"The gradient of {definition.name}, which calls itself, cannot be differentiated", op=GRADIENT_OP, node=gradient.name
+            )
 
 
 class _Made:

@@ -146,6 +146,29 @@ def test_of_a_long_way_the_middle_is_left_out(graph: gc.Graph) -> None:
     assert why.steps[-1].node == "x" or why.steps[-1].name == "x"
 
 
+def test_explanations_go_on_outside_of_an_open_call(graph: gc.Graph, run_cell: RunCell) -> None:
+    run_cell("x", "x = gc.placeholder(gc.float32, [None, 4], name='x')")
+    run_cell("w", "w = gc.placeholder(gc.float32, [4, 5], name='w')")
+    run_cell("call", "gc.function(lambda x, w: gc.tanh(x @ w), name='f')(x, w)")
+    state = SceneState()
+    state.expand("f")
+    why = told(graph, "f:/tanh", state).why[1]
+    assert [step.text for step in why.steps[1:]] == [
+        "is dimension 1 of `f:/w:0`",
+        "is dimension 1 of `w:0`, given by the call",
+        "is a literal of `w` (op Placeholder): shape=[4,5]",
+    ]
+    run_cell("w", "w = gc.placeholder(gc.float32, [3, 5], name='w')")
+    scene = build_scene(graph, state)
+    assert {edge.id: edge.clash for edge in scene.edges if edge.clash} == {
+        "x->f:/x": 1,
+        "f:/x->f:/matmul": 1,
+        "w->f:/w": 2,
+        "f:/w->f:/matmul": 2,
+    }
+    assert node_of(scene, "w").clash == "3 from In [4], line 1"
+
+
 # ---- one look for failed cells --------------------------------------------------------------------------------------
 
 

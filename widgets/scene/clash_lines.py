@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.outside import from_outside
 from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class ClashLines:
     def __init__(self, visible: Visible) -> None:
         self.lines: dict[tuple[str, str], int] = {}
         self.notes: dict[str, str] = {}
+        self._visible = visible
         self._box_of = {name: box.id for name, box in visible.box_of.items()}
         wrong = [node for box in visible.boxes for node in box.nodes if node.error is not None]
         for node in wrong[:MAX_ERRORS]:
@@ -41,6 +43,10 @@ class ClashLines:
                 origin, consumer = steps.pop()
                 producer = origin.fact.tensor.rpartition(":")[0]
                 self._mark(producer, consumer, number)
+                outside = from_outside(origin, self._visible)
+                if outside is not None:
+                    steps.append((outside, producer))
+                    continue
                 steps.extend((earlier, producer) for earlier in origin.because)
                 if not origin.because and origin.how != "required":
                     self._note(origin)

@@ -106,7 +106,7 @@ class Call:
             return self._opener.bodies(self.node)
         except GraphError as error:
             self.failure = error.message
-            return []
+        return []
 
 
 class Chunk:

@@ -9,6 +9,7 @@ from graphcore.errors import GraphError
 from widgets.messages import Why, WhyStep
 from widgets.scene.clashes import source_row
 from widgets.scene.dimensions import Dimensions
+from widgets.scene.outside import from_outside
 from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ def _why(what: str, origin: Origin, visible: Visible, key: str = "") -> Why:
     pending: list[tuple[Origin, int]] = [(origin, 0)]
     while pending:
         current, depth = pending.pop()
+        outside = from_outside(current, visible)
+        if outside is not None:
+            steps.append(
+                WhyStep(text=f"is {outside.fact}, given by the call", node=_place(current.node, visible), name=current.node, depth=depth)
+            )
+            pending.append((outside, depth))
+            continue
         forks = len(current.because) > 1
         text = f"{current.statement}: {current.text}" if depth and (not steps or steps[-1].depth != depth) else current.text
         source = source_row(current.source) if not current.because else None

@@ -1,0 +1,28 @@
+"""Explanations of shapes across open calls: what an argument inside is given outside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphcore.api import explain_shape
+from graphcore.errors import GraphError
+from widgets.scene.visible import Visible
+
+if TYPE_CHECKING:
+    from graphcore.graph.origins import Origin
+
+
+def from_outside(root: Origin, visible: Visible) -> Origin | None:
+    """Why the same holds of what the call gives, where `root` ends at an argument of an open call; None anywhere else."""
+    tensor = visible.given.get(root.node)
+    if tensor is None or root.because:
+        return None
+    try:
+        told = explain_shape(tensor)
+    except GraphError:
+        return None
+    if root.fact.kind == "rank":
+        return told.rank
+    if root.fact.kind == "dimension" and root.fact.index < len(told.dimensions):
+        return told.dimensions[root.fact.index]
+    return None
