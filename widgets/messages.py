@@ -47,7 +47,8 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
 class GradientInfo(msgspec.Struct, frozen=True, kw_only=True):
     """For a gradient node: the forward node it differentiates and the registered function it comes from.
 
-    `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use.
+    `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use, `built` what of it is in the graph:
+    all of it, or what its simplification left.
     """
 
     differentiates: str
@@ -56,6 +57,7 @@ class GradientInfo(msgspec.Struct, frozen=True, kw_only=True):
     definition: str
     instantiated: str
     body_node: str = ""
+    built: str = ""
 
 
 class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,6 +49,26 @@ def test_a_gradient_node_tells_the_registered_function_and_its_instantiated_body
     assert "MatMul[T=$T" in gradient.definition
     assert gradient.instantiated.startswith("(x:float, y:float, dz:float)")
     assert "MatMul[T=float" in gradient.instantiated
+    assert (
+        gradient.built
+        == "dy = MatMul[T=float, grad_a=false, grad_b=false, transpose_a=true, transpose_b=false](x, gradients/y_grad/grad_x)"
+    )
+
+
+def test_the_plain_body_and_what_simplification_left_of_it_are_told_side_by_side() -> None:
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [2, 3], name="x")
+        y = gc.exp(x, name="y")
+        gc.gradients(y, x)
+        gc.gradients(y, x, simplify=False)
+    simplified = told(graph, "gradients/y_grad/dx").gradient
+    plain = told(graph, "gradients_1/y_grad/dx").gradient
+    assert simplified is not None
+    assert plain is not None
+    assert simplified.instantiated == plain.instantiated
+    assert "y = Exp[T=float](x)" in plain.instantiated
+    assert simplified.built == "dx = Mul[T=float](gradients/grad_ys_0, y)"
+    assert plain.built.splitlines() == ["y = Exp[T=float](x)", "dx = Mul[T=float](gradients_1/grad_ys_0, y)"]
 
 
 def test_a_folded_gradient_function_tells_the_same(softmax_regression: gc.Graph) -> None:

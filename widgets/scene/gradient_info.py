@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from graphcore.graph import GradientRecord, Graph, Node
 
 _UNNAMED: Final = ("", "_")
+MAX_BUILT: Final = 200
 
 
 def gradient_info(graph: Graph, node: Node, visible: Visible) -> GradientInfo | None:
     """For a gradient node: what it differentiates, and which part of which function it is. None for any other node."""
     record = graph.gradient_records.get(node.name)
-    return None if record is None else _from_record(graph, record, visible, record.body_node)
+    return None if record is None else _from_record(graph, node, record, visible, record.body_node)
 
 
 def body_info(graph: Graph, path: str, nodes: list[Node], visible: Visible) -> GradientInfo | None:
@@ -32,7 +33,7 @@ def body_info(graph: Graph, path: str, nodes: list[Node], visible: Visible) -> G
     if not visible.roles.body_of(path) or not nodes:
         return None
     record = graph.gradient_records.get(nodes[0].name)
-    return None if record is None else _from_record(graph, record, visible, "")
+    return None if record is None else _from_record(graph, nodes[0], record, visible, "")
 
 
 def registered_gradient(node: Node) -> GradientInfo | None:
@@ -54,7 +55,7 @@ def registered_gradient(node: Node) -> GradientInfo | None:
     )
 
 
-def _from_record(graph: Graph, record: GradientRecord, visible: Visible, body_node: str) -> GradientInfo:
+def _from_record(graph: Graph, node: Node, record: GradientRecord, visible: Visible, body_node: str) -> GradientInfo:
     forward = graph.find(record.forward)
     box = visible.box_of.get(record.forward)
     function = None if record.function is None else _named(record.function, "" if forward is None else forward.op)
@@ -65,7 +66,18 @@ def _from_record(graph: Graph, record: GradientRecord, visible: Visible, body_no
         definition="" if function is None else debug_string(function).strip("\n"),
         instantiated="" if record.function is None else _instantiated(record.function, record.attrs),
         body_node=body_node,
+        built="" if record.function is None else _built(graph, node),
     )
+
+
+def _built(graph: Graph, node: Node) -> str:
+    """The nodes of one inlined body, by their names in it."""
+    scope = node.name.rpartition("/")[0] + "/"
+    records = graph.gradient_records
+    function = records[node.name].function
+    names = [name for name, record in records.items() if record.function is function and name.startswith(scope)]
+    found = [other for other in map(graph.find, names) if other is not None]
+    return "\n".join([debug_string(other.node_def).strip("\n").replace(scope, "") for other in found[:MAX_BUILT]])
 
 
 def _named(function: FunctionDef, op: str) -> FunctionDef:

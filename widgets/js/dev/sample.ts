@@ -366,6 +366,7 @@ export const INSPECTIONS: Readonly<Record<string, Inspection>> = {
       definition: SOFTMAX_GRADIENT,
       instantiated: SOFTMAX_GRADIENT.replaceAll("$T", "float"),
       body_node: "dx",
+      built: "grad_x = Mul[T=float](n2, model/Softmax)",
     },
     contents: [
       ["Mul", 2],

@@ -135,7 +135,8 @@ export interface SourceRow {
 /**
  * For a gradient node: the forward node it differentiates and the registered function it comes from.
  *
- * `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use.
+ * `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use, `built` what of it is in the graph:
+ * all of it, or what its simplification left.
  */
 export interface GradientInfo {
   readonly differentiates: string;
@@ -144,6 +145,7 @@ export interface GradientInfo {
   readonly definition: string;
   readonly instantiated: string;
   readonly body_node: string;
+  readonly built: string;
 }
 
 /**

@@ -206,6 +206,7 @@ export class Inspector {
       info.function ? h("p", {}, "by the registered gradient function ", h("code", {}, info.function)) : null,
       info.definition ? this.#code(info.definition, "Registered gradient function") : null,
       info.instantiated ? this.#code(info.instantiated, "Instantiated body") : null,
+      info.built ? this.#code(info.built, "What of it is in this graph") : null,
     ];
   }
 

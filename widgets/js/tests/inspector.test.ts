@@ -11,13 +11,14 @@ function inspector(): { pane: Inspector; goTo: ReturnType<typeof vi.fn>; copy: R
 const headings = (pane: Inspector): string[] =>
   [...pane.element.querySelectorAll("h3")].map((title) => title.textContent ?? "");
 
-test("for a gradient node its gradient comes first: forward node, FunctionDef and instantiated body", () => {
+test("for a gradient node its gradient comes first: forward node, FunctionDef, instantiated body and what is left of it", () => {
   const { pane, goTo, copy } = inspector();
   pane.show(INSPECTIONS["gradients/model/Softmax_grad/SoftmaxGrad"] ?? inspection("?"));
   expect(headings(pane)[0]).toBe("Gradient");
   const codes = [...pane.element.querySelectorAll("pre")].map((code) => code.textContent ?? "");
   expect(codes[0]).toContain("y = Softmax[T=$T](x)");
   expect(codes[1]).toContain("y = Softmax[T=float](x)");
+  expect(codes[2]).toBe("grad_x = Mul[T=float](n2, model/Softmax)");
   pane.element.querySelector<HTMLElement>(".gl-link")?.click();
   expect(goTo).toHaveBeenCalledWith("model/Softmax");
   pane.element.querySelector<HTMLElement>('[aria-label="Copy: Instantiated body"]')?.click();
