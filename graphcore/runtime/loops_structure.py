@@ -299,9 +299,11 @@ class _Finder:
             raise _unfit(node, "it waits for what runs later in its loop")
 
     def _guard_of_loop(self, loop: Loop, inner: Loop) -> Guard:
-        guard = NOWHERE
-        for enter in self.enters[inner.name]:
-            guard |= self._guard_of_inputs(loop, enter)
+        guards = {enter: self._guard_of_inputs(loop, enter) for enter in self.enters[inner.name]}
+        guard = frozenset[Branch]().union(*guards.values())
+        for enter, own in guards.items():
+            if own != guard and enter not in inner.constants:
+                raise _unfit(enter, "its value may be there where others that enter the same loop are not")
         for node in self.members[inner.name]:
             if node.op in EXIT:
                 loop.guards[node] = guard

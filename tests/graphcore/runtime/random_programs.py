@@ -109,7 +109,9 @@ class Program:
         taken = [self._any(values) for _ in range(2)]
 
         def side(token: Tensor, handle: Tensor, flag: Tensor, *taken: Tensor) -> list[Tensor]:
-            found, token = self._block([op("Identity", [value]) for value in taken], token, handle, flag, depth + 1)
+            # What waits for an Identity lies on the branch, what waits for the Switch itself does not.
+            token, *values = [op("Identity", [value]) for value in (token, *taken)]
+            found, token = self._block(values, token, handle, flag, depth + 1)
             if not depth:
                 self.inner.append(found[-1])
             return [token, *found[-wanted:]]
