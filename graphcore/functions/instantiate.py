@@ -45,20 +45,32 @@ def instantiate_function(fdef: FunctionDef, attrs: Mapping[str, object], get_fun
         InvalidArgumentError: an unbound placeholder, an input or return that is not there or of another type, a name used twice.
         NotFoundError: an attr or an op is missing.
     """
-    return _Instantiation(fdef, attrs, get_function or op_registry.look_up_op_def).run()
+    return FunctionInstantiationHelper(fdef, attrs, get_function or op_registry.look_up_op_def).run()
 
 
 # What a name in the body stands for: whether it is an argument, its node, its first port, its types.
 _Item = tuple[bool, int, int, Types]
 
 
-class _Instantiation:
+class FunctionInstantiationHelper:
+    """One instantiation, step by step: an index of arguments and of nodes' outputs, then the nodes, then the returns.
+
+    Args:
+        fdef, attrs, get_function: as `instantiate_function` takes them.
+
+    Attributes:
+        nodes, arg_types, ret_types: what has been made so far.
+
+    Raises:
+        NotFoundError, InvalidArgumentError: an attr of the function is missing or no value.
+    """
+
     __slots__ = ("arg_types", "attrs", "fdef", "get_function", "ints_on_device", "items", "names", "nodes", "owners", "ret_types")
 
     def __init__(self, fdef: FunctionDef, attrs: Mapping[str, object], get_function: LookUp) -> None:
         self.fdef = fdef
         self.get_function = get_function
-        self.attrs = _bound_attrs(fdef.signature, attrs)
+        self.attrs = validate_signature_with_attrs(fdef.signature, attrs)
         self.ints_on_device = fdef.attr.get(INTS_ON_DEVICE_ATTR) is True
         self.items: dict[str, _Item] = {}
         self.owners: dict[str, int] = {}
@@ -68,40 +80,59 @@ class _Instantiation:
         self.ret_types: list[DType] = []
 
     def run(self) -> InstantiationResult:
+        """All the steps.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: as `instantiate_function`.
+        """
         signature = self.fdef.signature
         for position, arg in enumerate(signature.input_arg):
             try:
-                self.add_arg(arg, self.fdef.arg_attr.get(position))
+                self.build_input_arg_index(arg, self.fdef.arg_attr.get(position))
             except GraphError as error:
                 _fail(error, f"In {arg_text(arg)}")
         body = self.fdef.node_def
-        bound = [self.node_attrs(node) for node in body]
+        bound = [self.bound_node_attrs(node) for node in body]
         self.names += [node.name for node in body]
         number = len(self.nodes)
         for node, (attrs, plan) in zip(body, bound, strict=True):
             try:
-                self.add_outputs(node, attrs, plan, number)
+                self.build_node_output_index(node, attrs, plan, number)
             except GraphError as error:
                 _fail(error, f"In {format_node_for_error(node)}")
             number += 1
         for node, (attrs, plan) in zip(body, bound, strict=True):
             try:
-                self.add_node(node, attrs, plan)
+                self.instantiate_node(node, attrs, plan)
             except GraphError as error:
                 _fail(error, f"In {format_node_for_error(node)}")
         for arg in signature.output_arg:
             try:
-                self.add_return(arg)
+                self.add_return_node(arg)
             except GraphError as error:
                 _fail(error, f"In function output {arg_text(arg)}")
         return InstantiationResult(self.arg_types, self.ret_types, self.nodes)
 
     def add_item(self, name: str, item: _Item) -> None:
+        """Index what `name` stands for.
+
+        Raises:
+            InvalidArgumentError: it stands for something already.
+        """
         if name in self.items:
             raise InvalidArgumentError(f"Duplicated {'arg' if item[0] else 'ret'} name: {name}")
         self.items[name] = item
 
-    def add_arg(self, arg: ArgDef, attrs: Attrs | None) -> None:
+    def get_item_or_none(self, name: str) -> _Item | None:
+        """What `name` stands for: whether it is an argument, its node, its first port, its types; None if nothing."""
+        return self.items.get(name)
+
+    def build_input_arg_index(self, arg: ArgDef, attrs: Attrs | None) -> None:
+        """Index an argument and add its `_Arg` nodes, one an element.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: an attr is missing, or its name is taken.
+        """
         types = arg_types(arg, self.attrs)
         if not types:
             raise InternalError("Expected a list of at least one dtype")
@@ -120,7 +151,7 @@ class _Instantiation:
             self.names.append(name)
         self.arg_types += types
 
-    def node_attrs(self, node: NodeDef) -> tuple[dict[str, AttrValue], SignaturePlan]:
+    def bound_node_attrs(self, node: NodeDef) -> tuple[dict[str, AttrValue], SignaturePlan]:
         """The node's attrs with placeholders bound and the op's defaults added."""
         bound = self.attrs
         attrs: dict[str, AttrValue] = {}
@@ -139,7 +170,12 @@ class _Instantiation:
                 attrs[name] = default
         return attrs, plan
 
-    def add_outputs(self, node: NodeDef, attrs: Attrs, plan: SignaturePlan, number: int) -> None:
+    def build_node_output_index(self, node: NodeDef, attrs: Attrs, plan: SignaturePlan, number: int) -> None:
+        """Index the outputs of a body node: each as a whole, and each element.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: an attr is missing, or a name is taken.
+        """
         name = node.name
         self.owners.setdefault(name, number)
         if not plan.outputs:
@@ -160,7 +196,12 @@ class _Instantiation:
                 items[element] = (False, number, port + index, (dtype,))
             port += len(types)
 
-    def add_node(self, node: NodeDef, attrs: dict[str, AttrValue], plan: SignaturePlan) -> None:
+    def instantiate_node(self, node: NodeDef, attrs: dict[str, AttrValue], plan: SignaturePlan) -> None:
+        """Add a body node with its inputs named by node and port.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: an input is missing or of another type, or there are too many.
+        """
         names = node.input
         inputs: list[str] = []
         position = 0
@@ -179,26 +220,26 @@ class _Instantiation:
                 got = item[3]
                 if got != (types if done == 0 and len(got) == count else types[done : done + len(got)]):
                     _fail_input(arg.name, types, done, name, got)
-                inputs += self.ports(item) if len(got) != 1 else (self.port(item),)
+                inputs += self._ports(item) if len(got) != 1 else (self._port(item),)
                 done += len(got)
         for index in range(position, len(names)):
-            inputs.append(self.control(names[index], index))
+            inputs.append(self._control(names[index], index))
         self.nodes.append(
             NodeDef(node.name, node.op, tuple(inputs), node.device, attrs, node.original_node_names, node.original_func_names)
         )
 
-    def port(self, item: _Item) -> str:
+    def _port(self, item: _Item) -> str:
         name = self.names[item[1]]
         return name if item[2] == 0 else f"{name}:{item[2]}"
 
-    def ports(self, item: _Item) -> list[str]:
+    def _ports(self, item: _Item) -> list[str]:
         is_arg, number, port, types = item
         if is_arg:
             return self.names[number : number + len(types)]
         name = self.names[number]
         return [name if index == 0 else f"{name}:{index}" for index in range(port, port + len(types))]
 
-    def control(self, name: str, index: int) -> str:
+    def _control(self, name: str, index: int) -> str:
         if not name.startswith("^"):
             raise InvalidArgumentError(f"Expected input[{index}] == '{name}' to be a control input.", input=name)
         number = self.owners.get(name[1:])
@@ -209,7 +250,12 @@ class _Instantiation:
             number = item[1]
         return "^" + self.names[number]
 
-    def add_return(self, arg: ArgDef) -> None:
+    def add_return_node(self, arg: ArgDef) -> None:
+        """Add the `_Retval` nodes of a return, one an element.
+
+        Raises:
+            InvalidArgumentError: it is missing, or of another type.
+        """
         value = self.fdef.ret.get(arg.name)
         if value is None:
             raise InvalidArgumentError(f"Return {arg.name} missing.")
@@ -219,15 +265,35 @@ class _Instantiation:
             raise InvalidArgumentError(f"Return {arg.name} -> {value} is not found.", input=value)
         if types != item[3]:
             raise InvalidArgumentError(f"Invalid ret types {arg.name} : {_type_names(types)} vs. {_type_names(item[3])}")
-        for index, (dtype, source) in enumerate(zip(types, self.ports(item), strict=True)):
+        for index, (dtype, source) in enumerate(zip(types, self._ports(item), strict=True)):
             name = f"{arg.name}_RetVal" if len(types) == 1 else f"{arg.name}_RetVal_{index}"
             op = "_DeviceRetval" if self.ints_on_device and dtype is int32 else "_Retval"
             self.nodes.append(NodeDef(name, op, (source,), "", {"T": dtype, "index": len(self.ret_types)}))
             self.ret_types.append(dtype)
 
 
-def _bound_attrs(signature: OpDef, attrs: Mapping[str, object]) -> dict[str, AttrValue]:
-    """All attrs that placeholders may name: what the caller gives, and the function's defaults."""
+def arg_num_type(attrs: Attrs, arg: ArgDef) -> tuple[bool, Types]:
+    """Whether an argument is a list of types, and the types that it stands for under these attrs.
+
+    Raises:
+        NotFoundError: an attr is missing.
+        InvalidArgumentError: a length is no sensible number.
+    """
+    return bool(arg.type_list_attr), arg_types(arg, attrs)
+
+
+def get_set_attrs(fdef: FunctionDef) -> dict[str, AttrValue]:
+    """The attrs that are set on a function itself."""
+    return dict(fdef.attr)
+
+
+def validate_signature_with_attrs(signature: OpDef, attrs: Mapping[str, object]) -> dict[str, AttrValue]:
+    """All attrs that placeholders may name: what the caller gives, and the signature's defaults.
+
+    Raises:
+        NotFoundError: an attr without a default is not given.
+        InvalidArgumentError: a value is of another kind, or a placeholder itself.
+    """
     bound: dict[str, AttrValue] = {}
     kinds = {attr.name: attr.type for attr in signature.attr}
     for name, value in attrs.items():

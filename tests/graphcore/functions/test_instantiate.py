@@ -10,7 +10,16 @@ import graphcore.dtypes as dt
 from graphcore.attrs import AttrValue, Func, Placeholder
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
-from graphcore.functions import FunctionDefHelper, InstantiationResult, define_function, instantiate_function
+from graphcore.functions import (
+    FunctionDefHelper,
+    FunctionInstantiationHelper,
+    InstantiationResult,
+    arg_num_type,
+    define_function,
+    get_set_attrs,
+    instantiate_function,
+    validate_signature_with_attrs,
+)
 from graphcore.shapes import Shape
 from graphcore.text import debug_string, parse_function
 from tests.graphcore.functions.example_ops import op_def
@@ -227,6 +236,28 @@ def test_what_cannot_be_instantiated_is_refused(text: str, attrs: dict[str, obje
     with pytest.raises(error) as caught:
         instantiate(text, attrs)
     assert message in caught.value.message
+
+
+def test_the_steps_of_an_instantiation_can_be_taken_one_by_one() -> None:
+    text = """f[N:int, T:{float, int32}](x:N*T, y:float) -> (z:T) {
+  @attr _noinline = true
+  z = AddN[N=$N, T=$T](x)
+  return z = z:sum:0
+}"""
+    function = parse_function(text, op_def)
+    assert get_set_attrs(function) == {"_noinline": True}
+    attrs = validate_signature_with_attrs(function.signature, {"N": 2, "T": "float"})
+    assert attrs == {"N": 2, "T": dt.float32}
+    assert [arg_num_type(attrs, arg) for arg in function.signature.input_arg] == [(False, (dt.float32, dt.float32)), (False, (dt.float32,))]
+    of_lists = parse_function("g[L:list(type)](x:L) -> () {\n}", op_def).signature.input_arg[0]
+    assert arg_num_type({"L": (dt.int32, dt.bool_)}, of_lists) == (True, (dt.int32, dt.bool_))
+    helper = FunctionInstantiationHelper(function, attrs, op_def)
+    for arg in function.signature.input_arg:
+        helper.build_input_arg_index(arg, None)
+    assert helper.get_item_or_none("x:1") == (True, 1, 0, (dt.float32,))
+    assert helper.get_item_or_none("w") is None
+    assert [node.name for node in helper.nodes] == ["x_0", "x_1", "y"]
+    assert instantiate_function(function, attrs, op_def) == FunctionInstantiationHelper(function, attrs, op_def).run()
 
 
 def test_two_arguments_may_not_share_a_name() -> None:
