@@ -14,7 +14,7 @@ from graphcore.graph import Node, Tensor
 from graphcore.passes.control_flow_structure import CONTROL_FLOW
 from graphcore.passes.gradient_template import gradient_template
 from graphcore.passes.gradients import DIFFERENTIABLE
-from graphcore.passes.gradients_functional import FUNCTIONAL_GRADIENTS
+from graphcore.passes.gradients_functional import functional_gradient
 
 CutKind = Literal[
     "no path",
@@ -203,7 +203,7 @@ def passes(node: Node, slot: int) -> bool:
     tensor = node.inputs[slot]
     if tensor.node.output_types[tensor.index] not in DIFFERENTIABLE:
         return False
-    if node.registration.is_function or node.op in CONTROL_FLOW or node.op in FUNCTIONAL_GRADIENTS:
+    if node.registration.is_function or node.op in CONTROL_FLOW or functional_gradient(node) is not None:
         return True
     try:
         return gradient_template(node.op, node.node_def.attr) is not None

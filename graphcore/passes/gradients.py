@@ -19,7 +19,7 @@ from graphcore.passes.gradient_template import GradientTemplate, call_template, 
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradient_writer import GradientWriter
 from graphcore.passes.gradients_control_flow import ControlFlowGradients
-from graphcore.passes.gradients_functional import FUNCTIONAL_GRADIENTS
+from graphcore.passes.gradients_functional import functional_gradient
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
 _NUMBERS: Final = frozenset([dtype for dtype in _ALL_DTYPES if dtype.base.is_floating or dtype.base.is_complex])
@@ -157,14 +157,14 @@ class Backpropagation:
     @staticmethod
     def goes_through_functions(node: Node) -> bool:
         """True iff the functions that `node` runs are differentiated, and not the op."""
-        return node.op in FUNCTIONAL_GRADIENTS
+        return functional_gradient(node) is not None
 
     def differentiate(self, node: Node, useful: set[Node]) -> None:
         """Pass back what has arrived at the outputs of `node`."""
         slots = self.slots(node, useful)
         if not slots:
             return
-        through_functions = FUNCTIONAL_GRADIENTS.get(node.op)
+        through_functions = functional_gradient(node)
         if through_functions is not None:
             scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
             for slot, gradient in through_functions(self, node, slots, scope).items():

@@ -1,4 +1,4 @@
-"""Gradients of If and Case: a choice among the gradients of the branches."""
+"""Gradients of If and Case: a choice among the gradients of the branches. A call is a choice that is made already."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Node, Tensor
 from graphcore.passes.defining import define_body, function_label
+from graphcore.passes.expand import called_function
 from graphcore.passes.gradient_functions import (
     FORWARD_OF,
     Copier,
@@ -25,7 +26,7 @@ from graphcore.text.printer import ARG_OPS
 
 
 def branch_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
-    """The gradients of some inputs of an If or Case.
+    """The gradients of some inputs of an If or Case, or of a call.
 
     Args:
         back: the backward pass, in which gradients have arrived at all outputs that get any.
@@ -38,17 +39,20 @@ def branch_gradients(back: Differentiation, node: Node, slots: Sequence[int], sc
     Raises:
         NotFoundError: a branch is not in the library, or an op in it has no gradient.
     """
-    return _BranchGradients(back, node, [slot - 1 for slot in slots if slot], scope).build()
+    first = 0 if is_call(node) else 1
+    return _BranchGradients(back, node, [slot - first for slot in slots if slot >= first], scope, first).build()
 
 
 class _BranchGradients:
-    def __init__(self, back: Differentiation, node: Node, wanted: Sequence[int], scope: str) -> None:
+    def __init__(self, back: Differentiation, node: Node, wanted: Sequence[int], scope: str, first: int) -> None:
         self.back = back
         self.node = node
+        self.first = first
+        self.inputs = node.inputs[first:]
         self.scope = scope
         self.functions = _functions(node)
         self.rets = arrived_outputs(back, node)
-        shapes = [tensor.shape for tensor in node.inputs[1:]]
+        shapes = [tensor.shape for tensor in self.inputs]
         self.bodies = [DifferentiatedBody(back.graph, function, shapes) for function in self.functions]
         for body in self.bodies:
             body.differentiate(back, self.rets, wanted)
@@ -64,18 +68,17 @@ class _BranchGradients:
         values = [[tensor for tensor in found if not is_argument(tensor)] for found in taken]
         handed_over = self.twin(values) if any(values) else []
         arguments = sorted(used)
-        names = [f"{self.scope}{self.node.name.rpartition('/')[2]}"]
-        name = self.back.graph.names.unique(names[0])
+        name = self.back.graph.names.unique(f"{self.scope}{self.node.name.rpartition('/')[2]}")
         branches = [
             self.gradient_branch(i, function_label(self.back.graph, name, role), needed[i], arguments, values)
             for i, role in enumerate(_roles(self.node, len(self.bodies)))
         ]
         dys = [self.back.output_gradient(self.node, number, self.scope) for number in self.rets]
-        inputs = [*[self.node.inputs[1 + number] for number in arguments], *dys, *handed_over]
-        types = [self.node.input_types[1 + number].base for number in self.wanted]
+        inputs = [*[self.inputs[number] for number in arguments], *dys, *handed_over]
+        types = [self.inputs[number].dtype.base for number in self.wanted]
         made = self.choice(name, branches, inputs, types, {})
         return {
-            1 + number: keep_shape(self.back.graph, tensor, self.node.inputs[1 + number])
+            self.first + number: keep_shape(self.back.graph, tensor, self.inputs[number])
             for number, tensor in zip(self.wanted, made.outputs, strict=True)
         }
 
@@ -99,7 +102,7 @@ class _BranchGradients:
         count = len(self.node.outputs)
         types = [*[dtype.base for dtype in self.node.output_types], *[tensor.dtype.base for tensor in more]]
         attrs: dict[str, AttrValue] = {FORWARD_OF: twin_of(self.node, self.functions)}
-        return self.choice(name, [Func(made.name) for made in branches], self.node.inputs[1:], types, attrs).outputs[count:]
+        return self.choice(name, [Func(made.name) for made in branches], self.inputs, types, attrs).outputs[count:]
 
     def gradient_branch(self, number: int, label: str, nodes: Sequence[Node], arguments: Sequence[int], values: list[list[Tensor]]) -> Func:
         body = self.bodies[number]
@@ -127,21 +130,24 @@ class _BranchGradients:
     ) -> Node:
         node, library = self.node, self.back.graph.library
         stateful = any(library.look_up_op_def(branch.name).is_stateful for branch in branches)
-        kind = node.op.removeprefix("Stateless")
-        functions: dict[str, AttrValue]
+        kind = "PartitionedCall" if is_call(node) else node.op.removeprefix("Stateless")
+        op = f"Stateful{kind}" if stateful and is_call(node) else kind if stateful or is_call(node) else f"Stateless{kind}"
+        own: dict[str, AttrValue]
         if kind == "If":
-            functions = {"then_branch": branches[0], "else_branch": branches[1], "Tcond": node.input_types[0].base}
+            own = {"then_branch": branches[0], "else_branch": branches[1], "Tcond": node.input_types[0].base}
+        elif kind == "Case":
+            own = {"branches": tuple(branches)}
         else:
-            functions = {"branches": tuple(branches)}
-        attrs = {
-            **functions,
-            "Tin": tuple([tensor.dtype.base for tensor in inputs]),
-            "Tout": tuple(types),
-            "output_shapes": (),
-            "_lower_using_switch_merge": True,
-            **attrs,
-        }
-        return new_node(self.back.graph, node, name, kind if stateful else f"Stateless{kind}", [node.inputs[0], *inputs], types, attrs)
+            own = {"f": branches[0], "config": b"", "config_proto": b"", "executor_type": b""}
+        if self.first:
+            own |= {"output_shapes": (), "_lower_using_switch_merge": True}
+        attrs = {**own, "Tin": tuple([tensor.dtype.base for tensor in inputs]), "Tout": tuple(types), **attrs}
+        return new_node(self.back.graph, node, name, op, [*node.inputs[: self.first], *inputs], types, attrs)
+
+
+def is_call(node: Node) -> bool:
+    """True iff a node calls a function, by its name or by attr `f`."""
+    return node.registration.is_function or node.op in {"PartitionedCall", "StatefulPartitionedCall"}
 
 
 def is_argument(tensor: Tensor) -> bool:
@@ -155,6 +161,8 @@ def _absent(graph: FunctionGraph, tensor: Tensor) -> Tensor:
 
 
 def _functions(node: Node) -> list[Func]:
+    if is_call(node):
+        return [called_function(node.node_def)]
     attrs = node.node_def.attr
     found = [attrs.get("then_branch"), attrs.get("else_branch")] if node.op.endswith("If") else attrs.get("branches")
     branches = [item for item in found if isinstance(item, Func)] if isinstance(found, list | tuple) else []
@@ -164,4 +172,6 @@ def _functions(node: Node) -> list[Func]:
 
 
 def _roles(node: Node, count: int) -> list[str]:
+    if is_call(node):
+        return ["f"]
     return ["true", "false"] if node.op.endswith("If") else [f"branch{i}" for i in range(count)]

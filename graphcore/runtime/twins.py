@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from graphcore.attrs import AttrValue, Func
 from graphcore.graph.node import Node
 from graphcore.passes.gradient_functions import FORWARD_OF
+from graphcore.passes.gradients_functional_branches import is_call
 
 
 def find_twins(nodes: Sequence[Node]) -> dict[Node, Node]:
@@ -37,11 +38,22 @@ def _last(twin: Node, found: dict[Node, Node]) -> Node:
 def _does_the_same(node: Node, twin: Node, functions: list[str]) -> bool:
     count = len(node.inputs)
     return (
-        node.op.removeprefix("Stateless") == twin.op.removeprefix("Stateless")
+        _kind(node) == _kind(twin)
         and twin.inputs[:count] == node.inputs
         and twin.control_inputs == node.control_inputs
-        and sorted([function.name for value in node.node_def.attr.values() for function in _functions(value)]) == sorted(functions)
+        and sorted(_run_by(node)) == sorted(functions)
     )
+
+
+def _kind(node: Node) -> str:
+    return "call" if is_call(node) else node.op.removeprefix("Stateless")
+
+
+def _run_by(node: Node) -> list[str]:
+    """The names of the functions that a node runs."""
+    if node.registration.is_function:
+        return [node.op]
+    return [function.name for value in node.node_def.attr.values() for function in _functions(value)]
 
 
 def _functions(value: AttrValue) -> list[Func]:

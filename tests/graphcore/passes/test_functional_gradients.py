@@ -81,3 +81,58 @@ def test_random_numbers_of_a_branch_are_those_of_its_gradient() -> None:
     with gc.Session() as session:
         values, slopes = session.run([y, gradient], {x: np.ones(100, np.float32)})
         np.testing.assert_array_equal(values, slopes)
+
+
+def test_a_call_of_a_function_with_loops_and_branches_has_second_derivatives() -> None:
+    @gc.function
+    def inner(x: gc.Tensor) -> Any:
+        return rounds(3, lambda y: gc.cond(y > 0.0, lambda: gc.tanh(y) * x, lambda: y * y), x)
+
+    x = gc.placeholder(gc.float64, [], name="x")
+    y = inner(x)
+    (first,) = gc.gradients(y, x)
+    assert gc.check_gradient(y, [x], {x: 0.8}).passed
+    assert gc.check_gradient(first, [x], {x: 0.8}).passed
+
+
+def test_what_a_call_draws_at_random_is_what_its_gradient_takes() -> None:
+    @gc.function
+    def dropped(x: gc.Tensor) -> Any:
+        return x * gc.random_uniform([100])
+
+    x = gc.placeholder(gc.float32, [100], name="x")
+    y = dropped(x)
+    (gradient,) = gc.gradients(y, x)
+    with gc.Session() as session:
+        values, slopes = session.run([y, gradient], {x: np.ones(100, np.float32)})
+        np.testing.assert_array_equal(values, slopes)
+
+
+@pytest.mark.parametrize("by", ["PartitionedCall[Tin={double, int32}, Tout={double}, f=Power]", "Again"])
+def test_the_gradient_of_a_function_that_calls_itself_goes_as_deep_as_the_call(graph: gc.Graph, by: str) -> None:
+    for text in (
+        """Base(x:double, n:int32) -> (y:double) {
+          return y = x
+        }""",
+        """Step(x:double, n:int32) -> (y:double) {
+          one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: 1>]()
+          less = Sub[T=int32](n, one:output:0)
+          @1
+          y = Mul[T=double](rest:output:0, x)
+          return y = y:z:0
+        }""",
+        """Power(x:double, n:int32) -> (y:double) {
+          one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: 1>]()
+          more = Greater[T=int32](n, one:output:0)
+          if = StatelessIf[Tcond=bool, Tin={double, int32}, Tout={double}, else_branch=Base, then_branch=Step](more:z:0, x, n)
+          return y = if:output:0
+        }""",
+    ):
+        call = f"rest = {by}(x, less:z:0)"
+        again = """more = Greater[T=int32](less:z:0, one:output:0)
+          rest = StatelessIf[Tcond=bool, Tin={double, int32}, Tout={double}, else_branch=Base, then_branch=Step](more:z:0, x, less:z:0)"""
+        graph.library.add_function_def(gc.parse_function(text.replace("@1", again if by == "Again" else call)))
+    x, n = gc.placeholder(gc.float64, [], name="x"), gc.placeholder(gc.int32, [], name="n")
+    node = graph.apply_op("PartitionedCall", [[x, n]], {"f": gc.Func("Power"), "Tout": [gc.float64]})
+    (gradient,) = gc.gradients(node.outputs[0], x)
+    assert gc.Session().run([node.outputs[0], gradient], {x: 2.0, n: 5}) == [32.0, 80.0]
