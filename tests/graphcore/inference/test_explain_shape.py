@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.functions import define_function
 from graphcore.graph.origins import Origin
 from tests.support.cells import run_cells
 
 ops: Any = gc.ops
+DATA = Path(__file__).parents[2] / "data"
 
 SOFTMAX = (
     "x = gc.placeholder(gc.float32, [None, 28, 28], name='x')\nflat = gc.reshape(x, [-1, 784], name='flat')",
@@ -174,6 +177,34 @@ def test_the_chains_of_an_error_survive_pickling() -> None:
 
 def test_errors_of_other_kinds_have_no_chains() -> None:
     assert GraphError("no").chains == ()
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.pb")), ids=lambda path: path.stem)
+def test_every_shape_of_a_graph_from_elsewhere_can_be_explained(path: Path) -> None:
+    graph = gc.Graph()
+    gc.load(path, graph)
+    tensors = [tensor for node in graph.nodes for tensor in node.outputs]
+    for tensor in tensors[:: max(1, len(tensors) // 60)]:
+        found = gc.explain_shape(tensor)
+        assert [origin.size for origin in found.dimensions] == list(tensor.shape.dims or ())
+        assert all(root.text for origin in found.dimensions for root in origin.roots)
+        assert found.text.startswith(f"{tensor.name} ")
+
+
+def test_a_dimension_is_followed_through_calls_and_lists() -> None:
+    graph = gc.Graph()
+    graph.library.add_function_def(define_function("Twice[T:{float}](x:T) -> (y:T) { y = Add[T=$T](x, x) }"))
+    run_cells(
+        "x = gc.placeholder(gc.float32, [2, 7], name='x')",
+        "y = gc.apply_op('Twice', [x], name='y')",
+        "row = gc.ops.tensor_list_reserve(gc.shape(y), 5, element_dtype=gc.float32)\n"
+        "item = gc.identity(gc.ops.tensor_list_get_item(row, 0, [-1, -1], element_dtype=gc.float32), name='item')",
+        graph=graph,
+    )
+    assert way(gc.explain_shape(graph.get_tensor_by_name("y:0")).dimensions[1])[-2:] == ["dimension 1 of `x:0`", "cell In [1], line 1"]
+    found = gc.explain_shape(graph.get_tensor_by_name("item:0"))
+    assert found.shape == "[2,7]"
+    assert found.dimensions[1].roots[0].where == "cell In [1], line 1"
 
 
 def test_dimensions_that_are_one_number_have_one_class() -> None:
