@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final
+from weakref import WeakSet
 
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
@@ -57,6 +58,7 @@ class LiveRefiner(ShapeInference):
     def __init__(self, graph_def_version: int) -> None:
         super().__init__(graph_def_version)
         self.infers_functions = True
+        self.loop_heads: WeakSet[Node] = WeakSet()
 
     def add_node(self, node: Node) -> None:
         """Infer the outputs of `node` from its inputs and keep them on it.
@@ -112,9 +114,10 @@ class LiveRefiner(ShapeInference):
         """Be again what the refiner was at `state`."""
         self.graph_def_version = state
 
-    def copy_from(self, other: LiveRefiner, copies: Mapping[Node, Node]) -> None:  # noqa: ARG002 - here all is kept on the nodes
+    def copy_from(self, other: LiveRefiner, copies: Mapping[Node, Node]) -> None:
         """Take over what is kept beside the nodes of another graph for their copies."""
         self.graph_def_version = other.graph_def_version
+        self.loop_heads.update([copies[head] for head in other.loop_heads if head in copies])
 
     def set_shape(self, node: Node, index: int, shape: Shape) -> bool:
         """Merge `shape` into what is known of output `index`, and into all that will be inferred for it. True iff it says anything new.
@@ -174,6 +177,7 @@ class LiveRefiner(ShapeInference):
         return node.output_handles[0] is not before[0] or not same_handle_data((data or {}).get(0), (node.handle_data or {}).get(0))
 
     def _infer_first_iteration(self, context: LiveContext) -> None:
+        self.loop_heads.add(context.node)
         slots = forward_slots(context.node)
         context.outputs[0] = common_shape([context.inputs[slot] for slot in slots])
         context.outputs[1] = context.scalar()

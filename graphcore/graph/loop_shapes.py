@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from graphcore.graph.node import Node
 from graphcore.graph.order import is_back_edge
 from graphcore.inference import HandleData, ShapeAndType
 from graphcore.inference.alternatives import relaxed_shape
+
+if TYPE_CHECKING:
+    from graphcore.graph.reading import GraphReader
 
 _ENTRIES: Final = frozenset({"Enter", "RefEnter"})
 LOOP_HEADS: Final = frozenset({"Merge", "RefMerge"})
@@ -39,3 +42,32 @@ def relaxed_data(known: HandleData, again: HandleData | None, first: Sequence[Ha
     if any(a.dtype is not b.dtype for a, b in zip(known, again, strict=True)):
         return []
     return [old if shape is old.shape else ShapeAndType(shape, old.dtype) for shape, old in zip(shapes, known, strict=True)]
+
+
+def loops_of(graph: GraphReader, heads: Iterable[Node]) -> dict[Node, list[Node]]:
+    """The nodes that lie on a loop, each with the heads of the loops it lies on."""
+    found: dict[Node, list[Node]] = {}
+    for head in heads:
+        if head not in graph:
+            continue
+        back = [tensor.node for tensor in head.inputs if is_back_edge(tensor.node.op, head.op) and tensor in graph]
+        for node in _between(graph, head, back):
+            found.setdefault(node, []).append(head)
+    return found
+
+
+def _between(graph: GraphReader, head: Node, back: list[Node]) -> set[Node]:
+    """What depends on `head` and is needed for `back`."""
+    before = {head, *back}
+    pending = [*back]
+    while pending:
+        fresh = [tensor.node for tensor in pending.pop().inputs if tensor.node.rank > head.rank and tensor.node not in before]
+        before.update(fresh)
+        pending += fresh
+    after = {head}
+    pending = [head]
+    while pending:
+        fresh = [other for other in graph.edge_store.consumers_of(pending.pop()) if other in before and other not in after]
+        after.update(fresh)
+        pending += fresh
+    return after - {head}

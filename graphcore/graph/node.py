@@ -47,6 +47,7 @@ class Node:
     """
 
     __slots__ = (
+        "__weakref__",
         "asked_values",
         "assigned_device",
         "constants",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.loop_shapes import LOOP_HEADS, is_loop_head
+from graphcore.graph.loop_shapes import LOOP_HEADS, is_loop_head, loops_of
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import is_back_edge, renew_stale_ranks
 from graphcore.inference import ShapeHandle, same_handle_data
@@ -79,7 +79,7 @@ def same_outputs(before: Node, after: Node) -> bool:
 class _Wave:
     """One propagation: what waits to be inferred, in an order in which producers come first."""
 
-    __slots__ = ("_before", "_checked", "_graph", "_heap", "_opened", "_queued", "_starts", "open")
+    __slots__ = ("_before", "_checked", "_graph", "_heap", "_loops", "_opened", "_queued", "_starts", "open")
 
     def __init__(self, graph: Graph) -> None:
         graph.edge_store.sync()
@@ -90,6 +90,8 @@ class _Wave:
         self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # of what has changed in this wave
         self._starts: set[Node] = set()
         self._checked: set[Node] = set()  # what takes something whose types may have changed too
+        heads = graph.refiner.loop_heads
+        self._loops = loops_of(graph, heads) if heads else {}
         self._opened: set[Node] = set()
         self.open: dict[Node, None] = {}
 
@@ -158,6 +160,8 @@ class _Wave:
         graph = self._graph
         if graph.journal is not None:
             graph.note(node)
+        if self._loops:
+            self._begin_anew(node)
         before, data, had_error = node.output_handles, node.handle_data, node.error
         if had_error is None and node.op not in LOOP_HEADS and node not in self._checked and node not in self._starts:
             try:
@@ -178,6 +182,12 @@ class _Wave:
         self._before.setdefault(node, before)
         self.changed(node)
         graph.publish("shapes", node)
+
+    def _begin_anew(self, node: Node) -> None:
+        """What was taken back because of later iterations may hold now: loops through `node` begin with their first."""
+        for head in self._loops.get(node, ()):
+            if head not in self._opened:
+                self.infer(head)
 
     def _unchanged(self, node: Node, before: tuple[ShapeHandle, ...], data: object) -> bool:
         """True iff the shapes of `node` differ from those it had at most in which new unknowns they have."""

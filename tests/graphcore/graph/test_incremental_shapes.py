@@ -52,7 +52,7 @@ sizes = st.lists(st.sampled_from([None, 1, 2, 3]), max_size=3)
 Edit = tuple[int, str, list[int | None], int, int]
 edits = st.tuples(
     st.integers(0, PLACES - 1),
-    st.sampled_from([*SOURCES, *UNARY, *BINARY, "removed", "set_shape"]),
+    st.sampled_from([*SOURCES, *UNARY, *BINARY, "removed", "set_shape", "rewired"]),
     sizes,
     st.integers(0, 9),
     st.integers(0, 9),
@@ -83,6 +83,14 @@ def apply(graph: gc.Graph, edit: Edit, execution: int) -> None:
                 graph.set_shape(node.outputs[0], given)
             except GraphError:
                 return  # it contradicts what is known
+        return
+    if kind == "rewired":
+        other = graph.find(f"n{first % PLACES}/end")
+        if node is not None and other is not None:
+            try:
+                graph.update_edge(other, 0, node, 0)
+            except GraphError:
+                return  # a cycle
         return
     run = CellRun(cell=f"cell {place}", execution=execution, label=f"In [{execution}]")
     graph.begin_cell(run)
@@ -132,6 +140,51 @@ def test_after_any_edits_the_shapes_are_those_of_a_full_inference(history: Seque
     for execution, edit in enumerate(history):
         apply(graph, edit, execution)
     assert picture(graph) == picture(inferred_anew(graph))
+
+
+LOOP_BODIES: list[Callable[[Any, Any], Any]] = [
+    lambda x, _: ops.tanh(x),
+    lambda x, k: ops.concat_v2([x, k], 0),
+    ops.add,
+    lambda x, _: ops.transpose(x, [1, 0]),
+    lambda x, _: ops.reshape(x, ops.shape(x)),
+    lambda x, _: gc.reshape(x, [-1, 3]),
+]
+
+
+def loop(start: Any, body: Callable[[Any], Any], name: str) -> Any:
+    """`start` goes around a loop; what leaves it."""
+    made: Any = gc.apply_op
+    attrs = {"frame_name": name}
+    enter = made("Enter", [start], attrs)
+    head = made("Merge", [[enter, enter]], name=name)[0]
+    again = made("NextIteration", [body(made("Switch", [head, gc.placeholder(gc.bool_, [])])[1])])
+    head.graph.update_edge(again.node, 0, head.node, 1)
+    return made("Exit", [head])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(0, len(LOOP_BODIES) - 1), min_size=1, max_size=3),
+    st.booleans(),
+    st.lists(st.tuples(st.sampled_from("xk"), st.sampled_from([None, 0, 1, 3]), st.sampled_from([None, 1, 3])), max_size=6),
+)
+def test_around_loops_too(bodies: list[int], nested: bool, changes: list[tuple[str, int | None, int | None]]) -> None:
+    with gc.Graph().as_default() as graph:
+        x, k = (gc.placeholder(gc.float32, [3, 3], name=name) for name in "xk")
+
+        def body(value: Any) -> Any:
+            for number in bodies:
+                value = LOOP_BODIES[number](value, gc.apply_op("Enter", [k], {"frame_name": "outer", "is_constant": True}))
+            return loop(value, ops.neg, "inner") if nested else value
+
+        try:
+            ops.tanh(loop(x, body, "outer"))
+        except GraphError:
+            return  # the shapes do not fit from the beginning
+        for name, rows, columns in changes:
+            graph.set_attr((x if name == "x" else k).node, "shape", gc.Shape([rows, columns]))
+            assert picture(graph) == picture(inferred_anew(graph))
 
 
 @pytest.fixture
