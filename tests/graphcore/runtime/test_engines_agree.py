@@ -45,6 +45,23 @@ def test_random_graphs_with_branches_loops_and_variables_give_the_same_in_both_e
     assert outcome(program, "plan", feeds) == outcome(program, "dataflow", feeds)
 
 
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(NUMBERS, st.booleans())
+def test_gradients_of_random_graphs_are_the_same_in_both_engines(numbers: list[int], flag: bool) -> None:
+    program = Program(numbers)
+    with program.graph.as_default():
+        gradient = gc.gradients(program.values[-1], [program.x])[0]
+    if gradient is None:
+        return
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+    found = []
+    for engine in ("auto", "dataflow"):
+        with gc.Session(program.graph, engine=engine) as session:
+            session.run(program.start)
+            found.append(session.run(gradient, feeds))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("flag", [True, False])
 def test_a_random_graph_gives_the_same_when_it_runs_again(flag: bool) -> None:
     program = Program(list(range(7, 400, 3)))
