@@ -39,6 +39,7 @@ from graphcore.errors import GraphError
 from graphcore.functions import *
 from graphcore.graph import (
     Edge,
+    ExtendedInferenceContext,
     Graph,
     ImportOptions,
     ImportResults,

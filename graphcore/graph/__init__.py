@@ -18,7 +18,7 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.graph.node_builder import NodeBuilder, get_output_type
 from graphcore.graph.op_lists import ops_used_by_graph, register_ops, remove_new_default_attrs, stripped_op_list
 from graphcore.graph.records import GradientRecord, ScopeStack
-from graphcore.graph.shape_refiner import ShapeRefiner
+from graphcore.graph.shape_refiner import ExtendedInferenceContext, ShapeRefiner
 from graphcore.graph.tensor_id import TensorId, parse_tensor_name
 from graphcore.graph.tracing import FunctionGraph
 from graphcore.graph.traversal import (
@@ -48,6 +48,7 @@ __all__ = [
     "CONTROL_SLOT",
     "Change",
     "Edge",
+    "ExtendedInferenceContext",
     "FunctionGraph",
     "GradientRecord",
     "Graph",

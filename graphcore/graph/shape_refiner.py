@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphcore.attrs import Array, AttrValue
 from graphcore.definitions import VersionDef
+from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.constant_values import ValueCache
@@ -50,14 +51,26 @@ class ExtendedInferenceContext(InferenceContext):
         self.refiner = refiner
 
     @property
-    def input_types(self) -> tuple[Any, ...]:
+    def input_types(self) -> tuple[DType, ...]:
         """The dtypes of the node's inputs."""
         return self.node.input_types
 
     @property
-    def output_types(self) -> tuple[Any, ...]:
+    def output_types(self) -> tuple[DType, ...]:
         """The dtypes of the node's outputs."""
         return self.node.output_types
+
+    def input_type(self, index: int) -> DType:
+        """The dtype of input `index`."""
+        return self.node.input_types[index]
+
+    def output_type(self, index: int) -> DType:
+        """The dtype of output `index`."""
+        return self.node.output_types[index]
+
+    def get_context(self) -> InferenceContext:
+        """The inference context: here it is one with what extends it."""
+        return self
 
     def evaluate_input(self, index: int) -> Array | None:
         """The constant value of input `index`, None if it has none."""

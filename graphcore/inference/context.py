@@ -172,6 +172,10 @@ class InferenceContext(HandleShapes):
             raise InvalidArgumentError(f"Attr '{name}' must be a string, got {value!r}", op=self.op, node=self.node_name, attr=name)
         return value.decode(errors="backslashreplace")  # any bytes may come from a file
 
+    def set_input(self, index: int, shape: ShapeHandle) -> None:
+        """Say what input `index` looks like."""
+        self.inputs[index] = shape
+
     def merge_input(self, index: int, shape: ShapeHandle) -> bool:
         """Add to what is known of input `index`. Returns True iff that changed it; a shape that does not fit changes nothing."""
         merged = self._merge_or_keep(self.inputs[index], shape)

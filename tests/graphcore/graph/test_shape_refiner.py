@@ -72,6 +72,9 @@ def test_s7_a_node_that_was_added_has_a_context_and_the_graph_is_not_changed(ref
     assert context is not None
     assert context is refiner.get_extended_context(y.node)
     assert (context.node, context.input_types, context.output_types) == (y.node, (gc.float32, gc.float32), (gc.float32,))
+    assert isinstance(context, gc.ExtendedInferenceContext)
+    assert (context.input_type(1), context.output_type(0)) == (gc.float32, gc.float32)
+    assert context.get_context() is context
     assert [str(given) for given in context.inputs] == ["[2,3]", "[3,4]"]
     refiner.set_unknown_shape(y.node, 0)
     assert shape_in(refiner, y) == "?"

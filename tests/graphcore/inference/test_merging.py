@@ -179,3 +179,6 @@ def test_inputs_are_merged_and_relaxed_in_place() -> None:
     assert c.relax_input(0, shape("[4,2]"))
     assert str(c.input(0)) == "[?,2]"
     assert not c.relax_input(0, c.input(0))
+    other = shape("[7]")
+    c.set_input(0, other)
+    assert c.input(0) is other
