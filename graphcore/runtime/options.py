@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 if TYPE_CHECKING:
-    from graphcore.runtime.tracing import Trace
+    from graphcore.runtime.tracing import StepStats, Trace
 
 
 class RunOptions(msgspec.Struct, frozen=True):
@@ -45,6 +45,11 @@ class RunMetadata:
 
     def __init__(self) -> None:
         self.trace: Trace | None = None
+
+    @property
+    def step_stats(self) -> StepStats | None:
+        """When each node ran, by device (TF1's word); None if the run was not traced."""
+        return None if self.trace is None else self.trace.step_stats()
 
 
 class SessionOptions(msgspec.Struct, frozen=True):

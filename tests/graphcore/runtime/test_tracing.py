@@ -73,6 +73,7 @@ def test_software_tracing_gives_one_entry_for_each_device_used() -> None:
     gc.Session().run(gc.matmul(a, x), {x: [[1.0], [1.0]]}, options=options, run_metadata=metadata)
     assert metadata.trace is not None
     assert [entry.device for entry in metadata.trace.step_stats().dev_stats] == [CPU]
+    assert metadata.step_stats == metadata.trace.step_stats()
 
 
 def test_the_trace_file_is_what_trace_viewers_open(tmp_path: Path) -> None:
