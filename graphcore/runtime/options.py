@@ -14,7 +14,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     """Options of one run.
 
     Args:
-        trace: record the run; see `RunMetadata.trace` and `Session.trace`.
+        trace: record the run, its nodes one after the other; see `RunMetadata.trace` and `Session.trace`.
         timeout_in_ms: how long the run may take, in milliseconds; 0 for as long as it takes.
         trace_level: TF1's way to ask for a trace: any level but NO_TRACE.
     """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Final, Self
@@ -369,6 +370,12 @@ class Session:
         if known is None or known[0] != (node.op, node.node_def.attr):
             known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
         return known[1]
+
+    @contextmanager
+    def as_default(self) -> Iterator[Self]:
+        """Make this the default session, and its graph the default graph, within a `with` block."""
+        with self:
+            yield self
 
     def __enter__(self) -> Self:
         stack = default_graph(self.graph)

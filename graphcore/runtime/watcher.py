@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from graphcore.errors import CancelledError
 from graphcore.runtime.events import Recorder
-from graphcore.runtime.lowering import Lowered
+from graphcore.runtime.lowering import BEGIN, JOIN, Lowered
 from graphcore.runtime.program import Step
 
 SENDING: Final = frozenset({"_Send", "_HostSend"})
@@ -20,7 +20,7 @@ class Watcher:
         before, after: to be called with a node's number, and after it with its outputs too (a sending node's input).
     """
 
-    __slots__ = ("_lowered", "_names", "_recorder", "_released", "_sizes", "_step", "after", "before")
+    __slots__ = ("_joined", "_lowered", "_names", "_recorder", "_released", "_sizes", "_step", "after", "before")
 
     def __init__(self, lowered: Lowered, step: Step) -> None:
         self._lowered = lowered
@@ -34,6 +34,7 @@ class Watcher:
         self.before, self.after = self._start, self._end
         self._names = [step.prefix + operation.node.name for operation in lowered.operations]
         self._released = lowered.released()
+        self._joined = {id(operation.inputs[0]): operation.outputs for operation in lowered.operations if operation.apart == JOIN}
 
     def _check(self, number: int) -> None:
         cancellation = self._step.cancellation
@@ -65,7 +66,11 @@ class Watcher:
             overwritten = operation.inputs[operation.into]
             sizes[id(operation.outputs[0])] = sizes.pop(id(overwritten), 0)
         else:
-            for output, value in zip(operation.outputs, values, strict=False):
+            outputs = operation.outputs
+            if operation.apart == BEGIN:  # here it has been called at once, and what the node gives is there already
+                outputs = self._joined[id(outputs[0])]
+                values = values[0] if len(outputs) > 1 else values
+            for output, value in zip(outputs, values, strict=False):
                 if not output.is_reference and getattr(value, "base", 0) is None:
                     sizes[id(output)] = value.nbytes
                     self._step.hold(value.nbytes)

@@ -275,3 +275,27 @@ def test_random_graphs_give_what_they_give_node_by_node(data: st.DataObject) -> 
             for tensor, got in zip(fetches, results, strict=True):
                 np.testing.assert_allclose(got, known[tensor], rtol=1e-4, atol=1e-5)
         assert value.tolist() == np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3).tolist()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_gradients_of_random_graphs_are_the_same_before_and_after_shapes_are_known_and_in_both_engines(data: st.DataObject) -> None:
+    with gc.Graph().as_default():
+        x = gc.placeholder(gc.float32, [None, 3], name="x")
+        w = gc.placeholder(gc.float32, [None], name="w")
+        made = [x, gc.constant([[0.5, -1.0, 2.0]]), w]
+        for _ in range(data.draw(st.integers(2, 8))):
+            a, b = (made[data.draw(st.integers(0, len(made) - 1))] for _ in range(2))
+            kind = data.draw(st.integers(0, 3))
+            if kind == 0:
+                made.append(gc.tanh(a))
+            elif kind <= 2:
+                made.append(data.draw(st.sampled_from(BINARY))(a, b))
+            else:
+                made.append(gc.reduce_mean(a * b, 0, keepdims=True))
+        slopes = [slope for slope in gc.gradients(gc.reduce_sum(gc.tanh(made[-1])), [x, w]) if slope is not None]
+        session, other = gc.Session(), gc.Session(engine="dataflow")
+        for rows, size in ((2, 3), (2, 3), (2, 3), (4, 1), (2, 3), (4, 1), (4, 1)):
+            feeds = {x: np.linspace(-1, 1, rows * 3, dtype=np.float32).reshape(rows, 3), w: np.linspace(0.5, 1, size, dtype=np.float32)}
+            for mine, theirs in zip(session.run(slopes, feeds), other.run(slopes, feeds), strict=True):
+                np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)

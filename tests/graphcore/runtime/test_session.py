@@ -223,6 +223,8 @@ def test_a_session_is_the_default_within_its_block() -> None:
         assert a.eval() == 4.0
     with pytest.raises(FailedPreconditionError, match="no default session"):
         a.eval()
+    with gc.Session().as_default() as session:
+        assert (a.eval(), gc.get_default_session()) == (4.0, session)
 
 
 def test_one_session_runs_in_several_threads_at_once() -> None:
