@@ -17,6 +17,7 @@ from graphcore.registry import Kernel
 from graphcore.runtime.control_flow import checked_frames
 from graphcore.runtime.lowering import MakeKernel
 from graphcore.runtime.prune import needed_nodes
+from graphcore.runtime.twins import find_twins
 
 # Kinds of items. Up to TRIGGER they call a kernel, and so do those from ENTERING on, which pass what it gives into another frame or
 # iteration.
@@ -188,17 +189,20 @@ class _Builder:
     def build(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Table:
         nodes = needed_nodes(fetches, targets, self.feeds)
         info = checked_frames(nodes, fetches, self.feeds)
+        twins = find_twins(nodes)
+        nodes = [node for node in nodes if node not in twins]
         self.table.nodes = [node for node in nodes if not self._is_given(node)]
         self.table.fetches = list(fetches)
         self.table.feeds = [Item(tensor.node, tensor.name, PLAIN, self.table.outermost) for tensor in self.feeds]
         for node in nodes:
             self.items[node] = self._item(node, info[node])
+        self.items.update([(node, self.items[twin]) for node, twin in twins.items()])
         for node in nodes:
             self._connect(node, self.items[node])
         for number, tensor in enumerate(fetches):
             self._fetch(number, tensor)
         fed = set(self.table.feeds)
-        everyone = [*self.items.values()]
+        everyone = dict.fromkeys(self.items.values())
         self.table.roots = [item for item in everyone if item not in fed and not item.frame.pending[item.index]]
         return self.table
 

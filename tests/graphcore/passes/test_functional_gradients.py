@@ -74,13 +74,33 @@ def test_what_no_output_depends_on_has_no_gradient() -> None:
     assert gc.gradients(b, [x, z])[0] is None, "how long it goes on is no value"
 
 
-def test_random_numbers_of_a_branch_are_those_of_its_gradient() -> None:
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+def test_random_numbers_of_a_branch_are_those_of_its_gradient(engine: Any) -> None:
     x = gc.placeholder(gc.float32, [100], name="x")
     y = gc.cond(True, lambda: x * gc.random_uniform([100]), lambda: x)
     (gradient,) = gc.gradients(y, x)
-    with gc.Session() as session:
+    with gc.Session(engine=engine) as session:
         values, slopes = session.run([y, gradient], {x: np.ones(100, np.float32)})
         np.testing.assert_array_equal(values, slopes)
+
+
+def test_state_within_a_loop_changes_once_a_round_though_its_gradient_runs_too() -> None:
+    handle = gc.apply_op("VarHandleOp", attrs={"dtype": gc.float32, "shape": gc.Shape([])})
+    start = gc.apply_op("AssignVariableOp", [handle, gc.constant(0.0)])
+    x = gc.placeholder(gc.float32, [], name="x")
+
+    def step(value: gc.Tensor) -> Any:
+        gc.apply_op("AssignAddVariableOp", [handle, gc.constant(1.0)])
+        return value * x
+
+    y = rounds(3, step, x)
+    (gradient,) = gc.gradients(y, x)
+    read = gc.apply_op("ReadVariableOp", [handle], {"dtype": gc.float32})
+    for engine in ("auto", "dataflow"):
+        session = gc.Session(engine=engine)
+        session.run(start)
+        assert session.run([y, gradient], {x: 2.0}) == [16.0, 32.0]
+        assert session.run(read) == 3
 
 
 def test_a_call_of_a_function_with_loops_and_branches_has_second_derivatives() -> None:
