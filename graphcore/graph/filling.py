@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.order import is_back_edge
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
     """Add complete nodes to an empty graph, each as soon as its inputs are there, the first of the list before others.
+
+    The Merge that a loop begins with is added before what comes around to it.
 
     Raises:
         NotFoundError: an op is not registered.
@@ -40,9 +45,10 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
     waiting: dict[int, int] = {}
     waited_for: dict[int, list[int]] = {}
     ready: list[int] = []
+    around: list[tuple[str, int, str]] = []
     for number in range(first, len(nodes)):
         producers = {numbers.get(_producer(text), -1) for text in nodes[number].input}
-        awaited = [producer for producer in producers if producer >= first]
+        awaited = [producer for producer in producers if producer >= first and not is_back_edge(nodes[producer].op, nodes[number].op)]
         waiting[number] = len(awaited)
         for producer in awaited:
             waited_for.setdefault(producer, []).append(number)
@@ -51,7 +57,7 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
     heapify(ready)
     while ready:
         number = heappop(ready)
-        _add(graph, nodes[number], {})
+        _add(graph, _cut(graph, nodes[number], numbers, around), {})
         for later in waited_for.get(number, ()):
             waiting[later] -= 1
             if not waiting[later]:
@@ -61,6 +67,20 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
         raise InvalidArgumentError(
             f"Graph is invalid, contains a cycle through '{stuck.name}' (op {stuck.op})", op=stuck.op, node=stuck.name
         )
+    for name, slot, text in around:
+        source, merge = graph.find(_producer(text)), graph.find(name)
+        if source is not None and merge is not None:
+            graph.update_edge(source, int(text.rpartition(":")[2]) if ":" in text else 0, merge, slot)
+
+
+def _cut(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
+    """`node`, where what comes around a loop is another of its inputs for now; `around` notes each."""
+    missing = [slot for slot, text in enumerate(node.input) if graph.find(_producer(text)) is None and _producer(text) in numbers]
+    there = next((text for text in node.input if graph.find(_producer(text)) is not None and text[0] != "^"), None)
+    if not missing or there is None:
+        return node
+    around += [(node.name, slot, node.input[slot]) for slot in missing]
+    return msgspec.structs.replace(node, input=tuple([there if slot in missing else text for slot, text in enumerate(node.input)]))
 
 
 def _producer(text: str) -> str:

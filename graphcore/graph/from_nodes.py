@@ -12,6 +12,7 @@ from graphcore.graph.copying import copy_graph
 from graphcore.graph.filling import fill_in_order
 from graphcore.graph.graph import Graph
 from graphcore.graph.node import Node
+from graphcore.graph.order import is_back_edge
 
 
 def graph_from_nodes(nodes: Sequence[NodeDef], library: FunctionLibraryDefinition | None = None) -> Graph:
@@ -46,18 +47,19 @@ def copy_sharing_library(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
 
 
 def in_order(graph: Graph) -> list[Node]:
-    """The op nodes, producers first; by id where that does not matter.
+    """The op nodes, producers first, other than around a loop; by id where that does not matter.
 
     Raises:
         InvalidArgumentError: nodes wait for each other.
     """
     nodes = graph.nodes
-    if all(other.id < node.id for node in nodes for other in producers_of(node)):
+    if all(other.id < node.id or is_back_edge(other.op, node.op) for node in nodes for other in producers_of(node)):
         return nodes
-    waiting = {node: len(set(producers_of(node))) for node in nodes}
+    awaited = {node: {other for other in producers_of(node) if not is_back_edge(other.op, node.op)} for node in nodes}
+    waiting = {node: len(producers) for node, producers in awaited.items()}
     waited_for: dict[Node, list[Node]] = {}
-    for node in nodes:
-        for producer in set(producers_of(node)):
+    for node, producers in awaited.items():
+        for producer in producers:
             waited_for.setdefault(producer, []).append(node)
     ready = [(node.id, node) for node in nodes if not waiting[node]]
     order: list[Node] = []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import graphcore as gc
 from tests.graphcore.runtime.random_programs import Program
 
-NUMBERS = st.lists(st.integers(0, 2**16), max_size=120)
+NUMBERS = st.lists(st.integers(0, 2**16), min_size=30, max_size=160)
 
 
 def outcome(program: Program, engine: str, feeds: dict[Any, Any]) -> list[Any]:

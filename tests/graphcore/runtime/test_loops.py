@@ -281,3 +281,13 @@ def test_f8_example_4_a_function_with_inconsistent_control_flow_is_refused_when_
     assert caught.value.message == (
         "{{node add}} has inputs from different frames. The input {{node enter}} is in frame 'while'. The input {{node i}} is in frame ''."
     )
+
+
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+def test_a_function_may_be_a_loop_and_be_called_by_a_loop_around_it(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [])
+    doubled = gc.function(lambda value: count_to(3, value, "inner")[1])
+    assert gc.debug_string(doubled(x).graph.library.to_proto().function[0]).count("= NextIteration[") == 2
+    result = count_to(2, doubled(x), "outer")
+    with gc.Session(engine=engine) as session:
+        assert session.run(result, {x: 1.0}) == [2, 32.0]
