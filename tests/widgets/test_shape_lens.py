@@ -73,6 +73,19 @@ def test_a_dimension_keeps_its_key_inside_an_open_call_and_after_it(graph: gc.Gr
     assert keys(scene, "double:/output_RetVal->after") == outside
 
 
+def test_names_of_unknown_sizes_go_on_inside_an_open_call() -> None:
+    graph = gc.Graph(infer="symbolic")
+    with graph.as_default():
+        double = gc.function(lambda x: gc.tanh(x + x), name="double")
+        double(gc.placeholder(gc.float32, [None, 3], name="x"))
+    state = SceneState()
+    state.expand("double")
+    labels = {edge.id: edge.label for edge in build_scene(graph, state).edges}
+    assert labels["x->double:/x"] == "float [batch,3]"
+    assert labels["double:/add->double:/tanh"] == "float [batch,3]"
+    assert '[<tspan class="unknown">batch</tspan>,3]' in to_svg(graph, state)
+
+
 def test_several_tensors_on_one_line_show_dimensions_only_where_these_are_the_same(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.float32, [2, 5], name="x")
     a, b = graph.apply_op("Unpack", [x], {"num": 2}, "parts").outputs

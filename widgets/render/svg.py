@@ -118,7 +118,7 @@ def _line(edge: SceneEdge, route: Route) -> str:
         width = text_width(text, FONT_SIZES["label"]) + 6
         x, y = route.label
         parts.append(f'<rect class="paper" x="{_n(x - width / 2)}" y="{_n(y - 7)}" width="{_n(width)}" height="14" rx="3"/>')
-        parts.append(f'<text class="label" x="{_n(x)}" y="{_n(y + 3.5)}">{_label(text)}</text>')
+        parts.append(f'<text class="label" x="{_n(x)}" y="{_n(y + 3.5)}">{_label(edge, text)}</text>')
     return "".join(parts) + "</g>"
 
 
@@ -145,9 +145,16 @@ def _box(node: SceneNode, rect: Rect) -> str:
     return "".join(parts) + "</g>"
 
 
-def _label(text: str) -> str:
-    """The words of a line; what is known only when the graph runs stands out."""
-    return _text(text).replace("?", '<tspan class="unknown">?</tspan>')
+def _label(edge: SceneEdge, text: str) -> str:
+    """The words of a line; sizes that are known only when the graph runs stand out."""
+    head, bracket, _ = text.rpartition("[")
+    if edge.dims and bracket and text.endswith("]"):
+        return _text(head + bracket) + ",".join([_size(dim.text) for dim in edge.dims]) + "]"
+    return _text(text.removesuffix("?")) + _size("?") if text.endswith(" ?") else _text(text)
+
+
+def _size(text: str) -> str:
+    return text if text.isdecimal() else f'<tspan class="unknown">{_text(text)}</tspan>'
 
 
 def _text(text: str) -> str:

@@ -36,18 +36,30 @@ class Dimensions:
                         self._join(given, arg.outputs[0])
                 for ret, output in zip(body.rets, call.node.outputs, strict=False):
                     self._join(output, ret.inputs[0])
+        self._names = self._names_outside(visible)
 
     def of(self, tensor: Tensor) -> list[Dim]:
         """The dimensions of a tensor, none if its rank is unknown."""
         if tensor.shape.dims is None:
             return []
         sizes = tensor.graph.size_texts(tensor)
-        return [Dim(text=text, key=self._root(key)) for text, key in zip(sizes, self._keys(tensor), strict=True)]
+        keys = [self._root(key) for key in self._keys(tensor)]
+        return [Dim(text=self._names.get(key, text) if text == "?" else text, key=key) for text, key in zip(sizes, keys, strict=True)]
 
     def common(self, tensors: Iterable[Tensor]) -> list[Dim]:
         """The dimensions of several tensors where they are the same ones, else none."""
         found = [self.of(tensor) for tensor in tensors]
         return found[0] if found and all(other == found[0] for other in found) else []
+
+    def _names_outside(self, visible: Visible) -> dict[str, str]:
+        """What unknown sizes are called outside of the calls that are open; inside they have no names of their own."""
+        names: dict[str, str] = {}
+        for tensor in visible.given.values():
+            sizes = tensor.graph.size_texts(tensor) if tensor.shape.dims is not None else []
+            for key, text in zip(self._keys(tensor), sizes, strict=True):
+                if text != "?":
+                    names.setdefault(self._root(key), text)
+        return names
 
     def _take_in(self, graph: Graph, space: str) -> None:
         if len(graph) <= MAX_NODES:

@@ -146,6 +146,9 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
     """The line that shows a bundle; `roles` by box id."""
     gradient = roles[bundle.target.id] == "gradient"
     label = bundle.label()
+    dims = dimensions.common(bundle.tensors.values()) if label else []
+    if dims:
+        label = f"{label.partition(' [')[0]} [{','.join([dim.text for dim in dims])}]"
     lenses = {"shapes": _shape_mark(bundle)} if bundle.tensors else {}
     return SceneEdge(
         id=bundle.id,
@@ -154,7 +157,7 @@ def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, c
         kind=bundle.kind,
         label=label,
         count=bundle.count,
-        dims=dimensions.common(bundle.tensors.values()) if label else [],
+        dims=dims,
         error="\n".join(bundle.errors),
         clash=clashes.lines.get((bundle.source.id, bundle.target.id), 0) if bundle.kind != "control" else 0,
         reversed=bundle.turns_back or (gradient and roles[bundle.source.id] == "gradient"),

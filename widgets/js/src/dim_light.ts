@@ -2,6 +2,11 @@
 
 const LIT = "gl-lit";
 
+/** Whether a size is a number; `?` and names are known only when the graph runs. */
+export function isKnown(size: string): boolean {
+  return /^\d+$/.test(size);
+}
+
 /** Listens in `root` until `signal` fires. `told` hears how many lines carry what is lit, null when nothing is. */
 export function lightDimensions(root: HTMLElement, told: (lines: number | null) => void, signal: AbortSignal): void {
   let shown = "";

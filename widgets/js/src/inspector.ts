@@ -1,5 +1,6 @@
 // The pane that tells everything about the selected box.
 import { codeFigure } from "./code";
+import { isKnown } from "./dim_light";
 import { type Child, h, iconButton } from "./dom";
 import type { Clash, FunctionInfo, GradientInfo, Inspection, SourceRow, TensorRow, Why, WhyStep } from "./generated";
 import { ICONS } from "./icons";
@@ -123,7 +124,7 @@ export class Inspector {
   }
 
   #why(why: Why): HTMLElement {
-    const unknown = why.size === "?" ? "gl-unknown" : "";
+    const unknown = isKnown(why.size) ? "" : "gl-unknown";
     const size = h("code", { class: `gl-dim ${unknown}`, "data-dim": why.key || null }, why.size);
     const details = h(
       "details",

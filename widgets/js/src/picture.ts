@@ -1,5 +1,6 @@
 // Draws a laid-out scene as SVG. Elements are keyed by id and keep their identity from one scene to the next.
 import { boxLook, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from "./boxes";
+import { isKnown } from "./dim_light";
 import { reducedMotion, s, setAttributes } from "./dom";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "./generated";
 import type { Geometry, Rect, Route } from "./geometry";
@@ -146,7 +147,7 @@ function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] 
     return text.endsWith(" ?") ? [text.slice(0, -1), s("tspan", { class: "gl-unknown" }, "?")] : [text];
   }
   const parts = dims.flatMap(({ text: size, key }, place) => {
-    const unknown = size === "?" ? " gl-unknown" : "";
+    const unknown = isKnown(size) ? "" : " gl-unknown";
     return [place > 0 ? "," : "", s("tspan", { class: `gl-dim${unknown}`, "data-dim": key }, size)];
   });
   return [text.slice(0, open + 1), ...parts, "]"];
