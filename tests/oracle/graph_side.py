@@ -70,11 +70,12 @@ def known_ops(names: Sequence[str]) -> list[str]:
     return [name for name in names if op_def_registry.get(name) is not None]
 
 
-def differentiate_graph(data: bytes, form: str, feeds: Mapping[str, Array], y: str, xs: Sequence[str], weights: Array) -> list[Array]:
-    """Import a graph and run the gradients of the weighted sum of `y` by each of `xs`."""
+def differentiate_graph(data: bytes, form: str, feeds: Mapping[str, Array], y: str, x: str, weights: Sequence[Array]) -> Array:
+    """Import a graph and run a derivative of `y` by `x`: the first with one array of weights, each further array asks for a further one."""
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(read(data, form), name="")
-        target = graph.get_tensor_by_name(y)
-        found = tf.gradients(target, [graph.get_tensor_by_name(x) for x in xs], grad_ys=tf.constant(weights))
+        target, source = graph.get_tensor_by_name(y), graph.get_tensor_by_name(x)
+        for each in weights:
+            (target,) = tf.gradients(target, source, grad_ys=tf.constant(each))
         with tf.compat.v1.Session(graph=graph) as session:
-            return [np.asarray(value) for value in session.run(found, dict(feeds))]
+            return np.asarray(session.run(target, dict(feeds)))
