@@ -19,12 +19,14 @@ from graphcore.api.gradients import tensors_of
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, constant_value
 from graphcore.passes.gradient_flow import Cut, Flow
+from graphcore.passes.gradient_inside import cut_inside, kept_inside
 from graphcore.passes.gradient_paths import GradientPaths
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradients import DIFFERENTIABLE, build_gradients
 
 _SCOPE: Final = "gradients"
 _MOST_PATHS: Final = 4
+_NOT_OF_A_STEP: Final = frozenset({"sum", "seed", "zeros"})
 
 
 def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientExplanation:
@@ -88,11 +90,13 @@ class _Trial:
                 (gradient,) = build_gradients(graph, [self.y], [self.x], [None], stop_gradients=self.stop, trace=trace)
             except GraphError as error:
                 return GradientExplanation(y=names[0], x=names[1], error=error.message, cuts=cuts)
+        kept = kept_inside(self.x, flow, trace)
+        cuts = (*cuts, *[_described(cut_inside(self.x, flow, node, slot)) for node, slot in kept])
         if gradient is None:
             return GradientExplanation(y=names[0], x=names[1], cuts=cuts)
         made = [name for name in graph.gradient_records if name not in known]
         namer = _Namer(scope, next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None))
-        paths = GradientPaths(self.x, self.y, flow)
+        paths = GradientPaths(self.x, self.y, flow, kept)
         return GradientExplanation(
             y=names[0],
             x=names[1],
@@ -115,7 +119,7 @@ class _Trial:
 
     def _step(self, node: Node, slots: tuple[int, ...], made: Sequence[str], namer: _Namer) -> GradientStep:
         records = self.graph.gradient_records
-        backward = [name for name in made if records[name].forward == node.name and records[name].function is not None]
+        backward = [name for name in made if records[name].forward == node.name and records[name].body_node not in _NOT_OF_A_STEP]
         nodes = [self.graph.find(name) for name in backward]
         return GradientStep(
             node=node.name,

@@ -18,7 +18,7 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: "no path", "control only", "reversed", "state", "dtype", "shape only", "resource", "not differentiable", "stop_gradient",
-            "stop_gradients", "not registered" or "forbidden".
+            "stop_gradients", "not registered", "forbidden" or "inside a function".
         node, op, source: the node that is the reason and the line that made it; "" and None where there is no path at all.
         reason: the same in words; a sentence whose subject is the node.
         path: the names of the nodes from x to y through the cut.

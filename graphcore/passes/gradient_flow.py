@@ -29,6 +29,7 @@ CutKind = Literal[
     "stop_gradients",
     "not registered",
     "forbidden",
+    "inside a function",
 ]
 SHAPE_OPS: Final = frozenset({"Shape", "ShapeN", "Rank", "Size", "ZerosLike", "OnesLike", "BroadcastGradientArgs"})
 STATE_OPS: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
@@ -90,7 +91,7 @@ class Flow:
         """What keeps the gradient from `x`, on every way from `x` to `y` that is cut."""
         if x is not self.y and x not in self.consumers:
             return [self._no_path(x)]
-        ahead = self._dependents(x)
+        ahead = self.dependents(x)
         found: dict[tuple[CutKind, Node | None], Cut] = {}
         stopped = [tensor for tensor in self.reached & self.stop if tensor.node in ahead and tensor is not x]
         for tensor in sorted(stopped, key=_id):
@@ -108,7 +109,7 @@ class Flow:
                 found[kind, culprit] = Cut(kind, culprit, reason, path)
         return list(found.values())
 
-    def _dependents(self, x: Tensor) -> set[Node]:
+    def dependents(self, x: Tensor) -> set[Node]:
         """The node of `x`, and what of `y`'s upstream depends on `x`."""
         found = {x.node}
         pending = [x]
@@ -118,6 +119,10 @@ class Flow:
                     found.add(consumer)
                     pending.extend(consumer.outputs)
         return found
+
+    def way_through(self, x: Tensor, node: Node, slot: int) -> tuple[Node, ...]:
+        """A shortest way from `x` to `y` through input `slot` of `node`."""
+        return (*self._way(x, node.inputs[slot].node), *self._way_on(node))
 
     def _way(self, x: Tensor, end: Node) -> tuple[Node, ...]:
         """A shortest way from `x` to `end` along data edges, both ends included."""

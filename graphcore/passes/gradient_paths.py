@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from heapq import heappop, heappush
 from itertools import count
 
@@ -22,16 +23,20 @@ class _Hop(msgspec.Struct, frozen=True, eq=False):
 class GradientPaths:
     """All ways from `x` to `y` along which the gradient flows. A loop is passed by without an iteration, or with one.
 
+    Args:
+        without: inputs through which it does not flow although their ops would let it.
+
     Attributes:
         tensors: what lies on any of them.
         nodes: the nodes on them except that of `x`, from `y` on, consumers before producers.
         count: how many there are.
     """
 
-    def __init__(self, x: Tensor, y: Tensor, flow: Flow) -> None:
+    def __init__(self, x: Tensor, y: Tensor, flow: Flow, without: Collection[tuple[Node, int]] = ()) -> None:
         self.x = x
         self.y = y
         self.flow = flow
+        self._without = frozenset(without)
         self._hops: dict[Node, list[_Hop]] = {}
         order = self._producers_first()
         ways: dict[Tensor, int] = {x: 1}
@@ -84,7 +89,7 @@ class GradientPaths:
             node = pending[-1]
             if node not in done:
                 done[node] = False
-                self._hops[node] = [] if node is self.x.node else [hop for hop in _hops(node) if hop.source in self.flow.reached]
+                self._hops[node] = [] if node is self.x.node else [hop for hop in _hops(node) if self._is_open(hop)]
                 pending += [hop.source.node for hop in self._hops[node] if hop.source.node not in done]
                 continue
             pending.pop()
@@ -92,6 +97,9 @@ class GradientPaths:
                 done[node] = True
                 order.append(node)
         return order
+
+    def _is_open(self, hop: _Hop) -> bool:
+        return hop.source in self.flow.reached and self._without.isdisjoint(hop.through)
 
 
 def _hops(node: Node) -> list[_Hop]:

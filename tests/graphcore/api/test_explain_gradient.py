@@ -223,6 +223,22 @@ def through_a_call() -> Built:
     return gc.square(double(x), name="y"), x
 
 
+def inside_a_branch() -> Built:
+    x, z, pred = place("x"), place("z"), place("pred", gc.bool_, [])
+    return gc.identity(gc.cond(pred, lambda: gc.ops.floor(x) + z, lambda: z * 2.0, name="cond"), name="y"), x
+
+
+def around_a_cut_in_a_branch() -> Built:
+    y, x = inside_a_branch()
+    return gc.add(y, x, name="sum"), x
+
+
+def a_while_loop() -> Built:
+    x = place("x")
+    _, y = gc.while_loop(lambda i, _: i < 3, lambda i, v: [i + 1, gc.tanh(v)], [gc.constant(0), x], name="loop")
+    return y, x
+
+
 def complex_numbers() -> Built:
     z = place("z", gc.complex64)
     return one("ComplexAbs", [z], "y"), z
@@ -298,6 +314,17 @@ TABLE = [
     ),
     Row("always zero", always_zero, paths=["x -> y"], steps=["y(0) -> dx"], is_zero=True),
     Row("complex numbers", complex_numbers, paths=["z -> y"], steps=["y(0) -> direction dyc dx"]),
+    Row("inside a branch", inside_a_branch, ["inside a function cond: x -> cond -> y"]),
+    Row(
+        "around a cut in a branch",
+        around_a_cut_in_a_branch,
+        ["inside a function cond: x -> cond -> y -> sum"],
+        paths=["x -> sum"],
+        steps=["sum(1) -> "],
+    ),
+    Row(
+        "a while loop", a_while_loop, paths=["x -> loop"], steps=["loop(1) -> first_round element_shape any_number empty_list forward loop"]
+    ),
     Row("a call", through_a_call, paths=["x -> double -> y"], steps=["y(0) -> two x2 dx", "double(0) -> gradient"]),
 ]
 
@@ -435,3 +462,10 @@ def test_arguments_must_be_single_tensors_of_one_graph() -> None:
         other = place("other")
     with pytest.raises(GraphError, match="other"):
         gc.explain_gradient(x, other)
+
+
+def test_a_cut_in_a_function_is_told_with_the_node_in_it() -> None:
+    y, x = inside_a_branch()
+    (cut,) = gc.explain_gradient(y, x).cuts
+    assert cut.reason.startswith("runs functions in which no gradient comes to its input 1; in cond_true")
+    assert "'Floor' has op Floor, which is registered as not differentiable" in cut.reason
