@@ -128,7 +128,7 @@ class GradientBody:
         """The body node is the forward node over again, on the forward inputs: those need not even be fetched."""
         args = self.template.args
         forward = self.forward
-        if forward.op_def.is_stateful or len(node.inputs) != len(forward.inputs):
+        if len(node.inputs) != len(forward.inputs):
             return False
         if any(args.get(name) != slot for slot, (name, _) in enumerate(node.inputs)):
             return False
