@@ -10,7 +10,7 @@ from graphcore.graph import Node, Tensor
 from graphcore.passes.function_body import function_def_to_body
 from graphcore.passes.gradient_flow import Cut, Flow, passes
 from graphcore.passes.gradient_trace import GradientTrace
-from graphcore.passes.gradients_functional import FUNCTIONAL_GRADIENTS
+from graphcore.passes.gradients_functional import functional_gradient
 
 _BEFORE_ARGUMENTS = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
 _MOST_REASONS = 4
@@ -21,7 +21,7 @@ def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node,
     ahead = flow.dependents(x)
     found = []
     for node in sorted(flow.upstream, key=lambda node: node.id):
-        if node.op not in FUNCTIONAL_GRADIENTS or not any(tensor in trace.contributions for tensor in node.outputs):
+        if functional_gradient(node) is None or not any(tensor in trace.contributions for tensor in node.outputs):
             continue
         for slot, source in enumerate(node.inputs):
             if not passes(node, slot) or (source is not x and (source.node not in ahead or source.node is x.node)):
