@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -372,6 +372,16 @@ class EdgeStore:
         """The op nodes that take an output of `node`, each once. Without control edges; nodes that wait to be entered are left out."""
         nodes = self._nodes
         return [nodes[name]["node"] for name, keys in self._succ[node.name].items() if name != "_SINK" and keys.keys() != _ONLY_CONTROL]
+
+    def data_successors(self) -> Callable[[Node], list[Node]]:
+        """A quicker `consumers_of`, for as long as no edge changes."""
+        nodes, succ = self._nodes, self._succ
+
+        def successors(node: Node) -> list[Node]:
+            after = succ[node.name]
+            return [nodes[name]["node"] for name, keys in after.items() if CONTROL_KEY not in keys or (len(keys) > 1 and name != "_SINK")]
+
+        return successors
 
     def predecessors(self, node: Node) -> list[Node]:
         """The op nodes that `node` takes anything from, control edges included."""

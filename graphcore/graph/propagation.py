@@ -79,7 +79,7 @@ def same_outputs(before: Node, after: Node) -> bool:
 class _Wave:
     """One propagation: what waits to be inferred, in an order in which producers come first."""
 
-    __slots__ = ("_before", "_checked", "_graph", "_heap", "_loops", "_opened", "_queued", "_starts", "open")
+    __slots__ = ("_before", "_careful", "_graph", "_heap", "_infer", "_loops", "_opened", "_queued", "_starts", "_successors", "open")
 
     def __init__(self, graph: Graph) -> None:
         graph.edge_store.sync()
@@ -89,7 +89,9 @@ class _Wave:
         self._queued: set[Node] = set()
         self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # of what has changed in this wave
         self._starts: set[Node] = set()
-        self._checked: set[Node] = set()  # what takes something whose types may have changed too
+        self._careful: set[Node] = set()  # what has other inputs, or takes something whose types may have changed too
+        self._infer = graph.refiner.add_node
+        self._successors = graph.edge_store.data_successors()
         heads = graph.refiner.loop_heads
         self._loops = loops_of(graph, heads) if heads else {}
         self._opened: set[Node] = set()
@@ -98,6 +100,7 @@ class _Wave:
     def start(self, node: Node) -> None:
         """Have `node` inferred, which has other inputs or attrs now."""
         self._starts.add(node)
+        self._careful.add(node)
         self.infer(node)
 
     def infer(self, node: Node) -> None:
@@ -121,16 +124,16 @@ class _Wave:
 
     def replaced(self, node: Node) -> None:
         """`node` is another one now, its types included."""
-        self._checked.update(self._graph.edge_store.consumers_of(node))
+        self._careful.update(self._graph.edge_store.consumers_of(node))
         self.changed(node)
 
     def changed(self, node: Node) -> None:
         """The outputs of `node` have other shapes now: infer what takes them."""
-        graph, opened, queued = self._graph, self._opened, self._queued
+        opened, queued = self._opened, self._queued
         if node.constants is not None:
-            graph.note(node)
+            self._graph.note(node)
             node.constants = None
-        for consumer in graph.edge_store.consumers_of(node):
+        for consumer in self._successors(node):
             if opened and consumer in opened:
                 if is_back_edge(node.op, consumer.op):
                     continue
@@ -148,7 +151,7 @@ class _Wave:
             if current.constants is not None:
                 graph.note(current)
                 current.constants = None
-            for consumer in graph.edge_store.consumers_of(current):
+            for consumer in self._successors(current):
                 if consumer.asked_values:
                     self.infer(consumer)
                 if consumer.constants is not None:
@@ -163,9 +166,9 @@ class _Wave:
         if self._loops:
             self._begin_anew(node)
         before, data, had_error = node.output_handles, node.handle_data, node.error
-        if had_error is None and node.op not in LOOP_HEADS and node not in self._checked and node not in self._starts:
+        if had_error is None and node not in self._careful and node.op not in LOOP_HEADS:
             try:
-                graph.refiner.add_node(node)  # only shapes have changed: the inputs are as good as they were
+                self._infer(node)  # only shapes have changed: the inputs are as good as they were
             except GraphError as error:
                 _mark(node, error, {})
         else:
@@ -179,7 +182,8 @@ class _Wave:
             node.output_handles = before
             graph.publish("shapes", node)
             return
-        self._before.setdefault(node, before)
+        earlier = self._before.get(node)
+        self._before[node] = before if earlier is None else earlier + before
         self.changed(node)
         graph.publish("shapes", node)
 
