@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from graphcore.attrs import Array
-from graphcore.errors import InvalidArgumentError
 from graphcore.graph import constant_value
 from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.control_flow import checked_frames
-from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.lowering import MakeKernel, check_runs, kernel_context
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.twins import find_twins
 
@@ -35,7 +32,6 @@ FETCH: Final = 10
 
 _SEND: Final = frozenset({"_Send", "_HostSend"})
 _RECV: Final = frozenset({"_Recv", "_HostRecv"})
-RECEIVING_OPS: Final = _RECV
 _KINDS: Final = {
     **dict.fromkeys(("Switch", "RefSwitch", "_SwitchN"), SWITCH),
     **dict.fromkeys(MERGE, MERGING),
@@ -298,38 +294,6 @@ class _Builder:
         item.number = number
         item.frame.slots += 1
         self._data_edge(tensor, item, 0)
-
-
-def check_runs(node: Node) -> None:
-    """Require that `node` can run.
-
-    Raises:
-        GraphError: it carries an error, or its op has no kernel.
-    """
-    if node.error is not None:
-        raise type(node.error)(node.error.message, op=node.op, node=node.name, source=node.source)
-    if node.registration.kernel is None and not node.registration.is_function:
-        raise InvalidArgumentError(
-            f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run",
-            op=node.op,
-            node=node.name,
-            source=node.source,
-        )
-
-
-def kernel_context(node: Node, constants: tuple[Array | None, ...]) -> KernelContext:
-    """What the kernel of `node` is told; `constants` are the inputs that are the same in every run."""
-    return KernelContext(
-        xp=np,
-        attrs=node.node_def.attr,
-        node_name=node.name,
-        op=node.op,
-        input_types=node.input_types,
-        output_types=node.output_types,
-        input_shapes=tuple([tensor.shape for tensor in node.inputs]),
-        constants=constants,
-        source=node.source,
-    )
 
 
 def _name(enter: Node) -> str:

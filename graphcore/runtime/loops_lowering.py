@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from graphcore.graph.control_flow import ENTER, EXIT, MERGE, SWITCH
 from graphcore.graph.node import Node, Tensor
-from graphcore.runtime.dataflow_table import check_runs
 from graphcore.runtime.loops_structure import NOWHERE, Branch, Guard, Loop, Structure, Unit, Ways
-from graphcore.runtime.lowering import Lowered, Lowering, MakeKernel, Operation, Value, bind, number
+from graphcore.runtime.lowering import Lowered, Lowering, MakeKernel, Operation, Value, bind, check_runs, number
 
 _PASSING: Final = SWITCH | ENTER | EXIT | {"_SwitchN", "LoopCond"}
 _NOTHING: Final = frozenset({"ControlTrigger", "NoOp"})

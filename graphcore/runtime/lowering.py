@@ -151,15 +151,7 @@ class Lowering:
         Raises:
             GraphError: the node carries an error or cannot run.
         """
-        if node.error is not None:
-            raise type(node.error)(node.error.message, op=node.op, node=node.name, source=node.source)
-        if node.registration.kernel is None and not node.registration.is_function:
-            raise InvalidArgumentError(
-                f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run",
-                op=node.op,
-                node=node.name,
-                source=node.source,
-            )
+        check_runs(node)
         values = self.values
         if node.outputs and all(tensor in values for tensor in node.outputs):
             return
@@ -282,14 +274,32 @@ def bind(operation: Operation, make_kernel: MakeKernel, variables: dict[str, Any
     node = operation.node
     if node.op in ALIASES:
         return
-    kernel = make_kernel(node, _context(node, operation.inputs))
+    kernel = make_kernel(node, kernel_context(node, tuple([value.constant for value in operation.inputs])))
     if node.op in _VARIABLES:
         variables[operation.outputs[0].name] = kernel()
     else:
         operation.kernel = kernel
 
 
-def _context(node: Node, inputs: list[Value]) -> KernelContext:
+def check_runs(node: Node) -> None:
+    """Require that `node` can run.
+
+    Raises:
+        GraphError: it carries an error, or its op has no kernel.
+    """
+    if node.error is not None:
+        raise type(node.error)(node.error.message, op=node.op, node=node.name, source=node.source)
+    if node.registration.kernel is None and not node.registration.is_function:
+        raise InvalidArgumentError(
+            f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run",
+            op=node.op,
+            node=node.name,
+            source=node.source,
+        )
+
+
+def kernel_context(node: Node, constants: tuple[Array | None, ...]) -> KernelContext:
+    """What the kernel of `node` is told; `constants` are the inputs that are the same in every run."""
     return KernelContext(
         xp=np,
         attrs=node.node_def.attr,
@@ -298,6 +308,6 @@ def _context(node: Node, inputs: list[Value]) -> KernelContext:
         input_types=node.input_types,
         output_types=node.output_types,
         input_shapes=tuple([tensor.shape for tensor in node.inputs]),
-        constants=tuple([value.constant for value in inputs]),
+        constants=constants,
         source=node.source,
     )

@@ -13,11 +13,10 @@ from graphcore.graph.control_flow import CONTROL_FLOW
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.registry import Kernel
-from graphcore.runtime.dataflow_table import check_runs, kernel_context
 from graphcore.runtime.explaining import explain_at
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
-from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.lowering import MakeKernel, check_runs, kernel_context
 from graphcore.runtime.prune import needed_nodes
 
 SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
