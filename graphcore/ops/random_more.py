@@ -35,7 +35,7 @@ def _uniform_int_shape(c: InferenceContext) -> None:
     random_shape(c)
 
 
-def _seeded_shape(c: InferenceContext) -> None:
+def seeded_shape(c: InferenceContext) -> None:
     """A seed is two numbers."""
     c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)
     random_shape(c)
@@ -43,7 +43,7 @@ def _seeded_shape(c: InferenceContext) -> None:
 
 def _seeded_int_shape(c: InferenceContext) -> None:
     _scalar_bounds(c, 2)
-    _seeded_shape(c)
+    seeded_shape(c)
 
 
 @op
@@ -140,24 +140,43 @@ class Multinomial:
         generator, dtype, xp = node_generator(k), k.dtype("output_dtype"), k.xp
 
         def sample(logits: Any, num_samples: Any) -> Any:
-            batch, classes = logits.shape
-            count = one_int(k, num_samples)
-            if count < 0 or (batch and not classes):
-                raise invalid(k, f"required num_samples >= 0 and at least one class, got {count} and {classes}")
-            first = generator.reserve(batch * -(-count // 4) * 4 * RESERVED_PER_OUTPUT)
-            drawn = words(xp, generator, first, 2 * batch * count).reshape(batch, count, 2)
-            fraction = ((drawn[..., 0] & np.uint64(0xFFFFF)) << np.uint64(32)) | drawn[..., 1]
-            uniform = (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
-            wide = logits.astype(np.float64)
-            weights = xp.where(xp.isfinite(wide), xp.exp(wide - reduction(xp, "maximum")(wide, 1, keepdims=True)), 0.0)
-            limits = xp.cumsum(weights, 1)
-            found = (limits[:, None, :] <= (uniform * limits[:, -1:])[..., None]).sum(-1)
-            return found.astype(dtype)
+            count = checked_samples(k, logits, num_samples)
+            first = generator.reserve(logits.shape[0] * -(-count // 4) * 4 * RESERVED_PER_OUTPUT)
+            return sampled_classes(xp, generator, first, logits, count).astype(dtype)
 
         return sample
 
 
-def _seeded(k: KernelContext, seed: Any) -> Generator:
+def checked_samples(k: KernelContext, logits: Any, num_samples: Any) -> int:
+    """How many classes are drawn from each row.
+
+    Raises:
+        InvalidArgumentError: a negative number, or rows without classes.
+    """
+    batch, classes = logits.shape
+    count = one_int(k, num_samples)
+    if count < 0 or (batch and not classes):
+        raise invalid(k, f"required num_samples >= 0 and at least one class, got {count} and {classes}")
+    return count
+
+
+def sampled_classes(xp: Any, generator: Generator, first: int, logits: Any, count: int) -> Any:
+    """Classes drawn with the probabilities that the rows of logits stand for: [batch, count]."""
+    drawn = words(xp, generator, first, 2 * logits.shape[0] * count).reshape(logits.shape[0], count, 2)
+    fraction = ((drawn[..., 0] & np.uint64(0xFFFFF)) << np.uint64(32)) | drawn[..., 1]
+    uniform = (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
+    wide = logits.astype(np.float64)
+    weights = xp.where(xp.isfinite(wide), xp.exp(wide - reduction(xp, "maximum")(wide, 1, keepdims=True)), 0.0)
+    limits = xp.cumsum(weights, 1)
+    return (limits[:, None, :] <= (uniform * limits[:, -1:])[..., None]).sum(-1)
+
+
+def seeded(k: KernelContext, seed: Any) -> Generator:
+    """The generator that a seed of two numbers stands for.
+
+    Raises:
+        InvalidArgumentError: it is something else.
+    """
     if seed.shape != (2,):
         raise invalid(k, f"seed must have shape [2], not {list(seed.shape)}")
     first, second = (value & _MASK for value in ints(seed))
@@ -170,7 +189,7 @@ def _stateless(distribution: str) -> KernelFactory:
 
         def random(shape: Any, seed: Any) -> Any:
             sizes = ints(shape) if known is None else known
-            return draw_at(k.xp, _seeded(k, seed), 0, distribution, math.prod(sizes), dtype).reshape(sizes)
+            return draw_at(k.xp, seeded(k, seed), 0, distribution, math.prod(sizes), dtype).reshape(sizes)
 
         return random
 
@@ -192,7 +211,7 @@ class StatelessRandomUniform:
     """
 
     signature = f"StatelessRandomUniform[{_STATELESS}"
-    shape = _seeded_shape
+    shape = seeded_shape
     kernel = _stateless("uniform")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -207,7 +226,7 @@ class StatelessRandomNormal:
     """
 
     signature = f"StatelessRandomNormal[{_STATELESS}"
-    shape = _seeded_shape
+    shape = seeded_shape
     kernel = _stateless("normal")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -222,7 +241,7 @@ class StatelessTruncatedNormal:
     """
 
     signature = f"StatelessTruncatedNormal[{_STATELESS}"
-    shape = _seeded_shape
+    shape = seeded_shape
     kernel = _stateless("truncated")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -248,7 +267,7 @@ class StatelessRandomUniformInt:
 
         def random(shape: Any, seed: Any, minval: Any, maxval: Any) -> Any:
             sizes = ints(shape) if known is None else known
-            return integers(k.xp, _seeded(k, seed), 0, math.prod(sizes), *_bounds(k, minval, maxval), dtype).reshape(sizes)
+            return integers(k.xp, seeded(k, seed), 0, math.prod(sizes), *_bounds(k, minval, maxval), dtype).reshape(sizes)
 
         return random
 
@@ -275,7 +294,7 @@ class StatelessRandomGetKeyCounter:
         array = k.xp.array
 
         def key_counter(seed: Any) -> Any:
-            generator = _seeded(k, seed)
+            generator = seeded(k, seed)
             return array([generator.key], np.uint64), array([0, generator.stream], np.uint64)
 
         return key_counter
@@ -296,7 +315,7 @@ class StatelessRandomGetAlg:
         return lambda: alg
 
 
-def _positioned(k: KernelContext, key: Any, counter: Any, alg: Any) -> tuple[Generator, int]:
+def positioned(k: KernelContext, key: Any, counter: Any, alg: Any) -> tuple[Generator, int]:
     """The generator with this key, and the position in its stream."""
     if one_int(k, alg) not in {_PHILOX, _AUTO}:
         raise invalid(k, f"Unsupported algorithm id: {one_int(k, alg)}; required {_PHILOX} (Philox) or {_AUTO} (the device's own)")
@@ -310,7 +329,7 @@ def _stateless_v2(distribution: str) -> KernelFactory:
 
         def random(shape: Any, key: Any, counter: Any, alg: Any) -> Any:
             sizes = ints(shape) if known is None else known
-            generator, position = _positioned(k, key, counter, alg)
+            generator, position = positioned(k, key, counter, alg)
             return draw_at(k.xp, generator, position, distribution, math.prod(sizes), dtype).reshape(sizes)
 
         return random
@@ -322,7 +341,8 @@ _V2: Final = f"dtype:{{half, bfloat16, float, double}} = float, Tshape:{INDEX} =
 _V2_EXAMPLES: Final = (Example([[2, 3], [7], [1, 5], 1]), Example([[5], [7], [1, 5], 1], {"dtype": "double"}))
 
 
-def _v2_shape(c: InferenceContext) -> None:
+def v2_shape(c: InferenceContext) -> None:
+    """Inputs are a shape, a key, a counter and an algorithm."""
     c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 1)
     c.with_rank(c.input(2), 1)
     c.with_rank(c.input(3), 0)
@@ -331,7 +351,7 @@ def _v2_shape(c: InferenceContext) -> None:
 
 def _v2_int_shape(c: InferenceContext) -> None:
     _scalar_bounds(c, 4)
-    _v2_shape(c)
+    v2_shape(c)
 
 
 @op
@@ -345,7 +365,7 @@ class StatelessRandomUniformV2:
     """
 
     signature = f"StatelessRandomUniformV2[{_V2}"
-    shape = _v2_shape
+    shape = v2_shape
     kernel = _stateless_v2("uniform")
     gradient = NO_GRADIENT
     examples = _V2_EXAMPLES
@@ -362,7 +382,7 @@ class StatelessRandomNormalV2:
     """
 
     signature = f"StatelessRandomNormalV2[{_V2}"
-    shape = _v2_shape
+    shape = v2_shape
     kernel = _stateless_v2("normal")
     gradient = NO_GRADIENT
     examples = _V2_EXAMPLES
@@ -379,7 +399,7 @@ class StatelessTruncatedNormalV2:
     """
 
     signature = f"StatelessTruncatedNormalV2[{_V2}"
-    shape = _v2_shape
+    shape = v2_shape
     kernel = _stateless_v2("truncated")
     gradient = NO_GRADIENT
     examples = _V2_EXAMPLES
@@ -410,7 +430,7 @@ class StatelessRandomUniformIntV2:
 
         def random(shape: Any, key: Any, counter: Any, alg: Any, minval: Any, maxval: Any) -> Any:
             sizes = ints(shape) if known is None else known
-            generator, position = _positioned(k, key, counter, alg)
+            generator, position = positioned(k, key, counter, alg)
             return integers(k.xp, generator, position, math.prod(sizes), *_bounds(k, minval, maxval), dtype).reshape(sizes)
 
         return random

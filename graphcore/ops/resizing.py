@@ -21,7 +21,8 @@ _SPATIAL: Final = f"""one = {vector("int32", 1)}
       three = {vector("int32", 3)}"""
 
 
-def _resized_shape(c: InferenceContext) -> None:
+def resized_shape(c: InferenceContext) -> None:
+    """Images of the size that input 1 says."""
     given = c.with_rank(c.input(0), 4)
     c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)
     size = c.input_tensor_as_partial_shape(1)
@@ -76,7 +77,7 @@ class ResizeNearestNeighbor:
     """
 
     signature = f"ResizeNearestNeighbor[T:{_NEAREST_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:T)"
-    shape = _resized_shape
+    shape = resized_shape
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](images:T, size:int32, dy:T) -> (dimages:T, dsize:int32) {{
       shape = Shape[T=$T](images)
       {_SPATIAL}
@@ -112,7 +113,7 @@ class ResizeNearestNeighborGrad:
     signature = (
         f"ResizeNearestNeighborGrad[T:{{uint8, int8, int32, half, float, double, bfloat16}}, {_ATTRS}](grads:T, size:int32) -> (output:T)"
     )
-    shape = _resized_shape
+    shape = resized_shape
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](grads:T, size:int32, dz:T) -> (dgrads:T, dsize:int32) {{
       shape = Shape[T=$T](grads)
       {_SPATIAL}
@@ -147,7 +148,7 @@ class ResizeBilinear:
     """
 
     signature = f"ResizeBilinear[T:{_BILINEAR_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:float)"
-    shape = _resized_shape
+    shape = resized_shape
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](images:T, size:int32, dy:float) -> (dimages:T, dsize:int32) {{
       dimages = ResizeBilinearGrad[T=$T, {_GIVEN}](dy, images)
       dsize = ZerosLike[T=int32](size)

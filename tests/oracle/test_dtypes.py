@@ -29,7 +29,7 @@ LEFT_OUT = {
     r"Add-1": "an example with strings",
     r"FusedBatchNorm(V2|V3)?-1": "TensorFlow leaves the reserved outputs unwritten unless training",
     r"MaxPoolGrad(V2)?-0-T-uint": "made positive, the example's output is no longer the maximum of its input",
-    r"ResizeBilinearGrad-.-T-double": "TensorFlow mixes the weights in float",
+    r"Resize(Bicubic|Bilinear)Grad-.-T-double": "TensorFlow mixes the weights in float",
     r"Round-.-T-int": "TensorFlow's kernel gives zeros for integers",
     r"ScatterDiv-0-T-u?int": "as whole numbers the example's updates are 0, and TensorFlow's process dies of dividing by them",
     r"SplitV-.-Tlen-int8": "TensorFlow's process dies of sizes in int8",

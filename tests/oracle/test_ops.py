@@ -55,7 +55,7 @@ OTHER_GRADIENTS = {
     "SoftsignGrad-0": "TensorFlow has no second derivative of Softsign",
     **{
         f"Resize{name}Grad-{i}": "TensorFlow has no second derivative of resizing"
-        for name in ("Bilinear", "NearestNeighbor")
+        for name in ("Bicubic", "Bilinear", "NearestNeighbor")
         for i in (0, 1)
     },
     **{f"SparseSegment{name}Grad-0": "TensorFlow has no second derivative of sparse segments" for name in ("Mean", "SqrtN", "Sum")},

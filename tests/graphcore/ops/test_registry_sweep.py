@@ -15,6 +15,7 @@ RUNNABLE = [case for case in CASES if case.runs]
 PURE = [case for case in RUNNABLE if case.deterministic and not case.takes_variable]
 # Ops whose output shape depends on the values of their inputs, which a shape function need not know.
 FROM_VALUES = {
+    *(f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4")),
     *(f"Segment{name}" for name in ("Sum", "Mean", "Prod", "Max", "Min")),
     *(f"SparseSegment{name}" for name in ("Sum", "Mean", "SqrtN")),
     "DynamicPartition",
