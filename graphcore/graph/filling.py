@@ -70,7 +70,7 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
     for name, slot, text in around:
         source, merge = graph.find(_producer(text)), graph.find(name)
         if source is not None and merge is not None:
-            graph.update_edge(source, int(text.rpartition(":")[2]) if ":" in text else 0, merge, slot)
+            graph.update_edge(source, 0 if source.name == text else int(text.rpartition(":")[2]), merge, slot)
 
 
 def _cut(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:

@@ -299,3 +299,24 @@ def test_the_inspector_tells_which_function_a_branch_is(choices: gc.Graph) -> No
     whole = inspect(choices, state, "choice")
     assert whole is not None
     assert [info.label for info in whole.functions] == ["then", "else"]
+
+
+LOOP = """count(x:float) -> (y:float) {
+  e = Enter[T=float, frame_name="f"](x)
+  m = Merge[N=2, T=float](e:output:0, n:output:0)
+  c = Less[T=float](m:output:0, m:output:0)
+  l = LoopCond(c:z:0)
+  s = Switch[T=float](m:output:0, l:output:0)
+  d = Neg[T=float](s:output_true:0)
+  n = NextIteration[T=float](d:y:0)
+  o = Exit[T=float](s:output_false:0)
+  return y = o:output:0
+}"""
+
+
+def test_a_body_that_is_a_loop_opens_too(graph: gc.Graph) -> None:
+    graph.library.add_function_def(gc.parse_function(LOOP))
+    graph.apply_op("count", [gc.placeholder(gc.float32, [], name="x")], None, "call")
+    scene = opened(graph, "call")
+    assert {edge.source for edge in scene.edges if edge.target == "call:/m"} == {"call:/e", "call:/n"}
+    assert not [node for node in scene.nodes if node.error]
