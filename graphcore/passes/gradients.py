@@ -13,6 +13,7 @@ from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.passes.control_flow_structure import CONTROL_FLOW
+from graphcore.passes.defining import sweep
 from graphcore.passes.gradient_body import GRADIENT_ARRAY, GradientBody
 from graphcore.passes.gradient_program import ProgramCache, recorded, what_is_known
 from graphcore.passes.gradient_template import GradientTemplate, call_template, gradient_template
@@ -64,7 +65,10 @@ def build_gradients(
                 source=y.node.source,
             )
     with graph.name_scope(name):
-        return Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
+        found = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
+    if graph.outer is None:
+        sweep(graph)
+    return found
 
 
 class Backpropagation:

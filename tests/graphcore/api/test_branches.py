@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.source import CellRun, current_run
+from graphcore.errors import InvalidArgumentError
+from tests.graphcore.api.cell_runs import Cells
 
 X = np.array([[1.0, -2.0], [3.0, 4.0]], np.float32)
 
@@ -138,27 +138,6 @@ def test_case_takes_the_first_true_condition() -> None:
     x = gc.placeholder(gc.float32, [], name="x")
     y = gc.case([(x > 100.0, lambda: x), (x > 10.0, lambda: x * 10.0)], default=lambda: x * 0.5)
     assert [float(run(y, {x: value})) for value in (200.0, 20.0, 2.0)] == [200.0, 200.0, 1.0]
-
-
-class Cells:
-    def __init__(self, graph: gc.Graph) -> None:
-        self.graph = graph
-        self.count = 0
-
-    def run(self, cell: str, code: Callable[[], object]) -> None:
-        self.count += 1
-        cell_run = CellRun(cell=cell, execution=self.count, label=f"In [{self.count}]")
-        token = current_run.set(cell_run)
-        self.graph.begin_cell(cell_run)
-        failed = True
-        try:
-            code()
-            failed = False
-        except GraphError:
-            failed = True
-        finally:
-            current_run.reset(token)
-            self.graph.end_cell(cell_run, failed=failed)
 
 
 def test_a_cell_that_runs_again_replaces_the_node_and_its_functions(graph: gc.Graph) -> None:

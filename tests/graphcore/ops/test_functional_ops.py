@@ -84,7 +84,7 @@ def test_a_branch_that_does_not_fit_is_refused(then: str, text: str) -> None:
 
 
 def test_a_branch_that_is_missing_is_named() -> None:
-    with pytest.raises(NotFoundError, match="Function Nothing is not defined."):
+    with pytest.raises(NotFoundError, match=r"Function Nothing is not defined\."):
         run(if_node(True, 1.0, then="Nothing"))
 
 
@@ -109,7 +109,7 @@ def test_a_while_whose_values_grow_is_known_to() -> None:
 
 def test_the_condition_of_a_while_gives_one_value_of_any_type() -> None:
     assert run(while_node(gc.constant(3.0), cond="RankOf", body="Twice")) == [3.0], "the rank of a scalar is 0"
-    with pytest.raises(InvalidArgumentError, match="Expected a single scalar which can be converted to a boolean, got 2 tensors."):
+    with pytest.raises(InvalidArgumentError, match=r"Expected a single scalar which can be converted to a boolean, got 2 tensors\."):
         run(while_node(gc.constant(3.0), cond="Both", body="Twice"))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from tests.graphcore.api.cell_runs import Cells
 from tests.graphcore.passes.functional_programs import LOSSES, POINTS, rounds
 
 
@@ -156,3 +157,36 @@ def test_the_gradient_of_a_function_that_calls_itself_goes_as_deep_as_the_call(g
     node = graph.apply_op("PartitionedCall", [[x, n]], {"f": gc.Func("Power"), "Tout": [gc.float64]})
     (gradient,) = gc.gradients(node.outputs[0], x)
     assert gc.Session().run([node.outputs[0], gradient], {x: 2.0, n: 5}) == [32.0, 80.0]
+
+
+def test_a_loop_whose_cell_runs_again_keeps_its_gradient_and_a_changed_one_gets_another(graph: gc.Graph) -> None:
+    cells, factor = Cells(graph), [2.0]
+    x = gc.placeholder(gc.float64, [], name="x")
+
+    def forward() -> None:
+        gc.identity(rounds(3, lambda v: gc.cond(v > 0.0, lambda: gc.tanh(v) * x * factor[0], lambda: v), x), name="y")
+
+    def backward() -> None:
+        gc.identity(gc.gradients(graph.get_tensor_by_name("y:0"), x)[0], name="dy")
+
+    def run() -> list[float]:
+        return session.run(["y:0", "dy:0"], {x: 0.7})  # type: ignore[no-any-return]  # two scalars
+
+    session = gc.Session()
+    cells.run("forward", forward)
+    cells.run("backward", backward)
+    before, names, functions = run(), [node.name for node in graph.nodes], graph.library.num_functions
+    cells.run("forward", forward)
+    assert run() == before, "the gradient depends on nothing that belongs to the other cell's functions"
+    cells.run("backward", backward)
+    assert run() == before
+    factor[0] = 1.0
+    cells.run("forward", forward)
+    assert run()[0] != before[0]
+    cells.run("backward", backward)
+    value, slope = run()
+    ends = [session.run("y:0", {x: 0.7 + step}) for step in (1e-6, -1e-6)]
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-6, rtol=1e-6)
+    assert value != before[0]
+    assert [node.name for node in graph.nodes] == names
+    assert graph.library.num_functions == functions, "what nothing uses any more is gone"

@@ -80,6 +80,22 @@ def test_lw_2_a_while_becomes_one_of_each_per_value(graph: gc.Graph, engine: Any
     assert value(made, "while:0", {"A:0": 1.0}, engine) == 16
 
 
+def test_the_nodes_of_a_loop_are_where_its_inputs_are(graph: gc.Graph) -> None:
+    with gc.device("/cpu:1"):
+        a = gc.placeholder(gc.float32, [], name="A")
+    b = graph.apply_op("Identity", [1.0], {"_class": [b"loc:@A"]}, "B").outputs[0]
+    with gc.device("/cpu:2"), gc.control_dependencies([a]):
+        gc.while_loop(lambda x, _: x < 8.0, lambda x, y: (x * 2.0, y), (a, b), name="while")
+    made = lowered(graph)
+    for op in ("Enter", "Merge", "Switch", "NextIteration", "Exit"):
+        first, second = (node for node in made.nodes if node.op == op)
+        assert first.device == "/device:CPU:1"
+        assert (second.device, second.get_attr("_class")) == ("", (b"loc:@A",))
+    for label in ("LoopControlInputs", "LoopExecuted"):
+        (node,) = (node for node in made.nodes if label in node.name)
+        assert node.device == "/device:CPU:2"
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_lw_3_a_case_takes_the_last_branch_for_any_other_index(graph: gc.Graph, engine: Any) -> None:
     a, index = gc.placeholder(gc.float32, [], name="A"), gc.placeholder(gc.int32, [], name="i")
