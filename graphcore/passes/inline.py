@@ -11,8 +11,10 @@ from graphcore.definitions import NodeDef
 from graphcore.errors import InternalError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
+from graphcore.graph.control_flow import MERGE
 from graphcore.graph.graph import Graph
 from graphcore.graph.node import NO_CONTROLS
+from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.rewiring import input_text
 from graphcore.passes.function_body import FunctionBody
 from graphcore.passes.rewriting import Rewriting
@@ -161,7 +163,11 @@ class _Inlining:
 
     def copy(self, node: Node) -> Node:
         old = node.node_def
-        inputs = [self.tensors[tensor.node].outputs[tensor.index] for tensor in node.inputs]
+        tensors = self.tensors
+        try:
+            inputs = [tensors[tensor.node].outputs[tensor.index] for tensor in node.inputs]
+        except KeyError:
+            inputs = [self.input_of(tensor) for tensor in node.inputs]
         controls = [self.tensors[control] for control in node.control_inputs] if node.control_inputs else NO_CONTROLS
         if self.before and not controls and (not inputs or is_function_call(self.library, old)):
             controls = self.before
@@ -178,9 +184,23 @@ class _Inlining:
             old.other_fields,
         )
         like = self.caller
-        return self.rewriting.graph.insert(
-            node_def, node.registration, inputs, controls, node.input_types, node.output_types, like.source or node.source
-        )
+        graph = self.rewriting.graph
+        made = graph.insert(node_def, node.registration, inputs, controls, node.input_types, node.output_types, like.source or node.source)
+        if made.op in MERGE:
+            self.await_loop(made)
+        return made
+
+    def await_loop(self, head: Node) -> None:
+        for slot, tensor in enumerate(head.inputs):
+            if tensor.node.id < 0:
+                self.rewriting.graph.wait_for(tensor.node.name, head, slot)
+
+    def input_of(self, tensor: Tensor) -> Tensor:
+        """The copy of a tensor; what comes around a loop is not there yet."""
+        node = self.tensors.get(tensor.node)
+        if node is not None:
+            return node.outputs[tensor.index]
+        return absent_tensor(self.rewriting.graph, self.prefix + tensor.node.name, tensor.index, tensor.dtype)
 
     def attrs(self, node: NodeDef) -> Attrs:
         attrs = node.attr

@@ -270,6 +270,40 @@ def test_f9_frame_names_are_made_unique_if_asked_for() -> None:
         assert graph.get_operation_by_name("call/y").get_attr("frame_name") == frame
 
 
+DOUBLING = """Doubling(x:float) -> (y:float) {
+  limit = Const[dtype=float, value=Tensor<type: float shape: [] values: 100>]()
+  enter = Enter[T=float, frame_name="while"](x)
+  most = Enter[T=float, frame_name="while", is_constant=true](limit:output:0)
+  merge = Merge[N=2, T=float](enter:output:0, next:output:0)
+  less = Less[T=float](merge:output:0, most:output:0)
+  cond = LoopCond(less:z:0)
+  switch = Switch[T=float](merge:output:0, cond:output:0)
+  twice = Add[T=float](switch:output_true:0, switch:output_true:0)
+  next = NextIteration[T=float](twice:z:0)
+  exit = Exit[T=float](switch:output_false:0)
+  return y = exit:output:0
+}"""
+
+
+def test_f9_a_function_with_a_loop_is_inlined_twice_in_two_frames() -> None:
+    functions = InstantiatedFunctions(library(DOUBLING))
+    run = gc.FunctionLibraryRuntime(functions.library)
+    assert run.run(run.instantiate("Doubling"), [np.float32(3)]) == [192]
+    graph = graph_with_library(functions.library)
+    x = graph.apply_op("Placeholder", attrs={"dtype": gc.float32, "shape": gc.Shape([])}, name="x").outputs[0]
+    a = graph.apply_op("Doubling", [x], name="a").outputs[0]
+    b = graph.apply_op("Doubling", [graph.apply_op("Neg", [graph.apply_op("Neg", [a]).outputs[0]]).outputs[0]], name="b").outputs[0]
+    end = graph.apply_op("Identity", [b], name="end").outputs[0]
+    assert expand_inline_functions(functions, graph)
+    frames = {str(node.get_attr("frame_name")) for node in graph.nodes if node.op == "Enter"}
+    assert frames == {"b'a/while'", "b'b/while'"}
+    assert graph.get_operation_by_name("a/merge").node_def.input == ("a/enter", "a/next")
+    assert not [node.name for node in graph.nodes if node.error is not None or node.input_errors]
+    assert end.shape.as_list() == []
+    assert gc.Session(graph).run(end, {x: 3.0}) == 192
+    assert gc.Session(graph).run(end, {x: 101.0}) == 101
+
+
 def test_f9_what_a_return_waits_for_its_output_identity_waits_for() -> None:
     body = gc.Graph()
     x = arg(body, "x")
