@@ -88,7 +88,7 @@ def dead_loop() -> list[gc.Tensor]:
 
 def ways() -> list[gc.Tensor]:
     """_SwitchN with a number beyond the last."""
-    found = []
+    found: list[gc.Tensor] = []
     for number in (0, 1, 2, 7, -1):
         sides = outputs("_SwitchN", [gc.constant(np.float32(2.0)), gc.constant(number)], {"num_outs": 3}, f"switch{len(found)}")
         merged = [op("Neg", [sides[0]]), op("Identity", [sides[1]]), op("Square", [sides[2]])]
