@@ -265,6 +265,13 @@ def test_a_choice_opens_into_its_branches_which_take_from_its_own_box(choices: g
     assert [edge.label for edge in edges_between(scene, "choice", "choice:else/x")] == ["float []"]
 
 
+def test_the_box_of_a_choice_within_its_own_frame_has_its_short_name(graph: gc.Graph) -> None:
+    with gc.name_scope("outer"):
+        gc.cond(gc.placeholder(gc.bool_, [], name="p"), lambda: gc.constant(1.0), lambda: gc.constant(2.0), name="pick")
+    (name,) = [node.name for node in graph.nodes if node.op in {"If", "StatelessIf"}]
+    assert node_of(opened(graph, name), name).label == name.rpartition("/")[2]
+
+
 def test_what_follows_a_choice_takes_from_the_returns_of_all_its_branches(choices: gc.Graph) -> None:
     scene = opened(choices, "choice")
     assert {edge.source for edge in scene.edges if edge.target == "loop"} == {"choice:then/y_RetVal", "choice:else/y_RetVal"}

@@ -148,7 +148,7 @@ def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, 
 
 def _label(node: Node, group: str) -> str:
     """The name within the frame around; in the body of a call without the call's name."""
-    if "#" in group:
+    if "#" in group or group == f"{node.name}/":
         return last_part(node.name)
     name = node.name.removeprefix(group)
     return name.rpartition(":/")[2] if name == node.name and ":/" in name else name
