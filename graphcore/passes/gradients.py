@@ -12,6 +12,7 @@ from graphcore.attrs import TensorValue
 from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.collecting import paused_collector
 from graphcore.passes.control_flow_structure import CONTROL_FLOW
 from graphcore.passes.defining import sweep
 from graphcore.passes.gradient_body import GRADIENT_ARRAY, GradientBody
@@ -64,7 +65,7 @@ def build_gradients(
                 node=y.node.name,
                 source=y.node.source,
             )
-    with graph.name_scope(name):
+    with graph.name_scope(name), paused_collector():
         found = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
     if graph.outer is None:
         sweep(graph)
