@@ -154,8 +154,11 @@ class ControlFlowGradients:
         """An op within a branch or a loop."""
         back = self.back
         if back.goes_through_functions(node):
+            if not region.frame:
+                back.differentiate(node, self.useful)
+                return
             raise UnimplementedError(
-                f"The gradient of op {node.op} within a branch or loop in Switch/Merge form is not supported: give it a graph of its own",
+                f"The gradient of op {node.op} within a loop in Switch/Merge form is not supported: gc.while_loop builds loops that allow it",
                 op=node.op,
                 node=node.name,
                 source=node.source,

@@ -9,7 +9,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError, UnimplementedError
-from tests.graphcore.passes.v1_control_flow import V1Loop, v1_cond, v1_while
+from tests.graphcore.passes.v1_control_flow import V1Branch, V1Loop, v1_cond, v1_while
 
 X = np.array([0.3, -0.7, 1.2])
 Build = Callable[[gc.Tensor, gc.Tensor], gc.Tensor]
@@ -105,9 +105,9 @@ def a_branch_that_does_not_use_it(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
 
 
 def a_branch_within_a_branch(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
-    def yes(b: object) -> gc.Tensor:
-        captured = b.capture(x)  # type: ignore[attr-defined]  # a V1Branch
-        pred = b.capture(n) > b.constant(2, gc.int32)  # type: ignore[attr-defined]  # likewise
+    def yes(b: V1Branch) -> gc.Tensor:
+        captured = b.capture(x)
+        pred = b.capture(n) > b.constant(2, gc.int32)
         return v1_cond("inner", pred, lambda c: gc.tanh(c.capture(captured)), lambda c: gc.exp(c.capture(captured)) * c.capture(captured))
 
     return v1_cond("cond", n > 0, yes, lambda b: gc.square(b.capture(x))) * x
@@ -127,12 +127,21 @@ def a_branch_in_a_loop(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
 
 
 def a_loop_in_a_branch(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
-    def yes(b: object) -> gc.Tensor:
-        start, times = b.capture(x), b.capture(n)  # type: ignore[attr-defined]  # a V1Branch
-        zero = b.constant(0, gc.int32)  # type: ignore[attr-defined]  # likewise
+    def yes(b: V1Branch) -> gc.Tensor:
+        start, times = b.capture(x), b.capture(n)
+        zero = b.constant(0, gc.int32)
         loop = V1Loop("loop")
         limit = loop.capture(times)
         return loop.run(lambda v: v[0] < limit, lambda v: [v[0] + loop.constant(1, gc.int32), gc.tanh(v[1]) * v[1]], [zero, start])[1]
+
+    return v1_cond("cond", n > 1, yes, lambda b: gc.exp(b.capture(x)))
+
+
+def a_while_op_in_a_branch(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
+    def yes(b: V1Branch) -> gc.Tensor:
+        start, zero, times = b.capture(x), b.constant(0, gc.int32), b.capture(n)
+        results: list[gc.Tensor] = gc.while_loop(lambda i, _, m: i < m, lambda i, v, m: [i + 1, gc.tanh(v) * v, m], [zero, start, times])
+        return results[1]
 
     return v1_cond("cond", n > 1, yes, lambda b: gc.exp(b.capture(x)))
 
@@ -159,6 +168,7 @@ PROGRAMS: dict[str, Build] = {
         a_branch_within_a_branch,
         a_branch_in_a_loop,
         a_loop_in_a_branch,
+        a_while_op_in_a_branch,
     )
 }
 
@@ -302,3 +312,15 @@ def test_a_branch_has_a_second_derivative() -> None:
     with gc.Session() as session:
         np.testing.assert_allclose(session.run(second, {x: X, n: 2}), [2.0, 2.0, 2.0])
         np.testing.assert_allclose(session.run(second, {x: X, n: 0}), np.exp(X))
+
+
+def test_an_op_that_runs_functions_within_a_loop_is_refused_with_advice() -> None:
+    x = gc.placeholder(gc.float64, [3], name="x")
+
+    def body(loop: V1Loop, i: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        outside = loop.capture(x)
+        return [gc.cond(i > loop.constant(1, gc.int32), lambda: gc.tanh(v[0]), lambda: v[0] * outside)]
+
+    y = v1_while("loop", 3, body, [x])[0]
+    with pytest.raises(UnimplementedError, match=r"The gradient of op \w*If within a loop .*gc.while_loop builds loops that allow it"):
+        gc.gradients(y, x)
