@@ -6,20 +6,23 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore import dtypes
 from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
-from graphcore.api.variables import VARIABLES, Variable, all_variables
+from graphcore.api.variables import Variable, all_variables
 from graphcore.attrs import Array
+from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime import Session
 from graphcore.shapes import Shape, as_shape
+
+_VARIABLE_OPS: Final = frozenset({"VariableV2", "Variable", "VarHandleOp"})
 
 
 def report_uninitialized_variables(var_list: Sequence[Variable] | None = None, name: str = "report_uninitialized_variables") -> Tensor:
@@ -100,13 +103,16 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
 
 def _storages(session: Session) -> dict[str, RefVariable]:
     """Where the session keeps each variable, by the name of its node."""
-    found: dict[str, RefVariable] = {}
-    for variable in session.graph.get_collection(VARIABLES):
-        node = variable.op
+    found: dict[tuple[str, str], tuple[str, RefVariable]] = {}
+    for node in session.graph.op_nodes():
+        if node.op not in _VARIABLE_OPS:
+            continue
         container, shared = (_text(node.get_attr(name)) for name in ("container", "shared_name"))
-        shape = as_shape(node.get_attr("shape"))
-        found[node.name] = session.resources.variable(container, shared or node.name, variable.dtype, shape, node.source)
-    return found
+        dtype, shape = as_dtype(node.get_attr("dtype")), as_shape(node.get_attr("shape"))
+        place = container, shared or node.name
+        storage = session.resources.variable(*place, dtype, shape, node.source)
+        found.setdefault(place, (node.name, storage))  # nodes with a shared name are one variable
+    return dict(found.values())
 
 
 def _text(value: object) -> str:

@@ -139,3 +139,22 @@ def test_the_report_names_what_is_not_initialised_yet() -> None:
 def test_the_report_of_no_variables_is_empty() -> None:
     with gc.Session() as session:
         assert session.run(gc.report_uninitialized_variables()).tolist() == []
+
+
+def test_variables_of_imported_graphs_resources_and_shared_ones_are_saved_too(tmp_path: Path) -> None:
+    with gc.Graph().as_default() as built:
+        gc.Variable([1.0, 2.0], name="w")
+        gc.Variable([3.0, 4.0], name="again", shared_name="w")
+        handle = gc.ops.var_handle_op(dtype=gc.int32, shape=gc.Shape([2]), name="handle")
+        gc.ops.assign_variable_op(handle, gc.constant([5, 6]), name="fill")
+    path = tmp_path / "all.npz"
+    with gc.Graph().as_default() as graph:
+        gc.import_graph_def(built.as_graph_def())
+    session = gc.Session(graph)
+    session.run(["w/Assign", "fill"])
+    gc.save_variables(session, path)
+    assert sorted(np.load(path)) == ["handle", "w"]
+    other = gc.Session(graph)
+    gc.restore_variables(other, path)
+    assert [value.tolist() for value in other.run(["w:0", "again:0"])] == [[1, 2], [1, 2]]
+    assert {name: storage.read().tolist() for (_, name), storage in other.resources.variables.items()} == {"w": [1, 2], "handle": [5, 6]}
