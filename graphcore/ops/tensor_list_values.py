@@ -12,6 +12,7 @@ from graphcore.kernel_context import KernelContext
 from graphcore.ops.kernels import invalid
 from graphcore.shapes import Shape
 
+_new: Final = object.__new__
 UNKNOWN_SHAPE: Final = Shape(None)
 
 
@@ -70,9 +71,12 @@ class TensorList:
         return self._sharing(self._elements, self.length - 1)
 
     def _sharing(self, elements: list[Any], length: int) -> TensorList:
-        made = TensorList.__new__(TensorList)
-        made.element_dtype, made.element_shape, made.max_num_elements = self.element_dtype, self.element_shape, self.max_num_elements
-        made._elements, made.length = elements, length
+        made = _new(TensorList)
+        made.element_dtype = self.element_dtype
+        made.element_shape = self.element_shape
+        made.max_num_elements = self.max_num_elements
+        made._elements = elements
+        made.length = length
         return made
 
     @property

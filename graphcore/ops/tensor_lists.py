@@ -90,9 +90,12 @@ class TensorListPushBack:
     examples = (Example([_LIST, _ELEMENT]),)
 
     def kernel(k: KernelContext) -> Kernel:
+        dtype = element_type(k)
+
         def push(handle: Any, element: Any) -> TensorList:
-            held = list_of(k, handle)
-            checked_element(k, held, element, "append a tensor with incompatible shape to a list")
+            held = handle if type(handle) is TensorList and handle.element_dtype is dtype else list_of(k, handle)
+            if held.element_shape.dims != element.shape:
+                checked_element(k, held, element, "append a tensor with incompatible shape to a list")
             if 0 <= held.max_num_elements <= held.length:
                 raise invalid(
                     k,
@@ -126,8 +129,10 @@ class TensorListPopBack:
         known = None if constant is None else partial_shape(k, constant)
         fitting: list[Shape] = []  # the last element shape that fitted: in a loop it is the same each time
 
+        dtype = element_type(k)
+
         def pop(handle: Any, shape: Any) -> tuple[TensorList, Any]:
-            held = list_of(k, handle)
+            held = handle if type(handle) is TensorList and handle.element_dtype is dtype else list_of(k, handle)
             if not held.length:
                 raise invalid(k, "Trying to pop from an empty list.")
             last = held.last
