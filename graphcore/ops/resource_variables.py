@@ -308,3 +308,51 @@ class ResourceScatterSub:
     kernel = _scatter("subtract")
     gradient = _NO_GRADIENT
     examples = _SCATTER_EXAMPLE
+
+
+@op
+class ResourceScatterMul:
+    """Multiplies rows of a variable's value.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterMul[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    stateful = True
+    shape = _scatter_shape
+    kernel = _scatter("multiply")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE
+
+
+@op
+class ResourceScatterMin:
+    """Takes the smaller element of rows of a variable's value and the updates.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterMin[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    stateful = True
+    shape = _scatter_shape
+    kernel = _scatter("minimum")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE
+
+
+@op
+class ResourceScatterMax:
+    """Takes the larger element of rows of a variable's value and the updates.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterMax[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    stateful = True
+    shape = _scatter_shape
+    kernel = _scatter("maximum")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE

@@ -33,7 +33,7 @@ FAMILIES: Final[dict[str, str]] = {
     "lists, arrays and stacks of tensors": "tensor_* stacks",
     "functions and control flow": "control control_flow* function* sending",
     "checks and messages": "checks",
-    "quantisation": "quantis* fake_quant*",
+    "quantisation": "fake_quant*",
     "text": "strings*",
 }
 

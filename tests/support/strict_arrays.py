@@ -268,10 +268,10 @@ class StrictModule(ModuleType):
             made: Any = StrictUfunc(found)
         elif name in {"array", "asarray", "ascontiguousarray"}:
             made = _from_host(found)
-        elif isinstance(found, type) or not callable(found):
-            made = found
         elif isinstance(found, ModuleType):
             made = SimpleNamespace(**{part: function(getattr(found, part)) for part in dir(found) if callable(getattr(found, part))})
+        elif isinstance(found, type) or not callable(found):
+            made = found
         else:
             made = function(found)
         setattr(self, name, made)
