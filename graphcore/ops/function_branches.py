@@ -241,7 +241,7 @@ class FakeParam:
     signature = "FakeParam[dtype:type, shape:shape]() -> (output:dtype)"
     shape = explicit_shape
     gradient = no_registered_gradient("it depends on nothing")
-    examples = (Example([], {"dtype": "float", "shape": [2]}, outputs=[[0.0, 0.0]]),)
+    examples = (Example([], {"dtype": "float", "shape": [2, 0]}, outputs=[[[], []]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, shape = k.attr("dtype"), k.attr("shape")
