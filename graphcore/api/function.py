@@ -84,7 +84,7 @@ class Function:
             convert_to_tensor(graph, as_held_tensor(graph, value), None, f"argument {label} of {self.name}")
             for label, value in zip(labels, values, strict=True)
         ]
-        made = self._instantiate(graph, labels, tuple([tensor.dtype.base for tensor in tensors]))
+        made = self._instantiate(_outermost(graph), labels, tuple([tensor.dtype.base for tensor in tensors]))
         node = graph.apply_op(made.fdef.name, tensors, None, self.name)
         return _filled(made.structure, node.outputs)
 
@@ -192,6 +192,13 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
     if python_function is None:
         return lambda decorated: Function(decorated, name)
     return Function(python_function, name)
+
+
+def _outermost(graph: Graph) -> Graph:
+    """The graph that all functions being traced are in the end for: what is traced within one of them serves all of it."""
+    while graph.outer is not None:
+        graph = graph.outer
+    return graph
 
 
 def _filled(structure: Any, values: Sequence[Any]) -> Any:

@@ -159,3 +159,21 @@ def test_a_cell_that_runs_again_replaces_the_node_and_its_functions(graph: gc.Gr
     assert session.run("after:0", {x: 3.0}) == 16
     assert graph.library.num_functions == len(names), "what nothing uses any more is gone"
     assert graph.find("cond_1") is None
+
+
+def test_a_graph_function_called_within_branches_is_traced_once(graph: gc.Graph) -> None:
+    traced: list[int] = []
+
+    @gc.function
+    def twice(value: gc.Tensor) -> Any:
+        traced.append(1)
+        return value * 2.0
+
+    x = gc.placeholder(gc.float32, [], name="x")
+    cells = Cells(graph)
+    cells.run("a", lambda: gc.cond(x > 0.0, lambda: twice(x), lambda: twice(x) + 1.0))
+    names = set(graph.library.list_function_names())
+    cells.run("a", lambda: gc.cond(x > 0.0, lambda: twice(x), lambda: twice(x) + 1.0))
+    assert len(traced) == 1
+    assert set(graph.library.list_function_names()) == names == {"twice", "cond_true", "cond_false"}
+    assert [run("cond:0", {x: value}) for value in (3.0, -3.0)] == [6.0, -5.0]
