@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 Sent = tuple[str, Any]
 
 # Alone these leave the frame they are in, and Abort ends TensorFlow's process: tests/oracle/test_control_flow.py runs them in loops.
-_NOT_ALONE = {"Abort", "Enter", "Exit", "NextIteration", "RefEnter", "RefExit", "RefNextIteration"}
+_NOT_ALONE = {"Abort", "Enter", "Exit", "FakeParam", "NextIteration", "RefEnter", "RefExit", "RefNextIteration"}
 
 
 @dataclass(frozen=True)
