@@ -260,6 +260,8 @@ def sides(length: int, band: tuple[int, int], rows: int, columns: int) -> tuple[
 
 def _matrix_shape(c: InferenceContext) -> None:
     diagonal, band = c.with_rank_at_least(c.input(0), 1), _known_band(c, 1)
+    for index in (2, 3, 4):
+        c.with_rank(c.input(index), 0)
     given = [c.input_tensor(index) for index in (2, 3)]
     if diagonal.dims is None or band is None:
         c.set_output(0, c.unknown_shape())
