@@ -23,7 +23,7 @@ MAX_CACHED_ELEMENTS: Final = 2048
 MAX_INFERRED_ELEMENTS: Final = 1 << 20
 """What has more says nothing about a shape, and a small file may claim a great many."""
 _NEVER_CONSTANT: Final = frozenset(
-    {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond", "NoOp"}
+    {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "LoopCond", "NoOp"}
     | {"PartitionedCall", "SymbolicGradient"}
 )
 _REFUSALS: Final = (GraphError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
@@ -149,7 +149,9 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
 
 def _const_array(node: Node) -> Array | None:
     value = node.node_def.attr.get("value")
-    return value.array if isinstance(value, TensorValue) else None
+    if not isinstance(value, TensorValue) or value.dtype is not node.output_types[0]:
+        return None  # a file may hold any value for any type: a run will refuse it
+    return value.array
 
 
 def _unvisited_inputs(node: Node, source: ValueSource) -> list[Node] | None:

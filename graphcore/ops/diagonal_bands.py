@@ -77,12 +77,14 @@ def _align(k: KernelContext) -> bytes:
 
 
 def _known_band(c: InferenceContext, index: int) -> tuple[int, int] | None:
+    c.with_rank_at_most(c.input(index), 1)
     value = c.input_tensor(index)
     return None if value is None else band_of(value)
 
 
 def _part_shape(c: InferenceContext) -> None:
     given, band = c.with_rank_at_least(c.input(0), 2), _known_band(c, 1)
+    c.with_rank(c.input(2), 0)
     if given.dims is None or band is None:
         c.set_output(0, c.unknown_shape())
         return

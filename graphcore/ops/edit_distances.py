@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.ops.kernels import ints, invalid
@@ -40,6 +41,15 @@ def _sparse(rows: list[list[int]], values: list[int], shape: list[int]) -> list[
     return [np.array(rows, _INT64), values, np.array(shape, _INT64)]
 
 
+def _check_sparse(c: InferenceContext, first: int) -> None:
+    """Refuse indices, values and shape that are not of one sparse tensor."""
+    indices, values, shape = (c.with_rank(c.input(first + i), rank) for i, rank in enumerate((2, 1, 1)))
+    for name, one, other in (("index count", c.dim(indices, 0), c.dim(values, 0)), ("index rank", c.dim(indices, 1), c.dim(shape, 0))):
+        if -1 not in (c.value(one), c.value(other)) and c.value(one) != c.value(other):
+            of = "number of values" if name == "index count" else "shape rank"
+            raise InvalidArgumentError(f"The {name} ({c.value(one)}) and the {of} ({c.value(other)}) of a sparse tensor do not match.")
+
+
 @op
 class EditDistance:
     """The Levenshtein distance of the sequences of two sparse tensors: along the last dimension, for each place in the others.
@@ -71,10 +81,15 @@ class EditDistance:
     )
 
     def shape(c: InferenceContext) -> None:
+        _check_sparse(c, 0)
+        _check_sparse(c, 3)
         sizes = [c.input_tensor(2), c.input_tensor(5)]
-        if sizes[0] is None or sizes[1] is None or sizes[0].shape != sizes[1].shape:
+        if sizes[0] is None or sizes[1] is None:
             c.set_output(0, c.unknown_shape())
             return
+        if sizes[0].size != sizes[1].size:
+            lengths = f"{sizes[0].size} and {sizes[1].size}"
+            raise InvalidArgumentError(f"hypothesis_shape and truth_shape must have one length, but have {lengths}.")
         c.set_output(0, c.make_shape([max(pair) for pair in zip(ints(sizes[0])[:-1], ints(sizes[1])[:-1], strict=True)]))
 
     def kernel(k: KernelContext) -> Kernel:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.attrs import NO_VALUE
+from graphcore.attrs import NO_VALUE, TensorValue
 from graphcore.definitions import GraphDef, NodeDef, VersionDef
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import import_graph_def
@@ -47,6 +48,9 @@ ROLL = {**FLOAT, "Tshift": gc.int32, "Taxis": gc.int32}
         ("MirrorPadGrad", [[3], [2, 2]], "fi", PADDING, "rank 2 but is rank 1"),
         ("Cross", [None, [2]], "ff", FLOAT, "Dimension must be 3 but is 2"),
         ("Einsum", [None], "f", {**FLOAT, "N": 1, "equation": b"\xff"}, "quation"),
+        ("MatrixDiagPartV3", [[2, 2], [2, 3], []], "fif", FLOAT, "at most rank 1 but is rank 2"),
+        ("MatrixDiagPartV3", [[2, 2], [2], [2]], "fif", FLOAT, "rank 0 but is rank 1"),
+        ("MatrixDiagV3", [[2], [1], [2], [], []], "fiiif", FLOAT, "rank 0 but is rank 1"),
     ],
     ids=lambda value: value if isinstance(value, str) and value[0].isupper() else "",
 )
@@ -99,3 +103,33 @@ def test_a_value_of_another_type_than_declared_says_nothing_about_shapes() -> No
         whole = graph.apply_op("_ArrayToList", [[x]], {"N": 1, "T": gc.float32, "out_types": [gc.string, gc.int32]})
         part = graph.apply_op("Slice", [gc.placeholder(gc.float32, [4]), whole.outputs[1], whole.outputs[1]])
     assert part.outputs[0].shape == gc.Shape([None])
+
+
+def test_a_text_where_axes_are_declared_says_nothing_about_shapes() -> None:
+    words = TensorValue(np.array([b"a", b"b"], object))
+    axes = NodeDef("axes", "Const", (), "", {"dtype": gc.int32, "value": words})
+    x = NodeDef("x", "Placeholder", (), "", {"dtype": gc.float32, "shape": gc.Shape([2, 3])})
+    largest = NodeDef("largest", "Max", ("x", "axes"), "", {**FLOAT, "Tidx": gc.int32})
+    graph = gc.Graph()
+    import_graph_def(GraphDef(node=(x, axes, largest), versions=MODERN), graph)
+    assert graph.as_graph_element("largest:0").shape == gc.Shape(None)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        ([[1], [1], [1], [1], [1], [1]], "Shape must be rank 2 but is rank 1"),
+        ([[2, 3], [4], [3], [1, 3], [1], [3]], "index count (2) and the number of values (4)"),
+        ([[2, 3], [2], [2], [1, 3], [1], [3]], "index rank (3) and the shape rank (2)"),
+    ],
+)
+def test_sparse_tensors_whose_parts_do_not_belong_together_are_refused(shapes: list[Shape], text: str) -> None:
+    types = [gc.int64, gc.float32, gc.int64] * 2
+    nodes = [
+        NodeDef(f"x{i}", "Placeholder", (), "", {"dtype": t, "shape": gc.Shape(s)})
+        for i, (t, s) in enumerate(zip(types, shapes, strict=True))
+    ]
+    distance = NodeDef("n", "EditDistance", tuple(node.name for node in nodes), "", FLOAT)
+    with pytest.raises(InvalidArgumentError) as caught:
+        import_graph_def(GraphDef(node=(*nodes, distance), versions=MODERN), gc.Graph())
+    assert text in caught.value.message
