@@ -112,7 +112,9 @@ def test_a_text_where_axes_are_declared_says_nothing_about_shapes() -> None:
     largest = NodeDef("largest", "Max", ("x", "axes"), "", {**FLOAT, "Tidx": gc.int32})
     graph = gc.Graph()
     import_graph_def(GraphDef(node=(x, axes, largest), versions=MODERN), graph)
-    assert graph.as_graph_element("largest:0").shape == gc.Shape(None)
+    found = graph.find("largest")
+    assert found is not None
+    assert found.outputs[0].shape == gc.Shape(None)
 
 
 @pytest.mark.parametrize(
