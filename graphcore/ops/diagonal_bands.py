@@ -83,6 +83,7 @@ def _known_band(c: InferenceContext, index: int) -> tuple[int, int] | None:
 
 
 def _part_shape(c: InferenceContext) -> None:
+    c.with_rank(c.input(2), 0)
     given, band = c.with_rank_at_least(c.input(0), 2), _known_band(c, 1)
     c.with_rank(c.input(2), 0)
     if given.dims is None or band is None:
@@ -261,6 +262,8 @@ def sides(length: int, band: tuple[int, int], rows: int, columns: int) -> tuple[
 
 
 def _matrix_shape(c: InferenceContext) -> None:
+    for index in (2, 3, 4):
+        c.with_rank(c.input(index), 0)
     diagonal, band = c.with_rank_at_least(c.input(0), 1), _known_band(c, 1)
     for index in (2, 3, 4):
         c.with_rank(c.input(index), 0)
