@@ -19,11 +19,12 @@ class NameTable:
     over, so that the same code gets the same names.
     """
 
-    __slots__ = ("_next", "_owned_scopes", "_released", "_taken")
+    __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken")
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
         self._next: dict[str, int] = {}
+        self._given = self._given_for = ""
         self._released: set[str] = set()
         self._owned_scopes: dict[str, set[str]] = {}
 
@@ -38,11 +39,15 @@ class NameTable:
             count += 1
             candidate = f"{name}_{count}"
         self._next[name] = count
+        self._given, self._given_for = candidate, name
         return candidate
 
     def take(self, name: str) -> None:
         """Mark a node's name as taken."""
         self._taken[name] = ""
+        if name is self._given:  # the next one need not try it again
+            self._next[self._given_for] = self._next.get(self._given_for, 0) + 1
+            self._given = ""
         if self._released:
             self._released.discard(name)
 
@@ -59,6 +64,7 @@ class NameTable:
     def restore(self, state: tuple[Any, ...]) -> None:
         """Be again what the table was at `state`."""
         self._taken, self._next, self._released, self._owned_scopes = state
+        self._given = ""
 
     def free(self, name: str) -> None:
         """Give a name back."""

@@ -93,7 +93,7 @@ class Node:
         self.output_types = output_types
         self.inputs: list[Tensor] = []
         self.control_inputs: list[Node] = NO_CONTROLS
-        self.outputs = [Tensor(self, i) for i in range(len(output_types))]
+        self.outputs = [Tensor(self, 0)] if len(output_types) == 1 else [Tensor(self, i) for i in range(len(output_types))]
         self.output_handles: tuple[ShapeHandle, ...] = ()
         self.handle_data: dict[int, HandleData] | None = None
         self.constants: dict[int, Array | None] | None = None

@@ -22,6 +22,11 @@ def broadcast_shapes(x: ShapeHandle, y: ShapeHandle) -> ShapeHandle:
         return x
     x_rank, y_rank = len(x_dims), len(y_dims)
     if x_rank == y_rank:
+        for a, b in zip(x_dims, y_dims, strict=True):
+            if a is not b and (a.value != b.value or a.value < 0):
+                break
+        else:
+            return ShapeHandle(x_dims)  # most shapes that meet are the same
         return ShapeHandle(tuple([_broadcast_dim(a, b) for a, b in zip(x_dims, y_dims, strict=True)]))
     if not x_rank:
         return ShapeHandle(y_dims)
