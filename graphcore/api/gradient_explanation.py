@@ -173,5 +173,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    body = "".join(["<tr>" + "".join([f"<td>{escape(cell)}</td>" for cell in row]) + "</tr>" for row in rows])
-    return f"<table><thead><tr>{''.join([f'<th>{escape(name)}</th>' for name in head])}</tr></thead><tbody>{body}</tbody></table>"
+    left = ' style="text-align: left; vertical-align: top"'
+    body = "".join(["<tr>" + "".join([f"<td{left}>{escape(cell)}</td>" for cell in row]) + "</tr>" for row in rows])
+    return f"<table><thead><tr>{''.join([f'<th{left}>{escape(name)}</th>' for name in head])}</tr></thead><tbody>{body}</tbody></table>"
