@@ -72,9 +72,9 @@ class GraphPanel:
         """What is wrong with the lines that do not fit."""
         return [edge["error"] for edge in self.edges() if edge["error"]]
 
-    def inspector(self) -> str:
-        """All that the inspector says."""
-        pane = self.root.locator(".gl-inspector")
+    def inspector(self, about: str = "") -> str:
+        """All that the inspector says, once it says anything of `about`: an answer of the kernel may take its time."""
+        pane = self.root.locator(".gl-inspector").filter(has_text=about)
         pane.wait_for(state="visible")
         return str(pane.inner_text())
 

@@ -209,7 +209,7 @@ def test_the_view_is_used_renderers_scopes_search_and_export(reader: Reader) -> 
 
     assert "labels" in panel.find("labels")
     panel.page.keyboard.press("Enter")
-    assert "Placeholder" in panel.inspector()
+    assert "Placeholder" in panel.inspector("Placeholder")
     notebook.screenshot("found")
 
     svg = panel.export("svg")

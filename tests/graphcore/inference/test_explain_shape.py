@@ -125,7 +125,9 @@ def test_an_explanation_is_plain_data_and_is_shown_in_a_notebook() -> None:
     data: Any = found.as_data()
     assert data["dimensions"][1]["because"][0]["fact"] == {"tensor": "add:0", "kind": "dimension", "index": 1}
     assert repr(found) == str(found) == found.text
-    assert found._repr_html_() == "<pre>" + found.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "</pre>"
+    html = found._repr_html_()
+    assert html.startswith("<pre style=")
+    assert html.endswith(">" + found.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") + "</pre>")
 
 
 def test_a_long_way_is_told_by_its_beginning_and_its_end() -> None:
