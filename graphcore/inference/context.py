@@ -235,10 +235,10 @@ class InferenceContext(HandleShapes):
 
     def function_outputs(  # a graph's own context overrides this
         self,
-        name: str,  # noqa: ARG002
-        attrs: Mapping[str, AttrValue],  # noqa: ARG002
-        shapes: Sequence[ShapeHandle],  # noqa: ARG002
-        slots: Sequence[int | None],  # noqa: ARG002
+        name: str,  # noqa: ARG002 - what overrides this takes it
+        attrs: Mapping[str, AttrValue],  # noqa: ARG002 - what overrides this takes it
+        shapes: Sequence[ShapeHandle],  # noqa: ARG002 - what overrides this takes it
+        slots: Sequence[int | None],  # noqa: ARG002 - what overrides this takes it
     ) -> list[tuple[ShapeHandle, HandleData | None]] | None:
         """What a call of function `name` gives: the shape and the handle data of each output, None if nothing is known of it.
 

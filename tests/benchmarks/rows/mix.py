@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 from tests.benchmarks.work import Budget, Float, Row, Work, random_floats
@@ -16,12 +15,12 @@ X, A, M = (random_floats(seed, SIDE, SIDE, scale=0.5) for seed in (1, 2, 3))
 
 def our_graph(nodes: int) -> tuple[Any, Any, list[Any]]:
     """The graph, its last tensor and its three placeholders."""
-    import graphcore
+    import graphcore as gc
 
-    ops = graphcore.ops
-    graph = graphcore.Graph()
+    ops = gc.ops
+    graph = gc.Graph()
     with graph.as_default():
-        x, a, m = (graphcore.placeholder(graphcore.float32, [SIDE, SIDE], name=name) for name in "xam")
+        x, a, m = (gc.placeholder(gc.float32, [SIDE, SIDE], name=name) for name in "xam")
         y = x
         for _ in range(nodes // 4):
             y = ops.mat_mul(ops.tanh(ops.mul(ops.add_v2(y, a), m)), m)
@@ -54,11 +53,11 @@ def numpy_run(nodes: int) -> Float:
 
 def our_gradients(built: tuple[Any, Any, list[Any]]) -> list[Any]:
     """Gradients of the last tensor by all three placeholders."""
-    import graphcore
+    import graphcore as gc
 
     graph, y, xs = built
     with graph.as_default():
-        return list(graphcore.gradients(y, xs))
+        return list(gc.gradients(y, xs))
 
 
 def tensorflow_gradients(built: tuple[Any, Any, list[Any]]) -> list[Any]:
@@ -72,11 +71,11 @@ def tensorflow_gradients(built: tuple[Any, Any, list[Any]]) -> list[Any]:
 
 def our_gradient_values() -> list[Float]:
     """What the gradients of a short mix are."""
-    import graphcore
+    import graphcore as gc
 
     built = our_graph(16)
     fetches = our_gradients(built)
-    with graphcore.Session(graph=built[0]) as session:
+    with gc.Session(graph=built[0]) as session:
         values: list[Float] = session.run(fetches, dict(zip(built[2], (X, A, M), strict=True)))
     return values
 
@@ -92,18 +91,12 @@ def tensorflow_gradient_values() -> list[Float]:
     return values
 
 
-def medium() -> int:
-    """The size of the graph. The one before is thrown away here: else its nodes would be taken apart within the next one's time."""
-    gc.collect()
-    return MEDIUM
-
-
 def our_session(nodes: int) -> Work:
     """A session that runs the whole mix."""
-    import graphcore
+    import graphcore as gc
 
     graph, y, xs = our_graph(nodes)
-    session = graphcore.Session(graph=graph)
+    session = gc.Session(graph=graph)
     feeds = dict(zip(xs, (X, A, M), strict=True))
     return Work(run=lambda: session.run(y, feeds), outcome=lambda: [session.run(y, feeds)])
 
@@ -131,8 +124,8 @@ BUILD_MEDIUM = Row(
     title="build a 10,000-node mix with shapes, a node",
     unit="us",
     budgets=(Budget(12),),
-    ours=lambda: Work(run=our_graph, prepare=medium, per=MEDIUM),
-    tensorflow=lambda: Work(run=tensorflow_graph, prepare=medium, per=MEDIUM, fewest=1),
+    ours=lambda: Work(run=lambda: our_graph(MEDIUM), per=MEDIUM),
+    tensorflow=lambda: Work(run=lambda: tensorflow_graph(MEDIUM), per=MEDIUM, fewest=1),
     most_rounds=3,
 )
 BUILD_LARGE = Row(
