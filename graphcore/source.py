@@ -67,20 +67,25 @@ current_run: ContextVar[CellRun | None] = ContextVar("current_run", default=None
 
 _ROOT: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _internal: dict[CodeType, bool] = {}
+_last = SourceLocation("", 0)
+"""The location given last: a line makes several nodes, and one object does for all of them."""
 
 
-def caller_location() -> SourceLocation:
-    """The innermost frame outside this package."""
-    frame = sys._getframe(1)
+def caller_location(skip: int = 1) -> SourceLocation:
+    """The innermost frame outside this package; the first `skip` frames around this one are known to be inside."""
+    frame = sys._getframe(skip)
     internal = _internal
     while True:
         code = frame.f_code
         inside = internal.get(code)
         if inside is None:
             inside = internal[code] = code.co_filename.startswith(_ROOT)
-        if not inside:
-            return SourceLocation(code.co_filename, frame.f_lineno, current_run.get())
-        outer = frame.f_back
+        outer = frame.f_back if inside else None
         if outer is None:
-            return SourceLocation(code.co_filename, frame.f_lineno, current_run.get())
+            break
         frame = outer
+    global _last
+    line, run, last = frame.f_lineno, current_run.get(), _last
+    if last.line != line or last.file != code.co_filename or last.run is not run:
+        _last = last = SourceLocation(code.co_filename, line, run)
+    return last

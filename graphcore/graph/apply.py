@@ -53,19 +53,14 @@ class _Plan:
         self.required = [attr.name for attr in op_def.attr if attr.default_value is None and attr.name not in inferred]
 
 
-def _plan_of(op_def: OpDef) -> _Plan:
-    plan: _Plan | None = op_def.__dict__.get("apply_plan")
-    if plan is None:
-        plan = op_def.__dict__["apply_plan"] = _Plan(op_def)
-    return plan
-
-
 def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
     """See `Graph.apply_op`."""
     registration = graph.library.look_up(op)
     op_def = registration.op_def
-    plan = _plan_of(op_def)
-    source = caller_location()
+    plan: _Plan | None = registration.apply_plan
+    if plan is None:
+        plan = registration.apply_plan = _Plan(op_def)
+    source = caller_location(2)
     given = _given_attrs(plan, attrs, op, name) if attrs else {}
     tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
     node_name = exact_name(graph, name or op)
@@ -82,7 +77,7 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
     if controls:
         texts.extend(f"^{control.name}" for control in controls)
     node_def = NodeDef(node_name, op, tuple(texts), scopes.device, node_attrs)
-    return graph.insert(node_def, registration, tensors, controls, input_types, output_types, source)
+    return graph.insert(node_def, registration, tensors, controls, input_types, output_types, source, fits=True)
 
 
 def exact_name(graph: Graph, name: str) -> str:
@@ -95,9 +90,10 @@ def _remembered_match(plan: _Plan, tensors: list[Any], given: dict[str, AttrValu
     types = tuple([tensor.node.output_types[tensor.index] for tensor in tensors])
     if given:
         return _match(plan, types, given)
-    if types not in plan.matched:
-        plan.matched[types] = _match(plan, types, given)
-    return plan.matched[types]
+    matched = plan.matched.get(types)
+    if matched is None:
+        matched = plan.matched[types] = _match(plan, types, given)
+    return matched
 
 
 def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -> _Match | None:

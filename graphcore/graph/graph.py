@@ -131,8 +131,10 @@ class Graph(GraphReader):
         input_types: tuple[DType, ...],
         output_types: tuple[DType, ...],
         source: SourceLocation | None,
+        *,
+        fits: bool = False,
     ) -> Node:
-        """Add a node whose inputs are resolved already. The way in for all builders; users take `add_node`."""
+        """Add a node whose inputs are resolved already, with `fits` also checked. The way in for all builders; users take `add_node`."""
         if self.finalized:
             raise FailedPreconditionError("The graph has been finalized and takes no new nodes", node=node_def.name, op=node_def.op)
         with self.lock:
@@ -144,7 +146,8 @@ class Graph(GraphReader):
                     node=node_def.name,
                     source=None if existing is None else existing.source,
                 )
-            rewiring.check_inputs(node_def, input_types, inputs, source)
+            if not fits:
+                rewiring.check_inputs(node_def, input_types, inputs, source)
             node = Node(self, self._next_id, node_def, registration, input_types, output_types, source)
             node.inputs = inputs
             node.control_inputs = controls

@@ -52,6 +52,8 @@ class LiveRefiner(ShapeInference):
     """
 
     context_type: type[LiveContext] = LiveContext
+    is_direct: ClassVar[bool] = True
+    """Whether nothing is kept of a node but its shapes, so that these may be found without a context."""
     explainer: ClassVar[Callable[[Node], tuple[Any, ...]] | None] = None
     """Finds where the numbers that clash at a node came from; what explains shapes sets it."""
 
@@ -66,8 +68,11 @@ class LiveRefiner(ShapeInference):
         Raises:
             InvalidArgumentError: its op has no shape function, or the inputs do not fit. The node is as before then.
         """
+        registration = node.registration
+        if registration.direct_shape is not None and self.is_direct and self._infer_directly(node, registration.direct_shape):
+            return
         context = self.context_type(self, node, [tensor.node.output_handles[tensor.index] for tensor in node.inputs])
-        shape_fn = node.registration.shape_fn
+        shape_fn = registration.shape_fn
         try:
             if shape_fn is None or node.op in _LOOP_OPS:
                 self.infer(context)
@@ -78,6 +83,26 @@ class LiveRefiner(ShapeInference):
                 error.explained_by(partial(LiveRefiner.explainer, node))
             raise
         self.finish(context)
+
+    def _infer_directly(self, node: Node, shape_of: Callable[..., ShapeHandle]) -> bool:
+        """Infer a node whose shape function says how without a context. False if there is more to it, or the inputs do not fit."""
+        inputs = node.inputs
+        handles: list[ShapeHandle] = []
+        for tensor in inputs:
+            producer = tensor.node
+            if producer.handle_data is not None:
+                return False
+            handles.append(producer.output_handles[tensor.index])
+        if node.like:
+            return False
+        try:
+            found = shape_of(*handles)
+        except GraphError:
+            return False
+        first = inputs[0].node.output_handles
+        node.output_handles = first if len(first) == 1 and first[0] is found else (found,)
+        node.constants = node.handle_data = None
+        return True
 
     def infer(self, context: LiveContext) -> None:
         """Find the outputs of a context, whatever the node is.

@@ -55,6 +55,7 @@ class SymbolicRefiner(LiveRefiner):
     """Keeps a name for every unknown size, and of every node what it found to be equal."""
 
     context_type = SymbolicContext
+    is_direct = False
 
     def __init__(self, graph_def_version: int) -> None:
         super().__init__(graph_def_version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference.context import InferenceContext
+from graphcore.inference.context import InferenceContext, direct
 from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
 
 
@@ -26,7 +26,7 @@ def broadcast_shapes(x: ShapeHandle, y: ShapeHandle) -> ShapeHandle:
             if a is not b and (a.value != b.value or a.value < 0):
                 break
         else:
-            return ShapeHandle(x_dims)  # most shapes that meet are the same
+            return x  # most shapes that meet are the same
         return ShapeHandle(tuple([_broadcast_dim(a, b) for a, b in zip(x_dims, y_dims, strict=True)]))
     if not x_rank:
         return ShapeHandle(y_dims)
@@ -52,6 +52,7 @@ def _broadcast_dim(x: DimensionHandle, y: DimensionHandle) -> DimensionHandle:
     raise InvalidArgumentError(f"Dimensions must be equal, but are {a} and {b}")
 
 
+@direct(broadcast_shapes)
 def broadcast_binary_op_shape_fn(c: InferenceContext) -> None:
     """The output is inputs 0 and 1 broadcast together."""
     c.outputs[0] = broadcast_shapes(c.inputs[0], c.inputs[1])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from graphcore.attrs import Func
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference.context import InferenceContext
+from graphcore.inference.context import InferenceContext, direct
 from graphcore.inference.handles import ShapeHandle, shape_to_handle
 from graphcore.shapes import Shape
 
 
+@direct(lambda shape: shape)
 def unchanged_shape(c: InferenceContext) -> None:
     """The output is like input 0, handle data included."""
     c.outputs[0] = c.inputs[0]
