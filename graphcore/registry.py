@@ -29,7 +29,19 @@ class OpRegistration:
     `is_opaque` marks what stands for an op that nobody registered, so that nodes of foreign graphs can be held.
     """
 
-    __slots__ = ("apply_plan", "direct_shape", "examples", "gradient", "has_gradient", "is_function", "is_opaque", "kernel", "op_def", "shape_fn", "why_no_gradient")
+    __slots__ = (
+        "apply_plan",
+        "direct_shape",
+        "examples",
+        "gradient",
+        "has_gradient",
+        "is_function",
+        "is_opaque",
+        "kernel",
+        "op_def",
+        "shape_fn",
+        "why_no_gradient",
+    )
 
     def __init__(self, op_def: OpDef, shape_fn: ShapeFn | None = None, *, is_function: bool = False, is_opaque: bool = False) -> None:
         self.op_def = op_def

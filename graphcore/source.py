@@ -67,7 +67,7 @@ current_run: ContextVar[CellRun | None] = ContextVar("current_run", default=None
 
 _ROOT: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _internal: dict[CodeType, bool] = {}
-_last = SourceLocation("", 0)
+_last: Final = [SourceLocation("", 0)]
 """The location given last: a line makes several nodes, and one object does for all of them."""
 
 
@@ -84,8 +84,7 @@ def caller_location(skip: int = 1) -> SourceLocation:
         if outer is None:
             break
         frame = outer
-    global _last
-    line, run, last = frame.f_lineno, current_run.get(), _last
+    line, run, last = frame.f_lineno, current_run.get(), _last[0]
     if last.line != line or last.file != code.co_filename or last.run is not run:
-        _last = last = SourceLocation(code.co_filename, line, run)
+        _last[0] = last = SourceLocation(code.co_filename, line, run)
     return last

@@ -8,13 +8,19 @@ from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
 
 
 def broadcast_shapes(x: ShapeHandle, y: ShapeHandle) -> ShapeHandle:
-    """The shape of `x op y`: of unknown rank if either is.
+    """The shape of `x op y` as a handle of its own: of unknown rank if either is.
 
     A known dimension above 1 is taken for the result where the other is unknown: a correct program leaves no choice.
 
     Raises:
         InvalidArgumentError: two known dimensions differ and neither is 1.
     """
+    shape = _broadcast(x, y)
+    return ShapeHandle(x.dims) if shape is x and x is not y else shape
+
+
+def _broadcast(x: ShapeHandle, y: ShapeHandle) -> ShapeHandle:
+    """The same, but `x` itself where the result is like it."""
     x_dims, y_dims = x.dims, y.dims
     if x_dims is None or y_dims is None:
         return ShapeHandle()
@@ -52,7 +58,7 @@ def _broadcast_dim(x: DimensionHandle, y: DimensionHandle) -> DimensionHandle:
     raise InvalidArgumentError(f"Dimensions must be equal, but are {a} and {b}")
 
 
-@direct(broadcast_shapes)
+@direct(_broadcast)
 def broadcast_binary_op_shape_fn(c: InferenceContext) -> None:
     """The output is inputs 0 and 1 broadcast together."""
     c.outputs[0] = broadcast_shapes(c.inputs[0], c.inputs[1])

@@ -9,7 +9,7 @@ from graphcore.inference.handles import ShapeHandle, shape_to_handle
 from graphcore.shapes import Shape
 
 
-@direct(lambda shape: shape)
+@direct(lambda shape, *_: shape)
 def unchanged_shape(c: InferenceContext) -> None:
     """The output is like input 0, handle data included."""
     c.outputs[0] = c.inputs[0]
