@@ -17,7 +17,7 @@ from graphcore.api.gradient_explanation import (
 )
 from graphcore.api.gradients import tensors_of
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor, constant_value
+from graphcore.graph import Graph, Tensor, constant_value
 from graphcore.passes.gradient_flow import Cut, Flow
 from graphcore.passes.gradient_inside import cut_inside, kept_inside
 from graphcore.passes.gradient_paths import GradientPaths
@@ -97,6 +97,7 @@ class _Trial:
         made = [name for name in graph.gradient_records if name not in known]
         namer = _Namer(scope, next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None))
         paths = GradientPaths(self.x, self.y, flow, kept)
+        backward = self._backward(made, namer)
         return GradientExplanation(
             y=names[0],
             x=names[1],
@@ -106,7 +107,18 @@ class _Trial:
             is_zero=_is_zero(gradient),
             path_count=paths.count,
             paths=tuple([tuple([node.name for node in path]) for path in paths.shortest(_MOST_PATHS)]),
-            steps=tuple([self._step(node, paths.slots(node), made, namer) for node in paths.nodes]),
+            steps=tuple(
+                [
+                    GradientStep(
+                        node=node.name,
+                        op=node.op,
+                        inputs=paths.slots(node),
+                        backward=tuple(backward.get(node.name, ())),
+                        source=node.source,
+                    )
+                    for node in paths.nodes
+                ]
+            ),
             sums=tuple([_sum(tensor, total, trace, namer) for tensor, total in trace.sums.items() if tensor in paths.tensors]),
             cuts=cuts,
         )
@@ -117,19 +129,14 @@ class _Trial:
         seeds = [name for name, record in records if record.body_node == "seed" and record.forward == self.y.node.name]
         return [name.rpartition("/")[0] + "/" for name in reversed(seeds)]
 
-    def _step(self, node: Node, slots: tuple[int, ...], made: Sequence[str], namer: _Namer) -> GradientStep:
-        records = self.graph.gradient_records
-        backward = [name for name in made if records[name].forward == node.name and records[name].body_node not in _NOT_OF_A_STEP]
-        nodes = [self.graph.find(name) for name in backward]
-        return GradientStep(
-            node=node.name,
-            op=node.op,
-            inputs=slots,
-            backward=tuple(
-                [BackwardNode(name=namer(n.name), op=n.op, body_node=records[n.name].body_node) for n in nodes if n is not None]
-            ),
-            source=node.source,
-        )
+    def _backward(self, made: Sequence[str], namer: _Namer) -> dict[str, list[BackwardNode]]:
+        """By the name of a forward node what it became."""
+        found: dict[str, list[BackwardNode]] = {}
+        for name in made:
+            record, node = self.graph.gradient_records[name], self.graph.find(name)
+            if node is not None and record.body_node not in _NOT_OF_A_STEP:
+                found.setdefault(record.forward, []).append(BackwardNode(name=namer(name), op=node.op, body_node=record.body_node))
+        return found
 
 
 class _Namer:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
+from graphcore.passes.gradient_paths import MOST_COUNTED
 from graphcore.source import SourceLocation
 
+_T = TypeVar("_T")
 _MOST_ROWS: Final = 40
+_MOST_NAMES: Final = 16
+"""Lists of more rows, and ways with more names, are shown by their ends."""
 
 
 class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +25,8 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
             "stop_gradients", "not registered", "forbidden" or "inside a function".
         node, op, source: the node that is the reason and the line that made it; "" and None where there is no path at all.
         reason: the same in words; a sentence whose subject is the node.
-        path: the names of the nodes from x to y through the cut.
+        path: the names of the nodes from x to y through the cut; none where there are so many cuts behind so long ways that a million have
+            been named already.
     """
 
     kind: str
@@ -34,7 +39,7 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         subject = f"'{self.node}' " if self.node else ""
         where = f"  [{self.source}]" if self.source is not None else ""
-        way = f"\n      {' -> '.join(self.path)}" if len(self.path) > 1 else ""
+        way = f"\n      {_way(self.path)}" if len(self.path) > 1 else ""
         return f"{self.kind}: {subject}{self.reason}{where}{way}"
 
 
@@ -94,7 +99,7 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
         built: True if it is in the graph under that name, False if that is what `gc.gradients(y, x)` would call it.
         is_zero: True if it is known to be zero whatever is fed.
         error: why `gc.gradients(y, x)` fails, "" if it does not.
-        path_count: along how many ways from x to y it flows.
+        path_count: along how many ways from x to y it flows; 10**18 stands for that many and more.
         paths: the shortest of them, as node names from x to y.
         steps: the forward nodes on these ways, from y to x, each with its backward nodes.
         sums: where contributions are summed.
@@ -121,14 +126,12 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         lines = [self._heading()]
-        lines += _aligned([(step.node, step.op, *reversed(_became(step))) for step in self.steps])
-        for item in self.sums:
-            lines.append(f"  gradients of '{item.tensor}' are summed: {item.gradient}")
-            lines += [f"      {part.gradient}  from {_origin(part)}" for part in item.parts]
-        lines += [f"  along {' -> '.join(path)}" for path in self.paths]
+        lines += _aligned(_ends([(step.node, step.op, *reversed(_became(step))) for step in self.steps]))
+        lines += [f"  {line}" for line in _ends([line for item in self.sums for line in _sum_lines(item)])]
+        lines += [f"  along {_way(path)}" for path in self.paths]
         if self.cuts and self.gradient is not None:
             lines.append("  on other ways it is cut:")
-        lines += [f"  {cut}" for cut in self.cuts]
+        lines += [f"  {cut}" for cut in _ends(self.cuts)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -150,14 +153,16 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
             return f"{what} is an error: {self.error}"
         if self.gradient is None:
             return f"{what} is None"
-        ways = "1 path" if self.path_count == 1 else f"{self.path_count:,} paths"
+        least = "at least " if self.path_count == MOST_COUNTED else ""
+        ways = "1 path" if self.path_count == 1 else f"{least}{self.path_count:,} paths"
         name = f"'{self.gradient}'" if self.built else f"'{self.gradient}' (not built yet)"
         zero = "; it is zero whatever is fed" if self.is_zero else ""
         return f"{what} is {name} {self.kind}, along {ways}{zero}"
 
 
 def _became(step: GradientStep) -> tuple[str, str]:
-    made = ", ".join([f"{node.name} ({node.op})" for node in step.backward]) or "passed on as it is"
+    names = [node if isinstance(node, _Left) else f"{node.name} ({node.op})" for node in _ends(step.backward, _MOST_NAMES)]
+    made = ", ".join(map(str, names)) or "passed on as it is"
     return f"-> {made}", "" if step.source is None else step.source.where
 
 
@@ -165,14 +170,48 @@ def _origin(part: GradientPart) -> str:
     return f"input {part.input} of '{part.node}'" if part.node else "y itself"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    shown = rows if len(rows) <= _MOST_ROWS else rows[:_MOST_ROWS]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)] if shown else []
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
-    return lines if len(shown) == len(rows) else [*lines, f"  ... and {len(rows) - len(shown):,} more"]
+class _Left(msgspec.Struct, frozen=True):
+    """Stands for what is between the ends of a long list."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"... {self.count:,} more ..."
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _ends(items: Sequence[_T], most: int = _MOST_ROWS) -> list[_T | _Left]:
+    """All of them; of more than `most` the first half and the last half."""
+    if len(items) <= most:
+        return list(items)
+    half = most // 2
+    return [*items[:half], _Left(len(items) - 2 * half), *items[-half:]]
+
+
+def _way(path: Sequence[str]) -> str:
+    return " -> ".join(map(str, _ends(path, _MOST_NAMES)))
+
+
+def _sum_lines(item: GradientSum) -> list[str]:
+    parts = [part if isinstance(part, _Left) else f"{part.gradient}  from {_origin(part)}" for part in _ends(item.parts)]
+    return [f"gradients of '{item.tensor}' are summed: {item.gradient}", *[f"    {part}" for part in parts]]
+
+
+def _aligned(rows: Sequence[Sequence[str] | _Left]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*[row for row in rows if not isinstance(row, _Left)], strict=True)]
+    lines = []
+    for row in rows:
+        cells = [str(row)] if isinstance(row, _Left) else [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  " + "  ".join(cells).rstrip())
+    return lines
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     left = ' style="text-align: left; vertical-align: top"'
-    body = "".join(["<tr>" + "".join([f"<td{left}>{escape(cell)}</td>" for cell in row]) + "</tr>" for row in rows])
+    body = "".join([_row(row, left, len(head)) for row in _ends(rows)])
     return f"<table><thead><tr>{''.join([f'<th{left}>{escape(name)}</th>' for name in head])}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _row(row: Sequence[str] | _Left, left: str, columns: int) -> str:
+    if isinstance(row, _Left):
+        return f'<tr><td colspan="{columns}"{left}>{row}</td></tr>'
+    return "<tr>" + "".join([f"<td{left}>{escape(cell)}</td>" for cell in row]) + "</tr>"

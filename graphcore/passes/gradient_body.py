@@ -24,6 +24,7 @@ from graphcore.passes.known_shapes import broadcast_axes, handle_of, known_sizes
 
 Value = Tensor | TensorValue
 _PASS_ON: Final = frozenset({"Identity", "StopGradient"})
+_CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
 _READ_ONCE: Final = frozenset({"TensorArrayConcatV3"})
 """Ops with state whose outputs a gradient takes from the forward node: what they read is gone afterwards."""
 GRADIENT_ARRAY: Final = "TensorArrayGradV3"
@@ -77,13 +78,14 @@ class GradientBody:
         self.anchor = anchor
         self.values: dict[Ref, Value] = {}
         self.made: list[Node] = []
+        self._own: set[Node] = set()
         self.alike: list[tuple[int, Tensor, int]] = []
 
     def input_gradient(self, index: int) -> Tensor:
         """The gradient with respect to input `index` of the forward node; builds what it takes."""
         ref = self.template.rets[index]
         gradient = self._tensor(self._resolve(ref), ref[0])
-        if gradient.node in self.made and not same_shape(gradient, self.forward.inputs[index]):
+        if gradient.node in self._own and not same_shape(gradient, self.forward.inputs[index]):
             self.graph.set_shape_like(gradient, self.forward.inputs[index])
             self.alike.append((len(self.made), gradient, index))
         return gradient
@@ -177,6 +179,7 @@ class GradientBody:
 
     def _record(self, node: Node, body_node: str) -> None:
         self.made.append(node)
+        self._own.add(node)
         self.graph.gradient_records[node.name] = GradientRecord(
             self.forward.name, self.template.function, self.forward.node_def.attr, body_node
         )
@@ -250,6 +253,15 @@ def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[A
 
 def _pass_on(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
     source = node.inputs[0]
+    if source in body.values:
+        body.values[ref] = body.values[source]
+        return ()
+    return (source,)
+
+
+def _element(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
+    """One of several values that are put together, or taken apart, only to be an arg of another type."""
+    source = node.inputs[ref[1]]
     if source in body.values:
         body.values[ref] = body.values[source]
         return ()
@@ -377,6 +389,7 @@ def _partial_vector(body: GradientBody, ref: Ref, source: Ref | None) -> list[in
 
 _SHORTCUTS: Final[dict[str, Callable[[GradientBody, Ref, BodyNode], Sequence[Ref] | None]]] = {
     **dict.fromkeys(_PASS_ON, _pass_on),
+    **dict.fromkeys(_CONVERTERS, _element),
     "Shape": _shape,
     "Rank": _shape,
     "BroadcastGradientArgs": _broadcast_args,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from typing import Final, Literal
 
 import msgspec
@@ -13,6 +14,7 @@ from graphcore.errors import GraphError
 from graphcore.graph import Node, Tensor
 from graphcore.passes.control_flow_structure import CONTROL_FLOW
 from graphcore.passes.gradient_template import gradient_template
+from graphcore.passes.gradient_ways import WaysFrom, WaysTo
 from graphcore.passes.gradients import DIFFERENTIABLE
 from graphcore.passes.gradients_functional import functional_gradient
 
@@ -32,6 +34,8 @@ CutKind = Literal[
     "inside a function",
 ]
 SHAPE_OPS: Final = frozenset({"Shape", "ShapeN", "Rank", "Size", "ZerosLike", "OnesLike", "BroadcastGradientArgs"})
+_MOST_STEPS: Final = 1_000_000
+"""About as many nodes are named on all ways together: many cuts behind a long chain would take its length a cut."""
 STATE_OPS: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
@@ -42,7 +46,7 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
         kind: what sort of cut it is.
         node: the node that is the reason, None where there is no path at all.
         reason: the same in words.
-        path: the nodes from x to y through it.
+        path: the nodes from x to y through it; none where too many of all cuts' ways have been given already.
     """
 
     kind: CutKind
@@ -69,98 +73,67 @@ class Flow:
         for node in self.upstream:
             for tensor in node.inputs:
                 self.consumers.setdefault(tensor, []).append(node)
+        self._sources: dict[Node, list[Tensor]] = {}
         self._walk()
+        self._ways_from: WaysFrom | None = None
 
     def _walk(self) -> None:
         pending = [self.y]
-        seen: set[Node] = set()
         while pending:
             tensor = pending.pop()
             node = tensor.node
-            if tensor in self.stop or node in seen:
+            if tensor in self.stop or node in self._sources:
                 continue
-            seen.add(node)
+            self._sources[node] = passed_on = []
             for slot, source in enumerate(node.inputs):
                 if not passes(node, slot):
                     self.blocked.append((node, slot))
-                elif source not in self.reached:
+                    continue
+                passed_on.append(source)
+                if source not in self.reached:
                     self.reached.add(source)
                     pending.append(source)
 
     def cuts(self, x: Tensor) -> list[Cut]:
-        """What keeps the gradient from `x`, on every way from `x` to `y` that is cut."""
+        """What keeps the gradient from `x`, on every way from `x` to `y` that is cut. Ways are given as long as all are short enough."""
         if x is not self.y and x not in self.consumers:
             return [self._no_path(x)]
-        ahead = self.dependents(x)
-        found: dict[tuple[CutKind, Node | None], Cut] = {}
-        stopped = [tensor for tensor in self.reached & self.stop if tensor.node in ahead and tensor is not x]
+        before, after = self.ways_from(x), self._ways_to
+        found: dict[tuple[CutKind, Node], tuple[int, str, Node, Node]] = {}
+        stopped = [tensor for tensor in self.reached & self.stop if tensor.node in before and tensor is not x]
         for tensor in sorted(stopped, key=_id):
-            path = (*self._way(x, tensor.node), *self._way_on(tensor.node)[1:])
-            found["stop_gradients", tensor.node] = Cut("stop_gradients", tensor.node, "is among stop_gradients", path)
+            found["stop_gradients", tensor.node] = 0, "is among stop_gradients", tensor.node, tensor.node
         for node, slot in sorted(self.blocked, key=lambda item: (-item[0].id, item[1])):
             source = node.inputs[slot]
-            if source is not x and (source.node not in ahead or source.node is x.node):
+            if source is not x and (source.node not in before or source.node is x.node):
                 continue
-            way = self._way(x, source.node)
-            kind, culprit, reason = self._reason(x, way, node, slot)
-            path = (*way, *self._way_on(node))
+            kind, culprit, reason = self._reason(x, node, slot)
+            length = before.lengths[source.node] + after.lengths.get(node, 0)
             known = found.get((kind, culprit))
-            if known is None or len(path) < len(known.path):
-                found[kind, culprit] = Cut(kind, culprit, reason, path)
-        return list(found.values())
+            if known is None or length < known[0]:
+                found[kind, culprit] = length, reason, source.node, node
+        cuts, room = [], _MOST_STEPS
+        for (kind, culprit), (_, reason, last, first) in found.items():
+            way: tuple[Node, ...] = ()
+            if room > 0:
+                way = (*before.way(last), *after.way(first)[1 if last is first else 0 :])
+                room -= len(way)
+            cuts.append(Cut(kind, culprit, reason, way))
+        return cuts
 
-    def dependents(self, x: Tensor) -> set[Node]:
-        """The node of `x`, and what of `y`'s upstream depends on `x`."""
-        found = {x.node}
-        pending = [x]
-        while pending:
-            for consumer in self.consumers.get(pending.pop(), ()):
-                if consumer not in found:
-                    found.add(consumer)
-                    pending.extend(consumer.outputs)
-        return found
+    def ways_from(self, x: Tensor) -> WaysFrom:
+        """Shortest ways from `x` to what of `y`'s upstream depends on it."""
+        if self._ways_from is None or self._ways_from.x is not x:
+            self._ways_from = WaysFrom(x, self.consumers, DIFFERENTIABLE)
+        return self._ways_from
+
+    @cached_property
+    def _ways_to(self) -> WaysTo:
+        return WaysTo(self.y, self._sources, self.reached, self.stop)
 
     def way_through(self, x: Tensor, node: Node, slot: int) -> tuple[Node, ...]:
         """A shortest way from `x` to `y` through input `slot` of `node`."""
-        return (*self._way(x, node.inputs[slot].node), *self._way_on(node))
-
-    def _way(self, x: Tensor, end: Node) -> tuple[Node, ...]:
-        """A shortest way from `x` to `end` along data edges, both ends included."""
-        before: dict[Node, Node | None] = {end: None}
-        waiting = deque([end])
-        while waiting:
-            node = waiting.popleft()
-            if node is x.node:
-                break
-            for tensor in node.inputs:
-                if tensor.node not in before and (tensor.node is not x.node or tensor is x):
-                    before[tensor.node] = node
-                    waiting.append(tensor.node)
-        way: list[Node] = []
-        step: Node | None = x.node
-        while step is not None and step in before:
-            way.append(step)
-            step = before[step]
-        return tuple(way)
-
-    def _way_on(self, node: Node) -> tuple[Node, ...]:
-        """A shortest way from `node`, one of whose outputs gradients reach, to `y` along which they flow."""
-        after: dict[Node, Node | None] = {self.y.node: None}
-        waiting = deque([self.y])
-        while waiting and node not in after:
-            tensor = waiting.popleft()
-            if tensor in self.stop:
-                continue
-            for slot, source in enumerate(tensor.node.inputs):
-                if source.node not in after and source in self.reached and passes(tensor.node, slot):
-                    after[source.node] = tensor.node
-                    waiting.extend(t for t in source.node.outputs if t in self.reached)
-        way: list[Node] = []
-        step: Node | None = node
-        while step is not None and step in after:
-            way.append(step)
-            step = after[step]
-        return tuple(way)
+        return (*self.ways_from(x).way(node.inputs[slot].node), *self._ways_to.way(node))
 
     def _no_path(self, x: Tensor) -> Cut:
         x_node, y_node = x.node, self.y.node
@@ -172,7 +145,10 @@ class Flow:
             reason = f"stores '{x.name}' in variable '{variable.name}', which is state: reading it does not lead back to what was stored"
             return Cut("state", assigned, reason, ())
         if x_node in _upstream([y_node], controls=True):
-            waiting = next((node for node in self.upstream if x_node in _upstream(node.control_inputs, controls=True)), None)
+            later = _downstream(x_node)
+            waiting = min(
+                (node for node in self.upstream if not later.isdisjoint(node.control_inputs)), key=lambda node: node.id, default=None
+            )
             return Cut("control only", waiting, f"only waits for '{x_node.name}': a control dependency passes no value on", ())
         shared = _nearest_shared(x_node, self.upstream)
         hint = "" if shared is None else f"; both use '{shared.name}', whose gradient is not None"
@@ -180,7 +156,7 @@ class Flow:
             hint = f"; both use '{shared.name}'"
         return Cut("no path", None, f"'{self.y.name}' does not depend on '{x.name}'{hint}", ())
 
-    def _reason(self, x: Tensor, way: tuple[Node, ...], node: Node, slot: int) -> tuple[CutKind, Node, str]:
+    def _reason(self, x: Tensor, node: Node, slot: int) -> tuple[CutKind, Node, str]:
         source = node.inputs[slot]
         if source.dtype in DIFFERENTIABLE:
             return _op_reason(node)
@@ -190,17 +166,15 @@ class Flow:
         if x.dtype not in DIFFERENTIABLE:
             return "dtype", x.node, f"gives '{x.name}', which is {x.dtype.name}: only floating and complex tensors have gradients"
         # The culprit is where the way leaves the numbers, not where the gradient would have come back to them.
-        given = x
-        for producer, consumer in zip(way, (*way[1:], node), strict=True):
-            taken = [x] if producer is x.node else [tensor for tensor in consumer.inputs if tensor.node is producer]
-            if any(tensor.dtype in DIFFERENTIABLE for tensor in taken):
-                given = taken[0]
-                continue
-            if producer.op in SHAPE_OPS:
-                return "shape only", producer, f"takes only the shape of '{given.name}', which has no derivative"
-            text = f"gives '{taken[0].name}', which is {taken[0].dtype.name}: gradients flow through floating and complex tensors only"
-            return "dtype", producer, text
-        return _op_reason(node)
+        leaving = self.ways_from(x).leaving(source)
+        if leaving is None:
+            return _op_reason(node)
+        if leaving.node.op in SHAPE_OPS:
+            return "shape only", leaving.node, f"takes only the shape of '{leaving.given.name}', which has no derivative"
+        text = (
+            f"gives '{leaving.tensor.name}', which is {leaving.tensor.dtype.name}: gradients flow through floating and complex tensors only"
+        )
+        return "dtype", leaving.node, text
 
 
 def passes(node: Node, slot: int) -> bool:
@@ -246,6 +220,18 @@ def _upstream(starts: Iterable[Node], *, controls: bool = False) -> set[Node]:
             if other not in found:
                 found.add(other)
                 pending.append(other)
+    return found
+
+
+def _downstream(start: Node) -> set[Node]:
+    """What runs after `start` because it takes from it or waits for it, itself included."""
+    found = {start}
+    pending = [start]
+    while pending:
+        for consumer, _ in pending.pop().consumers():
+            if consumer not in found:
+                found.add(consumer)
+                pending.append(consumer)
     return found
 
 

@@ -18,7 +18,8 @@ _MOST_REASONS = 4
 
 def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node, int]]:
     """The nodes and inputs through which a gradient would come back towards `x`, had their functions passed it on."""
-    ahead = flow.dependents(x)
+    ahead = flow.ways_from(x)
+    passed_on = {(node, slot) for parts in trace.contributions.values() for _, node, slot in parts}
     found = []
     for node in sorted(flow.upstream, key=lambda node: node.id):
         if functional_gradient(node) is None or not any(tensor in trace.contributions for tensor in node.outputs):
@@ -26,7 +27,7 @@ def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node,
         for slot, source in enumerate(node.inputs):
             if not passes(node, slot) or (source is not x and (source.node not in ahead or source.node is x.node)):
                 continue
-            if not any(origin is node and place == slot for _, origin, place in trace.contributions.get(source, ())):
+            if (node, slot) not in passed_on:
                 found.append((node, slot))
     return found
 

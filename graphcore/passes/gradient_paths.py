@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any, Final
 
 import msgspec
 
@@ -20,6 +21,19 @@ class _Hop(msgspec.Struct, frozen=True, eq=False):
     through: tuple[tuple[Node, int], ...]
 
 
+_Way = tuple[_Hop, Any] | None
+"""A way to y: its first hop, and the rest of it. Ways that go on alike share that."""
+MOST_COUNTED: Final = 10**18
+"""What many ways are counted up to: where ways part and join again the number has as many digits as the graph has nodes."""
+
+
+def _unrolled(way: _Way) -> Iterator[Node]:
+    while way is not None:
+        hop, way = way
+        for step, _ in reversed(hop.through):
+            yield step
+
+
 class GradientPaths:
     """All ways from `x` to `y` along which the gradient flows. A loop is passed by without an iteration, or with one.
 
@@ -29,7 +43,7 @@ class GradientPaths:
     Attributes:
         tensors: what lies on any of them.
         nodes: the nodes on them except that of `x`, from `y` on, consumers before producers.
-        count: how many there are.
+        count: how many there are, `MOST_COUNTED` if at least so many.
     """
 
     def __init__(self, x: Tensor, y: Tensor, flow: Flow, without: Collection[tuple[Node, int]] = ()) -> None:
@@ -50,7 +64,7 @@ class GradientPaths:
             for hop in hops:
                 for step, slot in hop.through:
                     slots.setdefault(step, set()).add(slot)
-            total = sum(ways[hop.source] for hop in hops)
+            total = min(sum(ways[hop.source] for hop in hops), MOST_COUNTED)
             nearest = min(distance[hop.source] + len(hop.through) for hop in hops)
             for tensor in node.outputs:
                 if tensor in flow.reached and tensor not in flow.stop:
@@ -70,15 +84,15 @@ class GradientPaths:
         found: list[tuple[Node, ...]] = []
         ticket = count()
         # Of ways of equal length the one begun last goes on first, so that one is finished before the next is begun.
-        waiting: list[tuple[int, int, Tensor, tuple[Node, ...]]] = [(0, next(ticket), self.y, ())]
+        waiting: list[tuple[int, int, Tensor, int, _Way]] = [(0, next(ticket), self.y, 0, None)]
         while waiting and len(found) < most:
-            _, _, tensor, way = heappop(waiting)
+            _, _, tensor, length, way = heappop(waiting)
             if tensor is self.x:
-                found.append((tensor.node, *way))
+                found.append((tensor.node, *_unrolled(way)))
                 continue
             for hop in reversed(self._hops.get(tensor.node, [])):
-                longer = (*[step for step, _ in reversed(hop.through)], *way)
-                heappush(waiting, (len(longer) + self._distance[hop.source], -next(ticket), hop.source, longer))
+                longer = length + len(hop.through)
+                heappush(waiting, (longer + self._distance[hop.source], -next(ticket), hop.source, longer, (hop, way)))
         return found
 
     def _producers_first(self) -> list[Node]:
