@@ -93,6 +93,7 @@ from graphcore.runtime import (
     Event,
     FunctionLibraryRuntime,
     GraphRunner,
+    PeakMemory,
     ProcessFunctionLibraryRuntime,
     Recorder,
     Rendezvous,

@@ -8,6 +8,7 @@ from graphcore.runtime.function_process import ProcessFunctionLibraryRuntime
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.graph_runner import GraphRunner
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
+from graphcore.runtime.peak_memory import PeakMemory
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
@@ -25,6 +26,7 @@ __all__ = [
     "FunctionLibraryRuntime",
     "GraphRunner",
     "NodeExecStats",
+    "PeakMemory",
     "Plan",
     "ProcessFunctionLibraryRuntime",
     "Received",

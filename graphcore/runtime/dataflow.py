@@ -27,6 +27,7 @@ from graphcore.runtime.dataflow_table import (
 )
 from graphcore.runtime.explaining import dead_fetch, explain_at
 from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.peak_memory import PeakMemory, peak_of_dataflow
 from graphcore.runtime.program import Step
 from graphcore.runtime.rendezvous import RendezvousArgs
 
@@ -67,7 +68,11 @@ class DataflowProgram:
         Raises:
             CancelledError: it was cancelled.
         """
-        return _Run(self._table, step).run(values)
+        return _Run(self._table, step, values).run(values)
+
+    def peak_memory(self) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell."""
+        return peak_of_dataflow(self._table)
 
     def explain(self, error: BaseException) -> BaseException:
         """`error` as a GraphError; those of nodes have been explained already."""
@@ -99,9 +104,9 @@ class _Run:
 
     __slots__ = ("arrivals", "cancellation", "move", "own", "results", "stopped", "table", "teller", "waiting")
 
-    def __init__(self, table: Table, step: Step) -> None:
+    def __init__(self, table: Table, step: Step, given: Sequence[Any] = ()) -> None:
         self.table = table
-        self.teller = None if step.recorder is None else Teller(step.recorder, step)
+        self.teller = None if step.recorder is None else Teller(step.recorder, step, given)
         self.cancellation = step.cancellation
         self.move = Propagation(table, self.teller)
         self.results: list[Any] = [_MISSING] * len(table.fetches)
@@ -225,11 +230,13 @@ class _Run:
         if at.dead[item.index] and item.kind != TRIGGER:
             teller.tell("dead", item, at)
             return self._execute(item, at)
+        held = at.inputs[item.base : item.base + item.count]  # as long as the kernel runs its inputs take memory too
         teller.tell("start", item, at)
-        with teller.within(at):
+        with teller.within(item, at):
             outputs = self._execute(item, at)
         if outputs is not _LATER:
             teller.tell("end", item, at, outputs)
+        del held
         return outputs
 
     def _die(self, item: Item, at: Iteration) -> None:

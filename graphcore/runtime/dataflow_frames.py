@@ -8,7 +8,7 @@ next iteration; a dead NextIteration ends, and a dead Exit leaves the frame when
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, Final
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.kernel_context import DEAD
-from graphcore.runtime.dataflow_table import ENTERING, ENTERING_CONSTANT, EXITING, FETCH, NEXT, FrameTable, Item, Table
+from graphcore.runtime.dataflow_table import ENTERING, ENTERING_CONSTANT, EXITING, NEXT, FrameTable, Item, Table
 from graphcore.runtime.events import Kind, Recorder
 from graphcore.runtime.holdings import Holdings
 from graphcore.runtime.program import Step
@@ -75,20 +75,21 @@ class Frame:
 class Teller:
     """Tells a recorder what happens to items."""
 
-    __slots__ = ("_frame", "_holdings", "_iteration", "_prefix", "_recorder", "_step")
+    __slots__ = ("_call", "_frame", "_holdings", "_iteration", "_recorder", "_step")
 
-    def __init__(self, recorder: Recorder, step: Step) -> None:
+    def __init__(self, recorder: Recorder, step: Step, given: Sequence[Any] = ()) -> None:
         self._recorder = recorder
         self._step = step
-        self._prefix = step.prefix
+        self._call = step.call
         self._frame = step.frame
         self._iteration = step.iteration
-        self._holdings = Holdings(step)
+        self._holdings = Holdings(step, given)
 
     @contextmanager
-    def within(self, at: Iteration) -> Iterator[None]:
-        """What runs in here, the body of a function it may be, is in iteration `at`."""
+    def within(self, item: Item, at: Iteration) -> Iterator[None]:
+        """What runs in here, the body of a function it may be, is `item` in iteration `at`."""
         step = self._step
+        step.begin(item.name)
         if at.frame.parent is not None:
             step.frame, step.iteration = at.frame.table.name, at.number
         try:
@@ -101,8 +102,8 @@ class Teller:
         self._holdings.close()
 
     def tell(self, kind: Kind, item: Item, at: Iteration, outputs: Outputs = None) -> None:
-        """Record that `kind` happens to `item` now; what it gave or moved counts in bytes. Fetches are no nodes."""
-        if item.kind == FETCH:
+        """Record that `kind` happens to `item` now; what it gave or moved counts in bytes. Fetches are no nodes, and what is fed does not run."""
+        if item.context is None:
             return
         outside = at.frame.parent is None
         size = 0
@@ -112,10 +113,11 @@ class Teller:
             self._holdings.add(outputs)
         self._recorder.record(
             kind,
-            self._prefix + item.name,
+            item.name,
             bytes=size,
             frame=self._frame if outside else at.frame.table.name,
             iteration=self._iteration if outside else at.number,
+            call=self._call,
         )
 
 

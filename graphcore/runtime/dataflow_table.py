@@ -147,17 +147,18 @@ class Table:
     """All items of a program.
 
     Attributes:
-        feeds: one item a feed, which gives the fed value.
+        feeds: one item a feed, which gives the fed value; `fed` are the tensors.
         roots: the items that wait for nothing.
         given: fetches that are fed, as (number of the fetch, number of the feed).
     """
 
-    __slots__ = ("feeds", "fetches", "given", "nodes", "outermost", "roots")
+    __slots__ = ("fed", "feeds", "fetches", "given", "nodes", "outermost", "roots")
 
     def __init__(self) -> None:
         self.outermost = FrameTable("")
         self.nodes: list[Node] = []
         self.feeds: list[Item] = []
+        self.fed: list[Tensor] = []
         self.roots: list[Item] = []
         self.fetches: list[Tensor] = []
         self.given: list[tuple[int, int]] = []
@@ -189,6 +190,7 @@ class _Builder:
         nodes = [node for node in nodes if node not in twins]
         self.table.nodes = [node for node in nodes if not self._is_given(node)]
         self.table.fetches = list(fetches)
+        self.table.fed = list(self.feeds)
         self.table.feeds = [Item(tensor.node, tensor.name, PLAIN, self.table.outermost) for tensor in self.feeds]
         for node in nodes:
             self.items[node] = self._item(node, info[node])

@@ -10,6 +10,13 @@ import msgspec
 
 Kind = Literal["scheduled", "start", "end", "dead", "sent", "received"]
 KINDS: Final[tuple[Kind, ...]] = ("scheduled", "start", "end", "dead", "sent", "received")
+CONSTANT: Final = "constant"
+MERGED: Final = "merged"
+PASSED: Final = "passed on"
+UNNEEDED: Final = "unneeded"
+SKIPPED: Final = (CONSTANT, MERGED, PASSED, UNNEEDED)
+"""Why a node's kernel did not run: its outputs were known before; another node computes the same; it only passes a value on; only the
+shape of its output, or nothing of it, was needed."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -25,6 +32,9 @@ class Event(msgspec.Struct, frozen=True):
         device: the full name of the device, "" where there is but one.
         frame: the loop's frame, "" outside of loops.
         iteration: the loop's turn, from 0.
+        call: the calls of functions that it happened in, outermost first, as `node:Function` with ` > ` between them, and `#n` behind
+            the n-th time that a node runs the same function; "" outside of functions. `node` is a node of the innermost function.
+        how: "" where a kernel ran; else why none had to: one of `SKIPPED`.
     """
 
     kind: Kind
@@ -35,6 +45,13 @@ class Event(msgspec.Struct, frozen=True):
     device: str = ""
     frame: str = ""
     iteration: int = 0
+    call: str = ""
+    how: str = ""
+
+    @property
+    def path(self) -> str:
+        """The node with the calls that lead to it, as views name it."""
+        return f"{self.call} > {self.node}" if self.call else self.node
 
 
 class Recorder:
@@ -49,13 +66,24 @@ class Recorder:
         self._records: list[tuple[Any, ...]] = []
         self._append = self._records.append  # one call that the interpreter does not interrupt
 
-    def record(self, kind: Kind, node: str, *, bytes: int = 0, device: str = "", frame: str = "", iteration: int = 0) -> None:
+    def record(
+        self,
+        kind: Kind,
+        node: str,
+        *,
+        bytes: int = 0,
+        device: str = "",
+        frame: str = "",
+        iteration: int = 0,
+        call: str = "",
+        how: str = "",
+    ) -> None:
         """Keep what happens now.
 
         Args:
-            kind, node, bytes, device, frame, iteration: see `Event`.
+            kind, node, bytes, device, frame, iteration, call, how: see `Event`.
         """
-        self._append((kind, node, perf_counter_ns(), bytes, get_ident(), device, frame, iteration))
+        self._append((kind, node, perf_counter_ns(), bytes, get_ident(), device, frame, iteration, call, how))
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -287,7 +287,7 @@ class FunctionLibraryRuntime:
         program = item.program or self._make(item)
         if item.recursive:
             return self._call_recursive(item, program, args)
-        return _run(program, args)
+        return _run(item, program, args)
 
     def _call_recursive(self, item: FunctionItem, program: Program, args: Sequence[Any]) -> list[Any]:
         depth = getattr(self._under_way, "depth", 0)
@@ -295,7 +295,7 @@ class FunctionLibraryRuntime:
             raise _too_deep(item, MAX_DEPTH)
         self._under_way.depth = depth + 1
         try:
-            return _run(program, args)
+            return _run(item, program, args)
         except RecursionError:
             raise _too_deep(item, depth) from None
         finally:
@@ -329,10 +329,13 @@ class FunctionLibraryRuntime:
         return factory(context) if is_ours(node) else checked(node, factory(context))
 
 
-def _run(program: Program, args: Sequence[Any]) -> list[Any]:
+def _run(item: FunctionItem, program: Program, args: Sequence[Any]) -> list[Any]:
     step = current.step
     try:
-        return program.run(*args) if step is None else program.run_step(step, args)
+        if step is None:
+            return program.run(*args)
+        with step.calling(item.name):
+            return program.run_step(step, args)
     except RecursionError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node

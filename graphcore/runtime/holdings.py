@@ -1,4 +1,4 @@
-"""How many bytes the arrays of a recorded run hold, where it is not known beforehand when each is given free."""
+"""How many bytes the arrays of a recorded run hold."""
 
 from __future__ import annotations
 
@@ -12,27 +12,35 @@ from graphcore.runtime.program import Step
 
 
 class Holdings:
-    """Counts arrays from when a node gives them to when they are gone. Views and values without axes hold nothing of their own.
+    """Counts arrays from when a node gives them to when they are gone.
+
+    A view counts as what it looks at. What belongs to somebody else does not count: what was fed, constants, the values of variables;
+    nor do values without axes.
 
     Args:
         step: the run.
+        given: what it was given.
     """
 
-    __slots__ = ("__weakref__", "_sizes", "_step")
+    __slots__ = ("__weakref__", "_given", "_sizes", "_step")
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, given: Iterable[Any] = ()) -> None:
         self._step = step
+        self._given = {id(_owner(value)) for value in given}
         self._sizes: dict[int, tuple[Any, int]] = {}
 
     def add(self, values: Iterable[Any]) -> None:
         """A node gave `values`."""
         for value in values:
-            if type(value) is np.ndarray and value.base is None and id(value) not in self._sizes:
-                self._add(value)
+            if type(value) is not np.ndarray or not value.ndim:
+                continue
+            owner = value if value.base is None else _owner(value)
+            if id(owner) not in self._sizes and owner.flags.writeable and id(owner) not in self._given:
+                self._add(owner)
 
     def close(self) -> None:
         """The run is over: what it gives belongs to who called it."""
-        self._step.hold(-sum(size for _, size in self._sizes.values()))
+        self._step.hold(-sum([size for _, size in list(self._sizes.values())]))
         self._sizes.clear()
 
     def _add(self, array: Any) -> None:
@@ -45,3 +53,10 @@ class Holdings:
 
         sizes[identity] = (weakref.ref(array, gone), array.nbytes)
         step.hold(array.nbytes)
+
+
+def _owner(value: Any) -> Any:
+    """The array whose memory `value` uses."""
+    while type(value) is np.ndarray and type(value.base) is np.ndarray:
+        value = value.base
+    return value

@@ -8,15 +8,16 @@ from typing import Any
 from graphcore.graph.control_flow import NodeFrame
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.buffers import reuse_buffers
-from graphcore.runtime.holdings import Holdings
-from graphcore.runtime.loops_lowering import Begin, lower_loops
+from graphcore.runtime.loops_lowering import Begin, LoweredLoops, lower_loops
+from graphcore.runtime.loops_memory import peak_of_loops
 from graphcore.runtime.loops_structure import find_structure
 from graphcore.runtime.loops_text import loops_text
 from graphcore.runtime.lowering import Lowered, MakeKernel
 from graphcore.runtime.memory import guard_sizes
+from graphcore.runtime.peak_memory import PeakMemory
 from graphcore.runtime.plan import Plan
 from graphcore.runtime.program import Step
-from graphcore.runtime.watcher import Watcher
+from graphcore.runtime.watcher import Note, Watcher
 
 
 class LoopPlan(Plan):
@@ -31,22 +32,27 @@ class LoopPlan(Plan):
         Raises:
             CancelledError: it was cancelled.
         """
-        watcher = _LoopWatcher(self.lowered, step)
+        run = self._compile_watched()
+        watcher = _LoopWatcher(self.lowered, step, self._notes, values)
         try:
-            return self._compile_watched()(watcher.before, watcher.after, watcher.turn, watcher.leave, *values)
+            return run(watcher.before, watcher.after, watcher.begin, watcher.note, watcher.turn, watcher.leave, *values)
         finally:
             watcher.close()
+
+    def peak_memory(self) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell."""
+        assert isinstance(self.lowered, LoweredLoops)
+        return peak_of_loops(self.lowered)
 
 
 class _LoopWatcher(Watcher):
     """Keeps the step of a watched run at the loop and iteration that it is in."""
 
-    __slots__ = ("_around", "_holdings", "_loops")
+    __slots__ = ("_around", "_loops")
 
-    def __init__(self, lowered: Lowered, step: Step) -> None:
-        super().__init__(lowered, step)
+    def __init__(self, lowered: Lowered, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
+        super().__init__(lowered, step, notes, given)
         self._around: list[tuple[int, str, int]] = []
-        self._holdings = Holdings(step)
         self._loops = {
             number: operation.loop.name
             for number, operation in enumerate(lowered.operations)
@@ -71,11 +77,7 @@ class _LoopWatcher(Watcher):
         """The run is over, also if in the middle of a loop."""
         while self._around:
             self.leave()
-        self._holdings.close()
-
-    def _count(self, number: int, values: tuple[Any, ...]) -> None:  # noqa: ARG002 - what is overridden takes it
-        # An operation of a loop gives an array in each iteration, and may give the last one back or keep it.
-        self._holdings.add(values)
+        super().close()
 
 
 def build_loop_plan(

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from graphcore.graph.control_flow import ENTER, EXIT, MERGE, SWITCH
 from graphcore.graph.node import Node, Tensor
-from graphcore.runtime.loops_structure import NOWHERE, Branch, Guard, Loop, Structure, Unit, Ways
-from graphcore.runtime.lowering import Lowered, Lowering, MakeKernel, Operation, Value, bind, check_runs, number
+from graphcore.runtime.events import PASSED, UNNEEDED
+from graphcore.runtime.loops_structure import AFTER, BEFORE, INSIDE, NOWHERE, Branch, Guard, Loop, Structure, Unit, Ways
+from graphcore.runtime.lowering import Lowered, Lowering, MakeKernel, Operation, Skipped, Value, bind, check_runs, number
 
 _PASSING: Final = SWITCH | ENTER | EXIT | {"_SwitchN", "LoopCond"}
 _NOTHING: Final = frozenset({"ControlTrigger", "NoOp"})
@@ -55,7 +56,21 @@ class Choose(Mark):
 
 
 class Begin(Mark):
-    """A loop begins: each output takes its first value from the input of the same number."""
+    """A loop begins: each output takes its first value from the input of the same number.
+
+    Attributes:
+        unit: the loop where it stands, and `around` the loop around it.
+    """
+
+    __slots__ = ("around", "unit")
+
+    def __init__(self, unit: Unit, around: Loop, inputs: list[Value], outputs: list[Value]) -> None:
+        assert unit.loop is not None
+        assert unit.loop.pivot is not None
+        super().__init__(unit.loop.pivot, inputs, outputs, unit.loop)
+        self.reads = [value.is_reference and not header.is_reference for value, header in zip(inputs, outputs, strict=True)]
+        self.unit = unit
+        self.around = around
 
 
 class Test(Mark):
@@ -77,6 +92,10 @@ class End(Mark):
     """The loop has ended."""
 
 
+class Leave(Mark):
+    """All that runs when the loop has ended has run."""
+
+
 class LoweredLoops(Lowered):
     """What a plan with branches and loops does.
 
@@ -84,9 +103,10 @@ class LoweredLoops(Lowered):
         guards: the branches that each operation lies on, within its loop.
         decisions: what decides each branch, by its tensor.
         fetches: what the results are the values of, and `result_guards` the branches that each lies on.
+        ways: which way values go.
     """
 
-    __slots__ = ("decisions", "fetches", "guards", "result_guards")
+    __slots__ = ("decisions", "fetches", "guards", "result_guards", "ways")
 
     def __init__(
         self,
@@ -100,6 +120,7 @@ class LoweredLoops(Lowered):
         self.guards = lowering.guards
         self.decisions = lowering.decisions
         self.fetches = fetches
+        self.ways = lowering.ways
         self.result_guards = [lowering.ways.guard_of(lowering.structure.outermost, tensor) for tensor in fetches]
 
 
@@ -122,13 +143,20 @@ def lower_loops(
     lowering = _LoopLowering(structure, feeds, make_kernel)
     lowering.run()
     results = [lowering.values[tensor] for tensor in fetches]
-    operations = _wanted(lowering.operations, results, {*targets, *[node for other in nodes for node in other.control_inputs]})
-    number(operations, results)
-    _keep_through_loops(operations)
-    for operation in operations:
+    awaited = {*targets, *[node for other in nodes for node in other.control_inputs]}
+    lowered = LoweredLoops(
+        _wanted(lowering.operations, results, awaited, lowering.guards),
+        [lowering.values[tensor] for tensor in feeds],
+        results,
+        lowering,
+        fetches,
+    )
+    number(lowered.operations, results)
+    _keep_through_loops(lowered.operations)
+    for operation in lowered.operations:
         if not isinstance(operation, Mark) and operation.node.op not in _PASSING:
             bind(operation, make_kernel, lowering.variables)
-    return LoweredLoops(operations, [lowering.values[tensor] for tensor in feeds], results, lowering, fetches)
+    return lowered
 
 
 class _LoopLowering(Lowering):
@@ -139,6 +167,7 @@ class _LoopLowering(Lowering):
         self.guards: dict[Operation, Guard] = {}
         self.decisions: dict[Tensor, Value] = {}
         self.guard = NOWHERE
+        self.base = NOWHERE
         self.loop = structure.outermost
         self.tests = {self.ways.decider(loop.pivot.inputs[0]) for loop in _all_loops(self.loop) if loop.pivot is not None}
         self.scopes: dict[tuple[Loop, int, Guard], dict[Any, Operation]] = {}
@@ -160,6 +189,24 @@ class _LoopLowering(Lowering):
             self._lower_node(unit.node)
             for tensor in unit.node.outputs:
                 self._decide(tensor)
+        if phase == 0:
+            for unit in [*loop.phases[1], *loop.phases[2]]:
+                self._skip_enters(loop, unit, 0)
+
+    def _skip_enters(self, around: Loop, unit: Unit, phase: int) -> None:
+        """Tell of the Enters of a loop that run in this phase of the loop around it: what stays the same may be there early."""
+        before = self.guard
+        for enter in () if unit.loop is None else unit.loop.enters:
+            if enter_phase(self.ways, around, enter) == phase:
+                self.guard = enter_guard(self.ways, around, enter)
+                self.guard |= self.base
+                self.skip(enter, PASSED)
+        self.guard = before
+
+    def skip(self, node: Node, how: str) -> None:
+        """Note that `node` needs no kernel, and why."""
+        self.skips += 1
+        self._append(Skipped(node, how))
 
     def _append(self, operation: Operation) -> None:
         self.guards[operation] = self.guard
@@ -176,13 +223,15 @@ class _LoopLowering(Lowering):
         if node.outputs and all(tensor in self.values for tensor in node.outputs):
             return
         if node.op in _NOTHING:
-            return
-        if node.op in MERGE:
+            self.skip(node, PASSED)
+        elif node.op in MERGE:
             self._lower_merge(node)
+            self.skip(node, PASSED)
         elif node.op in _PASSING:
             passed = self._passed(node, self.values[node.inputs[0]])
             for tensor in node.outputs:
                 self.values.setdefault(tensor, passed)
+            self.skip(node, PASSED)
         else:
             self.add(node)
 
@@ -213,11 +262,12 @@ class _LoopLowering(Lowering):
         self._append(Decide(tensor.node, self.values[tensor], decision, sides))
 
     def _value(self, tensor: Tensor, index: int) -> Value:
-        return Value(tensor, f"t{len(self.operations)}_{index}")
+        return Value(tensor, f"t{self.next_number}_{index}")
 
     def _lower_loop(self, loop: Loop, unit: Unit) -> None:
         around, pivot = self.loop, loop.pivot
         assert pivot is not None
+        self._skip_enters(around, unit, unit.phase)
         for enter in loop.constants:
             check_runs(enter)
             self.values.setdefault(enter.outputs[0], self._passed(enter, self.values[enter.inputs[0]]))
@@ -226,10 +276,11 @@ class _LoopLowering(Lowering):
         for variable, header in zip(loop.variables, headers, strict=True):
             header.is_reference = variable.merge.output_types[0].is_ref
             self.values[variable.merge.outputs[0]] = header
-        begin = Begin(pivot, starts, headers, loop)
-        begin.reads = [value.is_reference and not header.is_reference for value, header in zip(starts, headers, strict=True)]
-        self._append(begin)
+        self._append(Begin(unit, around, starts, headers))
+        base, self.base = self.base, NOWHERE
         self.guard = NOWHERE
+        for variable in loop.variables:
+            self.skip(variable.merge, PASSED)
         self.merged = self.scopes.setdefault((loop, 0, NOWHERE), {})
         for enter in loop.constants:
             self._decide_within(loop, enter.outputs[0])
@@ -240,10 +291,15 @@ class _LoopLowering(Lowering):
         self._append(Test(pivot, [self.values[pivot.inputs[0]]], [], loop))
         self._lower_phase(loop, 1)
         self.guard = NOWHERE
+        for variable in loop.variables:
+            self.skip(variable.next, PASSED)
         self._append(Turn(pivot, [self.values[variable.next.inputs[0]] for variable in loop.variables], headers, loop))
         self.guard = unit.guard
         self._append(End(pivot, [], [], loop))
+        self.base = unit.guard
         self._lower_after(loop, unit)
+        self.guard, self.base = unit.guard, base
+        self._append(Leave(pivot, [], [], loop))
         self.loop = around
 
     def _decide_within(self, loop: Loop, tensor: Tensor) -> None:
@@ -266,12 +322,35 @@ def _all_loops(loop: Loop) -> Iterable[Loop]:
             pending += [unit.loop for unit in phase if unit.loop is not None]
 
 
-def _wanted(operations: list[Operation], results: list[Value], awaited: Collection[Node]) -> list[Operation]:
+def enter_guard(ways: Ways, around: Loop, enter: Node) -> Guard:
+    """The branches that an Enter lies on in the loop that it stands in, other than that of the test."""
+    test = None if around.pivot is None else ways.decider(around.pivot.inputs[0])
+    return frozenset([branch for branch in _whole_guard(ways, around, enter) if branch.pred is not test])
+
+
+def enter_phase(ways: Ways, around: Loop, enter: Node) -> int:
+    """Where in the loop that it stands in an Enter runs."""
+    test = None if around.pivot is None else ways.decider(around.pivot.inputs[0])
+    side = next((branch.side for branch in _whole_guard(ways, around, enter) if branch.pred is test), None)
+    return BEFORE if side is None else INSIDE if side else AFTER
+
+
+def _whole_guard(ways: Ways, around: Loop, enter: Node) -> Guard:
+    controls = [around.guards.get(control, NOWHERE) for control in enter.control_inputs]
+    return ways.guard_of(around, enter.inputs[0]).union(*controls)
+
+
+def _wanted(
+    operations: list[Operation], results: list[Value], awaited: Collection[Node], guards: dict[Operation, Guard]
+) -> list[Operation]:
     """Without what nobody reads or waits for."""
     used = set(results)
     kept: list[Operation] = []
     for operation in reversed(operations):
         node = operation.node
+        if type(operation) is Skipped:
+            kept.append(operation)
+            continue
         if isinstance(operation, Mark):
             acts = operation.loop is not None
         else:
@@ -279,6 +358,9 @@ def _wanted(operations: list[Operation], results: list[Value], awaited: Collecti
         if acts or not used.isdisjoint(operation.outputs) or isinstance(operation, Decide):
             used.update(operation.inputs)
             kept.append(operation)
+        elif not isinstance(operation, Mark):
+            kept.append(Skipped(node, UNNEEDED))
+            guards[kept[-1]] = guards[operation]
     kept.reverse()
     return kept
 

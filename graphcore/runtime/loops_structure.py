@@ -78,9 +78,10 @@ class Loop:
         pivot: the LoopCond.
         phases: what runs before the test, in the body, and after the loop, in order. The outermost frame has only the first.
         guards: of each node.
+        enters: what leads into it.
     """
 
-    __slots__ = ("constants", "depth", "guards", "name", "phases", "pivot", "variables")
+    __slots__ = ("constants", "depth", "enters", "guards", "name", "phases", "pivot", "variables")
 
     def __init__(self, name: str, depth: int) -> None:
         self.name = name
@@ -90,6 +91,7 @@ class Loop:
         self.pivot: Node | None = None
         self.phases: tuple[list[Unit], list[Unit], list[Unit]] = ([], [], [])
         self.guards: dict[Node, Guard] = {}
+        self.enters: Sequence[Node] = ()
 
 
 class Ways:
@@ -221,6 +223,7 @@ class _Finder:
 
     def _find_variables(self, loop: Loop) -> None:
         members = self.members[loop.name]
+        loop.enters = self.enters[loop.name]
         for node in members:
             if node.op in MERGE and any(tensor.node.op in ENTER for tensor in node.inputs):
                 self._add_variable(loop, node)

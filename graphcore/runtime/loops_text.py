@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.explaining import dead_fetch
-from graphcore.runtime.loops_lowering import Begin, Choose, Decide, End, LoweredLoops, Mark, Test, Turn
-from graphcore.runtime.loops_structure import NOWHERE, Guard
+from graphcore.runtime.loops_dead import dead_phase, dead_unit
+from graphcore.runtime.loops_lowering import Begin, Choose, Decide, End, Leave, LoweredLoops, Mark, Test, Turn
+from graphcore.runtime.loops_structure import AFTER, INSIDE, NOWHERE, Guard
 from graphcore.runtime.lowering import Lowered, Operation, Value
 from graphcore.runtime.plan_text import PlanText, Writer
+from graphcore.runtime.watcher import Note
 
 _INFIX: Final[dict[Any, str]] = {
     np.add: "+",
@@ -32,8 +35,9 @@ def loops_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
     """Generate the code of `lowered`.
 
     Args:
-        watched: call `before(number)` and `after(number, *outputs)` around each node, and `turn(number)` when an iteration of a loop
-            begins, `leave()` when the loop has ended; `run` then takes these four first.
+        watched: call `before(number)` and `after(number, *outputs)` around each node, `note(first, last)` for those that need no kernel
+            or are dead, and `turn(number)` when an iteration of a loop begins, `leave()` when the loop has ended; `run` then takes
+            these, and `begin`, first.
     """
     assert isinstance(lowered, LoweredLoops)
     return _LoopWriter(lowered, watched).write()
@@ -46,29 +50,37 @@ class _LoopWriter(Writer):
         self.decisions = lowered.decisions
         self.fetches, self.result_guards = lowered.fetches, lowered.result_guards
         self.order = {value: place for place, value in enumerate(lowered.decisions.values())}
+        self.ways = lowered.ways
+        self.bases: list[Guard] = [NOWHERE]
+        self.deaths: dict[Guard, list[Note]] = {}
         if watched:
-            self.parameters = self.parameters.replace("before, after", "before, after, turn, leave", 1)
+            self.parameters = self.parameters.replace("note", "note, turn, leave", 1)
         self.lines = [f"def run({self.parameters}):"]
         self.line_nodes: dict[int, Node] = {}
         self.indent = 1
         self.guard: Guard = NOWHERE
-        self.around: list[tuple[int, Guard]] = []
+        self.around: list[tuple[int, Guard, dict[Guard, list[Note]]]] = []
 
     def write(self) -> PlanText:
         """The text of everything."""
         for number, operation in enumerate(self.operations):
+            self._tell_skipped(operation)
             if isinstance(operation, End):
-                self._end(number)
-                continue
-            self._go_to(self.guards[operation])
-            if isinstance(operation, Mark):
+                self._end(number, operation)
+            elif isinstance(operation, Leave):
+                self._leave(operation)
+            elif isinstance(operation, Mark):
+                self._go_to(self.guards[operation])
                 self._mark(number, operation)
             else:
+                self._go_to(self.guards[operation])
                 self._write(self._line(number, operation).strip(), operation.node)
+                self._may_die(operation)
+        self._tell_skipped(None)
         self._go_to(NOWHERE)
         results = [self._result(i, value, guard) for i, (value, guard) in enumerate(zip(self.results, self.result_guards, strict=True))]
         self._write(f"return [{', '.join(results)}]")
-        return PlanText("\n".join([*self.lines, ""]), self.scope, self.line_nodes)
+        return PlanText("\n".join([*self.lines, ""]), self.scope, self.line_nodes, self.notes)
 
     def _write(self, line: str, node: Node | None = None) -> None:
         self.lines.append("    " * (self.indent + bool(self.guard)) + line)
@@ -79,10 +91,46 @@ class _LoopWriter(Writer):
         """Be on the branches of `guard`, and no others."""
         if guard == self.guard:
             return
-        self.guard = NOWHERE
+        left, self.guard = self.guard, NOWHERE
+        self._tell_dead(left)
         if guard:
             self._write(f"if {self._condition(guard)}:")
         self.guard = guard
+
+    def _tell_skipped(self, operation: Operation | None) -> None:
+        for guard, group in groupby(self.skipped.get(operation, ()) if self.watched else (), self.guards.__getitem__):
+            skipped = list(group)
+            self._go_to(guard)
+            self._write(self._told([Note(one.node.name, one.how) for one in skipped]))
+            for one in skipped:
+                self._may_die(one)
+
+    def _noted(self, operation: Operation | None) -> str:  # noqa: ARG002 - what is overridden takes it
+        return ""  # what is skipped may lie on other branches: it has lines of its own
+
+    def _told(self, notes: list[Note]) -> str:
+        first = len(self.notes)
+        self.notes += notes
+        return f"note({first}, {len(self.notes) - 1})"
+
+    def _may_die(self, operation: Operation) -> None:
+        """Tell of an operation where the branches that it lies on are not taken."""
+        if isinstance(operation, Begin):
+            self._dies(dead_unit(self.ways, operation.around, operation.unit))
+        else:
+            self._dies([Note(operation.node.name)])
+
+    def _dies(self, notes: list[Note]) -> None:
+        # Where the loop that something runs after does not begin, all of the loop is dead, and told of as such.
+        if self.watched and self.guard != self.bases[-1]:
+            self.deaths.setdefault(self.bases[-1], []).extend(notes)
+
+    def _tell_dead(self, left: Guard) -> None:
+        """Tell of what is dead where the branches that have just been left are not taken."""
+        for base, notes in self.deaths.items():
+            begun = f"{self._condition(base)} and " if base else ""
+            self._write(f"if {begun}not ({self._condition(left)}): {self._told(notes)}")
+        self.deaths = {}
 
     def _condition(self, guard: Guard) -> str:
         """True where the branches of `guard` are taken. What is decided on a branch stands after the decision on that branch."""
@@ -98,18 +146,27 @@ class _LoopWriter(Writer):
         if isinstance(mark, Begin):
             self._assign(outputs, inputs, node)
             self._clear(number)
+            self._may_die(mark)
             self._write("while True:")
-            self.around.append((self.indent, self.guard))
-            self.indent, self.guard = self.indent + 1 + bool(self.guard), NOWHERE
+            self.around.append((self.indent, self.guard, self.deaths))
+            self.indent, self.guard, self.deaths = self.indent + 1 + bool(self.guard), NOWHERE, {}
+            self.bases.append(NOWHERE)
             if self.watched:
                 self._write(f"turn({number})")
         elif isinstance(mark, Test):
             self.scope["truth"] = _truth
             pred = inputs[0]
-            self._write(f"if not (truth({pred}) if {pred}.shape else {pred}): break", node)
+            assert mark.loop is not None
+            dead = dead_phase(self.ways, mark.loop, INSIDE) if self.watched else []
+            ending = f"{self._told(dead)}; break" if dead else "break"
+            self._write(f"if not (truth({pred}) if {pred}.shape else {pred}): {ending}", node)
         elif isinstance(mark, Turn):
             self._assign([header.name for header in mark.headers], inputs, node)
             self._clear(number)
+            assert mark.loop is not None
+            dead = dead_phase(self.ways, mark.loop, AFTER) if self.watched else []
+            if dead:
+                self._write(self._told(dead))
         elif isinstance(mark, Decide):
             self.scope["truth"], self.scope["side"] = _truth, _side
             self._write(f"{outputs[0]} = " + (f"truth({inputs[0]})" if mark.sides == 2 else f"side({inputs[0]}, {mark.sides})"), node)
@@ -146,12 +203,17 @@ class _LoopWriter(Writer):
             text = f"{name} if {self._condition(frozenset([branch]))} else {text}"
         return text
 
-    def _end(self, number: int) -> None:
-        self.guard = NOWHERE
-        self.indent, self.guard = self.around.pop()
-        if self.watched:
-            self._write("leave()")
+    def _end(self, number: int, end: End) -> None:
+        self._go_to(NOWHERE)
+        self.indent, self.guard, self.deaths = self.around.pop()
+        self.bases[-1] = self.guards[end]
         self._clear(number)
+
+    def _leave(self, leave: Leave) -> None:
+        if self.watched:
+            self._go_to(self.guards[leave])
+            self._write("leave()")
+        self.bases.pop()
 
     def _call(self, number: int, operation: Operation) -> str:
         sign = _INFIX.get(operation.kernel) if type(operation.kernel) is np.ufunc else None

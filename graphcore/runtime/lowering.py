@@ -13,6 +13,7 @@ from graphcore.graph import constant_value
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
+from graphcore.runtime.events import CONSTANT, MERGED, PASSED, UNNEEDED
 from graphcore.runtime.twins import find_twins, in_twin_order
 
 MakeKernel = Callable[[Node, KernelContext], Kernel]
@@ -76,6 +77,20 @@ class Operation:
         self.apart = ""
 
 
+class Skipped(Operation):
+    """A node whose kernel need not be called: a recorded run tells of it all the same.
+
+    Attributes:
+        how: why; see `events.SKIPPED`.
+    """
+
+    __slots__ = ("how",)
+
+    def __init__(self, node: Node, how: str) -> None:
+        super().__init__(node, None, [], [], [])
+        self.how = how
+
+
 class Lowered:
     """What a plan does.
 
@@ -83,12 +98,13 @@ class Lowered:
         operations: in the order to run them in.
         feeds, results: values given and wanted.
         variables: what names of variables stand for.
+        skipped: what a recorded run tells of before each operation, and at the end (None).
     """
 
-    __slots__ = ("feeds", "operations", "results", "variables")
+    __slots__ = ("feeds", "operations", "results", "skipped", "variables")
 
     def __init__(self, operations: list[Operation], feeds: list[Value], results: list[Value], variables: dict[str, Any]) -> None:
-        self.operations = operations
+        self.operations, self.skipped = _without_skipped(operations)
         self.feeds = feeds
         self.results = results
         self.variables = variables
@@ -128,10 +144,11 @@ def lower(
             lowering.add(node)
     results = [lowering.values[tensor] for tensor in fetches]
     operations = _without_dead(lowering.operations, results, nodes, targets)
-    number(operations, results)
-    for operation in operations:
+    lowered = Lowered(operations, [lowering.values[tensor] for tensor in feeds], results, lowering.variables)
+    number(lowered.operations, results)
+    for operation in lowered.operations:
         bind(operation, make_kernel, lowering.variables)
-    return Lowered(operations, [lowering.values[tensor] for tensor in feeds], results, lowering.variables)
+    return lowered
 
 
 class Lowering:
@@ -144,6 +161,12 @@ class Lowering:
         self.variables: dict[str, Any] = {}
         self.merged: dict[Any, Operation] = {}
         self.constants = 0
+        self.skips = 0
+
+    @property
+    def next_number(self) -> int:
+        """What the values of the next operation are called after."""
+        return len(self.operations) - self.skips
 
     def add(self, node: Node) -> None:
         """Make the operation of a node, if it needs one.
@@ -156,9 +179,17 @@ class Lowering:
         if node.outputs and all(tensor in values for tensor in node.outputs):
             return
         inputs = [values[tensor] for tensor in node.inputs]
-        if self._fold(node, inputs) or self._alias(node, inputs):
-            return
-        self._emit(node, inputs)
+        if self._fold(node, inputs):
+            self.skip(node, CONSTANT)
+        elif self._alias(node, inputs):
+            self.skip(node, PASSED)
+        else:
+            self._emit(node, inputs)
+
+    def skip(self, node: Node, how: str) -> None:
+        """Note that `node` needs no kernel, and why."""
+        self.skips += 1
+        self.operations.append(Skipped(node, how))
 
     def stand_in(self, node: Node, twin: Node) -> None:
         """What `twin`, which has been added, gives is what `node` gives."""
@@ -197,6 +228,7 @@ class Lowering:
             if first is not operation:
                 for tensor, theirs in zip(node.outputs, first.outputs, strict=True):
                     self.values.setdefault(tensor, theirs)
+                self.skip(node, MERGED)
                 return
         for slot, (value, dtype) in enumerate(zip(inputs, node.input_types, strict=True)):
             if dtype.is_ref and not value.is_reference:
@@ -206,7 +238,7 @@ class Lowering:
         self.operations.append(operation)
 
     def _outputs(self, node: Node) -> list[Value]:
-        number = len(self.operations)
+        number = self.next_number
         outputs = [Value(tensor, f"t{number}_{tensor.index}") for tensor in node.outputs]
         for value, dtype in zip(outputs, node.output_types, strict=True):
             value.is_reference = dtype.is_ref
@@ -250,12 +282,33 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
     for operation in reversed(operations):
         node = operation.node
         acts = not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
+        if type(operation) is Skipped:
+            kept.append(operation)
+            continue
         if node.op == "NoOp" or not (acts or node in wanted or not used.isdisjoint(operation.outputs)):
+            kept.append(Skipped(node, PASSED if node.op == "NoOp" else UNNEEDED))
             continue
         used.update(operation.inputs)
         kept.append(operation)
     kept.reverse()
     return kept
+
+
+def _without_skipped(operations: list[Operation]) -> tuple[list[Operation], dict[Operation | None, list[Skipped]]]:
+    kept: list[Operation] = []
+    skipped: dict[Operation | None, list[Skipped]] = {}
+    waiting: list[Skipped] = []
+    for operation in operations:
+        if type(operation) is Skipped:
+            waiting.append(operation)
+            continue
+        kept.append(operation)
+        if waiting:
+            skipped[operation] = waiting
+            waiting = []
+    if waiting:
+        skipped[None] = waiting
+    return kept, skipped
 
 
 def number(operations: list[Operation], results: list[Value]) -> None:

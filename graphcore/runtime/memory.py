@@ -12,7 +12,7 @@ from typing import Any, Final
 from graphcore.dtypes import DType
 from graphcore.errors import ResourceExhaustedError
 from graphcore.graph.node import Node, Tensor
-from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
+from graphcore.runtime.lowering import Lowered, Operation
 
 _SIZED_BY_INPUT: Final = {
     **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Empty"), 0),
@@ -20,7 +20,8 @@ _SIZED_BY_INPUT: Final = {
     **dict.fromkeys(("BroadcastTo",), 1),
 }
 """Ops whose output has the shape that this input says."""
-_VIEWS: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice", "Slice", "BroadcastTo", "Identity"})
+VIEWS: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice", "Slice", "BroadcastTo", "Identity"})
+"""Ops that may give a view of their first input."""
 _GIB: Final = 1 << 30
 
 
@@ -52,7 +53,7 @@ def guard_sizes(lowered: Lowered) -> None:
     for operation in lowered.operations:
         for value in operation.outputs:
             size = tensor_bytes(value.tensor)
-            if size is not None and size > limit and not value.is_reference and operation.node.op not in _VIEWS:
+            if size is not None and size > limit and not value.is_reference and operation.node.op not in VIEWS:
                 raise _too_large(operation.node, str(value.tensor.shape), value.tensor.dtype, size)
         slot = _SIZED_BY_INPUT.get(operation.node.op)
         if slot is not None and operation.inputs[slot].constant is None and operation.kernel is not None:
@@ -93,30 +94,3 @@ def _too_large(node: Node, shape: str, dtype: DType, size: int) -> ResourceExhau
         node=node.name,
         source=node.source,
     )
-
-
-def peak_bytes(lowered: Lowered, size: Callable[[Value], int | None]) -> int | None:
-    """The most that the values of a run take at once.
-
-    Args:
-        size: the bytes of a value; None if it cannot be told, and then the peak cannot be told.
-    """
-    released = lowered.released()
-    live = peak = 0
-    sizes: dict[Value, int] = {}
-    for number, operation in enumerate(lowered.operations):
-        for value in operation.outputs:
-            passed_on = operation.kernel is None and operation.apart != JOIN
-            taken = 0 if passed_on or operation.apart == BEGIN or value.is_reference or operation.node.op in _VIEWS else size(value)
-            if taken is None:
-                return None
-            sizes[value] = taken
-            live += taken
-        overwritten = None if operation.into is None else operation.inputs[operation.into]
-        if overwritten is not None:
-            live -= sizes.get(overwritten, 0)
-            sizes[overwritten] = 0
-        peak = max(peak, live)
-        for value in released.get(number, ()):
-            live -= sizes.get(value, 0)
-    return peak

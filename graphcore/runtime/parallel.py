@@ -69,6 +69,9 @@ def run_apart(lowered: Lowered, nodes: Iterable[Node], threads: int = 0) -> None
         return
     apart = {operation for group in groups.values() for operation in group[:-1]}
     lowered.operations = _in_two_steps(sorted(lowered.operations, key=levels.__getitem__), apart)
+    begun = {operation.node: operation for operation in lowered.operations if operation.apart == BEGIN}
+    for operation in apart & lowered.skipped.keys():
+        lowered.skipped[begun[operation.node]] = lowered.skipped.pop(operation)
     number(lowered.operations, lowered.results)
 
 

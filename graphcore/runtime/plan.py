@@ -14,13 +14,14 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.buffers import reuse_buffers
 from graphcore.runtime.lowering import JOIN, Lowered, MakeKernel, lower
-from graphcore.runtime.memory import guard_sizes, out_of_memory, peak_bytes, tensor_bytes
+from graphcore.runtime.memory import guard_sizes, out_of_memory
 from graphcore.runtime.parallel import run_apart
+from graphcore.runtime.peak_memory import PeakMemory, peak_of_plan
 from graphcore.runtime.plan_checks import described, outputs_unset
 from graphcore.runtime.plan_text import PlanText, plan_text
 from graphcore.runtime.program import Step
 from graphcore.runtime.prune import needed_nodes
-from graphcore.runtime.watcher import Watcher
+from graphcore.runtime.watcher import Note, Watcher
 
 _numbers: Final = itertools.count(1)
 _UNPACKING: Final = ("values to unpack", "cannot unpack", "has no attribute 'dtype'")
@@ -36,7 +37,7 @@ class Plan:
         lowered: the operations behind the code.
     """
 
-    __slots__ = ("_line_nodes", "_lock", "_watched", "filename", "lowered", "nodes", "run", "source")
+    __slots__ = ("_line_nodes", "_lock", "_notes", "_watched", "filename", "lowered", "nodes", "run", "source")
     _text = staticmethod(plan_text)
 
     def __init__(self, lowered: Lowered) -> None:
@@ -47,6 +48,7 @@ class Plan:
         self._line_nodes = {self.filename: text.line_nodes}
         self._lock = threading.Lock()
         self._watched: Callable[..., list[Any]] | None = None
+        self._notes: Sequence[Note] = ()
         self.nodes = [operation.node for operation in lowered.operations if operation.apart != JOIN]
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
@@ -55,15 +57,16 @@ class Plan:
         Raises:
             CancelledError: it was cancelled.
         """
-        watcher = Watcher(self.lowered, step)
+        run = self._watched or self._compile_watched()
+        watcher = Watcher(self.lowered, step, self._notes, values)
         try:
-            return (self._watched or self._compile_watched())(watcher.before, watcher.after, *values)
+            return run(watcher.before, watcher.after, watcher.begin, watcher.note, *values)
         finally:
             watcher.close()
 
-    def peak_bytes(self) -> int | None:
-        """The most that the arrays of a run will hold at once, as the shapes tell; None if they do not."""
-        return peak_bytes(self.lowered, lambda value: tensor_bytes(value.tensor))
+    def peak_memory(self) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell."""
+        return peak_of_plan(self.lowered)
 
     def node_at(self, traceback: TracebackType | None) -> Node | None:
         """The node whose line the innermost frame of this plan was at."""
@@ -111,6 +114,7 @@ class Plan:
                 text = self._text(self.lowered, watched=True)
                 filename, run = _compiled(text)
                 self._line_nodes = {**self._line_nodes, filename: text.line_nodes}
+                self._notes = text.notes
                 self._watched = run
             return self._watched
 

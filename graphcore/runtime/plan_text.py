@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from graphcore.graph.node import Node
 from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
 from graphcore.runtime.plan_checks import wrong_dtype
 from graphcore.runtime.pool import kernel_pool
-from graphcore.runtime.watcher import SENDING
+from graphcore.runtime.watcher import SENDING, Note
 
 PART: Final = 2000
 """How many lines one generated function has at most: compiling takes longer than in proportion."""
@@ -26,11 +27,13 @@ class PlanText:
         source: the text; it defines `run`.
         scope: the kernels and constants that it refers to.
         line_nodes: the node of each line, by line number from 1.
+        notes: what the watched text tells of without calling a kernel.
     """
 
-    __slots__ = ("line_nodes", "scope", "source")
+    __slots__ = ("line_nodes", "notes", "scope", "source")
 
-    def __init__(self, source: str, scope: dict[str, Any], line_nodes: dict[int, Node]) -> None:
+    def __init__(self, source: str, scope: dict[str, Any], line_nodes: dict[int, Node], notes: Sequence[Note] = ()) -> None:
+        self.notes = notes
         self.source = source
         self.scope = scope
         self.line_nodes = line_nodes
@@ -40,8 +43,8 @@ def plan_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
     """Generate the code of `lowered`.
 
     Args:
-        watched: call `before(number)` and `after(number, *outputs)` around each node, one after the other; `run` then takes these
-            two first.
+        watched: call `before(number)` and `after(number, *outputs)` around each node, `begin(number, kernel, *inputs)` for one that
+            runs in another thread, and `note(first, last)` for those that need no kernel; `run` then takes these four first.
     """
     return Writer(lowered, watched).write()
 
@@ -53,20 +56,21 @@ class Writer:
         self.operations = lowered.operations
         self.results = lowered.results
         self.scope: dict[str, Any] = dict(lowered.variables)
-        parameters = ["before", "after"] if watched else []
+        parameters = ["before", "after", "begin", "note"] if watched else []
         self.parameters = ", ".join(parameters + [value.name for value in lowered.feeds])
         self.watched = watched
         self.released = lowered.released()
-        self.checks: dict[str, Any] = {}
+        self.skipped = lowered.skipped
+        self.notes: list[Note] = []
 
     def write(self) -> PlanText:
         """The text of everything."""
         count = len(self.operations)
         if count <= PART:
             lines = [f"def run({self.parameters}):", *[self._line(i, operation) for i, operation in enumerate(self.operations)]]
-            lines += [f"    return {self._list_of_results()}", ""]
+            lines += [f"    {self._noted(None)}return {self._list_of_results()}", ""]
             nodes = {number + 2: operation.node for number, operation in enumerate(self.operations)}
-            return PlanText("\n".join(lines), self.scope, nodes)
+            return PlanText("\n".join(lines), self.scope, nodes, self.notes)
         return self._in_parts()
 
     def _in_parts(self) -> PlanText:
@@ -83,8 +87,8 @@ class Writer:
                 nodes[len(lines)] = self.operations[number].node
         lines += [f"def run({self.parameters}):", f"    v = [None] * {places}"]
         lines += [f"    part{first}(v{separator}{self.parameters})" for first in parts]
-        lines += [f"    return {self._list_of_results()}", ""]
-        return PlanText("\n".join(lines), self.scope, nodes)
+        lines += [f"    {self._noted(None)}return {self._list_of_results()}", ""]
+        return PlanText("\n".join(lines), self.scope, nodes, self.notes)
 
     def _share_between_parts(self) -> int:
         places = 0
@@ -97,19 +101,29 @@ class Writer:
 
     def _line(self, number: int, operation: Operation) -> str:
         line = self._call(number, operation)
-        if self.watched and operation.apart != JOIN:
+        if self.watched and not operation.apart:
             told = [value.name for value in (operation.inputs if operation.node.op in SENDING else operation.outputs)]
             line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
         gone = [value.name for value in self.released.get(number, ())]
         local = [name for name in gone if name[0] != "v"]
+        line = self._noted(operation) + line
         line += "".join([f"; {name} = None" for name in gone if name[0] == "v"])
         return f"    {line}; del {', '.join(local)}" if local else f"    {line}"
+
+    def _noted(self, operation: Operation | None) -> str:
+        """The call that tells of what is skipped before `operation`."""
+        due = self.skipped.get(operation) if self.watched else None
+        if not due:
+            return ""
+        first = len(self.notes)
+        self.notes += [Note(skipped.node.name, skipped.how) for skipped in due]
+        return f"note({first}, {len(self.notes) - 1}); "
 
     def _call(self, number: int, operation: Operation) -> str:
         arguments = [self._argument(value, read) for value, read in zip(operation.inputs, operation.reads, strict=True)]
         outputs = [value.name for value in operation.outputs]
         if operation.apart == JOIN:
-            return f"{', '.join(outputs)} = {arguments[0]}" + ("" if self.watched else ".result()")
+            return f"{', '.join(outputs)} = {arguments[0]}.result()"
         if operation.kernel is None:
             return f"{outputs[0]} = {arguments[0]}" if arguments else outputs[0]
         kernel = f"k{number}"
@@ -118,13 +132,15 @@ class Writer:
             # By position is quicker; NumPy wants it by keyword where people take the third for one more operand.
             target = arguments[operation.into]
             arguments.append(f"out={target}" if operation.kernel in _BY_KEYWORD else target)
-        if operation.apart == BEGIN and not self.watched:
+        if operation.apart == BEGIN and self.watched:
+            return f"{outputs[0]} = begin({', '.join([str(number), kernel, *arguments])})"
+        if operation.apart == BEGIN:
             self.scope["submit"] = kernel_pool.submit
             return f"{outputs[0]} = submit({', '.join([kernel, *arguments])})"
         call = f"{kernel}({', '.join(arguments)})"
         if not outputs:
             return call
-        return f"{', '.join(outputs)} = {call}{'' if operation.apart else self._check(number, operation)}"
+        return f"{', '.join(outputs)} = {call}{self._check(number, operation)}"
 
     def _check(self, number: int, operation: Operation) -> str:
         """What follows the call, to find a kernel that breaks its word."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from graphcore.graph.node import Node
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.events import Recorder
+
+if TYPE_CHECKING:
+    from graphcore.runtime.peak_memory import PeakMemory
 
 
 class Step:
@@ -18,13 +22,14 @@ class Step:
         recorder: gets the events of the run; None if nobody wants them.
         cancellation: cancelling it stops the run before the next node, with CancelledError, and ends what waits.
         frame, iteration: of the loop whose body is run.
-        prefix: what stands before the names of nodes in events, for the body of a function.
 
     Attributes:
+        call: the calls of functions that it is in; see `Event.call`.
+        caller: the node that runs now, and may call functions.
         peak_bytes: the most that the arrays of the run held at once, where it is recorded.
     """
 
-    __slots__ = ("_held", "cancellation", "frame", "iteration", "peak_bytes", "prefix", "recorder")
+    __slots__ = ("_calls", "_held", "_lock", "call", "caller", "cancellation", "frame", "iteration", "peak_bytes", "recorder")
 
     def __init__(
         self,
@@ -33,20 +38,42 @@ class Step:
         *,
         frame: str = "",
         iteration: int = 0,
-        prefix: str = "",
     ) -> None:
         self.recorder = recorder
         self.cancellation = cancellation
         self.frame = frame
         self.iteration = iteration
-        self.prefix = prefix
+        self.call = ""
+        self.caller = ""
         self.peak_bytes = 0
+        self._calls: dict[str, int] = {}
         self._held = 0
+        self._lock = threading.RLock()  # an array may be given free, and told of here, while another is counted
 
     def hold(self, count: int) -> None:
         """Count `count` bytes more (or fewer) that arrays of the run hold."""
-        self._held += count
-        self.peak_bytes = max(self.peak_bytes, self._held)
+        with self._lock:
+            self._held += count
+            self.peak_bytes = max(self.peak_bytes, self._held)
+
+    def begin(self, node: str) -> None:
+        """`node` begins to run, and may call functions."""
+        self.caller = node
+        if self._calls:
+            self._calls = {}
+
+    @contextmanager
+    def calling(self, function: str) -> Iterator[None]:
+        """What runs in here is the body of `function`, which the node that runs now calls."""
+        before = self.call, self.caller, self._calls
+        called = f"{self.caller}:{function}" if self.caller else function
+        count = self._calls[called] = self._calls.get(called, 0) + 1
+        self.call = f"{self.call}{' > ' if self.call else ''}{called}{f'#{count}' if count > 1 else ''}"
+        self.caller, self._calls = "", {}
+        try:
+            yield
+        finally:
+            self.call, self.caller, self._calls = before
 
 
 class _Current(threading.local):
@@ -74,6 +101,9 @@ class Program(Protocol):
         Raises:
             CancelledError: it was.
         """
+
+    def peak_memory(self) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell."""
 
     def explain(self, error: BaseException) -> BaseException:
         """`error` as a GraphError that names the node, its inputs and the user's line.

@@ -29,6 +29,7 @@ from graphcore.runtime.fetches import parse_fetches
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.partial_run import SET_UP_FIRST, PartialRun
+from graphcore.runtime.peak_memory import PeakMemory
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.plan_checks import checked, is_ours
 from graphcore.runtime.prepared import Prepared
@@ -128,23 +129,32 @@ class Session:
             raise UnimplementedError(f"Required a run without control flow, which is done by a plan; this one is done by {program!r}")
         return program
 
-    def predicted_peak_bytes(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> int | None:
-        """The most bytes that the arrays of such a run will hold at once, as their shapes tell; nothing is run.
+    def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> PeakMemory:
+        """The most that the arrays of such a run will hold at once, as their shapes tell; nothing is run.
 
-        Feeds, constants and variables are not counted: they are there anyway. None where a shape depends on values.
+        What was fed, constants, the values of variables and values without axes are not counted: they are there anyway, or take next
+        to nothing. `Trace.peak_bytes` is what a recorded run held.
 
         Raises:
             InvalidArgumentError, NotFoundError: as `run`.
         """
         prepared = self.prepare(fetches, feed_dict or ())
         values = [feed(value) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
-        if type(prepared.program) is not Plan:
-            return None
         structure = prepared.structure
         if not structure.tensors and not structure.targets:
-            return 0
+            return PeakMemory(0)
         shapes = [Shape(value.shape) for value in values]
-        return self._build(*copy_with_shapes(structure.tensors, structure.targets, prepared.feeds, shapes)).peak_bytes()
+        with self._lock, self.graph.lock:
+            copied = copy_with_shapes(structure.tensors, structure.targets, prepared.feeds, shapes)
+            program = build_program(*copied, self._make_kernel, self.engine, threads=self.options.inter_op_threads)
+        try:
+            return program.peak_memory()
+        finally:
+            program.close()
+
+    def predicted_peak_bytes(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> int | None:
+        """The bytes of `predicted_peak`, None where it cannot be told."""
+        return self.predicted_peak(fetches, feed_dict).bytes
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, connections: Iterable[tuple[str, str]] = ()

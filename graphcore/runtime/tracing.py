@@ -14,6 +14,7 @@ from graphcore.graph.node import Node
 from graphcore.runtime.events import Event
 
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
+_Place = tuple[str, str, int, str]
 _INSTANTS: Final = frozenset({"dead", "sent", "received"})
 
 
@@ -29,6 +30,8 @@ class NodeExecStats(msgspec.Struct, frozen=True):
         thread_id: where it ran.
         output_bytes: what its outputs take.
         frame, iteration: the loop it ran in.
+        call: the calls of functions it ran in; see `Event.call`.
+        how: why its kernel did not have to run, "" if it did; see `Event.how`.
     """
 
     node_name: str
@@ -41,6 +44,8 @@ class NodeExecStats(msgspec.Struct, frozen=True):
     output_bytes: int = 0
     frame: str = ""
     iteration: int = 0
+    call: str = ""
+    how: str = ""
 
     @property
     def scheduled_micros(self) -> int:
@@ -92,13 +97,14 @@ class Trace:
     Attributes:
         events: in the order in which they came.
         nodes: the nodes of the run.
-        peak_bytes: the most that its arrays held at once, 0 where that was not counted.
+        peak_bytes: the most that its arrays held at once: what nodes gave, in functions too. What was fed, constants, the values of
+            variables and values without axes do not count.
     """
 
     __slots__ = ("events", "nodes", "peak_bytes")
 
     def __init__(self, events: Sequence[Event], nodes: Sequence[Node] = (), peak_bytes: int = 0) -> None:
-        self.events = tuple(events)
+        self.events = tuple(sorted(events, key=lambda event: event.ns))  # threads may have recorded theirs a little late
         self.nodes = nodes
         self.peak_bytes = peak_bytes
 
@@ -122,25 +128,25 @@ class Trace:
             told.append(
                 {
                     "ph": "X",
-                    "name": stats.node_name,
-                    "cat": ops.get(stats.node_name, "op"),
+                    "name": f"{stats.call} > {stats.node_name}" if stats.call else stats.node_name,
+                    "cat": "op" if stats.call else ops.get(stats.node_name, "op"),
                     "pid": devices[device or CPU],
                     "tid": stats.thread_id,
                     "ts": (stats.all_start_nanos + stats.op_start_rel_nanos - origin) / 1000,
                     "dur": (stats.op_end_rel_nanos - stats.op_start_rel_nanos) / 1000,
-                    "args": {"bytes": stats.output_bytes, "frame": stats.frame, "iteration": stats.iteration},
+                    "args": {"bytes": stats.output_bytes, **_place(stats)},
                 }
             )
         told += [
             {
                 "ph": "i",
                 "s": "t",
-                "name": f"{event.kind} {event.node}",
+                "name": f"{event.kind} {event.path}",
                 "cat": event.kind,
                 "pid": devices[event.device or CPU],
                 "tid": event.thread,
                 "ts": (event.ns - origin) / 1000,
-                "args": {"bytes": event.bytes, "frame": event.frame, "iteration": event.iteration},
+                "args": {"bytes": event.bytes, **_place(event)},
             }
             for event in self.events
             if event.kind in _INSTANTS
@@ -153,28 +159,45 @@ class Trace:
 
     def _runs(self) -> Iterator[tuple[str, NodeExecStats]]:
         """Each run of a node, when it ended. A node whose kernel failed has no end and is left out."""
-        open_runs: dict[tuple[str, str, int, int], tuple[int, int]] = {}
-        scheduled: dict[tuple[str, str, int], int] = {}
+        open_runs: dict[tuple[_Place, int], tuple[int, int]] = {}
+        scheduled: dict[_Place, int] = {}
         for event in self.events:
-            place = (event.node, event.frame, event.iteration)
+            place = (event.node, event.frame, event.iteration, event.call)
             if event.kind == "scheduled":
                 scheduled[place] = event.ns
             elif event.kind == "start":
-                open_runs[(*place, event.thread)] = (scheduled.pop(place, event.ns), event.ns)
+                open_runs[place, event.thread] = (scheduled.pop(place, event.ns), event.ns)
             elif event.kind == "end":
-                started = open_runs.pop((*place, event.thread), None) or _elsewhere(open_runs, place)
+                started = open_runs.pop((place, event.thread), None) or _elsewhere(open_runs, place)
                 if started is None:
                     continue
                 taken = event.ns - started[1]
                 yield (
                     event.device,
                     NodeExecStats(
-                        event.node, started[0], started[1], 0, taken, taken, event.thread, event.bytes, event.frame, event.iteration
+                        node_name=event.node,
+                        scheduled_nanos=started[0],
+                        all_start_nanos=started[1],
+                        op_start_rel_nanos=0,
+                        op_end_rel_nanos=taken,
+                        all_end_rel_nanos=taken,
+                        thread_id=event.thread,
+                        output_bytes=event.bytes,
+                        frame=event.frame,
+                        iteration=event.iteration,
+                        call=event.call,
+                        how=event.how,
                     ),
                 )
 
 
-def _elsewhere(open_runs: dict[tuple[str, str, int, int], tuple[int, int]], place: tuple[str, str, int]) -> tuple[int, int] | None:
+def _place(told: Event | NodeExecStats) -> dict[str, Any]:
+    """Where in loops and functions something happened, as trace viewers show it; what says nothing is left out."""
+    found: dict[str, Any] = {"frame": told.frame, "iteration": told.iteration}
+    return found | {name: value for name, value in (("call", told.call), ("how", told.how)) if value}
+
+
+def _elsewhere(open_runs: dict[tuple[_Place, int], tuple[int, int]], place: _Place) -> tuple[int, int] | None:
     """The run of a node that ended in another thread than it began in: one that waited."""
-    found = next((key for key in open_runs if key[:3] == place), None)
+    found = next((key for key in open_runs if key[0] == place), None)
     return None if found is None else open_runs.pop(found)

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from graphcore.errors import CancelledError
 from graphcore.runtime.events import Recorder
-from graphcore.runtime.lowering import BEGIN, JOIN, Lowered
+from graphcore.runtime.holdings import Holdings
+from graphcore.runtime.lowering import Lowered
+from graphcore.runtime.pool import Task, kernel_pool
 from graphcore.runtime.program import Step
 
 SENDING: Final = frozenset({"_Send", "_HostSend"})
+
+
+class Note(NamedTuple):
+    """What is told of a node whose kernel is not called.
+
+    Attributes:
+        name: the node.
+        how: why it need not run (see `events.SKIPPED`); "" if it is dead.
+        frame: the loop that it would have run in, had that begun; None for the one that the run is in.
+    """
+
+    name: str
+    how: str = ""
+    frame: str | None = None
 
 
 class Watcher:
@@ -20,21 +36,54 @@ class Watcher:
         before, after: to be called with a node's number, and after it with its outputs too (a sending node's input).
     """
 
-    __slots__ = ("_joined", "_lowered", "_names", "_recorder", "_released", "_sizes", "_step", "after", "before")
+    __slots__ = ("_call", "_holdings", "_lowered", "_names", "_notes", "_record", "_sends", "_step", "after", "before")
 
-    def __init__(self, lowered: Lowered, step: Step) -> None:
+    def __init__(self, lowered: Lowered, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
         self._lowered = lowered
         self._step = step
-        self._sizes: dict[int, int] = {}
-        self._recorder = Recorder() if step.recorder is None else step.recorder
+        self._notes = notes
+        self._call = step.call
+        self._record = (Recorder() if step.recorder is None else step.recorder).record
+        self._holdings = Holdings(step, given)
         self.before: Callable[[int], None] = self._check
         self.after: Callable[..., None] = _nothing
         if step.recorder is None:
             return
         self.before, self.after = self._start, self._end
-        self._names = [step.prefix + operation.node.name for operation in lowered.operations]
-        self._released = lowered.released()
-        self._joined = {id(operation.inputs[0]): operation.outputs for operation in lowered.operations if operation.apart == JOIN}
+        self._names = [operation.node.name for operation in lowered.operations]
+        self._sends = {number for number, operation in enumerate(lowered.operations) if operation.node.op in SENDING}
+
+    def note(self, first: int, last: int) -> None:
+        """The notes from `first` to `last` are due now."""
+        step, record, call = self._step, self._record, self._call
+        if step.recorder is None:
+            return
+        for name, how, inner in self._notes[first : last + 1]:
+            frame, iteration = (step.frame, step.iteration) if inner is None else (inner, 0)
+            record("scheduled", name, frame=frame, iteration=iteration, call=call, how=how)
+            if how:
+                record("start", name, frame=frame, iteration=iteration, call=call, how=how)
+            record("end" if how else "dead", name, frame=frame, iteration=iteration, call=call, how=how)
+
+    def begin(self, number: int, kernel: Callable[..., Any], *inputs: Any) -> Task:
+        """Have a kernel called in another thread, which records when it does."""
+        if self._step.recorder is None:
+            self._check(number)
+            return kernel_pool.submit(kernel, *inputs)
+        if self._step.cancellation is not None:
+            self._check(number)
+        step = self._step
+        self._record("scheduled", self._names[number], frame=step.frame, iteration=step.iteration, call=self._call)
+        return kernel_pool.submit(self._apart, number, kernel, step.frame, step.iteration, *inputs)
+
+    def _apart(self, number: int, kernel: Callable[..., Any], frame: str, iteration: int, *inputs: Any) -> Any:
+        name, record = self._names[number], self._record
+        record("start", name, frame=frame, iteration=iteration, call=self._call)
+        given = kernel(*inputs)
+        values = given if type(given) is tuple else (given,)
+        record("end", name, bytes=_size(values), frame=frame, iteration=iteration, call=self._call)
+        self._holdings.add(values)
+        return given
 
     def _check(self, number: int) -> None:
         cancellation = self._step.cancellation
@@ -45,41 +94,28 @@ class Watcher:
     def _start(self, number: int) -> None:
         if self._step.cancellation is not None:
             self._check(number)
-        step, name = self._step, self._names[number]
-        self._recorder.record("scheduled", name, frame=step.frame, iteration=step.iteration)
-        self._recorder.record("start", name, frame=step.frame, iteration=step.iteration)
+        step, name, record = self._step, self._names[number], self._record
+        step.begin(name)
+        record("scheduled", name, frame=step.frame, iteration=step.iteration, call=self._call)
+        record("start", name, frame=step.frame, iteration=step.iteration, call=self._call)
 
     def _end(self, number: int, *values: Any) -> None:
-        step, name, operation = self._step, self._names[number], self._lowered.operations[number]
-        size = sum([getattr(value, "nbytes", 0) for value in values])
-        sends = operation.node.op in SENDING
-        self._recorder.record("end", name, bytes=0 if sends else size, frame=step.frame, iteration=step.iteration)
-        if sends:
-            self._recorder.record("sent", name, bytes=size, frame=step.frame, iteration=step.iteration)
-        elif operation.kernel is not None:
-            self._count(number, values)
-
-    def _count(self, number: int, values: tuple[Any, ...]) -> None:
-        """Keep count of the bytes that arrays of the run hold: a view holds none, and what was written into a buffer holds that one."""
-        sizes, operation = self._sizes, self._lowered.operations[number]
-        if operation.into is not None:
-            overwritten = operation.inputs[operation.into]
-            sizes[id(operation.outputs[0])] = sizes.pop(id(overwritten), 0)
-        else:
-            outputs = operation.outputs
-            if operation.apart == BEGIN:  # here it has been called at once, and what the node gives is there already
-                outputs = self._joined[id(outputs[0])]
-                values = values[0] if len(outputs) > 1 else values
-            for output, value in zip(outputs, values, strict=False):
-                if not output.is_reference and getattr(value, "base", 0) is None:
-                    sizes[id(output)] = value.nbytes
-                    self._step.hold(value.nbytes)
-        for output in self._released.get(number, ()):
-            self._step.hold(-sizes.pop(id(output), 0))
+        step, name = self._step, self._names[number]
+        size = _size(values)
+        if number in self._sends:
+            self._record("end", name, frame=step.frame, iteration=step.iteration, call=self._call)
+            self._record("sent", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call)
+            return
+        self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call)
+        self._holdings.add(values)
 
     def close(self) -> None:
         """The run is over: what it gives belongs to who called it."""
-        self._step.hold(-sum(self._sizes.values()))
+        self._holdings.close()
+
+
+def _size(values: Sequence[Any]) -> int:
+    return sum([getattr(value, "nbytes", 0) for value in values])
 
 
 def _nothing(_number: int, *_outputs: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,43 @@ def test_random_graphs_with_branches_loops_and_variables_give_the_same_in_both_e
     program = Program(numbers)
     feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
     assert outcome(program, "plan", feeds) == outcome(program, "dataflow", feeds)
+
+
+def recorded(program: Program, engine: str, feeds: dict[Any, Any]) -> tuple[Counter[tuple[str, str, str, int]], gc.Trace, gc.PeakMemory]:
+    """What a recorded run tells of, how often; its trace; what it was predicted to hold."""
+    with gc.Session(program.graph, engine=engine) as session:
+        session.run(program.start)
+        fetches = [*program.values, program.end]
+        predicted = session.predicted_peak(fetches, feeds)
+        session.run(fetches, feeds, gc.RunOptions(trace=True))
+        assert session.trace is not None
+        told = Counter[tuple[str, str, str, int]](
+            [(event.kind, event.node, event.frame, event.iteration) for event in session.trace.events]
+        )
+        return told, session.trace, predicted
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(NUMBERS, st.booleans())
+def test_recorded_runs_of_random_graphs_tell_the_same_story_in_both_engines(numbers: list[int], flag: bool) -> None:
+    """Every node, in every iteration: scheduled and run, or scheduled and dead."""
+    program = Program(numbers)
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+    assert recorded(program, "plan", feeds)[0] == recorded(program, "dataflow", feeds)[0]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(NUMBERS, st.booleans())
+def test_random_graphs_hold_in_both_engines_what_was_predicted_and_never_more_than_a_bound(numbers: list[int], flag: bool) -> None:
+    program = Program(numbers)
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+    for engine in ("plan", "dataflow"):
+        _, trace, predicted = recorded(program, engine, feeds)
+        if predicted.bytes is None or predicted.is_bound:
+            assert predicted.reason
+            assert predicted.bytes is None or trace.peak_bytes <= predicted.bytes
+        else:
+            assert trace.peak_bytes == predicted.bytes
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

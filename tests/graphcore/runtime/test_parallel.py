@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -124,7 +124,38 @@ def test_traces_show_every_node_once() -> None:
     ended = [event.node for event in session.trace.events if event.kind == "end"]
     assert sorted(ended) == ["left", "right", "sqrt", "sum"]
     plan = session.plan(y, {x: None})
-    assert plan.peak_bytes() == session.trace.peak_bytes == 2 * SIDE * SIDE * 4
+    assert plan.peak_memory().bytes == session.trace.peak_bytes == 2 * SIDE * SIDE * 4
+
+
+def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel in the other thread waits for the one in this thread, so they can only end if they really run at once."""
+    x, y = two_branches()
+    session = gc.Session()
+    plan = session.plan(y, {x: None})
+    (handed,) = [operation for operation in plan.lowered.operations if operation.apart == "begin"]
+    both = threading.Barrier(2)
+
+    def meets(kernel: Callable[..., object]) -> Callable[..., object]:
+        def run(*inputs: object) -> object:
+            both.wait(10)
+            return kernel(*inputs)
+
+        return run
+
+    for operation in plan.lowered.operations:
+        if operation.node.name in ("left", "right") and operation.kernel is not None:
+            monkeypatch.setattr(operation, "kernel", meets(operation.kernel))
+    session.run(y, {x: np.ones((SIDE, SIDE), np.float32)}, options=gc.RunOptions(trace=True))
+    assert session.trace is not None
+    times = {name: {event.kind: event for event in session.trace.events if event.node == name} for name in ("left", "right")}
+    apart, here = times.pop(handed.node.name), next(iter(times.values()))
+    assert {apart[kind].thread for kind in ("start", "end")} != {threading.get_ident()}
+    assert apart["start"].thread == apart["end"].thread != apart["scheduled"].thread == threading.get_ident()
+    assert {event.thread for event in here.values()} == {threading.get_ident()}
+    assert apart["start"].ns < here["end"].ns
+    assert here["start"].ns < apart["end"].ns
+    tracks = {entry["name"]: entry["tid"] for entry in session.trace.chrome_trace()["traceEvents"] if entry["ph"] == "X"}
+    assert tracks["left"] != tracks["right"]
 
 
 def test_threads_go_when_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

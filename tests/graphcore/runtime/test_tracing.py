@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.attrs import Func
 from graphcore.runtime.tracing import CPU
 
 
@@ -97,6 +98,99 @@ def test_nodes_in_functions_are_recorded_too() -> None:
     x = gc.placeholder(gc.float32, [2], name="x")
     trace = traced(twice(x), {x: np.zeros(2)}, "auto")
     assert any("Exp" in event.node or "exp" in event.node for event in trace.events)
+
+
+def test_events_tell_which_call_of_which_function_they_come_from(tmp_path: Path) -> None:
+    twice = gc.function(lambda x: gc.exp(x, name="inner") * 2.0, name="twice")
+    x = gc.placeholder(gc.float32, [2], name="x")
+    first = twice(x)
+    second = twice(first)
+    trace = traced(second, {x: np.zeros(2)}, "auto")
+    ran = [event for event in trace.events if event.node == "inner" and event.kind == "start"]
+    calls = [event.call for event in ran]
+    assert calls == [f"{first.node.name}:twice", f"{second.node.name}:twice"]
+    assert [event.path for event in ran] == [f"{call} > inner" for call in calls]
+    trace.save(tmp_path / "trace.json")
+    told = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    inner = [entry for entry in told if entry["name"].endswith("> inner")]
+    assert [entry["args"]["call"] for entry in inner] == calls
+    assert [entry["name"] for entry in inner] == [f"{call} > inner" for call in calls]
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_calls_within_calls_and_repeated_calls_are_told_apart(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [], name="x")
+    below = gc.function(lambda v: v < 6.0, name="below")
+    doubled = gc.function(lambda v: gc.add(v, v, name="sum"), name="doubled")
+    graph = gc.get_default_graph()
+    for function in (below, doubled):
+        function(x)  # its definition is in the graph's library from now on
+    attrs = {"cond": Func("below"), "body": Func("doubled")}
+    loop = graph.apply_op("StatelessWhile", [[x]], attrs, "loop").outputs[0]
+    trace = traced(loop, {x: 1.0}, engine)
+    assert [event.call for event in trace.events if (event.node, event.kind) == ("sum", "end")] == [
+        "loop:doubled",
+        "loop:doubled#2",
+        "loop:doubled#3",
+    ]
+    assert sorted({event.call for event in trace.events if ":below" in event.call}) == [
+        "loop:below",
+        "loop:below#2",
+        "loop:below#3",
+        "loop:below#4",
+    ]
+
+
+def test_what_no_kernel_has_to_run_for_is_told_with_the_reason() -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    with gc.name_scope("n"):
+        same = [gc.exp(gc.identity(x, name="pass"), name="e"), gc.exp(x, name="again")]
+        y = gc.add(same[0], same[1] * gc.constant(2.0, name="two"), name="y")
+    ended = {event.node: event.how for event in traced(y, {x: np.zeros(3)}).events if event.kind == "end"}
+    assert ended.pop("n/mul") == ""
+    assert ended == {"n/pass": "passed on", "n/e": "", "n/again": "merged", "n/two": "constant", "n/y": ""}
+    ended = {event.node: event.how for event in traced(y, {x: np.zeros(3)}, "dataflow").events if event.kind == "end"}
+    assert set(ended.values()) == {""}
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_view_holds_what_it_looks_at_and_what_belongs_to_others_does_not_count(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [100, 10], name="x")
+    w = gc.Variable(np.ones((100, 10), np.float32), name="w")
+    e = gc.exp(x)
+    y = gc.reduce_sum(gc.reshape(e, [1000]) + gc.reshape(w, [1000]) * gc.constant(np.ones(1000, np.float32)), 0)
+    session = gc.Session(engine=engine)
+    session.run(w.initializer)
+    session.run(y, {x: np.zeros((100, 10))}, options=gc.RunOptions(trace=True))
+    assert session.trace is not None
+    assert session.trace.peak_bytes == session.predicted_peak_bytes(y, {x: np.zeros((100, 10))})
+    assert 2 * 4000 <= session.trace.peak_bytes <= 3 * 4000
+
+
+def test_peak_memory_is_predicted_from_shapes_and_measured_the_same_in_the_dataflow_engine() -> None:
+    x = gc.placeholder(gc.float32, [None, 100], name="x")
+    e = gc.exp(x)
+    y = gc.reduce_sum(gc.tanh(e @ gc.transpose(e, [1, 0]) + 1.0))
+    feeds = {x: np.zeros((50, 100), np.float32)}
+    session = gc.Session(engine="dataflow")
+    predicted = session.predicted_peak(y, feeds)
+    session.run(y, feeds, options=gc.RunOptions(trace=True))
+    assert session.trace is not None
+    # This engine overwrites no input: a sum is there beside the product that it is made of.
+    assert predicted == gc.PeakMemory(session.trace.peak_bytes)
+    assert session.trace.peak_bytes >= 2 * 50 * 50 * 4
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_peak_that_cannot_be_told_says_why(engine: str) -> None:
+    n = gc.placeholder(gc.int32, [1], name="n")
+    session = gc.Session(engine=engine)
+    filled = session.predicted_peak(gc.ops.fill(n, 1.0, name="filled"), {n: [3]})
+    assert filled == gc.PeakMemory(None, False, "the shape of 'filled:0' (op Fill) is known only when it runs")
+    x = gc.placeholder(gc.float32, [2], name="x")
+    called = session.predicted_peak(gc.function(lambda v: gc.exp(v) * v, name="f")(x), {x: [1.0, 2.0]})
+    assert called.bytes is None
+    assert "runs functions" in called.reason
 
 
 def test_peak_memory_is_predicted_from_shapes_and_measured_the_same() -> None:

@@ -1,0 +1,256 @@
+"""How much the arrays of a run will hold at most, as the shapes tell: of a plan, and of the dataflow engine.
+
+The rules are those by which a recorded run is measured (see `holdings`): a view counts as what it looks at, and what was fed, constants,
+the values of variables and values without axes do not count. What kernels use while they run does not either.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from graphcore.attrs import Func
+from graphcore.errors import UnimplementedError
+from graphcore.graph.control_flow import ENTER, MERGE, SWITCH
+from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.dataflow_table import Item, Table
+from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
+from graphcore.runtime.memory import VIEWS, tensor_bytes
+
+_STRIDED: Final = frozenset({"Transpose", "StridedSlice", "Slice", "BroadcastTo"})
+"""Views that need not lie in one piece, so that a Reshape of them may be a copy."""
+_OTHERS: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
+_RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
+
+
+class PeakMemory(msgspec.Struct, frozen=True):
+    """What the arrays of a run hold at most.
+
+    Args:
+        bytes: how much; None where it cannot be told.
+        is_bound: it will not be more, but may be less.
+        reason: why it is only a bound or cannot be told, "" where it is neither.
+    """
+
+    bytes: int | None
+    is_bound: bool = False
+    reason: str = ""
+
+
+def taken_by(tensor: Tensor) -> int:
+    """What an array for `tensor` takes.
+
+    Raises:
+        UnimplementedError: its shape is known only when it runs.
+    """
+    if not tensor.shape.rank and tensor.shape.rank is not None:
+        return 0
+    size = tensor_bytes(tensor)
+    if size is None:
+        raise UnimplementedError(f"the shape of '{tensor.name}' (op {tensor.node.op}) is known only when it runs")
+    return size
+
+
+def check_can_tell(node: Node) -> None:
+    """Refuse a node of which its shapes do not tell what it holds.
+
+    Raises:
+        UnimplementedError: it runs functions.
+    """
+    called = [value for attr in node.node_def.attr.values() for value in (attr if isinstance(attr, tuple) else (attr,))]
+    if node.registration.is_function or any(isinstance(value, Func) for value in called):
+        raise UnimplementedError(f"'{node.name}' (op {node.op}) runs functions, and its shapes do not tell what they hold")
+
+
+class Account:
+    """Arrays that are alive, each as long as something has hold of it."""
+
+    def __init__(self) -> None:
+        self.live = self.peak = 0
+        self._sizes: dict[object, int] = {}
+        self._holders: dict[object, int] = {}
+
+    def hold(self, owner: object, size: int = 0) -> None:
+        """One more has hold of the array `owner`, which takes `size` bytes."""
+        if owner not in self._holders:
+            self._holders[owner], self._sizes[owner] = 0, size
+            self.live += size
+            self.peak = max(self.peak, self.live)
+        self._holders[owner] += 1
+
+    def drop(self, owner: object) -> None:
+        """One fewer."""
+        self._holders[owner] -= 1
+        if not self._holders[owner]:
+            self.live -= self._sizes.pop(owner)
+            del self._holders[owner]
+
+
+class Owners:
+    """Which value owns the memory of each: it itself, or what it is a view of."""
+
+    def __init__(self) -> None:
+        self._owner: dict[object, object] = {}
+        self._strided: set[object] = set()
+
+    def of(self, value: object) -> object:
+        """The owner of the memory of `value`."""
+        return self._owner.get(value, value)
+
+    def same(self, output: object, other: object) -> None:
+        """`output` uses the memory of `other`."""
+        self._owner[output] = self.of(other)
+
+    def note(self, node: Node, output: object, first: object) -> None:
+        """`output` is what `node` gives for its first input, `first`."""
+        if node.op in _STRIDED or first in self._strided:
+            self._strided.add(output)
+        if node.op in VIEWS and not (node.op == "Reshape" and first in self._strided):
+            self._owner[output] = self.of(first)
+
+
+def peak_of_plan(lowered: Lowered) -> PeakMemory:
+    """The peak of a plan without branches and loops."""
+    try:
+        return PeakMemory(_plan_peak(lowered))
+    except UnimplementedError as error:
+        return PeakMemory(None, reason=error.message)
+
+
+def _plan_peak(lowered: Lowered) -> int:
+    released = lowered.released()
+    account, owners = Account(), Owners()
+    not_counted: set[object] = set(lowered.feeds)
+    tasks: dict[Value, list[Value]] = {}
+    for number, operation in enumerate(lowered.operations):
+        check_can_tell(operation.node)
+        if operation.apart == BEGIN:
+            # The other thread makes the outputs at some time from now on.
+            not_counted.add(operation.outputs[0])
+            tasks[operation.outputs[0]] = made = [Value(tensor, "") for tensor in operation.node.outputs]
+            for value in made:
+                account.hold(value, taken_by(value.tensor))
+            continue
+        if operation.apart == JOIN:
+            for value, output in zip(tasks.pop(operation.inputs[0]), operation.outputs, strict=True):
+                owners.same(output, value)
+        elif operation.into is not None:
+            owners.same(operation.outputs[0], operation.inputs[operation.into])
+            account.hold(owners.of(operation.outputs[0]))
+        else:
+            _hold_outputs(account, owners, operation, not_counted)
+        for value in released.get(number, ()):
+            if value not in not_counted and owners.of(value) not in not_counted:
+                account.drop(owners.of(value))
+    return account.peak
+
+
+def _hold_outputs(account: Account, owners: Owners, operation: Operation, not_counted: set[object]) -> None:
+    node = operation.node
+    for value in operation.outputs:
+        if operation.inputs:
+            owners.note(node, value, operation.inputs[0])
+        owner = owners.of(value)
+        is_elsewhere = value.is_reference or node.op in _OTHERS or operation.kernel is None or any(operation.reads[:1])
+        if is_elsewhere and owner is value:
+            not_counted.add(value)
+        if owner not in not_counted and (not isinstance(owner, Value) or owner.constant is None):
+            account.hold(owner, taken_by(value.tensor) if owner is value else 0)
+        else:
+            not_counted.add(value)
+
+
+def peak_of_dataflow(table: Table) -> PeakMemory:
+    """The peak of a run of the dataflow engine."""
+    try:
+        for node in table.nodes:
+            check_can_tell(node)
+            if node.op in ENTER:
+                raise UnimplementedError(f"'{node.name}' (op {node.op}) begins a loop, which turns as often as values say")
+            if node.op in _RECEIVING:
+                raise UnimplementedError(f"'{node.name}' (op {node.op}) receives a value, which may come at any time")
+        branching = next((node for node in table.nodes if node.op in SWITCH or node.op in MERGE), None)
+        if branching is None:
+            return PeakMemory(_Replay(table).run())
+        total = sum([taken_by(tensor) for node in table.nodes if not _is_elsewhere(node) for tensor in node.outputs])
+    except UnimplementedError as error:
+        return PeakMemory(None, reason=error.message)
+    return PeakMemory(total, True, f"'{branching.name}' (op {branching.op}) branches: both sides are counted, and none is given free")
+
+
+def _is_elsewhere(node: Node) -> bool:
+    return node.op in _OTHERS or node.op in SWITCH or node.op in MERGE or any(tensor.dtype.is_ref for tensor in node.outputs)
+
+
+class _Replay:
+    """Goes through a run as the engine does, with sizes in the place of arrays."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.account = Account()
+        self.owners = Owners()
+        self.pending = table.outermost.pending.copy()
+        self.ready: deque[Item] = deque()
+        self.slots: dict[int, Value] = {}
+        self.not_counted: set[object] = set()
+
+    def run(self) -> int:
+        """The peak."""
+        for feed, tensor in zip(self.table.feeds, self.table.fed, strict=True):
+            given = Value(tensor, "")
+            self.not_counted.add(given)
+            self._give(feed, [given])
+        self.ready.extend(self.table.roots)
+        last: list[Value] = []
+        while self.ready:
+            item = self.ready.popleft()
+            if item.context is None:  # something fed, or a fetch, which keeps what it gets
+                self._give(item, [])
+                continue
+            outputs = self._execute(item)
+            for slot in range(item.base, item.base + item.count):
+                self._drop(self.slots.pop(slot))
+            for value in last:  # the engine has hold of what the last node gave until it has what this one gives
+                self._drop(value)
+            last = outputs
+            self._give(item, outputs)
+        return self.account.peak
+
+    def _execute(self, item: Item) -> list[Value]:
+        node = item.node
+        outputs = [Value(tensor, "") for tensor in node.outputs]
+        for value in outputs:
+            if item.passes:
+                self.owners.same(value, self.slots[item.base])
+            elif item.count and not item.variables:
+                self.owners.note(node, value, self.slots[item.base])
+            if _is_elsewhere(node) or item.variables == (0,):
+                self.not_counted.add(value)
+            self._hold(value)
+        return outputs
+
+    def _hold(self, value: Value) -> None:
+        owner = self.owners.of(value)
+        if owner not in self.not_counted:
+            self.account.hold(owner, 0 if owner is not value else taken_by(value.tensor))
+
+    def _drop(self, value: Value) -> None:
+        owner = self.owners.of(value)
+        if owner not in self.not_counted:
+            self.account.drop(owner)
+
+    def _give(self, item: Item, outputs: Sequence[Value]) -> None:
+        for port, consumer, slot in item.data_edges:
+            self.slots[slot] = outputs[port]
+            self._hold(outputs[port])
+            self._arrived(consumer)
+        for consumer in item.control_edges:
+            self._arrived(consumer)
+
+    def _arrived(self, item: Item) -> None:
+        self.pending[item.index] -= 1
+        if not self.pending[item.index]:
+            self.ready.append(item)
