@@ -10,8 +10,8 @@ import numpy as np
 from graphcore.attrs import Array, TensorValue
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.kernels import kernel_context
 from graphcore.graph.node import Node, Tensor
-from graphcore.kernel_context import KernelContext
 from graphcore.shapes import Shape
 
 Values = dict[int, Array | None]
@@ -184,19 +184,9 @@ def _evaluate(node: Node, source: ValueSource) -> Values:
     factory = node.registration.kernel
     if factory is None:
         return {}
-    context = KernelContext(
-        xp=np,
-        attrs=node.node_def.attr,
-        node_name=node.name,
-        op=node.op,
-        input_types=node.input_types,
-        output_types=node.output_types,
-        constants=tuple(values),
-        source=node.source,
-    )
     try:
         with np.errstate(all="ignore"):
-            result = factory(context)(*values)
+            result = factory(kernel_context(node, tuple(values)))(*values)
     except _REFUSALS:  # a run will say so, if it comes to that: here nothing is known
         return {}
     results = list(result) if isinstance(result, tuple | list) else [result]

@@ -13,7 +13,7 @@ from graphcore.attrs import Array, Func, TensorValue
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.graph import Node, Tensor
-from graphcore.kernel_context import KernelContext
+from graphcore.graph.kernels import kernel_context
 from graphcore.passes.cleaning import CONTROL_FLOW_OPS
 from graphcore.shapes import Shape
 
@@ -128,21 +128,10 @@ def _run(node: Node, inputs: list[Array]) -> Sequence[Any]:
         value = node.node_def.attr["value"]
         assert isinstance(value, TensorValue)
         return [value.array]
-    context = KernelContext(
-        xp=np,
-        attrs=node.node_def.attr,
-        node_name=node.name,
-        op=node.op,
-        input_types=node.input_types,
-        output_types=node.output_types,
-        input_shapes=tuple([tensor.shape for tensor in node.inputs]),
-        constants=tuple(inputs),
-        source=node.source,
-    )
     factory = node.registration.kernel
     assert factory is not None
     with np.errstate(all="ignore"):
-        result = factory(context)(*inputs)
+        result = factory(kernel_context(node, tuple(inputs)))(*inputs)
     if not node.outputs:
         return []
     return result if isinstance(result, tuple | list) else [result]

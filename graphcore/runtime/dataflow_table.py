@@ -8,11 +8,12 @@ from typing import Any, Final
 from graphcore.attrs import Array
 from graphcore.graph import constant_value
 from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame
+from graphcore.graph.kernels import kernel_context
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.control_flow import checked_frames
-from graphcore.runtime.lowering import MakeKernel, check_runs, kernel_context
+from graphcore.runtime.lowering import MakeKernel, check_runs
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.twins import find_twins
 

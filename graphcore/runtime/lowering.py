@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import constant_value
+from graphcore.graph.kernels import kernel_context
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
@@ -349,18 +348,3 @@ def check_runs(node: Node) -> None:
             node=node.name,
             source=node.source,
         )
-
-
-def kernel_context(node: Node, constants: tuple[Array | None, ...]) -> KernelContext:
-    """What the kernel of `node` is told; `constants` are the inputs that are the same in every run."""
-    return KernelContext(
-        xp=np,
-        attrs=node.node_def.attr,
-        node_name=node.name,
-        op=node.op,
-        input_types=node.input_types,
-        output_types=node.output_types,
-        input_shapes=tuple([tensor.shape for tensor in node.inputs]),
-        constants=constants,
-        source=node.source,
-    )

@@ -10,13 +10,14 @@ import numpy as np
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.control_flow import CONTROL_FLOW
+from graphcore.graph.kernels import kernel_context
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.registry import Kernel
 from graphcore.runtime.explaining import explain_at
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
-from graphcore.runtime.lowering import MakeKernel, check_runs, kernel_context
+from graphcore.runtime.lowering import MakeKernel, check_runs
 from graphcore.runtime.prune import needed_nodes
 
 SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
