@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
+from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Node, Tensor, get_default_graph
+from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.passes.gradients import build_gradients
 
 
@@ -30,7 +32,7 @@ def gradients(
         InvalidArgumentError: wrong dtypes, counts or graphs.
     """
     y_tensors = tensors_of(ys, "ys")
-    x_tensors = tensors_of(xs, "xs")
+    counts, x_tensors = _with_reads(_as_list(xs))
     if not y_tensors or not x_tensors:
         raise InvalidArgumentError("gradients needs at least one y and one x")
     graph = y_tensors[0].graph
@@ -41,7 +43,32 @@ def gradients(
         graph.as_graph_element(tensor)
     _check_seeds(y_tensors, given)
     stop = tensors_of(stop_gradients or [], "stop_gradients")
-    return build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
+    found = build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
+    if len(counts) == len(found):
+        return found
+    parts = iter(found)
+    return [_sum(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
+
+
+def _with_reads(xs: list[Any]) -> tuple[list[int], list[Tensor]]:
+    """The tensors to differentiate by, and how many of them each x has: a variable that is a resource has one a read of it."""
+    counts, tensors = [], []
+    for x in xs:
+        handle = getattr(x, "handle", None)
+        found = tensors_of(x, "xs")
+        if isinstance(handle, Tensor) and handle.dtype is resource:
+            reads = [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op == "ReadVariableOp"]
+            found += [read for read in reads if read not in found]
+        counts.append(len(found))
+        tensors += found
+    return counts, tensors
+
+
+def _sum(graph: Graph, parts: list[Tensor], name: str) -> Tensor | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    with graph.name_scope(name):
+        return graph.apply_op("AddN", [parts], None, None).outputs[0]
 
 
 def _check_seeds(ys: list[Tensor], given: Sequence[Tensor | None]) -> None:

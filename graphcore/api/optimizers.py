@@ -95,7 +95,7 @@ class Optimizer(ABC):
                 if global_step is None:
                     return group(*steps, name=scope)
                 with graph.control_dependencies(steps):
-                    return global_step.assign_add(1, name=scope).node
+                    return global_step.change("assign_add", 1, name=scope)
 
     def get_slot(self, variable: Variable, name: str) -> Variable | None:
         """The slot `name` beside `variable`, None if there is none (yet)."""
@@ -104,7 +104,7 @@ class Optimizer(ABC):
     def _update(self, graph: Graph, gradient: Tensor, variable: Variable) -> Node:
         with graph.device(variable.device or None):
             op, inputs, attrs = self._step(gradient, variable)
-            return graph.apply_op(op, inputs, attrs, f"update_{variable.op.name}")
+            return graph.apply_op(f"Resource{op}" if variable.is_resource else op, inputs, attrs, f"update_{variable.op.name}")
 
     def _slot_suffixes(self) -> dict[str, str]:
         """The slots beside each variable, and what their names end with."""
@@ -118,7 +118,7 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
-        """Op, inputs and attrs that update one variable."""
+        """Op (that on references; that on resources has `Resource` before its name), inputs and attrs that update one variable."""
 
     def _finish(self, updates: list[Node]) -> list[Node]:
         """All that happens in a step: the updates, and what comes after them."""
@@ -129,7 +129,12 @@ class Optimizer(ABC):
             return
         sizes = [size for size in variable.shape.as_list() if size is not None]
         with variable.graph.name_scope(None), variable.graph.device(variable.device or None):
-            made = Variable(lambda: zeros(sizes, variable.dtype), trainable=False, name=f"{variable.op.name}/{suffix}")
+            made = Variable(
+                lambda: zeros(sizes, variable.dtype),
+                trainable=False,
+                name=f"{variable.op.name}/{suffix}",
+                use_resource=variable.is_resource,
+            )
         self._slots[slot, variable.op] = made
 
     def _number(self, value: Any, variable: Variable, name: str) -> Tensor:
@@ -158,7 +163,7 @@ class GradientDescentOptimizer(Optimizer):
 
     def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
         rate = self._number(self._learning_rate, variable, "learning_rate")
-        return "ApplyGradientDescent", [variable.as_graph_element(), rate, gradient], self._attrs
+        return "ApplyGradientDescent", [variable.handle, rate, gradient], self._attrs
 
 
 class MomentumOptimizer(Optimizer):
@@ -183,10 +188,10 @@ class MomentumOptimizer(Optimizer):
         return {"momentum": self.name}
 
     def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
-        accumulation = self._slots["momentum", variable.op].as_graph_element()
+        accumulation = self._slots["momentum", variable.op].handle
         rate = self._number(self._learning_rate, variable, "learning_rate")
         momentum = self._number(self._momentum, variable, "momentum")
-        return "ApplyMomentum", [variable.as_graph_element(), accumulation, rate, gradient, momentum], self._attrs
+        return "ApplyMomentum", [variable.handle, accumulation, rate, gradient, momentum], self._attrs
 
 
 class AdamOptimizer(Optimizer):
@@ -224,19 +229,19 @@ class AdamOptimizer(Optimizer):
             if name not in self._powers:
                 with first.graph.name_scope(None):
                     initial = cast(beta, first.dtype) if isinstance(beta, Tensor | Variable) else constant(beta, first.dtype)
-                    self._powers[name] = Variable(initial, trainable=False, name=f"{name}_power")
+                    self._powers[name] = Variable(initial, trainable=False, name=f"{name}_power", use_resource=first.is_resource)
 
     def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
-        slots = [self._slots[name, variable.op].as_graph_element() for name in ("m", "v")]
+        slots = [self._slots[name, variable.op].handle for name in ("m", "v")]
         powers = [self._number(power, variable, f"{name}_power") for name, power in self._powers.items()]
         rate = self._number(self._learning_rate, variable, "learning_rate")
         betas = [self._number(beta, variable, name) for name, beta in self._betas.items()]
         epsilon = self._number(self._epsilon, variable, "epsilon")
-        return "ApplyAdam", [variable.as_graph_element(), *slots, *powers, rate, *betas, epsilon, gradient], self._attrs
+        return "ApplyAdam", [variable.handle, *slots, *powers, rate, *betas, epsilon, gradient], self._attrs
 
     def _finish(self, updates: list[Node]) -> list[Node]:
         after: list[Node] = []
         with updates[0].graph.control_dependencies(updates):
             for name, power in self._powers.items():
-                after.append(power.assign(power * self._number(self._betas[name], power, name)).node)
+                after.append(power.change("assign", power * self._number(self._betas[name], power, name)))
         return [*updates, *after]

@@ -37,7 +37,7 @@ def report_uninitialized_variables(var_list: Sequence[Variable] | None = None, n
     with graph.name_scope(name) as scope:
         if not variables:
             return constant(np.empty(0, object), dtypes.string, name=scope)
-        ready = [graph.apply_op("IsVariableInitialized", [variable.as_graph_element()]).outputs[0] for variable in variables]
+        ready = [variable.is_initialized() for variable in variables]
         names = constant([variable.op.name for variable in variables], dtypes.string, name="names")
         missing = graph.apply_op("Where", [~stack(ready)]).outputs[0]
         return graph.apply_op("GatherV2", [names, reshape(missing, [-1]), 0], None, scope).outputs[0]

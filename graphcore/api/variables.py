@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from graphcore.api.framework import group, no_op
 from graphcore.dtypes import DType, as_dtype
@@ -15,8 +15,53 @@ VARIABLES: Final = "variables"
 TRAINABLE_VARIABLES: Final = "trainable_variables"
 
 
+class _Ops(NamedTuple):
+    """The ops that variables of one kind are made of, read and changed by."""
+
+    storage: str
+    read: str
+    read_name: str
+    is_initialized: str
+    assign: str
+    assign_add: str
+    assign_sub: str
+    scatter_update: str
+    scatter_add: str
+    scatter_sub: str
+
+
+_REF: Final = _Ops(
+    storage="VariableV2",
+    read="Identity",
+    read_name="read",
+    is_initialized="IsVariableInitialized",
+    assign="Assign",
+    assign_add="AssignAdd",
+    assign_sub="AssignSub",
+    scatter_update="ScatterUpdate",
+    scatter_add="ScatterAdd",
+    scatter_sub="ScatterSub",
+)
+_RESOURCE: Final = _Ops(
+    storage="VarHandleOp",
+    read="ReadVariableOp",
+    read_name="Read/ReadVariableOp",
+    is_initialized="VarIsInitializedOp",
+    assign="AssignVariableOp",
+    assign_add="AssignAddVariableOp",
+    assign_sub="AssignSubVariableOp",
+    scatter_update="ResourceScatterUpdate",
+    scatter_add="ResourceScatterAdd",
+    scatter_sub="ResourceScatterSub",
+)
+
+
 class Variable:
-    """State of a session: the node `name` (VariableV2), its initializer `name/Assign` and its value `name/read`.
+    """State of a session: the node `name` that stands for it, its initializer `name/Assign` and its value.
+
+    By default the node is a VariableV2, whose output is a reference, and the value is `name/read`. With `use_resource` it is a
+    VarHandleOp, whose output is a handle, and the value is `name/Read/ReadVariableOp`; wherever control dependencies are in force the
+    value is read anew, so that it is the one after them.
 
     Args:
         initial_value: a tensor, array or number, or a function that gives one (called within the variable's scope).
@@ -27,6 +72,7 @@ class Variable:
         dtype: the dtype of an initial value that is no tensor.
         container: the name space in which a session keeps it; `Session.reset` forgets whole ones.
         shared_name: variables with the same shared name in the same container share their value.
+        use_resource: whether it is a resource.
 
     Raises:
         InvalidArgumentError: the initial value has no full shape, or not that dtype.
@@ -44,19 +90,24 @@ class Variable:
         dtype: object = None,
         container: str = "",
         shared_name: str = "",
+        use_resource: bool = False,
     ) -> None:
         graph = get_default_graph()
         wanted = None if dtype is None else as_dtype(dtype)
+        self._ops = _RESOURCE if use_resource else _REF
         with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
             value = initial_value() if callable(initial_value) else initial_value
             self._initial_value = self._as_initial(graph, value, wanted, scope)
-            shape = self._checked_shape(scope[:-1], validate_shape)
-            attrs = {"shape": shape, "dtype": self._initial_value.dtype.base, "container": container, "shared_name": shared_name}
-            self._variable = graph.apply_op("VariableV2", [], attrs, scope).outputs[0]
-            assign_attrs = {"validate_shape": validate_shape}
+            self._dtype = self._initial_value.dtype.base
+            self._shape = self._checked_shape(scope[:-1], validate_shape)
+            # The handles of resources are told apart by their shared names alone when TensorFlow runs the graph.
+            shared = shared_name or (scope[:-1] if use_resource else "")
+            attrs = {"shape": self._shape, "dtype": self._dtype, "container": container, "shared_name": shared}
+            self._variable = graph.apply_op(self._ops.storage, [], attrs, scope).outputs[0]
             with graph.device(self._variable.device or None):
-                self._initializer = graph.apply_op("Assign", [self._variable, self._initial_value], assign_attrs, "Assign")
-                self._read = graph.apply_op("Identity", [self._variable], None, "read").outputs[0]
+                given = {"validate_shape": validate_shape}
+                self._initializer = graph.apply_op(self._ops.assign, [self._variable, self._initial_value], given, "Assign")
+                self._read = self._new_read(self._ops.read_name)
         graph.add_to_collection(VARIABLES, self)
         if trainable:
             graph.add_to_collection(TRAINABLE_VARIABLES, self)
@@ -87,14 +138,28 @@ class Variable:
             )
         return shape if validate_shape else Shape(None)
 
+    def _new_read(self, name: str | None) -> Tensor:
+        attrs = {"dtype": self._dtype} if self.is_resource else None
+        return self.graph.apply_op(self._ops.read, [self._variable], attrs, name).outputs[0]
+
+    @property
+    def is_resource(self) -> bool:
+        """Whether it is a resource, or else a reference."""
+        return self._ops is _RESOURCE
+
+    @property
+    def handle(self) -> Tensor:
+        """Its handle or reference, as ops that change it take it."""
+        return self._variable
+
     @property
     def name(self) -> str:
-        """The name of its reference tensor, such as `W:0`."""
+        """The name of its handle or reference, such as `W:0`."""
         return self._variable.name
 
     @property
     def op(self) -> Node:
-        """The VariableV2 node."""
+        """The node that stands for it."""
         return self._variable.node
 
     @property
@@ -105,12 +170,12 @@ class Variable:
     @property
     def dtype(self) -> DType:
         """The dtype of its value."""
-        return self._variable.dtype.base
+        return self._dtype
 
     @property
     def shape(self) -> Shape:
         """The shape of its value."""
-        return self._variable.shape
+        return self._shape if self.is_resource else self._variable.shape
 
     @property
     def device(self) -> str:
@@ -129,115 +194,139 @@ class Variable:
 
     def as_tensor(self) -> Tensor:
         """Its value, as ops take it."""
+        if self.is_resource and self.graph.scopes.controls:
+            return self._new_read(None)
         return self._read
 
     def as_graph_element(self) -> Tensor:
-        """Its reference, as fetches and gradients take it."""
-        return self._variable
+        """What is fetched and fed: its reference, or the value of a resource."""
+        return self._read if self.is_resource else self._variable
 
     def value(self) -> Tensor:
         """Its value, as ops take it."""
-        return self._read
+        return self.as_tensor()
 
     def read_value(self) -> Tensor:
         """A new read of its value, which obeys the control dependencies around it."""
-        return self.graph.apply_op("Identity", [self._variable], None, "read").outputs[0]
+        return self._new_read("read" if not self.is_resource else None)
 
     def initialized_value(self) -> Tensor:
         """Its value, certain to be initialised first: for the initial value of another variable."""
         with self.graph.control_dependencies([self._initializer]):
-            return self.graph.apply_op("Identity", [self._variable], None, f"{self.op.name.rpartition('/')[2]}_initialized").outputs[0]
+            return self._new_read(f"{self.op.name.rpartition('/')[2]}_initialized")
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """Whether it has a value, when the result runs. -> initialized: bool, a scalar."""
+        return self.graph.apply_op(self._ops.is_initialized, [self._variable], None, name).outputs[0]
+
+    def change(self, how: str, *inputs: Any, name: str | None = None) -> Node:
+        """The node that changes it.
+
+        Args:
+            how: "assign", "assign_add", "assign_sub", "scatter_update", "scatter_add" or "scatter_sub".
+            inputs: what such a change takes; see the method of that name.
+            name: of the node.
+        """
+        return self.graph.apply_op(getattr(self._ops, how), [self._variable, *inputs], None, name)
+
+    def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
+        """Its value after a change."""
+        node = self.change(how, *inputs, name=name)
+        if not self.is_resource:
+            return node.outputs[0]
+        with self.graph.control_dependencies([node]):
+            return self._new_read(None)
 
     def assign(self, value: Any, name: str | None = None) -> Tensor:
         """Set it to `value` when the result runs."""
-        return self.graph.apply_op("Assign", [self._variable, value], None, name).outputs[0]
+        return self._changed("assign", value, name=name)
 
     def assign_add(self, delta: Any, name: str | None = None) -> Tensor:
         """Add `delta` when the result runs."""
-        return self.graph.apply_op("AssignAdd", [self._variable, delta], None, name).outputs[0]
+        return self._changed("assign_add", delta, name=name)
 
     def assign_sub(self, delta: Any, name: str | None = None) -> Tensor:
         """Subtract `delta` when the result runs."""
-        return self.graph.apply_op("AssignSub", [self._variable, delta], None, name).outputs[0]
+        return self._changed("assign_sub", delta, name=name)
 
     def scatter_update(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         """Replace the rows `indices` by `updates` when the result runs. indices: [...], updates: [..., *shape[1:]]."""
-        return self.graph.apply_op("ScatterUpdate", [self._variable, indices, updates], None, name).outputs[0]
+        return self._changed("scatter_update", indices, updates, name=name)
 
     def scatter_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         """Add `updates` to the rows `indices` when the result runs; a row that is named twice gets both."""
-        return self.graph.apply_op("ScatterAdd", [self._variable, indices, updates], None, name).outputs[0]
+        return self._changed("scatter_add", indices, updates, name=name)
 
     def scatter_sub(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         """Subtract `updates` from the rows `indices` when the result runs; a row that is named twice loses both."""
-        return self.graph.apply_op("ScatterSub", [self._variable, indices, updates], None, name).outputs[0]
+        return self._changed("scatter_sub", indices, updates, name=name)
 
     def eval(self, session: Any = None) -> Any:
         """Its value in `session` (the default session if None)."""
-        return self._variable.eval(session=session)
+        return self.as_graph_element().eval(session=session)
 
     def __repr__(self) -> str:
         return f"<gc.Variable '{self.name}' {self.dtype.name} {self.shape}>"
 
     def __add__(self, other: object) -> Tensor:
-        return self._read + other
+        return self.as_tensor() + other
 
     def __radd__(self, other: object) -> Tensor:
-        return self._read.__radd__(other)
+        return self.as_tensor().__radd__(other)
 
     def __sub__(self, other: object) -> Tensor:
-        return self._read - other
+        return self.as_tensor() - other
 
     def __rsub__(self, other: object) -> Tensor:
-        return self._read.__rsub__(other)
+        return self.as_tensor().__rsub__(other)
 
     def __mul__(self, other: object) -> Tensor:
-        return self._read * other
+        return self.as_tensor() * other
 
     def __rmul__(self, other: object) -> Tensor:
-        return self._read.__rmul__(other)
+        return self.as_tensor().__rmul__(other)
 
     def __truediv__(self, other: object) -> Tensor:
-        return self._read / other
+        return self.as_tensor() / other
 
     def __rtruediv__(self, other: object) -> Tensor:
-        return self._read.__rtruediv__(other)
+        return self.as_tensor().__rtruediv__(other)
 
     def __pow__(self, other: object) -> Tensor:
-        return self._read**other
+        return self.as_tensor() ** other
 
     def __rpow__(self, other: object) -> Tensor:
-        return self._read.__rpow__(other)
+        return self.as_tensor().__rpow__(other)
 
     def __floordiv__(self, other: object) -> Tensor:
-        return self._read // other
+        return self.as_tensor() // other
 
     def __rfloordiv__(self, other: object) -> Tensor:
-        return self._read.__rfloordiv__(other)
+        return self.as_tensor().__rfloordiv__(other)
 
     def __lt__(self, other: object) -> Tensor:
-        return self._read < other
+        return self.as_tensor() < other
 
     def __le__(self, other: object) -> Tensor:
-        return self._read <= other
+        return self.as_tensor() <= other
 
     def __gt__(self, other: object) -> Tensor:
-        return self._read > other
+        return self.as_tensor() > other
 
     def __ge__(self, other: object) -> Tensor:
-        return self._read >= other
+        return self.as_tensor() >= other
 
     def __abs__(self) -> Tensor:
-        return abs(self._read)
+        return abs(self.as_tensor())
 
     def __matmul__(self, other: object) -> Tensor:
-        return self._read @ other
+        return self.as_tensor() @ other
 
     def __rmatmul__(self, other: object) -> Tensor:
-        return self._read.__rmatmul__(other)
+        return self.as_tensor().__rmatmul__(other)
 
     def __neg__(self) -> Tensor:
-        return -self._read
+        return -self.as_tensor()
 
 
 def _named_constant(graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
@@ -257,7 +346,7 @@ def trainable_variables() -> list[Variable]:
 
 def is_variable_initialized(variable: Variable) -> Tensor:
     """Whether `variable` has a value, when it runs. -> initialized: bool, a scalar."""
-    return variable.graph.apply_op("IsVariableInitialized", [variable.as_graph_element()]).outputs[0]
+    return variable.is_initialized()
 
 
 def initialize_variables(var_list: Sequence[Variable], name: str = "init") -> Node:

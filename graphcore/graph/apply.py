@@ -186,7 +186,7 @@ def _as_tensors(
 def _convert_all(
     graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], given: dict[str, AttrValue], name: str | None
 ) -> list[Any]:
-    references = [is_ref for _, _, _, _, is_ref in plan.args]
+    references = [is_ref or fixed is dtypes.resource for _, fixed, _, _, is_ref in plan.args]
     held = [as_held_tensor(graph, item, reference=i < len(references) and references[i]) for i, item in enumerate(inputs)]
     known = {key: value for key, value in given.items() if isinstance(value, DType)}
     for item, (_, _, type_attr, is_list, _) in zip(held, plan.args, strict=False):
@@ -222,7 +222,7 @@ def _default_dtype(plan: _Plan, type_attr: str) -> DType | None:
 def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
     """What holds a tensor (a variable, a node) as that tensor, lists element by element; everything else as it is.
 
-    A variable gives its value, or with `reference` the reference that an assignment needs.
+    A variable gives its value, or with `reference` the reference or handle that an assignment needs.
     """
     if isinstance(item, Tensor):
         return graph.as_graph_element(item)
@@ -233,7 +233,7 @@ def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
     if isinstance(item, list | tuple) and any(isinstance(part, Tensor | Node) or hasattr(part, "as_tensor") for part in item):
         return [as_held_tensor(graph, part) for part in item]
     if hasattr(item, "as_tensor"):
-        return graph.as_graph_element(item.as_graph_element() if reference else item.as_tensor())
+        return graph.as_graph_element(getattr(item, "handle", item) if reference else item.as_tensor())
     return item
 
 

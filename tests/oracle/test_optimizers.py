@@ -17,7 +17,7 @@ STEPS = 20
 THEIRS = """
 v1 = tf.compat.v1
 with tf.Graph().as_default():
-    w = v1.Variable(inputs["W"], use_resource=False)
+    w = v1.Variable(inputs["W"], use_resource=arguments["use_resource"])
     loss = tf.reduce_sum(tf.tanh(tf.matmul(inputs["X"], w) - inputs["Y"]) ** 2.0)
     train = getattr(v1.train, arguments["name"])(*arguments["args"], **arguments["options"]).minimize(loss)
     with v1.Session() as session:
@@ -30,6 +30,7 @@ outputs["values"] = np.stack(values)
 """
 
 
+@pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
 @pytest.mark.parametrize(
     ("name", "args", "options"),
     [
@@ -40,11 +41,13 @@ outputs["values"] = np.stack(values)
         ("AdamOptimizer", [0.1], {"beta1": 0.8, "beta2": 0.99, "epsilon": 1e-4}),
     ],
 )
-def test_twenty_steps_agree_with_tensorflow(oracle: Oracle, name: str, args: list[float], options: dict[str, Any]) -> None:
+def test_twenty_steps_agree_with_tensorflow(
+    oracle: Oracle, name: str, args: list[float], options: dict[str, Any], use_resource: bool
+) -> None:
     inputs = {"X": X, "Y": Y, "W": W}
-    theirs = oracle.run(THEIRS, inputs, name=name, args=args, options=options, steps=STEPS).outputs["values"]
+    theirs = oracle.run(THEIRS, inputs, name=name, args=args, options=options, steps=STEPS, use_resource=use_resource).outputs["values"]
     with gc.Graph().as_default():
-        w = gc.Variable(W)
+        w = gc.Variable(W, use_resource=use_resource)
         loss = gc.reduce_sum(gc.square(gc.tanh(gc.matmul(gc.constant(X), w) - Y)))
         train = getattr(gc, name)(*args, **options).minimize(loss)
         with gc.Session() as session:

@@ -1,0 +1,166 @@
+"""`gc.Variable(use_resource=True)`: the same interface on another kind of storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from tests.graphcore.api.test_optimizers import B0, OPTIMIZERS, W0, Array, X, Y
+
+KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def test_a_resource_variable_is_a_handle_its_initializer_a_read_and_a_constant(graph: gc.Graph) -> None:
+    w = gc.Variable([1.0, 2.0], name="w", use_resource=True)
+    nodes = {node.name: (node.op, list(node.node_def.input)) for node in graph.op_nodes()}
+    assert nodes == {
+        "w/initial_value": ("Const", []),
+        "w": ("VarHandleOp", []),
+        "w/Assign": ("AssignVariableOp", ["w", "w/initial_value"]),
+        "w/Read/ReadVariableOp": ("ReadVariableOp", ["w"]),
+    }
+    assert w.op.get_attr("shared_name") == b"w"
+    assert (w.name, w.dtype, w.shape, w.handle.dtype, w.is_resource) == ("w:0", gc.float32, gc.Shape([2]), gc.resource, True)
+
+
+@KINDS
+def test_all_of_the_interface_is_there_for_both_kinds(use_resource: bool) -> None:
+    w = gc.Variable(np.zeros((3, 2), np.float32), name="w", use_resource=use_resource)
+    with gc.Session() as session:
+        with pytest.raises(FailedPreconditionError, match="uninitialized value w"):
+            session.run(w)
+        assert session.run(gc.report_uninitialized_variables()).tolist() == [b"w"]
+        assert not session.run(gc.is_variable_initialized(w))
+        session.run(gc.initialize_all_variables())
+        assert session.run(gc.report_uninitialized_variables()).tolist() == []
+        assert session.run(w.assign([[1.0, 1.0]] * 3)).tolist() == [[1, 1]] * 3
+        assert session.run(w.assign_add([[1.0, 1.0]] * 3)).tolist() == [[2, 2]] * 3
+        assert session.run(w.assign_sub([[0.5, 0.5]] * 3)).tolist() == [[1.5, 1.5]] * 3
+        assert session.run(w.scatter_update([0], [[9.0, 9.0]])).tolist() == [[9, 9], [1.5, 1.5], [1.5, 1.5]]
+        assert session.run(w.scatter_add([1, 1], [[1.0, 0.0], [1.0, 0.0]])).tolist() == [[9, 9], [3.5, 1.5], [1.5, 1.5]]
+        assert session.run(w.scatter_sub([2], [[0.5, 1.0]])).tolist() == [[9, 9], [3.5, 1.5], [1, 0.5]]
+        assert w.eval().tolist() == session.run("w:0" if not use_resource else "w/Read/ReadVariableOp:0").tolist()
+        assert session.run([w + 1.0, w.value(), w.read_value(), -w])[0].tolist() == [[10, 10], [4.5, 2.5], [2, 1.5]]
+        assert session.run(w * 2.0, {w: np.ones((3, 2))}).tolist() == [[2, 2]] * 3
+        session.reset()
+        with pytest.raises(FailedPreconditionError, match="uninitialized value w"):
+            session.run(w)
+
+
+@KINDS
+def test_initialized_values_wait_for_the_initializer(use_resource: bool) -> None:
+    w = gc.Variable([1.0, 2.0], name="w", use_resource=use_resource)
+    doubled = gc.Variable(w.initialized_value() * 2.0, name="doubled", use_resource=use_resource)
+    value = w.initialized_value()
+    assert list(value.node.node_def.input) == ["w", "^w/Assign"]
+    with gc.Session() as session:
+        session.run(doubled.initializer)
+        assert session.run(doubled).tolist() == [2, 4]
+
+
+@KINDS
+def test_collections_containers_and_shared_names(graph: gc.Graph, use_resource: bool) -> None:
+    a = gc.Variable(1.0, name="a", shared_name="s", use_resource=use_resource)
+    b = gc.Variable(2.0, name="b", shared_name="s", trainable=False, collections=["mine"], use_resource=use_resource)
+    c = gc.Variable(3.0, name="c", shared_name="s", container="other", use_resource=use_resource)
+    assert (gc.all_variables(), gc.trainable_variables(), graph.get_collection("mine")) == ([a, b, c], [a, c], [b])
+    with gc.Session() as session:
+        session.run([a.initializer, c.initializer])
+        assert session.run([a, b, c]) == [1.0, 1.0, 3.0]
+        session.run(b.assign_add(1.0))
+        assert session.run([a, b, c]) == [2.0, 2.0, 3.0]
+
+
+def test_references_and_resources_of_one_graph_are_saved_and_restored_together(tmp_path: Path) -> None:
+    a = gc.Variable([1.0, 2.0], name="a", use_resource=True)
+    b = gc.Variable([3, 4], name="b")
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        gc.save_variables(session, tmp_path / "v.npz")
+        session.run([a.assign([0.0, 0.0]), b.assign([0, 0])])
+        gc.restore_variables(session, tmp_path / "v.npz")
+        assert [value.tolist() for value in session.run([a, b])] == [[1, 2], [3, 4]]
+
+
+def test_a_value_under_control_dependencies_is_the_one_after_them() -> None:
+    w = gc.Variable(1.0, name="w", use_resource=True)
+    changed = w.assign(5.0)
+    with gc.control_dependencies([changed]):
+        after = w + 1.0
+    with gc.Session() as session:
+        session.run(w.initializer)
+        assert session.run(after) == 6.0
+
+
+@KINDS
+def test_the_gradient_of_a_variable_is_that_of_all_its_reads(use_resource: bool) -> None:
+    w = gc.Variable([2.0, 3.0], name="w", use_resource=use_resource)
+    x = gc.constant(2.0)
+    y = gc.reduce_sum(w * w.read_value() + w) * x
+    found = gc.gradients(y, [w, x, gc.Variable(1.0, use_resource=use_resource)])
+    assert found[2] is None
+    with gc.Session() as session:
+        session.run(w.initializer)
+        assert [np.asarray(value).tolist() for value in session.run(found[:2])] == [[10, 14], 18]
+        assert "ReadVariableOp" in str(gc.explain_gradient(y, w)) or not use_resource
+
+
+def test_rows_that_are_gathered_from_a_resource_have_a_gradient() -> None:
+    w = gc.Variable(np.arange(6, dtype=np.float32).reshape(3, 2), name="w", use_resource=True)
+    rows = gc.ops.gather_v2(w, [2, 0, 2], 0)
+    gradient = gc.gradients(gc.reduce_sum(rows * [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), w)[0]
+    with gc.Session() as session:
+        session.run(w.initializer)
+        assert session.run(gradient).tolist() == [[3, 4], [0, 0], [6, 8]]
+
+
+def test_an_assignment_of_another_shape_is_refused_and_changes_nothing() -> None:
+    w = gc.Variable([1.0, 2.0], name="w", use_resource=True)
+    with pytest.raises(InvalidArgumentError, match="Dimension 0 in both shapes must be equal"):
+        w.assign([1.0, 2.0, 3.0])
+    x = gc.placeholder(gc.float32, None, name="x")
+    add = w.assign_add(x)
+    with gc.Session() as session:
+        session.run(w.initializer)
+        with pytest.raises(InvalidArgumentError, match="shapes must be equal"):
+            session.run(add, {x: [1.0, 2.0, 3.0]})
+        assert session.run(w).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("make", "by_hand"), OPTIMIZERS)
+def test_twenty_steps_on_resources_give_what_numpy_gives(
+    make: Callable[[], gc.Optimizer], by_hand: Callable[[list[Array], dict[str, Any]], list[Array]]
+) -> None:
+    w, b = gc.Variable(W0, name="W", use_resource=True), gc.Variable(B0, name="b", use_resource=True)
+    step = gc.Variable(0, trainable=False, name="step", use_resource=True)
+    loss = gc.reduce_sum(gc.square(gc.constant(X) @ w + b - Y)) / 3.0
+    optimizer = make()
+    train = optimizer.minimize(loss, global_step=step, name="train")
+    assert train.name == "train"
+    assert {variable.is_resource for variable in gc.all_variables()} == {True}
+    updates = {node.op for node in w.graph.op_nodes() if node.name.startswith("train/update")}
+    assert len(updates) == 1
+    assert next(iter(updates)).startswith("ResourceApply")
+    values, state = [W0, B0], dict[str, Any]()
+    for engine in ("auto", "dataflow"):
+        values, state = [W0, B0], {}
+        with gc.Session(engine=engine) as session:
+            session.run(gc.initialize_all_variables())
+            for _ in range(20):
+                session.run(train)
+                values = by_hand(values, state)
+                for value, expected in zip(session.run([w, b]), values, strict=True):
+                    np.testing.assert_allclose(value, expected, rtol=1e-10)
+            assert session.run(step) == 20
