@@ -115,7 +115,10 @@ def _call_gradient(attrs: Attrs) -> str:
 _CALL_ATTRS: Final = (
     'Tin:list(type) >= 0, Tout:list(type) >= 0, f:func, config:string = "", config_proto:string = "", executor_type:string = ""'
 )
-_CALL_EXAMPLE: Final = Example([[_X]], {"Tout": ["float"], "f": Func("Square", {"T": float32})})
+_SQUARED: Final = "Squared(x:float) -> (y:float) {\n  y = Square[T=float](x)\n}"
+_CALL_EXAMPLE: Final = Example(
+    [[_X]], {"Tout": ["float"], "f": Func("Squared")}, outputs=[[[1.0, 4.0], [9.0, 0.25]]], functions=(_SQUARED,)
+)
 
 
 def _call(k: KernelContext) -> Kernel:

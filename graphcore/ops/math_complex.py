@@ -90,6 +90,7 @@ class Angle:
     }"""
 
     def kernel(k: KernelContext) -> Kernel:
+        check_parts(k)
         arctan2 = k.xp.arctan2
         return lambda x: arctan2(x.imag, x.real)
 

@@ -22,9 +22,12 @@ class Stack:
         name: for error texts.
         limit: how many values it may hold, -1 for any number.
         values: what it holds, the last one on top.
+        shape: of the handle itself, which counts as two strings.
     """
 
     __slots__ = ("closed", "limit", "name", "values")
+
+    shape: tuple[int, ...] = (2,)
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name

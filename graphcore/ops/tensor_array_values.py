@@ -35,9 +35,14 @@ class TensorArray:
         clear_after_read: a value is let go when it has been read.
         identical: all elements have the shape of the first one written.
         aggregate: values written to the same place are added (in arrays of gradients).
+
+    Attributes:
+        shape: of the handle itself, which counts as two strings.
     """
 
     __slots__ = ("aggregate", "clear_after_read", "closed", "dtype", "dynamic", "element_shape", "gradients", "identical", "name", "places")
+
+    shape: tuple[int, ...] = (2,)
 
     def __init__(
         self,

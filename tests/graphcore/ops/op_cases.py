@@ -39,9 +39,6 @@ NOT_RUN = {
     # These give a variable itself.
     "VarHandleOp",
     "VariableV2",
-    # These need a function library.
-    "PartitionedCall",
-    "StatefulPartitionedCall",
 }
 OF_HANDLES = ("TensorArray", "Stack")
 """Ops on handles that last as long as a run: graphs of them are in array_programs."""
@@ -53,6 +50,7 @@ class Case:
 
     Attributes:
         inputs: one entry an argument; a list for a list argument.
+        functions: definitions of the functions that the attrs name.
     """
 
     entry: OpRegistration
@@ -61,6 +59,7 @@ class Case:
     attrs: Mapping[str, Any]
     outputs: Sequence[Any] | None
     differentiable: bool
+    functions: Sequence[str] = ()
 
     @property
     def op_def(self) -> OpDef:
@@ -115,7 +114,7 @@ class Case:
             else next(left)
             for arg, value in zip(self.op_def.input_arg, self.inputs, strict=True)
         ]
-        for text in self.entry.examples[self.number].functions:
+        for text in self.functions:
             gc.get_default_graph().library.add_function_def(gc.define_function(text))
         return gc.get_default_graph().apply_op(self.op_def.name, arguments, self.attrs)
 
@@ -141,11 +140,13 @@ def elements(output: Any) -> Any:
 
 def all_cases() -> list[Case]:
     """Every example of every op."""
-    return [
-        Case(entry, number, _inputs(entry.op_def, example), example.attrs, example.outputs, example.differentiable)
-        for entry in gc.op_registry
-        for number, example in enumerate(entry.examples)
-    ]
+    return [as_case(entry, number, example) for entry in gc.op_registry for number, example in enumerate(entry.examples)]
+
+
+def as_case(entry: OpRegistration, number: int, example: Any) -> Case:
+    """An example of an op as a case."""
+    inputs = _inputs(entry.op_def, example)
+    return Case(entry, number, inputs, example.attrs, example.outputs, example.differentiable, example.functions)
 
 
 def constants(arrays: Sequence[Array]) -> list[Any]:

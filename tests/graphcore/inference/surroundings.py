@@ -1,0 +1,202 @@
+"""Every op in surroundings in which it runs: what feeds it, the variable or list it works on, the loop around it, the partner it talks to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import graphcore as gc
+from graphcore.graph import Node
+from tests.graphcore.inference.knowledge import Knowledge
+from tests.graphcore.inference.probes import probe
+from tests.graphcore.ops.op_cases import Array, Case
+
+
+@dataclass
+class Built:
+    """One op, ready to be run.
+
+    Attributes:
+        node: what to run: the op, or the end of the loop that holds it.
+        start: what is to run before.
+        feeds: what is to be fed.
+        loop: what a turn hands to the next one, and the probe that sees it come (after what the first turn begins with).
+        fails: running it ends in this error, as it should.
+    """
+
+    node: Node
+    start: list[Node] = field(default_factory=list)
+    feeds: dict[gc.Tensor, Array] = field(default_factory=dict)
+    loop: tuple[gc.Tensor, gc.Tensor] | None = None
+    fails: type[gc.errors.GraphError] | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """An input that is the handle of a variable with this value."""
+
+    value: Array
+
+
+def add(op: str, *inputs: Any, **attrs: Any) -> Node:
+    return gc.get_default_graph().apply_op(op, list(inputs), attrs)
+
+
+def build(case: Case, know: Knowledge) -> Built:
+    """The op of a case in the default graph, which is told of it what `know` says."""
+    for text in case.functions:
+        gc.get_default_graph().library.add_function_def(gc.define_function(text))
+    made = SPECIAL.get(case.op_def.name, _plain)(case, know)
+    made.feeds.update(know.feeds)
+    return made
+
+
+class Maker:
+    """Makes the inputs of one op."""
+
+    def __init__(self, case: Case, know: Knowledge) -> None:
+        self.case = case
+        self.know = know
+        self.start: list[Node] = []
+        self.flow: Any = None
+        self.after: list[Node] = []
+
+    def arguments(self) -> list[Any]:
+        return [self.argument(arg, value) for arg, value in zip(self.case.op_def.input_arg, self.case.inputs, strict=True)]
+
+    def argument(self, arg: Any, value: Any) -> Any:
+        if isinstance(value, Held):
+            return probe(self.variable(value.value))
+        if isinstance(value, list):
+            return [self.argument(arg, part) for part in value]
+        if arg.is_ref:
+            return self.reference(value)
+        if arg.type is gc.resource:
+            return self.resource(value)
+        if arg.type is gc.variant:
+            return self.tensor_list(value)
+        if arg.name == "flow_in":
+            return self.flow
+        return self.know.tensor(value)
+
+    def reference(self, value: Array | None) -> Any:
+        """A variable, with a value unless it is None."""
+        full = gc.Shape([] if value is None else value.shape)
+        dtype = self.case.attrs["dtype"] if value is None else value.dtype
+        ref = add("VariableV2", shape=self.know.shape(full), dtype=gc.as_dtype(dtype)).outputs[0]
+        if value is not None:
+            self.start.append(add("Assign", ref, gc.constant(value)))
+        return ref
+
+    def resource(self, value: Array) -> Any:
+        """A handle: of what, the op's name tells."""
+        name = self.case.op_def.name
+        make = self.array if name.startswith("TensorArray") else self.stack if name.startswith("Stack") else self.variable
+        return probe(make(value))
+
+    def variable(self, value: Array) -> Any:
+        handle = add("VarHandleOp", shape=self.know.shape(gc.Shape(value.shape)), dtype=gc.as_dtype(value.dtype)).outputs[0]
+        self.start.append(add("AssignVariableOp", handle, gc.constant(value)))
+        return handle
+
+    def array(self, rows: Array) -> Any:
+        """The handle of an array with these rows in its first places, and room for more."""
+        sizes = [None, *rows.shape[1:]] if self.case.op_def.name == "TensorArraySplitV3" else rows.shape[1:]
+        attrs = {"element_shape": self.know.shape(gc.Shape(sizes)), "dtype": gc.as_dtype(rows.dtype)}
+        made = add("TensorArrayV3", gc.constant(len(rows)), dynamic_size=True, clear_after_read=False, **attrs)
+        self.flow = made.outputs[1]
+        for place, row in enumerate(rows):
+            self.flow = add("TensorArrayWriteV3", made.outputs[0], gc.constant(place), self.know.tensor(row), self.flow).outputs[0]
+        self.after.append(self.flow.node)
+        return made.outputs[0]
+
+    def stack(self, value: Array) -> Any:
+        """The handle of a stack with this value on it."""
+        handle = add("StackV2", gc.constant(-1), elem_type=gc.as_dtype(value.dtype)).outputs[0]
+        self.after.append(add("StackPushV2", handle, self.know.tensor(value)))
+        return handle
+
+    def tensor_list(self, rows: Array) -> Any:
+        """The handle of a list of these rows; for an op that wants an array of lists, an array of this one."""
+        shape = self.know.tensor(np.array(rows.shape[1:], np.int32))
+        handle = probe(add("TensorListFromTensor", self.know.tensor(rows), shape).outputs[0])
+        return add("Pack", [handle]).outputs[0] if self.case.op_def.name == "TensorListPushBackBatch" else handle
+
+
+def _plain(case: Case, know: Knowledge) -> Built:
+    maker = Maker(case, know)
+    arguments = maker.arguments()
+    with gc.control_dependencies(maker.after):
+        return Built(add(case.op_def.name, *arguments, **know.attrs(case.op_def, case.attrs)), maker.start)
+
+
+def _given(case: Case, know: Knowledge) -> Built:
+    """What is fed."""
+    value = np.zeros([2 if size is None else size for size in gc.Shape(case.attrs["shape"]).as_list()], np.float32)
+    node = add(case.op_def.name, dtype=case.attrs["dtype"], shape=know.shape(gc.Shape(value.shape)))
+    return Built(node, feeds={node.outputs[0]: value})
+
+
+def _argument(case: Case, know: Knowledge) -> Built:
+    """An argument of a function is given by who calls it; what is known of its shape stands at the node."""
+    value = np.ones((2, 3), np.float32)
+    node = add(case.op_def.name, **case.attrs, _output_shapes=[know.shape(gc.Shape(value.shape))])
+    return Built(node, feeds={node.outputs[0]: value})
+
+
+def _holder(case: Case, know: Knowledge) -> Built:
+    """A variable itself, which gets a value first."""
+    value = np.ones([size or 0 for size in gc.Shape(case.attrs["shape"]).as_list()], np.float32)
+    node = add(case.op_def.name, **know.attrs(case.op_def, case.attrs))
+    assign = "Assign" if node.output_types[0].is_ref else "AssignVariableOp"
+    return Built(node, [add(assign, node.outputs[0], gc.constant(value))])
+
+
+def _received(case: Case, know: Knowledge) -> Built:
+    """What the partner has sent."""
+    partner = case.op_def.name.replace("Recv", "Send")
+    ends = {name: value for name, value in case.attrs.items() if name != "tensor_type"}
+    with gc.control_dependencies([add(partner, know.tensor(np.ones((2, 3), np.float32)), **ends)]):
+        return Built(add(case.op_def.name, **case.attrs))
+
+
+def _abort(case: Case, know: Knowledge) -> Built:
+    return Built(add("Abort", **case.attrs), fails=gc.errors.AbortedError)
+
+
+def _loop(case: Case, know: Knowledge) -> Built:
+    """A loop of two turns around the op; each turn puts the value twice, unless nothing of shapes is to change or it is a variable."""
+    maker = Maker(case, know)
+    (value, *_) = maker.arguments()
+    is_ref = value.dtype.is_ref
+    prefix = "Ref" if is_ref else ""
+    frame = {"frame_name": "loop"}
+    limit, one, axis = (add("Enter", gc.constant(number), **frame, is_constant=True).outputs[0] for number in (2, 1, 0))
+    entered = [add(op, what, **frame).outputs[0] for op, what in (("Enter", gc.constant(0)), (f"{prefix}Enter", value))]
+    entered = [probe(tensor) for tensor in entered]
+    merges = [add(op, [what, what]) for op, what in zip(("Merge", f"{prefix}Merge"), entered, strict=True)]
+    counter, merged = (probe(merge.outputs[0]) for merge in merges)
+    pivot = probe(add("LoopCond", add("Less", counter, limit).outputs[0]).outputs[0])
+    turned = [add("Switch", counter, pivot), add(f"{prefix}Switch", merged, pivot)]
+    out, inside = (probe(side) for side in turned[1].outputs)
+    if not is_ref and case.number % 2:
+        inside = add("ConcatV2", [inside, inside], axis).outputs[0]
+    again = [add("Add", turned[0].outputs[1], one).outputs[0], probe(inside)]
+    back = [add(op, tensor) for op, tensor in zip(("NextIteration", f"{prefix}NextIteration"), again, strict=True)]
+    for node, merge in zip(back, merges, strict=True):
+        gc.get_default_graph().update_edge(node, 0, merge, 1)
+    return Built(add(f"{prefix}Exit", out), maker.start, loop=(back[1].outputs[0], merged))
+
+
+LOOP_OPS = tuple([prefix + op for op in ("Enter", "Exit", "NextIteration") for prefix in ("", "Ref")])
+SPECIAL: dict[str, Callable[[Case, Knowledge], Built]] = {
+    "Abort": _abort,
+    **dict.fromkeys(("Placeholder", "PlaceholderV2"), _given),
+    **dict.fromkeys(("_Arg", "_DeviceArg"), _argument),
+    **dict.fromkeys(("VarHandleOp", "VariableV2"), _holder),
+    **dict.fromkeys(("_Recv", "_HostRecv"), _received),
+    **dict.fromkeys(LOOP_OPS, _loop),
+}
