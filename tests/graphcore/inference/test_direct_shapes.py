@@ -11,9 +11,11 @@ from graphcore.errors import GraphError
 from graphcore.graph import ShapeRefiner
 from graphcore.inference import handle_to_shape
 from graphcore.registry import op_registry
-from tests.graphcore.inference.test_shapes_agree_with_kernels import BY_OP, known_in_part
+from tests.graphcore.inference.knowledge import Partial
+from tests.graphcore.inference.surroundings import SPECIAL, build
+from tests.graphcore.inference.test_shapes_agree_with_kernels import BY_OP, REGISTRY
 
-DIRECT = [entry.op_def.name for entry in op_registry if entry.direct_shape is not None and entry.op_def.name in BY_OP]
+DIRECT = [entry.op_def.name for entry in op_registry if entry.direct_shape is not None and entry.op_def.name not in SPECIAL]
 
 
 def _refined(graph: gc.Graph, node: gc.Node) -> list[gc.Shape]:
@@ -35,8 +37,8 @@ def test_most_elementwise_ops_are_inferred_without_a_context() -> None:
 @given(data=st.data())
 def test_a_node_has_the_same_shapes_with_and_without_a_context(name: str, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(BY_OP[name]))
-    with gc.Graph().as_default() as graph:
-        node = data.draw(known_in_part(case))
+    with gc.Graph(REGISTRY).as_default() as graph:
+        node = build(case, Partial(data.draw)).node
         assert [tensor.shape for tensor in node.outputs] == _refined(graph, node)
 
 
