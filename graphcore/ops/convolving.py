@@ -1,50 +1,23 @@
 """Convolution of arrays: the sums that the convolution ops, their gradients and their data formats have in common.
 
 All work on channels-last arrays of any number of spatial dimensions. Windows are copied in pieces that stay in the cache and multiplied
-with the filter by BLAS; a gradient by the input is one product a filter element, added where that element had looked.
+with the filter by BLAS; a gradient by the input is one product a filter element, added where that element had looked. Where it is the
+quicker way, the same sums are made by columns.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from graphcore.kernel_context import KernelContext
+from graphcore.ops.convolving_columns import filter_gradient_by_columns, forward_by_columns, input_gradient_by_columns
+from graphcore.ops.convolving_costs import by_element, columns_pay, gradient_pieces, input_columns_pay, window_pieces
 from graphcore.ops.kernels import invalid, narrow
-from graphcore.ops.windows import Pad, Sliding, inside, int_list, is_channels_last, padded, sliding, spatial_axes, views
-
-_PIECE: Final = 1 << 20
-"""How many elements of copied windows are kept at a time (4 MB of float32)."""
-_ROWS_PIECE: Final = 1 << 17
-"""How many elements of a gradient's product are kept at a time."""
-_THIN: Final = 512
-"""A product whose second operand has at most so many elements gains nothing from a second thread: threads wait for each other too long."""
-_SMALL_FACTOR: Final = 4096
-_SMALL_PRODUCT: Final = 1 << 24
-"""Nor does one of at most so many multiplications, if the second operand is small enough for the pieces not to become too short."""
-_ONE_THREAD: Final = 1 << 18
-"""OpenBLAS computes products of at most so many multiplications in the calling thread."""
-_SHORT_RUN: Final = 12
-"""Below this many consecutive elements, windows are copied element by element of the filter: runs along a row are longer then."""
-
-
-class Geometry(msgspec.Struct, frozen=True):
-    """One convolution's sizes: spatial input, filter window, places of the window, paddings."""
-
-    slides: tuple[Sliding, ...]
-    window: tuple[int, ...]
-    places: tuple[int, ...]
-    pads: tuple[Pad, ...]
-
-    @property
-    def is_pointwise(self) -> bool:
-        """True if every window is one element and all elements are windows."""
-        return math.prod(self.window) == 1 and not any(map(sum, self.pads)) and all(slide.stride == 1 for slide in self.slides)
+from graphcore.ops.windows import Geometry, Sliding, inside, int_list, is_channels_last, padded, sliding, spatial_axes, views
 
 
 class Convolution:
@@ -94,29 +67,6 @@ class Convolution:
         return Geometry(self.slides, window, places, pads)
 
 
-def pieces(n: int, rows: int, row_size: int, budget: int) -> Iterator[tuple[slice, slice]]:
-    """Ranges of images and of their rows that hold at most `budget` elements, or one row."""
-    at_once = max(1, budget // max(1, row_size))
-    images = max(1, at_once // max(1, rows))
-    step = min(rows, at_once)
-    for image in range(0, n, images):
-        for row in range(0, rows, max(1, step)):
-            yield slice(image, min(n, image + images)), slice(row, min(rows, row + step))
-
-
-def budget(usual: int, rows: int, size: int, kept: int) -> int:
-    """How many elements of a product are handled at a time: fewer where it is thin or small, so that it stays in one thread.
-
-    Args:
-        usual: otherwise.
-        rows: how many rows there are.
-        size: the elements of the second operand.
-        kept: the elements that are kept for each row.
-    """
-    small = size <= _SMALL_FACTOR and rows * size <= _SMALL_PRODUCT
-    return min(usual, max(1, _ONE_THREAD // max(1, size)) * kept) if small or size <= _THIN else usual
-
-
 class WindowRows:
     """The windows of an input as rows of a matrix, a piece at a time, in one buffer: [places in the piece, window elements * channels]."""
 
@@ -127,9 +77,8 @@ class WindowRows:
         self.width = math.prod(g.window) * x.shape[-1]
         self.views = views(xp, self.x, g.window, g.slides, g.places)
         row = math.prod(g.places[1:]) * self.width
-        self.by_element = g.window[-1] * x.shape[-1] <= _SHORT_RUN
-        count = x.shape[0] * math.prod(g.places)
-        self.plan = list(pieces(x.shape[0], g.places[0], row, budget(_PIECE, count, self.width * outputs, self.width)))
+        self.by_element = by_element(g, x.shape[-1])
+        self.plan = window_pieces(g, x.shape[0], x.shape[-1], outputs)
         largest = max(((a.stop - a.start) * (b.stop - b.start) for a, b in self.plan), default=0)
         self.buffer = xp.empty(largest * row, x.dtype)
 
@@ -157,6 +106,8 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     if not y.size or not flat.size:
         y[...] = 0
         return y
+    if _on_host(xp, x) and columns_pay(g, x.shape[0], channels, outputs):
+        return forward_by_columns(xp, x, w, g)
     rows = WindowRows(xp, x, g, outputs)
     for images, part in rows.plan:
         matrix = rows.fill(images, part)
@@ -174,11 +125,11 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
     if not dy.size or not dx.size:
         return dx[inside(shape, pads)]
+    if _on_host(xp, dy) and input_columns_pay(g, dy.shape[0], channels, outputs):
+        return input_gradient_by_columns(xp, w, dy, g, sizes)
     transposed = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
-    row = math.prod(g.places[1:]) * channels
     buffer = xp.empty(0, dy.dtype)
-    at_once = budget(_ROWS_PIECE, dy.size // outputs, outputs * channels, channels)
-    for images, rows in pieces(dy.shape[0], g.places[0], row, at_once):
+    for images, rows in gradient_pieces(g, dy.shape[0], channels, outputs):
         part = dy[images, rows]
         matrix = part.reshape(-1, outputs)
         if buffer.size < matrix.shape[0] * channels:
@@ -198,10 +149,17 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
         return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
     dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
     if x.size and dy.size:
+        if _on_host(xp, x) and columns_pay(g, x.shape[0], channels, outputs):
+            return filter_gradient_by_columns(xp, x, dy, g)
         rows = WindowRows(xp, x, g, outputs)
         for images, part in rows.plan:
             dw += xp.dot(rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
     return dw.reshape((*g.window, channels, outputs))
+
+
+def _on_host(xp: Any, x: Any) -> bool:
+    """Whether the estimates of costs hold: other devices want few large products, and integers are not multiplied by BLAS."""
+    return xp is np and x.dtype.kind == "f"
 
 
 def _row_range(slide: Sliding, rows: slice, window: int) -> slice:

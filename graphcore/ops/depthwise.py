@@ -13,9 +13,9 @@ from graphcore.inference.common_shape_fns import (
 )
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.convolution import SAME, gradient_of_filter_gradient, gradient_of_forward, gradient_of_input_gradient
-from graphcore.ops.convolving import Convolution, Geometry
+from graphcore.ops.convolving import Convolution
 from graphcore.ops.kernels import constant_ints, ints, invalid
-from graphcore.ops.windows import inside, padded, views
+from graphcore.ops.windows import Geometry, inside, padded, views
 
 _TYPES: Final = "{half, bfloat16, float, double}"
 _ATTRS: Final = (

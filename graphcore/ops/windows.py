@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import msgspec
@@ -50,6 +51,20 @@ class Sliding(msgspec.Struct, frozen=True):
         """Element `index` of every window, in the padded dimension."""
         first = index * self.dilation
         return slice(first, first + (places - 1) * self.stride + 1, self.stride)
+
+
+class Geometry(msgspec.Struct, frozen=True):
+    """One convolution's sizes: spatial input, filter window, places of the window, paddings."""
+
+    slides: tuple[Sliding, ...]
+    window: tuple[int, ...]
+    places: tuple[int, ...]
+    pads: tuple[Pad, ...]
+
+    @property
+    def is_pointwise(self) -> bool:
+        """True if every window is one element and all elements are windows."""
+        return math.prod(self.window) == 1 and not any(map(sum, self.pads)) and all(slide.stride == 1 for slide in self.slides)
 
 
 def is_channels_last(attrs: Attrs) -> bool:

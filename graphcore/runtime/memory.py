@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from graphcore.dtypes import DType
 from graphcore.errors import ResourceExhaustedError
@@ -23,6 +26,20 @@ _SIZED_BY_INPUT: Final = {
 VIEWS: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice", "Slice", "BroadcastTo", "Identity"})
 """Ops that may give a view of their first input."""
 _GIB: Final = 1 << 30
+_LARGEST_KEPT: Final = (32 << 20) - (64 << 10)
+"""The bytes of the largest array whose memory the C library of Linux will keep for the next one, its own limit."""
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Have the C library keep the memory of freed arrays, up to 64 MB, rather than return it after every step.
+
+    A step that returns its memory gets it back from the system page by page, cleared, at the next: for small networks that takes as
+    long as the computing. The C library of Linux adapts: once it has seen an array freed, it keeps memory for others up to that size.
+    It is shown the largest that it takes into account. No page of that array is ever touched, and other C libraries are not moved.
+    """
+    with contextlib.suppress(MemoryError):
+        np.empty(_LARGEST_KEPT, np.uint8)
 
 
 @cache

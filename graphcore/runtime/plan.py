@@ -14,7 +14,7 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.buffers import reuse_buffers
 from graphcore.runtime.lowering import JOIN, Lowered, MakeKernel, lower
-from graphcore.runtime.memory import guard_sizes, out_of_memory
+from graphcore.runtime.memory import guard_sizes, keep_freed_memory, out_of_memory
 from graphcore.runtime.parallel import run_apart
 from graphcore.runtime.peak_memory import PeakMemory, peak_of_plan
 from graphcore.runtime.plan_checks import described, outputs_unset
@@ -157,6 +157,7 @@ def build_plan(
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
     lowered = lower(nodes, fetches, targets, feeds, make_kernel)
     guard_sizes(lowered)
+    keep_freed_memory()
     run_apart(lowered, nodes, threads)
     reuse_buffers(lowered)
     return Plan(lowered)
