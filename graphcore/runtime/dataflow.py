@@ -60,7 +60,7 @@ class DataflowProgram:
             GraphError: what a kernel raised, with its node.
             InvalidArgumentError: a fetched value is dead.
         """
-        return _Run(self._table, _UNWATCHED).run(values)
+        return DataflowRun(self._table, _UNWATCHED).run(values)
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """As `run`: recorded, and stopped before the next node when the step is cancelled; what waits is ended then.
@@ -68,11 +68,15 @@ class DataflowProgram:
         Raises:
             CancelledError: it was cancelled.
         """
-        return _Run(self._table, step, values).run(values)
+        return DataflowRun(self._table, step, values).run(values)
 
     def peak_memory(self) -> PeakMemory:
         """The most that the arrays of a run will hold at once, as the shapes tell."""
         return peak_of_dataflow(self._table)
+
+    def begin(self) -> DataflowRun:
+        """A run to which values are fed one after the other."""
+        return DataflowRun(self._table, _UNWATCHED)
 
     def explain(self, error: BaseException) -> BaseException:
         """`error` as a GraphError; those of nodes have been explained already."""
@@ -99,7 +103,7 @@ _Arrival = tuple[Item, Iteration, GraphError | None, Any, bool] | None
 """What a receive ended with; None when the run is to stop."""
 
 
-class _Run:
+class DataflowRun:
     """One run."""
 
     __slots__ = ("arrivals", "cancellation", "move", "own", "results", "stopped", "table", "teller", "waiting")
@@ -115,12 +119,37 @@ class _Run:
         self.waiting = 0
         self.stopped = False
 
+    def feed(self, number: int, value: Any) -> None:
+        """Give the value of one feed; what needs it runs when the run goes on."""
+        self.move.activate(self.table.feeds[number], self.move.outermost, (value,))
+
+    def start(self) -> None:
+        """Let run what waits for nothing."""
+        for item in self.table.roots:
+            self.move.start(item, self.move.outermost)
+
+    def go_on(self) -> None:
+        """Run all that can with what has been fed.
+
+        Raises:
+            GraphError: what a kernel raised, with its node.
+        """
+        self._turn()
+
+    def result(self, number: int) -> Any:
+        """What was fetched; there once all that it needs has been fed, and not fed itself.
+
+        Raises:
+            InvalidArgumentError: it is dead.
+        """
+        return self._fetched(number, self.results[number])
+
     def run(self, values: Sequence[Any]) -> list[Any]:
-        table, outermost = self.table, self.move.outermost
-        for feed, value in zip(table.feeds, values, strict=True):
-            self.move.activate(feed, outermost, (value,))
-        for item in table.roots:
-            self.move.start(item, outermost)
+        """Feed everything, run everything, and give what was fetched."""
+        table = self.table
+        for number, value in enumerate(values):
+            self.feed(number, value)
+        self.start()
         try:
             if self.cancellation is not None:
                 self._watch()

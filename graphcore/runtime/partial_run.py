@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.control_flow import CONTROL_FLOW
-from graphcore.graph.kernels import kernel_context
+from graphcore.graph.control_flow import ENTER
 from graphcore.graph.node import Node, Tensor
-from graphcore.kernel_context import RefVariable
-from graphcore.registry import Kernel
-from graphcore.runtime.explaining import explain_at
+from graphcore.runtime.dataflow import build_dataflow
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
-from graphcore.runtime.lowering import MakeKernel, check_runs
-from graphcore.runtime.prune import needed_nodes
+from graphcore.runtime.lowering import MakeKernel
 
 SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
 
 
 class PartialRun:
-    """A run under way. A node runs once, as soon as all that it needs is there.
+    """A run under way, by the dataflow engine. A node runs once, as soon as all that it needs is there; branches and loops among them.
 
     Args:
         structure: all that the steps may fetch.
@@ -32,7 +29,7 @@ class PartialRun:
         make_kernel: makes the kernel of a node.
 
     Raises:
-        GraphError: a node cannot run, or there is control flow.
+        GraphError: a node cannot run, or a loop is malformed, fed or fetched from.
     """
 
     def __init__(self, structure: FetchStructure, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
@@ -40,23 +37,18 @@ class PartialRun:
         self._fetches = frozenset(self._waiting_fetches)
         self._feeders: dict[Tensor, Feeder] = {tensor: make_feeder(tensor) for tensor in feeds}
         self._unfed = set(feeds)
-        self._values: dict[Tensor, Any] = {}
-        self._done: set[Node] = set()
+        self._fed: dict[Tensor, Any] = {}
+        self._feed_numbers = {tensor: number for number, tensor in enumerate(feeds)}
+        self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
+        program = build_dataflow(structure.tensors, structure.targets, feeds, make_kernel)
+        self._run = program.begin()
+        self._enters: dict[object, list[Node]] = {}
+        for node in program.nodes:
+            if node.op in ENTER:
+                self._enters.setdefault(node.node_def.attr["frame_name"], []).append(node)
+        self._has_begun = False
         self._failed = False
-        self._pending = needed_nodes(structure.tensors, structure.targets, feeds)
-        self._kernels: dict[Node, Kernel] = {}
-        for node in self._pending:
-            if self._is_fed(node):
-                continue
-            check_runs(node)
-            if node.op in CONTROL_FLOW:
-                raise InvalidArgumentError(
-                    f"A partial run cannot pass through '{node.name}' (op {node.op}): it would have to wait for what is not fed yet",
-                    op=node.op,
-                    node=node.name,
-                    source=node.source,
-                )
-            self._kernels[node] = make_kernel(node, kernel_context(node, (None,) * len(node.inputs)))
+        self._lock = threading.Lock()
 
     @property
     def is_over(self) -> bool:
@@ -67,19 +59,45 @@ class PartialRun:
         """Take some feeds, give some fetches. If either is refused, nothing has happened.
 
         Raises:
-            InvalidArgumentError: a feed or fetch that was not announced or has been there before, or a fetch whose feeds are missing.
+            InvalidArgumentError: a feed or fetch that was not announced or has been there before, a fetch whose feeds are missing, or
+                one that lies on a branch that was not taken, which ends the run.
             GraphError: a node failed, and with it the run.
         """
-        values = {tensor: self._checked(tensor, value) for tensor, value in feeds.items()}
-        wanted: list[Tensor | Node] = [*structure.tensors, *structure.targets]
-        for fetch in wanted:
-            self._check_fetch(fetch, self._unfed - values.keys())
-        self._values.update(values)
+        with self._lock:
+            if self.is_over:
+                raise InvalidArgumentError(SET_UP_FIRST)
+            values = {tensor: self._checked(tensor, value) for tensor, value in feeds.items()}
+            wanted: list[Tensor | Node] = [*structure.tensors, *structure.targets]
+            for fetch in wanted:
+                self._check_fetch(fetch, self._unfed - values.keys())
+            try:
+                with np.errstate(all="ignore"):
+                    self._go_on(values)
+                results = [self._result(tensor) for tensor in structure.tensors]
+            except BaseException:
+                self._failed = True
+                raise
+            self._waiting_fetches -= set(wanted)
+            return structure.pack(results)
+
+    def _go_on(self, values: Mapping[Tensor, Array]) -> None:
+        for tensor, value in values.items():
+            # Later steps may read it, when the caller has long changed his array.
+            self._fed[tensor] = kept = value.copy()
+            kept.flags.writeable = False
+            self._run.feed(self._feed_numbers[tensor], kept)
         self._unfed -= values.keys()
-        with np.errstate(all="ignore"):
-            self._run_what_can()
-        self._waiting_fetches -= set(wanted)
-        return structure.pack([_own(self._values[tensor]) for tensor in structure.tensors])
+        if not self._has_begun:
+            self._has_begun = True
+            self._run.start()
+        self._run.go_on()
+
+    def _result(self, tensor: Tensor) -> Any:
+        """A value that the caller may change."""
+        value = self._fed[tensor] if tensor in self._fed else self._run.result(self._fetch_numbers[tensor])
+        if not isinstance(value, np.ndarray):
+            return value
+        return value.copy() if value.ndim else value[()]
 
     def _checked(self, tensor: Tensor, value: Any) -> Array:
         feeder = self._feeders.get(tensor)
@@ -106,7 +124,7 @@ class PartialRun:
             item = pending.pop()
             if item in unfed:
                 return True
-            if item in seen or item in self._feeders or item in self._done:
+            if item in seen or item in self._feeders:
                 continue
             seen.add(item)
             if isinstance(item, Tensor):
@@ -115,51 +133,12 @@ class PartialRun:
                 pending += item.outputs
             else:
                 pending += [*item.inputs, *item.control_inputs]
+                if item.op in ENTER:  # no iteration of a loop ends before all that enters it is there
+                    pending += self._enters.get(item.node_def.attr["frame_name"], ())
         return False
 
     def _is_fed(self, node: Node) -> bool:
         return bool(node.outputs) and all(tensor in self._feeders for tensor in node.outputs)
-
-    def _run_what_can(self) -> None:
-        still: list[Node] = []
-        for node in self._pending:
-            if not self._may_run(node):
-                still.append(node)
-                continue
-            if not self._is_fed(node):
-                self._run(node)
-            self._done.add(node)
-        self._pending = still
-
-    def _may_run(self, node: Node) -> bool:
-        if self._is_fed(node):
-            return all(tensor in self._values for tensor in node.outputs)
-        return all(tensor in self._values for tensor in node.inputs) and all(control in self._done for control in node.control_inputs)
-
-    def _run(self, node: Node) -> None:
-        inputs = [_given(self._values[tensor], reads=not dtype.is_ref) for tensor, dtype in zip(node.inputs, node.input_types, strict=True)]
-        try:
-            given = self._kernels[node](*inputs)
-        except BaseException as error:
-            self._failed = True
-            told = explain_at(node, error, inputs)
-            if told is error:
-                raise
-            raise told from error
-        outputs: Iterable[Any] = given if len(node.outputs) > 1 else (given,)
-        for tensor, value in zip(node.outputs, outputs, strict=False):
-            if tensor not in self._feeders:
-                self._values[tensor] = value
-
-
-def _given(value: Any, *, reads: bool) -> Any:
-    return value.read() if reads and isinstance(value, RefVariable) else value
-
-
-def _own(value: Any) -> Any:
-    """A value that the caller may change."""
-    array = _given(value, reads=True)
-    return array.copy() if isinstance(array, np.ndarray) else array
 
 
 def _refused(text: str, node: Node) -> GraphError:

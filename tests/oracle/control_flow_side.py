@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,44 @@ Array = npt.NDArray[Any]
 
 def run_twice(data: bytes, feeds: Mapping[str, Array], fetches: Sequence[str], start: Sequence[str]) -> list[Array]:
     """Import a graph, run the nodes of `start` one after the other, then `fetches` twice; what these gave."""
+    with _session(data, start) as session:
+        return [np.asarray(value) for _ in range(2) for value in session.run(list(fetches), dict(feeds))]
+
+
+def run_in_steps(
+    data: bytes, feeds: Mapping[str, Array], gives: Sequence[Sequence[str]], refuses: Sequence[Sequence[str]], start: Sequence[str]
+) -> tuple[list[Array], list[str]]:
+    """A partial run that is fed one value a step.
+
+    Args:
+        gives: what to fetch in each step.
+        refuses: what to try to fetch in each step before that.
+
+    Returns:
+        What was given, and the messages of what was refused.
+    """
+    with _session(data, start) as session:
+        handle = session.partial_run_setup([name for names in gives for name in names], list(feeds))
+        found: list[Array] = []
+        refused: list[str] = []
+        for (name, value), now, later in zip(feeds.items(), gives, refuses, strict=True):
+            session.partial_run(handle, [], {name: value})
+            for fetch in later:
+                try:
+                    session.partial_run(handle, fetch)
+                except tf.errors.InvalidArgumentError as error:
+                    refused.append(error.message)
+            found += [np.asarray(session.partial_run(handle, fetch)) for fetch in now]
+        return found, refused
+
+
+@contextmanager
+def _session(data: bytes, start: Sequence[str]) -> Iterator[Any]:
+    """A session of an imported graph in which the nodes of `start` have run, one after the other."""
     message = tf.compat.v1.GraphDef()
     message.ParseFromString(data)
     # The graph as it is, not what the graph optimiser makes of it.
-    config = tf.compat.v1.ConfigProto()
+    config = tf.compat.v1.ConfigProto(operation_timeout_in_ms=60_000)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
     with tf.Graph().as_default() as graph:
@@ -25,4 +60,4 @@ def run_twice(data: bytes, feeds: Mapping[str, Array], fetches: Sequence[str], s
         with tf.compat.v1.Session(graph=graph, config=config) as session:
             for name in start:
                 session.run(name)
-            return [np.asarray(value) for _ in range(2) for value in session.run(list(fetches), dict(feeds))]
+            yield session

@@ -11,6 +11,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.definitions.wire import graph_def_to_bytes
+from graphcore.runtime import needed_nodes
 from tests.graphcore.runtime.loop_graphs import cond, enter, op, outputs, switch, while_loop
 from tests.graphcore.runtime.random_programs import Program
 from tests.oracle.conftest import Oracle
@@ -47,6 +48,67 @@ def test_a_random_graph_with_branches_loops_and_variables_gives_what_it_gives_in
     program = Program([chosen.randrange(2**16) for _ in range(chosen.randrange(20, 160))])
     feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: np.array(chosen.random() < 0.5)}
     run_both(program.graph, oracle, [*program.values, program.end], feeds, ["start"])
+
+
+class Steps:
+    """A partial run that is fed one value a step, and fetches all that can be fetched as soon as it can.
+
+    Attributes:
+        gives, refuses: by step, what could be fetched then and what not yet.
+        values: of what was given.
+    """
+
+    def __init__(self, graph: gc.Graph, feeds: dict[str, Array], fetches: list[str], start: list[str]) -> None:
+        self.gives: list[list[str]] = []
+        self.refuses: list[list[str]] = []
+        self.values: list[Any] = []
+        with gc.Session(graph) as session:
+            for name in start:
+                session.run(name)
+            handle = session.partial_run_setup(fetches, list(feeds))
+            left, unfed = list(fetches), list(feeds)
+            for name, value in feeds.items():
+                session.partial_run(handle, [], {name: value})
+                unfed.remove(name)
+                later = [fetch for fetch in left if not self._fetch(session, handle, fetch)]
+                self.gives.append([fetch for fetch in left if fetch not in later])
+                self.refuses.append([fetch for fetch in later if takes(graph, fetch, unfed)])
+                left = later
+        assert not left
+
+    def _fetch(self, session: gc.Session, handle: str, fetch: str) -> bool:
+        try:
+            self.values.append(session.partial_run(handle, fetch))
+        except gc.errors.InvalidArgumentError as error:
+            if "can't be computed from the feeds" not in error.message:
+                raise
+            return False
+        return True
+
+
+def takes(graph: gc.Graph, fetch: str, unfed: list[str]) -> bool:
+    """Whether something that `fetch` needs takes the value of one of `unfed`.
+
+    For what only waits for it, or for a loop that it enters, TensorFlow waits for ever.
+    """
+    tensors = {graph.get_tensor_by_name(name) for name in unfed}
+    return any(not tensors.isdisjoint(node.inputs) for node in needed_nodes([graph.get_tensor_by_name(fetch)], [], []))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_partial_run_of_a_random_graph_gives_and_refuses_what_tensorflow_does(seed: int, oracle: Oracle) -> None:
+    chosen = random.Random(seed)
+    program = Program([chosen.randrange(2**16) for _ in range(chosen.randrange(20, 160))])
+    feeds = {"x:0": np.array([0.75, -0.5], np.float32), "p:0": np.array(chosen.random() < 0.5)}
+    if chosen.random() < 0.5:
+        feeds = dict(reversed(feeds.items()))
+    fetches = list(dict.fromkeys([tensor.name for tensor in [*program.values, program.end] if tensor.name not in feeds]))
+    steps = Steps(program.graph, feeds, fetches, ["start"])
+    data = graph_def_to_bytes(program.graph.as_graph_def())
+    theirs, refused = oracle.call(f"{SIDE}:run_in_steps", data, feeds, steps.gives, steps.refuses, ["start"])
+    assert_same(steps.values, theirs)
+    assert len(refused) == sum(map(len, steps.refuses))
+    assert all("can't be computed from the feeds" in text for text in refused)
 
 
 def ref_branch() -> list[gc.Tensor]:

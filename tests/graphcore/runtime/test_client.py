@@ -11,6 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.source import CellRun, SourceLocation
+from tests.graphcore.runtime.loop_graphs import cond, enter, op, switch, while_loop
 
 A = np.array([[3, 2], [-1, 0]], np.float32)
 X = np.ones((2, 1), np.float32)
@@ -289,6 +290,17 @@ class TestConnections:
         assert session.run(w).tolist() == [1, 2]
 
 
+def zero(value: Any) -> gc.Tensor:
+    """The axis 0, in the loop of `value`."""
+    with gc.control_dependencies([value.node]):
+        return gc.constant([0])
+
+
+def double(value: gc.Tensor) -> list[gc.Tensor]:
+    """Twice `value`."""
+    return [gc.add(value, value)]
+
+
 class TestPartialRuns:
     """Feeds come in steps, each fetch is given when its feeds are there."""
 
@@ -350,6 +362,77 @@ class TestPartialRuns:
         with pytest.raises(InvalidArgumentError, match="Cannot feed value of shape"):
             session.partial_run(handle, [], {x: [1.0]})
         assert session.partial_run(handle, [], {x: [0.0, 0.0]}) == []
+
+    def test_branches_and_loops_go_on_when_what_they_wait_for_is_fed(self) -> None:
+        x, p, n = gc.placeholder(gc.float32, [2]), gc.placeholder(gc.bool_, []), gc.placeholder(gc.float32, [])
+        chosen = cond(p, [x], lambda a: [op("Exp", [a])], lambda a: [op("Neg", [a])])[0]
+        limit = enter(n, "f", constant=True)
+        looped = while_loop(lambda v: op("Less", [op("Sum", [v, zero(v)]), limit]), lambda v: [op("AddV2", [v, v])], [chosen], "f")[0]
+        session = gc.Session()
+        handle = session.partial_run_setup([chosen, looped, x], [x, p, n])
+        assert session.partial_run(handle, x, {x: [1.0, 2.0]}).tolist() == [1, 2]
+        with pytest.raises(InvalidArgumentError, match="can't be computed from the feeds"):
+            session.partial_run(handle, chosen)
+        assert session.partial_run(handle, chosen, {p: False}).tolist() == [-1, -2]
+        assert session.partial_run(handle, looped, {n: -20.0}).tolist() == [-1, -2]
+
+    def test_a_loop_turns_when_its_last_value_is_fed(self) -> None:
+        x, n = gc.placeholder(gc.float32, []), gc.placeholder(gc.float32, [])
+        limit = enter(n, "f", constant=True)
+        inner = lambda v: while_loop(lambda w: op("Less", [w, enter(limit, "g", constant=True)]), double, [v], "g")  # noqa: E731
+        looped = while_loop(lambda v: op("Less", [v, limit]), inner, [x], "f")[0]
+        session = gc.Session()
+        handle = session.partial_run_setup(looped, [x, n])
+        session.partial_run(handle, [], {n: 100.0})
+        assert session.partial_run(handle, looped, {x: 3.0}) == 192.0
+
+    def test_what_leaves_a_loop_waits_for_all_that_enters_it(self) -> None:
+        x, n, other = gc.placeholder(gc.float32, []), gc.placeholder(gc.float32, []), gc.placeholder(gc.float32, [])
+        limit, added = enter(n, "f", constant=True), enter(other, "f", constant=True)
+        one, two = while_loop(
+            lambda a, _: op("Less", [a, limit]), lambda a, b: [op("AddV2", [a, a]), op("AddV2", [b, added])], [x, x], "f", parallel=1
+        )
+        session = gc.Session()
+        handle = session.partial_run_setup([one, two], [x, n, other])
+        with pytest.raises(InvalidArgumentError, match="can't be computed from the feeds"):
+            session.partial_run(handle, one, {x: 1.0, n: 5.0})
+        assert session.partial_run(handle, [one, two], {x: 1.0, n: 5.0, other: 1.0}) == [8.0, 4.0]
+
+    def test_a_fetch_on_a_branch_that_was_not_taken_ends_the_run(self) -> None:
+        x, p = gc.placeholder(gc.float32, []), gc.placeholder(gc.bool_, [])
+        no, yes = switch(x, p)
+        session = gc.Session()
+        handle = session.partial_run_setup([no, yes], [x, p])
+        assert session.partial_run(handle, yes, {x: 1.0, p: True}) == 1.0
+        with pytest.raises(InvalidArgumentError, match="lies on a branch that was not taken"):
+            session.partial_run(handle, no)
+        with pytest.raises(InvalidArgumentError, match="setup"):
+            session.partial_run(handle, no)
+
+    def test_functional_branches_and_calls_run_once(self) -> None:
+        x, p = gc.placeholder(gc.float32, []), gc.placeholder(gc.bool_, [])
+        w = gc.Variable(0.0)
+        with gc.control_dependencies([w.assign_add(x)]):
+            counted = gc.identity(x)
+        y = gc.cond(p, lambda: counted * 2.0, lambda: counted * 3.0)
+        z = gc.function(lambda v: gc.exp(v) * v, name="f")(y)
+        session = gc.Session()
+        session.run(w.initializer)
+        handle = session.partial_run_setup([y, z, counted], [x, p])
+        assert session.partial_run(handle, counted, {x: 1.0}) == 1.0
+        assert session.partial_run(handle, y, {p: False}) == 3.0
+        assert session.partial_run(handle, z) == pytest.approx(np.exp(3.0) * 3.0)
+        assert session.run(w) == 1.0
+
+    def test_what_was_fed_may_be_changed_before_a_later_step(self) -> None:
+        x, y = gc.placeholder(gc.float32, [2]), gc.placeholder(gc.float32, [2])
+        total = x + y
+        session = gc.Session()
+        handle = session.partial_run_setup(total, [x, y])
+        value = np.array([1.0, 2.0], np.float32)
+        session.partial_run(handle, [], {x: value})
+        value[:] = 0.0
+        assert session.partial_run(handle, total, {y: [1.0, 1.0]}).tolist() == [2, 3]
 
     def test_an_error_names_its_node_and_ends_the_run(self) -> None:
         x, y = gc.placeholder(gc.float32, None, name="x"), gc.placeholder(gc.float32, None, name="y")
