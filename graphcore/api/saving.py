@@ -6,6 +6,7 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Final
 
 import numpy as np
@@ -61,7 +62,7 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
         raise FailedPreconditionError("There is no variable to save in the session's graph")
     values = {name: _stored(name, storage) for name, storage in storages.items()}
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.{get_ident()}.part")
     try:
         with beside.open("wb") as file:
             np.savez(file, **values)  # type: ignore[arg-type]  # the stubs take the names for savez's own arguments

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
+from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError, UnimplementedError
 from graphcore.graph import Graph, default_graph, get_default_graph
 from graphcore.graph.changes import Change
 from graphcore.graph.collecting import paused_collector
@@ -43,6 +43,7 @@ from graphcore.runtime.watching import run_watched
 from graphcore.shapes import Shape
 
 _MAX_PLANS: Final = 256
+_TARGETS: Final = ("", "local")
 _NO_OPTIONS: Final = SessionOptions()
 _NO_RUN_OPTIONS: Final = RunOptions()
 _default_session: ContextVar[Session | None]
@@ -56,17 +57,26 @@ class Session:
         options: how to run.
         engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" takes a plan where the
             graph allows one.
+        target: where it runs: "" or "local" is this process, and the only place that there is.
+
+    Raises:
+        NotFoundError: no such target.
+        InvalidArgumentError: no such engine.
 
     The graph may grow and change between runs: a run is planned again when a node that it depends on has changed. Used as a
     context manager it is the default session, and its graph the default graph, within the block. Several threads may run it at once.
 
     Attributes:
+        target: as given.
         rendezvous: where its `_Send` and `_Recv` nodes meet the client and each other.
         resources: its variables.
         trace: the last run that was recorded.
     """
 
-    def __init__(self, graph: Graph | None = None, *, options: SessionOptions | None = None, engine: str = "auto") -> None:
+    def __init__(
+        self, graph: Graph | None = None, *, options: SessionOptions | None = None, engine: str = "auto", target: str = ""
+    ) -> None:
+        self.target = _checked_target(target)
         self.graph = graph or get_default_graph()
         self.engine = check_engine(engine)
         self.options = options or _NO_OPTIONS
@@ -409,6 +419,12 @@ _default_session = ContextVar("default_session", default=None)
 def get_default_session() -> Session | None:
     """The innermost session entered with `with`, None if there is none."""
     return _default_session.get()
+
+
+def _checked_target(target: str) -> str:
+    if target not in _TARGETS:
+        raise NotFoundError(f"No session for target {target!r}: there is {' and '.join(map(repr, _TARGETS))}, which is this process")
+    return target
 
 
 def _noting(changed: set[str]) -> Callable[[Change], None]:

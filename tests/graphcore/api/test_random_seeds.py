@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,3 +88,49 @@ def test_without_seeds_sessions_draw_different_numbers() -> None:
 
 def test_a_scalar_can_be_drawn() -> None:
     assert gc.Session().run(gc.random_normal([], seed=1)).shape == ()
+
+
+def everywhere() -> list[gc.Tensor]:
+    """Random numbers drawn in the graph itself, in a function, on a branch and in each turn of a loop."""
+    gc.set_random_seed(11)
+    outside = gc.random_uniform([2])
+    called = gc.function(lambda x: x + gc.random_uniform([2], seed=5), name="noisy")
+    chosen = gc.cond(gc.constant(True), lambda: outside + gc.random_normal([2], seed=3), lambda: outside)
+    looped = gc.while_loop(lambda i, _: i < 3, lambda i, x: (i + 1, x + gc.random_uniform([2], seed=8)), [gc.constant(0), outside])[1]
+    return [outside, called(outside), called(outside), chosen, looped]
+
+
+def test_the_numbers_are_the_same_however_a_session_is_run() -> None:
+    """In either engine, recorded or not, with a time limit, through a callable, in steps, in another thread, in few threads."""
+
+    def plain(session: gc.Session, fetches: list[gc.Tensor]) -> list[list[float]]:
+        return [value.tolist() for value in session.run(fetches)]
+
+    def recorded(session: gc.Session, fetches: list[gc.Tensor]) -> list[list[float]]:
+        return [value.tolist() for value in session.run(fetches, options=gc.RunOptions(trace=True))]
+
+    def limited(session: gc.Session, fetches: list[gc.Tensor]) -> list[list[float]]:
+        return [value.tolist() for value in session.run(fetches, options=gc.RunOptions(timeout_in_ms=60_000))]
+
+    def called(session: gc.Session, fetches: list[gc.Tensor]) -> list[list[float]]:
+        return [value.tolist() for value in session.make_callable(fetches)()]
+
+    def in_steps(session: gc.Session, fetches: list[gc.Tensor]) -> list[list[float]]:
+        return [value.tolist() for value in session.partial_run(session.partial_run_setup(fetches), fetches)]
+
+    def elsewhere(session: gc.Session, fetches: list[gc.Tensor]) -> list[list[float]]:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(plain, session, fetches).result()
+
+    def outcome(run: Callable[[gc.Session, list[gc.Tensor]], list[list[float]]], **options: Any) -> list[list[list[float]]]:
+        with gc.Graph().as_default():
+            fetches = everywhere()
+            with gc.Session(**options) as session:
+                return [run(session, fetches) for _ in range(3)]
+
+    expected = outcome(plain)
+    assert expected[0] != expected[1] != expected[2]
+    for engine in ("auto", "dataflow"):
+        for run in (plain, recorded, limited, called, in_steps, elsewhere):
+            assert outcome(run, engine=engine) == expected, (engine, run.__name__)
+    assert outcome(plain, options=gc.SessionOptions(inter_op_threads=1)) == expected

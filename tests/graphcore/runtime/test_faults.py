@@ -358,3 +358,21 @@ def test_a_timeout_reaches_into_functions(engine: str) -> None:
     session = gc.Session(engine=engine)
     with pytest.raises(DeadlineExceededError):
         session.run(slow(x) + 1.0, {x: [1, 2, 3]}, options=gc.RunOptions(timeout_in_ms=30))
+
+
+@ENGINES
+def test_ex_a_value_of_the_wrong_type_that_a_kernel_gives_aborts_the_rendezvous_with_that_error(engine: str) -> None:
+    y, key = receiving()
+    broken = gc.get_default_graph().apply_op("FaultyKernel", [y], name="faulty").outputs[0]
+    _behaviour["now"] = lambda x: x.astype(np.float64)
+    session = gc.Session(engine=engine)
+    met = session.rendezvous
+    met.send(key, None, np.zeros(2, np.float32))
+    with pytest.raises(InternalError, match="does not match declared output type float") as caught:
+        session.run(broken)
+    assert caught.value.node == "faulty"
+    with pytest.raises(InternalError, match="does not match declared output type float"):
+        met.recv("other")
+    _behaviour["now"] = lambda x: x * 2
+    session.rendezvous.send(key, None, np.zeros(2, np.float32))
+    assert session.run(broken).tolist() == [2, 2]
