@@ -120,6 +120,7 @@ def _forward(default_format: bytes) -> KernelFactory:
 
         def convolve(x: Any, w: Any) -> Any:
             x, w = conv.channels_last_array(x), conv.filter_array(w)
+            conv.check_filter(w)
             g = conv.geometry(x.shape[1:-1], w.shape[:-2])
             groups = _groups(conv, x.shape[-1], w.shape[-2])
             return conv.result(grouped(k.xp, lambda x, w: forward(k.xp, x, w, g), groups, ((x, -1), (w, -1)), -1))

@@ -17,6 +17,7 @@ from graphcore.kernel_context import KernelContext
 from graphcore.ops.convolving_columns import filter_gradient_by_columns, forward_by_columns, input_gradient_by_columns
 from graphcore.ops.convolving_costs import by_element, columns_pay, gradient_pieces, input_columns_pay, window_pieces
 from graphcore.ops.kernels import invalid, narrow
+from graphcore.ops.products import product
 from graphcore.ops.windows import Geometry, Sliding, inside, int_list, is_channels_last, padded, sliding, spatial_axes, views
 
 
@@ -41,6 +42,15 @@ class Convolution:
     def filter_array(self, w: Any) -> Any:
         """The filter in the type to compute in, contiguous."""
         return self.xp.ascontiguousarray(w, self.wide)
+
+    def check_filter(self, w: Any) -> None:
+        """Refuse a filter to convolve with that has no elements.
+
+        Raises:
+            InvalidArgumentError: a dimension is 0.
+        """
+        if not w.size:
+            raise invalid(self.k, f"the filter has no elements: every dimension must be at least 1, got shape {list(w.shape)}")
 
     def result(self, y: Any) -> Any:
         """A channels-last array as the node gives it."""
@@ -101,7 +111,7 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     channels, outputs = w.shape[-2:]
     flat = w.reshape(-1, outputs)
     if g.is_pointwise:
-        return xp.dot(x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
+        return product(xp, x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
     y = xp.empty((x.shape[0], *g.places, outputs), x.dtype)
     if not y.size or not flat.size:
         y[...] = 0
@@ -119,11 +129,11 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     """w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]."""
     channels, outputs = w.shape[-2:]
     if g.is_pointwise:
-        return xp.dot(dy.reshape(-1, outputs), w.reshape(channels, outputs).T).reshape((*dy.shape[:-1], channels))
+        return product(xp, dy.reshape(-1, outputs), w.reshape(channels, outputs).T).reshape((*dy.shape[:-1], channels))
     pads = ((0, 0), *g.pads, (0, 0))
     shape = (dy.shape[0], *sizes, channels)
     dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
-    if not dy.size or not dx.size:
+    if not dy.size or not dx.size or not w.size:
         return dx[inside(shape, pads)]
     if _on_host(xp, dy) and input_columns_pay(g, dy.shape[0], channels, outputs):
         return input_gradient_by_columns(xp, w, dy, g, sizes)
@@ -134,11 +144,11 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
         matrix = part.reshape(-1, outputs)
         if buffer.size < matrix.shape[0] * channels:
             buffer = xp.empty(matrix.shape[0] * channels, dy.dtype)
-        product = buffer[: matrix.shape[0] * channels]
+        space = buffer[: matrix.shape[0] * channels]
         target = dx[images, _row_range(g.slides[0], rows, g.window[0])]
         for element, factor in zip(np.ndindex(*g.window), transposed, strict=True):
-            xp.dot(matrix, factor, out=product.reshape(-1, channels))
-            target[_taps(g, element, part.shape[1])] += product.reshape((*part.shape[:-1], channels))
+            xp.dot(matrix, factor, out=space.reshape(-1, channels))
+            target[_taps(g, element, part.shape[1])] += space.reshape((*part.shape[:-1], channels))
     return dx[inside(shape, pads)]
 
 
@@ -146,9 +156,9 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
     """x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
     channels, outputs = x.shape[-1], dy.shape[-1]
     if g.is_pointwise:
-        return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
+        return product(xp, x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
     dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
-    if x.size and dy.size:
+    if x.size and dy.size and dw.size:
         if _on_host(xp, x) and columns_pay(g, x.shape[0], channels, outputs):
             return filter_gradient_by_columns(xp, x, dy, g)
         rows = WindowRows(xp, x, g, outputs)

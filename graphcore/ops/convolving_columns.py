@@ -14,12 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.ops.products import ONE_THREAD
 from graphcore.ops.windows import Geometry
 
 _PIECE: Final = 1 << 18
 """How many elements of the matrix are kept at a time (1 MB of float32), if that is one image or more."""
-ONE_THREAD: Final = 1 << 18
-"""OpenBLAS computes products of at most so many multiplications in the calling thread."""
 _FEW: Final = 8
 """A product that gives n columns takes about 1 + 8 / n times as long for each multiplication as one that gives very many."""
 _MOST_AT_ONCE: Final = 8

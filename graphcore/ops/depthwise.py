@@ -57,6 +57,7 @@ class DepthwiseConv2dNative:
 
         def convolve(x: Any, w: Any) -> Any:
             x, w = conv.channels_last_array(x), conv.filter_array(w)
+            conv.check_filter(w)
             if x.shape[-1] != w.shape[2]:
                 raise invalid(k, f"input and filter must have the same depth: {x.shape[-1]} vs {w.shape[2]}")
             g = conv.geometry(x.shape[1:-1], w.shape[:2])

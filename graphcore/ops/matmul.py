@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,8 @@ from graphcore.inference.common_shape_fns import batch_matmul_shape, batch_matmu
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import is_complex, vector
 from graphcore.ops.kernels import narrow
+from graphcore.ops.products import without_waiting
+from graphcore.shapes import Shape
 
 _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
 _B: Final = [[2.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
@@ -26,7 +29,6 @@ PRODUCTS: Final = {
     (True, False): (("y", "dz", False, True), ("x", "dz", False, False)),
     (True, True): (("y", "dz", True, True), ("dz", "x", True, True)),
 }
-
 
 Product = tuple[str, str, bool, bool]
 """Two operands, and whether each is transposed."""
@@ -117,6 +119,8 @@ class MatMul:
         if narrow(dtype):
             wide = np.float32
             return lambda a, b: dot((a.T if first else a).astype(wide), (b.T if second else b).astype(wide)).astype(dtype)
+        if k.xp is np and dtype.kind == "f":
+            dot = without_waiting(*_sizes(k.input_shapes, bool(first), bool(second))) or dot
         if first and second:
             return lambda a, b: dot(a.T, b.T)
         if first:
@@ -125,6 +129,14 @@ class MatMul:
             return lambda a, b: dot(a, b.T)
         plain: Kernel = dot
         return plain
+
+
+def _sizes(shapes: Sequence[Shape], first: bool, second: bool) -> tuple[int, int, int]:
+    """The sizes (m, k, n) of a product; zeros if they are not known."""
+    if len(shapes) != 2 or not all(shape.rank == 2 and shape.is_fully_defined for shape in shapes):
+        return 0, 0, 0
+    a, b = [[size or 0 for size in shape.as_list()] for shape in shapes]
+    return (a[1], a[0], b[0] if second else b[1]) if first else (a[0], a[1], b[0] if second else b[1])
 
 
 def batched(k: KernelContext) -> Kernel:
