@@ -13,6 +13,7 @@ from graphcore.passes import FunctionBody, InstantiatedFunctions
 from graphcore.passes.recursion import calls_itself
 from graphcore.runtime.function_graph import RunnableBody
 from graphcore.runtime.program import Program
+from graphcore.runtime.specialise import Specialised
 
 if TYPE_CHECKING:
     from graphcore.runtime.function_runtime import FunctionLibraryRuntime
@@ -32,6 +33,7 @@ class FunctionItem:
         resources: its state.
         runnable: the graph that runs, made when it first runs.
         program: what runs, made when it first runs.
+        specialised: the plans for the very shapes that it is called with, None where that makes no difference.
         users: how many times a handle was given for it and not yet released.
         version: that of the library when the body was last looked at.
     """
@@ -49,6 +51,7 @@ class FunctionItem:
         "resources",
         "runnable",
         "runtime",
+        "specialised",
         "types",
         "users",
         "version",
@@ -73,6 +76,7 @@ class FunctionItem:
         self.resources = ResourceManager()
         self.runnable: RunnableBody | None = None
         self.program: Program | None = None
+        self.specialised: Specialised | None = None
         self.users = 0
         self.version = self.library.version
         self.body: FunctionBody = functions.body_of(name, attrs)
@@ -105,8 +109,11 @@ class FunctionItem:
     def close(self) -> None:
         """Give free what runs it."""
         program, self.program, self.runnable = self.program, None, None
+        specialised, self.specialised = self.specialised, None
         if program is not None:
             program.close()
+        if specialised is not None:
+            specialised.close()
 
     def __repr__(self) -> str:
         return f"<gc.FunctionItem {self.key[1]} on {self.key[0]}{'' if self.program is None else ', ready'}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError, Re
 from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, InstantiateOptions, canonicalize
 from graphcore.functions.canonicalize import EXECUTOR_ATTR
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
-from graphcore.graph import Graph, Node, debug_string
+from graphcore.graph import Graph, Node, Tensor, debug_string
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_to_body
 from graphcore.registry import Kernel
@@ -25,8 +26,10 @@ from graphcore.runtime.engines import build_program
 from graphcore.runtime.function_graph import runnable_body
 from graphcore.runtime.function_handles import FunctionHandles
 from graphcore.runtime.function_item import FunctionItem, Types
+from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.plan_checks import checked, is_ours
 from graphcore.runtime.program import Program, current
+from graphcore.runtime.specialise import Specialised
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 """Makes the kernel of a node in a function's body; None leaves it to the op."""
@@ -285,6 +288,11 @@ class FunctionLibraryRuntime:
         if item.types is not types:
             raise _other_types(item, types)
         program = item.program or self._make(item)
+        specialised = item.specialised
+        if specialised is not None:
+            program = specialised.plan_for(args)
+            if specialised.is_useless:
+                item.specialised = None
         if item.recursive:
             return self._call_recursive(item, program, args)
         return _run(item, program, args)
@@ -309,7 +317,13 @@ class FunctionLibraryRuntime:
                 fetches = [node.inputs[0] for node in ready.rets]
                 item.program = build_program(fetches, ready.targets, feeds, lambda node, context: self._item_kernel(item, node, context))
                 item.runnable = ready
+                if type(item.program) is Plan and self.custom_kernel_creator is None and Specialised.pays_in_function(item.program, feeds):
+                    item.specialised = Specialised(item.program, fetches, ready.targets, feeds, partial(self._build, item))
             return item.program
+
+    def _build(self, item: FunctionItem, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
+        with self._handles.lock:
+            return build_plan(fetches, targets, feeds, lambda node, context: self._item_kernel(item, node, context))
 
     def _item_kernel(self, item: FunctionItem, node: Node, context: KernelContext) -> Kernel:
         context.resources = item.resources

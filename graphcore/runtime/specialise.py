@@ -8,6 +8,7 @@ from typing import Any, Final
 from graphcore.errors import GraphError
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.plan import Plan
+from graphcore.runtime.plan_checks import is_ours
 from graphcore.runtime.rewrite import copy_with_shapes
 from graphcore.shapes import Shape
 
@@ -27,9 +28,12 @@ class Specialised:
         general: the plan for all shapes.
         fetches, targets, feeds: what it is for.
         build: makes a plan of other fetches, targets and feeds.
+
+    Attributes:
+        is_useless: it is called with scalars, and a plan for them is no better: looking at shapes only takes time.
     """
 
-    __slots__ = ("_build", "_counts", "_feeds", "_fetches", "_plans", "_targets", "general")
+    __slots__ = ("_build", "_counts", "_feeds", "_fetches", "_plans", "_targets", "general", "is_useless")
 
     def __init__(self, general: Plan, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], build: Build) -> None:
         self.general = general
@@ -39,11 +43,25 @@ class Specialised:
         self._build = build
         self._plans: dict[tuple[Any, ...], Plan] = {}
         self._counts: dict[tuple[Any, ...], int] = {}
+        self.is_useless = False
 
     @staticmethod
     def pays(plan: Plan, feeds: Sequence[Tensor]) -> bool:
         """Whether `plan` computes with shapes that are known only when they are fed."""
         return any(not tensor.shape.is_fully_defined for tensor in feeds) and any(node.op in _READS_SHAPES for node in plan.nodes)
+
+    @staticmethod
+    def pays_in_function(plan: Plan, feeds: Sequence[Tensor]) -> bool:
+        """Whether `plan`, the body of a function, can be better where the shapes of its arguments are known.
+
+        Then results go into the buffers of inputs, heavy nodes run at once, and what only computes with shapes is left out. The kernels
+        must be of this package: others may keep a state, which plans for other shapes would not share.
+        """
+        if len(plan.nodes) < 2 or all(tensor.shape.is_fully_defined for tensor in feeds):
+            return False
+        if any(tensor.dtype.is_ref or tensor.dtype.as_numpy is None for tensor in feeds):
+            return False
+        return all(is_ours(node) or node.registration.is_function for node in plan.nodes)
 
     def plan_for(self, values: Sequence[Any]) -> Plan:
         """The plan to run on `values`."""
@@ -62,6 +80,7 @@ class Specialised:
             made = self._build(*copied)
         except GraphError:  # the general plan will say what is wrong, when and if it comes to it
             made = self.general
+        self.is_useless = not any(shapes) and len(made.lowered.operations) >= len(self.general.lowered.operations)
         return self._plans.setdefault(shapes, made)
 
     def close(self) -> None:
