@@ -106,11 +106,12 @@ _Arrival = tuple[Item, Iteration, GraphError | None, Any, bool] | None
 class DataflowRun:
     """One run."""
 
-    __slots__ = ("arrivals", "cancellation", "move", "own", "results", "stopped", "table", "teller", "waiting")
+    __slots__ = ("arrivals", "cancellation", "move", "own", "results", "step", "stopped", "table", "teller", "waiting")
 
     def __init__(self, table: Table, step: Step, given: Sequence[Any] = ()) -> None:
         self.table = table
         self.teller = None if step.recorder is None else Teller(step.recorder, step, given)
+        self.step = step
         self.cancellation = step.cancellation
         self.move = Propagation(table, self.teller)
         self.results: list[Any] = [_MISSING] * len(table.fetches)
@@ -180,10 +181,13 @@ class DataflowRun:
     def _turn(self) -> None:
         move = self.move
         ready, activate = move.ready, move.activate
+        step, is_cancellable = self.step, self.cancellation is not None
         execute = self._execute if self.teller is None else self._execute_recorded
         while True:
             while ready:
                 item, at = ready.popleft()
+                if is_cancellable:
+                    step.node = item.node  # before asking: who cancels asks afterwards what is under way
                 if self.stopped:
                     raise CancelledError(_STOPPED, op=item.node.op, node=item.name, source=item.node.source)
                 try:

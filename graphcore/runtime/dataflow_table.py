@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from graphcore.attrs import Array
@@ -12,8 +13,10 @@ from graphcore.graph.kernels import kernel_context
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
+from graphcore.runtime.aside import call_aside
 from graphcore.runtime.control_flow import checked_frames
 from graphcore.runtime.lowering import MakeKernel, check_runs
+from graphcore.runtime.parallel import has_large, is_long
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.twins import find_twins
 
@@ -183,6 +186,7 @@ class _Builder:
         self.items: dict[Node, Item] = {}
         self.frames: dict[str, FrameTable] = {"": self.table.outermost}
         self.known: dict[Tensor, Array] = {}
+        self.has_large = False
 
     def build(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Table:
         nodes = needed_nodes(fetches, targets, self.feeds)
@@ -192,6 +196,7 @@ class _Builder:
         self.table.nodes = [node for node in nodes if not self._is_given(node)]
         self.table.fetches = list(fetches)
         self.table.fed = list(self.feeds)
+        self.has_large = has_large(nodes, self.feeds)
         self.table.feeds = [Item(tensor.node, tensor.name, PLAIN, self.table.outermost) for tensor in self.feeds]
         for node in nodes:
             self.items[node] = self._item(node, info[node])
@@ -231,7 +236,8 @@ class _Builder:
         item.dtypes = tuple([dtype.base if dtype.is_ref else dtype.as_numpy for dtype in node.output_types])
         item.dtype = item.dtypes[0] if item.dtypes else None
         item.context = self._context(node)
-        item.kernel = self.make_kernel(node, item.context)
+        kernel = self.make_kernel(node, item.context)
+        item.kernel = partial(call_aside, kernel) if self.has_large and is_long(node) else kernel
         return item
 
     def _context(self, node: Node) -> KernelContext:

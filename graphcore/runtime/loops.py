@@ -14,6 +14,7 @@ from graphcore.runtime.loops_structure import find_structure
 from graphcore.runtime.loops_text import loops_text
 from graphcore.runtime.lowering import Lowered, MakeKernel
 from graphcore.runtime.memory import guard_sizes
+from graphcore.runtime.parallel import has_large, mark_long
 from graphcore.runtime.peak_memory import PeakMemory
 from graphcore.runtime.plan import Plan
 from graphcore.runtime.program import Step
@@ -97,5 +98,7 @@ def build_loop_plan(
     structure = find_structure(nodes, info, feeds)
     lowered = lower_loops(structure, nodes, fetches, targets, feeds, make_kernel)
     guard_sizes(lowered)
+    if has_large(nodes, feeds):
+        mark_long(lowered)
     reuse_buffers(lowered)
     return LoopPlan(lowered)

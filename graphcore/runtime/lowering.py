@@ -62,9 +62,10 @@ class Operation:
         into: the number of the input whose buffer takes the result, None if it gets one of its own.
         apart: BEGIN where the kernel is handed to another thread, and the output is what to ask for the result; JOIN where that is
             asked, and the outputs are the node's; "" for a call like any other.
+        is_long: the kernel takes so long that it is called aside, for Ctrl-C not to wait for it.
     """
 
-    __slots__ = ("apart", "inputs", "into", "kernel", "node", "outputs", "reads")
+    __slots__ = ("apart", "inputs", "into", "is_long", "kernel", "node", "outputs", "reads")
 
     def __init__(self, node: Node, kernel: Any, inputs: list[Value], reads: list[bool], outputs: list[Value]) -> None:
         self.node = node
@@ -74,6 +75,7 @@ class Operation:
         self.outputs = outputs
         self.into: int | None = None
         self.apart = ""
+        self.is_long = False
 
 
 class Skipped(Operation):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
-from graphcore.graph.node import Node
+from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value, number
 from graphcore.runtime.plan_checks import is_ours
 from graphcore.runtime.pool import blas_threads, core_count
@@ -20,16 +21,20 @@ _CONVOLUTIONS: Final = frozenset({"Conv2D", "Conv2DBackpropInput", "Conv2DBackpr
 _SLOW: Final = frozenset(
     {"Exp", "Log", "Log1p", "Expm1", "Tanh", "Sigmoid", "Pow", "Sin", "Cos", "Tan", "Erf", "Softmax", "LogSoftmax", "Softplus"}
 )
+_CUBIC: Final = frozenset({"MatrixDeterminant", "MatrixInverse", "MatrixSolve"})
+LONG_FROM: Final = 2.0e5
+"""Microseconds of a kernel that people would not wait for to end when they press Ctrl-C."""
+_LARGE: Final = 5_000
+"""Kernels whose tensors all have fewer elements neither pay in another thread nor take long."""
 _FLOPS_PER_MICROSECOND: Final = 2.0e4
 _SLOW_PER_MICROSECOND: Final = 300.0
 _FAST_PER_MICROSECOND: Final = 1500.0
 
 
-def cost(operation: Operation) -> float:
-    """About how many microseconds the kernel takes by itself, as the shapes tell; 0 where they do not."""
-    node = operation.node
+def cost(node: Node) -> float:
+    """About how many microseconds the kernel of `node` takes by itself, as the shapes tell; 0 where they do not."""
     sizes = [tensor.shape.num_elements for tensor in (*node.inputs, *node.outputs)]
-    if operation.kernel is None or not sizes or min(sizes) < 0:
+    if not sizes or min(sizes) < 0:
         return 0.0
     if node.op in _PRODUCTS:
         left = node.inputs[0].shape.as_list()
@@ -40,8 +45,32 @@ def cost(operation: Operation) -> float:
         filters = next((tensor.shape for tensor in (*node.inputs, *node.outputs) if tensor.shape.rank == 4), None)
         window = 1 if filters is None else math.prod([size or 1 for size in filters.as_list()[:3]])
         return 2.0 * min(window, 10_000) * max(sizes) / _FLOPS_PER_MICROSECOND
+    if node.op == "Einsum":  # of two matrices: the root of (ij)(jk)(ik) is what a product costs
+        return 2.0 * math.sqrt(math.prod(sizes)) / _FLOPS_PER_MICROSECOND
+    if node.op in _CUBIC:
+        side = max([size or 1 for size in node.inputs[0].shape.as_list()[-2:]], default=1)
+        return 10.0 * side * sizes[0] / _FLOPS_PER_MICROSECOND
     per_microsecond = _SLOW_PER_MICROSECOND if node.op in _SLOW else _FAST_PER_MICROSECOND
     return max(sizes) / per_microsecond
+
+
+def has_large(nodes: Iterable[Node], feeds: Iterable[Tensor] = ()) -> bool:
+    """Whether any kernel of `nodes`, where `feeds` are given, may be worth a thread of its own."""
+    tensors = chain(feeds, chain.from_iterable([node.outputs for node in nodes]))
+    return any(tensor.shape.num_elements >= _LARGE for tensor in tensors)
+
+
+def is_long(node: Node) -> bool:
+    """Whether the kernel of `node` takes so long that who waits for it must be able to leave: it has no state, then."""
+    if node.op_def.is_stateful or node.registration.is_function or any(dtype.is_ref for dtype in (*node.input_types, *node.output_types)):
+        return False
+    return cost(node) >= LONG_FROM and not any("func" in attr.type for attr in node.op_def.attr)
+
+
+def mark_long(lowered: Lowered) -> None:
+    """Have kernels that take long called so that Ctrl-C need not wait for them."""
+    for operation in lowered.operations:
+        operation.is_long = operation.kernel is not None and not operation.apart and is_long(operation.node)
 
 
 def run_apart(lowered: Lowered, nodes: Iterable[Node], threads: int = 0) -> None:
@@ -55,7 +84,7 @@ def run_apart(lowered: Lowered, nodes: Iterable[Node], threads: int = 0) -> None
     """
     if (threads or core_count()) < 2 or len(lowered.operations) < 3:
         return
-    heavy = {operation for operation in lowered.operations if _may_move(operation) and cost(operation) >= PAYS_FROM}
+    heavy = {operation for operation in lowered.operations if _may_move(operation) and cost(operation.node) >= PAYS_FROM}
     if len(heavy) < 2:
         return
     levels = _levels(lowered, nodes, heavy)
@@ -78,7 +107,9 @@ def run_apart(lowered: Lowered, nodes: Iterable[Node], threads: int = 0) -> None
 def _may_move(operation: Operation) -> bool:
     """Whether it may run in any thread: it has no state, calls nothing, and does not occupy all cores anyway."""
     node = operation.node
-    if node.op_def.is_stateful or node.registration.is_function or not is_ours(node) or any(operation.reads) or not node.outputs:
+    if operation.kernel is None or any(operation.reads) or not node.outputs:
+        return False
+    if node.op_def.is_stateful or node.registration.is_function or not is_ours(node):
         return False
     if any(value.is_reference for value in (*operation.inputs, *operation.outputs)):
         return False

@@ -15,7 +15,7 @@ from graphcore.kernel_context import RefVariable
 from graphcore.runtime.buffers import reuse_buffers
 from graphcore.runtime.lowering import JOIN, Lowered, MakeKernel, lower
 from graphcore.runtime.memory import guard_sizes, keep_freed_memory, out_of_memory
-from graphcore.runtime.parallel import run_apart
+from graphcore.runtime.parallel import has_large, mark_long, run_apart
 from graphcore.runtime.peak_memory import PeakMemory, peak_of_plan
 from graphcore.runtime.plan_checks import described, outputs_unset
 from graphcore.runtime.plan_text import PlanText, plan_text
@@ -158,7 +158,9 @@ def build_plan(
     lowered = lower(nodes, fetches, targets, feeds, make_kernel)
     guard_sizes(lowered)
     keep_freed_memory()
-    run_apart(lowered, nodes, threads)
+    if has_large(nodes, feeds):
+        run_apart(lowered, nodes, threads)
+        mark_long(lowered)
     reuse_buffers(lowered)
     return Plan(lowered)
 

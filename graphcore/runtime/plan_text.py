@@ -9,6 +9,7 @@ import numpy as np
 
 from graphcore.dtypes import string
 from graphcore.graph.node import Node
+from graphcore.runtime.aside import call_aside
 from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
 from graphcore.runtime.plan_checks import wrong_dtype
 from graphcore.runtime.pool import kernel_pool
@@ -138,6 +139,9 @@ class Writer:
             self.scope["submit"] = kernel_pool.submit
             return f"{outputs[0]} = submit({', '.join([kernel, *arguments])})"
         call = f"{kernel}({', '.join(arguments)})"
+        if operation.is_long:
+            self.scope["aside"] = call_aside
+            call = f"aside({', '.join([kernel, *arguments])})"
         if not outputs:
             return call
         return f"{', '.join(outputs)} = {call}{self._check(number, operation)}"

@@ -27,9 +27,10 @@ class Step:
         call: the calls of functions that it is in; see `Event.call`.
         caller: the node that runs now, and may call functions.
         peak_bytes: the most that the arrays of the run held at once, where it is recorded.
+        node: the innermost node that the run came to last, where it can be cancelled.
     """
 
-    __slots__ = ("_calls", "_held", "_lock", "call", "caller", "cancellation", "frame", "iteration", "peak_bytes", "recorder")
+    __slots__ = ("_calls", "_held", "_lock", "call", "caller", "cancellation", "frame", "iteration", "node", "peak_bytes", "recorder")
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Step:
         self.caller = ""
         self.peak_bytes = 0
         self._calls: dict[str, int] = {}
+        self.node: Node | None = None
         self._held = 0
         self._lock = threading.RLock()  # an array may be given free, and told of here, while another is counted
 

@@ -86,9 +86,10 @@ class Watcher:
         return given
 
     def _check(self, number: int) -> None:
-        cancellation = self._step.cancellation
+        step, node = self._step, self._lowered.operations[number].node
+        cancellation = step.cancellation
+        step.node = node  # before asking: who cancels asks afterwards what is under way
         if cancellation is not None and (cancellation.is_cancelled() or cancellation.is_cancelling()):
-            node = self._lowered.operations[number].node
             raise CancelledError(f"The run was stopped before '{node.name}' (op {node.op})", op=node.op, node=node.name, source=node.source)
 
     def _start(self, number: int) -> None:

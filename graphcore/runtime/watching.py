@@ -2,42 +2,84 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from graphcore.errors import CancelledError, DeadlineExceededError
+from graphcore.graph.node import Node
+from graphcore.runtime.aside import Aside, LeftError
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.program import Program, Step, current
+
+PATIENCE: Final = 0.1
+"""Seconds that a kernel is given to end by itself, and as many again to end when it is told to."""
 
 
 def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_ms: int) -> list[Any]:
     """Run `program` as `step`, for `timeout_in_ms` milliseconds at most (0: for as long as it takes).
 
+    When the time is over, or Ctrl-C comes, the run ends before its next node. A kernel without state that goes on is left: it
+    is told to stop, and nobody waits for it. One that may change a variable is waited for, so that the variable is whole.
+
     Raises:
-        DeadlineExceededError: the time ran out; it names the node that was about to run.
+        DeadlineExceededError: the time ran out; it names the node that was about to run, or that was left.
     """
     if not timeout_in_ms:
-        with under_way(step):
-            return program.run_step(step, values)
-    cancellation = step.cancellation = step.cancellation or CancellationManager()
-    timer = threading.Timer(timeout_in_ms / 1000, cancellation.start_cancel)
-    timer.daemon = True
-    timer.start()
+        return _run(program, values, step)
+    step.cancellation = step.cancellation or CancellationManager()
+    call = Aside(_run, program, values, step)
     try:
-        with under_way(step):
-            return program.run_step(step, values)
+        in_time = call.wait(timeout_in_ms / 1000)
+    except KeyboardInterrupt as error:
+        if not _stop(call, step) and step.node is not None:
+            error.add_note(f"stopped while running '{step.node.name}' (op {step.node.op})")
+        raise
+    if not in_time and not _stop(call, step):
+        raise _left(timeout_in_ms, step.node)
+    try:
+        result: list[Any] = call.result()
     except CancelledError as error:
-        raise DeadlineExceededError(
-            f"Required to be done within {timeout_in_ms} ms, which have passed; stopped at node '{error.node}'",
-            op=error.op,
-            node=error.node,
-            source=error.source,
-        ) from error
-    finally:
-        timer.cancel()
-        timer.join()
+        if in_time:
+            raise
+        text = f"{_too_long(timeout_in_ms)}; stopped at node '{error.node}'"
+        raise DeadlineExceededError(text, op=error.op, node=error.node, source=error.source) from error
+    except LeftError:
+        raise _left(timeout_in_ms, step.node) from None
+    return result
+
+
+def _run(program: Program, values: Sequence[Any], step: Step) -> list[Any]:
+    with under_way(step):
+        return program.run_step(step, values)
+
+
+def _stop(call: Aside, step: Step) -> bool:
+    """End a run, or leave it in the middle of a kernel that has no state. True if it has ended."""
+    assert step.cancellation is not None
+    step.cancellation.start_cancel()
+    while not call.wait(PATIENCE):
+        if step.node is not None and _may_be_left(step.node):
+            call.leave()
+            return call.wait(PATIENCE)
+    return True
+
+
+def _too_long(timeout_in_ms: int) -> str:
+    return f"Required to be done within {timeout_in_ms} ms, which have passed"
+
+
+def _left(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
+    assert node is not None
+    text = f"{_too_long(timeout_in_ms)}; stopped while running '{node.name}' (op {node.op})"
+    return DeadlineExceededError(text, op=node.op, node=node.name, source=node.source)
+
+
+def _may_be_left(node: Node) -> bool:
+    """Whether nothing that lasts can come of the kernel of `node` once it is not waited for."""
+    if node.op_def.is_stateful or node.registration.is_function:
+        return False
+    return not any(dtype.is_ref for dtype in (*node.input_types, *node.output_types))
 
 
 @contextmanager

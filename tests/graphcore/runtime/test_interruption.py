@@ -1,0 +1,229 @@
+"""Long kernels and runs that are stopped in them: control comes back at once, variables are whole, the session works, no thread stays."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import DeadlineExceededError, InvalidArgumentError
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import OpRegistration, op_registry
+from graphcore.runtime import parallel
+from graphcore.runtime.aside import Aside, LeftError, call_aside
+
+SIZE = 6_000
+ENGINES = pytest.mark.parametrize("engine", ["plan", "dataflow"])
+_behaviour: dict[str, Callable[[Any], Any]] = {}
+
+
+def _kernel(k: KernelContext) -> Callable[[Any], Any]:
+    return lambda x: _behaviour["now"](x)
+
+
+def _same_shape(c: gc.InferenceContext) -> None:
+    c.set_output(0, c.input(0))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def held_ops() -> Iterator[None]:
+    """Two ops whose kernels do what a test says, one of them with state."""
+    for name in ("HeldKernel", "HeldState"):
+        builder = gc.OpDefBuilder(name).input("x: float").output("y: float")
+        entry = OpRegistration((builder.set_is_stateful() if name == "HeldState" else builder).finalize(), _same_shape)
+        entry.kernel = _kernel
+        op_registry.register(entry)
+    yield
+    for name in ("HeldKernel", "HeldState"):
+        del op_registry._by_name[name]  # what other tests ask of all ops is not asked of these
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, which it does not in the workers of a parallel test run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+class Held:
+    """A variable that is updated before and after a kernel that does not come to its end before `gate` is set."""
+
+    def __init__(self, engine: str, op: str = "HeldKernel") -> None:
+        self.gate, self.begun, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self.x = gc.placeholder(gc.float32, [SIZE], name="x")
+        self.w = gc.Variable(np.zeros(SIZE, np.float32), name="w")
+        before = self.w.assign_add(self.x)
+        with gc.control_dependencies([before]):
+            held = gc.get_default_graph().apply_op(op, [self.x], name="held").outputs[0]
+        self.step = self.w.assign_add(held * 10.0)
+        self.session = gc.Session(engine=engine)
+        self.session.run(self.w.initializer)
+        self.feeds = {self.x: np.ones(SIZE, np.float32)}
+        self.threads = threading.active_count()
+        _behaviour["now"] = self._wait
+
+    def _wait(self, x: Any) -> Any:
+        self.begun.set()
+        assert self.gate.wait(60)
+        self.ended.set()
+        return x
+
+    def run(self, **options: Any) -> Any:
+        return self.session.run(self.step, self.feeds, gc.RunOptions(**options) if options else None)
+
+    def check_afterwards(self) -> None:
+        """The first update was made and the second was not, then all works, and the thread goes when the kernel has come to its end."""
+        assert set(self.session.run(self.w)) == {1.0}
+        _behaviour["now"] = lambda x: x
+        assert set(self.run()) == {12.0}
+        self.check_threads()
+        assert set(self.session.run(self.w)) == {12.0}
+
+    def check_threads(self) -> None:
+        """No thread stays once the kernel has come to its end."""
+        self.gate.set()
+        until = time.monotonic() + 30
+        while threading.active_count() > self.threads and time.monotonic() < until:
+            time.sleep(0.01)
+        assert threading.active_count() == self.threads
+
+
+@ENGINES
+def test_a_timeout_does_not_wait_for_the_end_of_one_long_call(engine: str) -> None:
+    held = Held(engine)
+    with pytest.raises(DeadlineExceededError) as caught:
+        held.run(timeout_in_ms=50)
+    assert not held.ended.is_set()
+    assert (caught.value.node, caught.value.op) == ("held", "HeldKernel")
+    assert "50 ms" in caught.value.message
+    assert caught.value.source is not None
+    held.check_afterwards()
+
+
+@ENGINES
+def test_a_timeout_ends_a_kernel_made_of_many_calls_where_it_is(engine: str) -> None:
+    held = Held(engine)
+
+    def endless(x: Any) -> Any:
+        try:
+            while True:
+                x = np.tanh(x)
+        finally:
+            held.ended.set()
+
+    _behaviour["now"] = endless
+    with pytest.raises(DeadlineExceededError) as caught:
+        held.run(timeout_in_ms=50)
+    assert caught.value.node == "held"
+    assert held.ended.wait(30)
+    held.check_afterwards()
+
+
+@ENGINES
+def test_a_kernel_with_state_is_waited_for_when_the_time_is_over(engine: str) -> None:
+    held = Held(engine, "HeldState")
+    opener = threading.Timer(0.4, held.gate.set)
+    opener.start()
+    with pytest.raises(DeadlineExceededError):
+        held.run(timeout_in_ms=30)
+    opener.join()
+    assert held.ended.is_set()
+    held.check_afterwards()
+
+
+@ENGINES
+def test_a_timeout_leaves_a_long_call_within_a_function(engine: str) -> None:
+    held = Held(engine)
+
+    @gc.function
+    def body(x: gc.Tensor) -> gc.Tensor:
+        return gc.exp(x.graph.apply_op("HeldKernel", [x], name="inner").outputs[0])
+
+    y = body(held.x) + 1.0
+    with pytest.raises(DeadlineExceededError, match="HeldKernel"):
+        held.session.run(y, held.feeds, gc.RunOptions(timeout_in_ms=50))
+    assert not held.ended.is_set()
+    held.check_threads()
+
+
+@ENGINES
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("timeout", [0, 60_000])
+def test_ctrl_c_does_not_wait_for_the_end_of_one_long_kernel(timeout: int, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "LONG_FROM", 1.0)
+    held, main = Held(engine), threading.main_thread().ident or 0
+
+    def press() -> None:
+        assert held.begun.wait(30)
+        time.sleep(0.1)
+        signal.pthread_kill(main, signal.SIGINT)  # a real one: it wakes who waits for a lock
+
+    presser = threading.Thread(target=press)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        held.run(**({"timeout_in_ms": timeout} if timeout else {}))
+    presser.join()
+    assert not held.ended.is_set()
+    assert any("stopped while running" in note and "HeldKernel" in note for note in caught.value.__notes__)
+    held.check_afterwards()
+
+
+def test_kernels_that_take_long_are_called_aside_and_others_are_not() -> None:
+    large = gc.placeholder(gc.float32, [4_000, 4_000], name="large")
+    small = gc.placeholder(gc.float32, [100, 100], name="small")
+    session = gc.Session()
+    assert "aside(k0, feed0, feed0)" in session.plan(large @ large, {large: None}).source
+    assert "aside" not in session.plan(small @ small, {small: None}).source
+    assert "aside" not in session.plan(large + 1.0, {large: None}).source
+
+
+def test_what_a_long_kernel_raises_is_told_with_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "LONG_FROM", 1.0)
+
+    def failing(_x: Any) -> Any:
+        raise ValueError("no good")
+
+    for engine in ("plan", "dataflow"):
+        held = Held(engine)
+        _behaviour["now"] = failing
+        with pytest.raises(InvalidArgumentError, match="no good") as caught:
+            held.run()
+        assert caught.value.node == held.step.node.inputs[1].node.inputs[0].node.name
+        held.check_afterwards()
+
+
+def test_a_call_aside_gives_what_it_gives_and_raises_what_it_raises() -> None:
+    assert call_aside(divmod, 7, 2) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        call_aside(divmod, 7, 0)
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        call_aside(np.exp, np.array([1e9]))
+
+
+def test_leaving_a_call_that_is_over_or_about_to_end_harms_nobody() -> None:
+    before = threading.active_count()
+    for _ in range(200):
+        call = Aside(sum, range(50))
+        call.leave()
+        try:
+            assert call.result() == 1225
+        except LeftError:
+            continue
+    over = Aside(sum, [1, 2])
+    assert over.wait(30)
+    over.leave()
+    assert over.result() == 3
+    assert threading.active_count() == before
