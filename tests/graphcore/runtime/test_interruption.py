@@ -23,8 +23,12 @@ ENGINES = pytest.mark.parametrize("engine", ["plan", "dataflow"])
 _behaviour: dict[str, Callable[[Any], Any]] = {}
 
 
-def _kernel(k: KernelContext) -> Callable[[Any], Any]:
-    return lambda x: _behaviour["now"](x)
+def _now(x: Any) -> Any:
+    return _behaviour["now"](x)
+
+
+def _kernel(_context: KernelContext) -> Callable[[Any], Any]:
+    return _now
 
 
 def _same_shape(c: gc.InferenceContext) -> None:
