@@ -1,4 +1,4 @@
-"""The dataflow engine: runs any graph, loops and branches among it, by tokens; what waits for a value holds up nothing else."""
+"""One run of the dataflow engine, by tokens: what waits for a value holds up nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from graphcore.dtypes import as_dtype
 from graphcore.errors import CancelledError, GraphError, InternalError, InvalidArgumentError
-from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import DEAD, RefVariable
 from graphcore.ops.sending import edge_key
 from graphcore.runtime.cancellation import CancellationManager
@@ -23,80 +22,15 @@ from graphcore.runtime.dataflow_table import (
     TRIGGER,
     Item,
     Table,
-    build_table,
 )
 from graphcore.runtime.explaining import dead_fetch, explain_at
-from graphcore.runtime.lowering import MakeKernel
-from graphcore.runtime.peak_memory import PeakMemory, peak_of_dataflow
 from graphcore.runtime.program import Step
 from graphcore.runtime.rendezvous import RendezvousArgs
 
-_STOPPED: Final = "The operation was cancelled"
-_UNWATCHED: Final = Step()
+STOPPED: Final = "The operation was cancelled"
 _MISSING: Final = object()
-_LATER: Final[tuple[Any, ...]] = ("later",)
+LATER: Final[tuple[Any, ...]] = ("later",)
 """In place of outputs: they will arrive."""
-
-
-class DataflowProgram:
-    """A subgraph made ready for the dataflow engine. Several threads may run it at once.
-
-    Attributes:
-        nodes: the nodes that it may run, producers first.
-    """
-
-    __slots__ = ("_table", "nodes")
-
-    source: Final = ""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self.nodes = table.nodes
-
-    def run(self, *values: Any) -> list[Any]:
-        """Fed arrays in, fetched arrays out.
-
-        Raises:
-            GraphError: what a kernel raised, with its node.
-            InvalidArgumentError: a fetched value is dead.
-        """
-        return DataflowRun(self._table, _UNWATCHED).run(values)
-
-    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
-        """As `run`: recorded, and stopped before the next node when the step is cancelled; what waits is ended then.
-
-        Raises:
-            CancelledError: it was cancelled.
-        """
-        return DataflowRun(self._table, step, values).run(values)
-
-    def peak_memory(self) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell."""
-        return peak_of_dataflow(self._table)
-
-    def begin(self) -> DataflowRun:
-        """A run to which values are fed one after the other."""
-        return DataflowRun(self._table, _UNWATCHED)
-
-    def explain(self, error: BaseException) -> BaseException:
-        """`error` as a GraphError; those of nodes have been explained already."""
-        return (
-            error
-            if isinstance(error, GraphError) or not isinstance(error, Exception)
-            else InternalError(f"{type(error).__name__}: {error}")
-        )
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-def build_dataflow(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> DataflowProgram:
-    """Make ready what `fetches` and `targets` need when `feeds` are given.
-
-    Raises:
-        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
-    """
-    return DataflowProgram(build_table(fetches, targets, feeds, make_kernel))
 
 
 _Arrival = tuple[Item, Iteration, GraphError | None, Any, bool] | None
@@ -113,12 +47,15 @@ class DataflowRun:
         self.teller = None if step.recorder is None else Teller(step.recorder, step, given)
         self.step = step
         self.cancellation = step.cancellation
-        self.move = Propagation(table, self.teller)
+        self.move = self._propagation(table)
         self.results: list[Any] = [_MISSING] * len(table.fetches)
         self.arrivals: SimpleQueue[_Arrival] = SimpleQueue()
         self.own: CancellationManager | None = None
         self.waiting = 0
         self.stopped = False
+
+    def _propagation(self, table: Table) -> Propagation:
+        return Propagation(table, self.teller)
 
     def feed(self, number: int, value: Any) -> None:
         """Give the value of one feed; what needs it runs when the run goes on."""
@@ -148,9 +85,9 @@ class DataflowRun:
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Feed everything, run everything, and give what was fetched."""
         table = self.table
+        self.start()
         for number, value in enumerate(values):
             self.feed(number, value)
-        self.start()
         try:
             if self.cancellation is not None:
                 self._watch()
@@ -171,7 +108,7 @@ class DataflowRun:
         if self.own is None:
             self.own = CancellationManager(self.cancellation)
             if not self.own.register_callback(self.own.get_cancellation_token(), self._stop):
-                raise CancelledError(_STOPPED)
+                raise CancelledError(STOPPED)
         return self.own
 
     def _stop(self) -> None:
@@ -189,13 +126,13 @@ class DataflowRun:
                 if is_cancellable:
                     step.node = item.node  # before asking: who cancels asks afterwards what is under way
                 if self.stopped:
-                    raise CancelledError(_STOPPED, op=item.node.op, node=item.name, source=item.node.source)
+                    raise CancelledError(STOPPED, op=item.node.op, node=item.name, source=item.node.source)
                 try:
                     outputs = execute(item, at)
                 except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
                     told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
                     raise told from (None if told is error else error)
-                if outputs is _LATER:
+                if outputs is LATER:
                     continue
                 if item.moves:
                     move.complete(item, at, outputs)
@@ -236,7 +173,7 @@ class DataflowRun:
             return (given,)
         if kind == SWITCH:
             return given if type(given) is tuple else (given,)
-        return _checked(item, given)
+        return checked_outputs(item, given)
 
     def _execute_special(self, item: Item, at: Iteration) -> tuple[Any, ...]:
         kind, inputs, base = item.kind, at.inputs, item.base
@@ -255,7 +192,7 @@ class DataflowRun:
             self._send(item, at, value, is_dead=False)
             return ()
         self._receive(item, at)
-        return _LATER
+        return LATER
 
     def _execute_recorded(self, item: Item, at: Iteration) -> Outputs:
         teller = self.teller
@@ -267,7 +204,7 @@ class DataflowRun:
         teller.tell("start", item, at)
         with teller.within(item, at):
             outputs = self._execute(item, at)
-        if outputs is not _LATER:
+        if outputs is not LATER:
             teller.tell("end", item, at, outputs)
         del held
         return outputs
@@ -306,7 +243,7 @@ class DataflowRun:
 
     def _arrive(self, arrival: _Arrival) -> None:
         if arrival is None:
-            raise CancelledError(_STOPPED)
+            raise CancelledError(STOPPED)
         item, at, status, value, is_dead = arrival
         self.waiting -= 1
         if status is not None:
@@ -341,7 +278,7 @@ class DataflowRun:
         raise dead_fetch(number, self.table.fetches[number])
 
 
-def _checked(item: Item, given: Any) -> tuple[Any, ...]:
+def checked_outputs(item: Item, given: Any) -> tuple[Any, ...]:
     """What a kernel gave as one value an output.
 
     Raises:

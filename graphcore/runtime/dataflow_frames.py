@@ -21,9 +21,9 @@ from graphcore.runtime.events import Kind, Recorder
 from graphcore.runtime.holdings import Holdings
 from graphcore.runtime.program import Step
 
-Outputs = tuple[Any, ...] | None
+Outputs = Sequence[Any] | None
 """What a node gave; None if it is dead."""
-_INDICES: Final = tuple(np.int32(i) for i in range(64))
+INDICES: Final = tuple(np.int32(i) for i in range(64))
 
 
 class Iteration:
@@ -207,7 +207,7 @@ class Propagation:
             elif left & 1:
                 # The low bit stands for "no live input yet": only the first is taken.
                 inputs[merge.base] = outputs[port]
-                inputs[merge.base + 1] = _INDICES[number] if number < len(_INDICES) else np.int32(number)
+                inputs[merge.base + 1] = INDICES[number] if number < len(INDICES) else np.int32(number)
                 pending[index] = left - 1
                 if left == 1:
                     ready.append((merge, target))

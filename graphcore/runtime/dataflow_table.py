@@ -50,6 +50,48 @@ _PASSING: Final = ENTER | EXIT | NEXT_ITERATION | {"Identity", "LoopCond", "Stop
 _MAX_KNOWN_ELEMENTS: Final = 1 << 20
 
 
+class Call:
+    """One call of a tape.
+
+    Attributes:
+        item: the node that is called.
+        inputs, outputs, cleared: registers: where its inputs are, where its outputs go, what nobody needs any more afterwards.
+    """
+
+    __slots__ = ("cleared", "inputs", "item", "outputs")
+
+    def __init__(self, item: Item, inputs: list[int], outputs: list[int], cleared: list[int]) -> None:
+        self.item = item
+        self.inputs = inputs
+        self.outputs = outputs
+        self.cleared = cleared
+
+
+QuickCall = tuple[int, Kernel, int, int, int, Any, int, Call]
+"""A call unfolded: of one or two arrays (first field), giving one: kernel, both inputs, output, its dtype, what to clear (or -1).
+With 0 in the first field nothing but the call itself counts."""
+
+
+class Tape:
+    """Calls that are made one after the other as soon as the inputs of the first are there.
+
+    Attributes:
+        calls: the calls.
+        registers: what is in the registers in the beginning: constants. The inputs go into the first `count`.
+        fetches: (number of the fetch, register).
+        sends: the items of `calls` that send: they do so also where the tape is dead.
+    """
+
+    __slots__ = ("calls", "count", "fetches", "registers", "sends")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.calls: list[QuickCall] = []
+        self.registers: list[Any] = [None] * count
+        self.fetches: list[tuple[int, int]] = []
+        self.sends: list[Item] = []
+
+
 class FrameTable:
     """What is the same in all iterations of a frame.
 
@@ -89,6 +131,9 @@ class Item:
         number: of a fetch: which.
         passes: it gives its input as it is.
         moves: what it gives goes into another frame or iteration.
+        tape: the calls of several nodes in one, None of one node.
+        movers: (output, Enter, Exit or NextIteration) for each that takes an output and waits for nothing else, where it is not
+            among `data_edges`.
     """
 
     __slots__ = (
@@ -107,11 +152,13 @@ class Item:
         "kind",
         "merge_controls",
         "merge_edges",
+        "movers",
         "moves",
         "name",
         "node",
         "number",
         "passes",
+        "tape",
         "variables",
     )
 
@@ -131,11 +178,13 @@ class Item:
         self.merge_controls: list[Item] = []
         self.dtypes: tuple[Any, ...] = ()
         self.dtype: Any = None
-        self.kernel: Kernel = _nothing
+        self.kernel: Kernel = nothing
         self.context: KernelContext | None = None
         self.key = ""
         self.number = 0
         self.passes = False
+        self.tape: Tape | None = None
+        self.movers: list[tuple[int, Item]] = []
         self.moves = ENTERING <= kind <= NEXT
         frame.pending.append(0)
 
@@ -143,8 +192,8 @@ class Item:
         return f"<Item {self.name} in frame '{self.frame.name}'>"
 
 
-def _nothing(*_inputs: Any) -> None:
-    return None
+def nothing(*_inputs: Any) -> None:
+    """The kernel of what does not run."""
 
 
 class Table:
@@ -154,9 +203,10 @@ class Table:
         feeds: one item a feed, which gives the fed value; `fed` are the tensors.
         roots: the items that wait for nothing.
         given: fetches that are fed, as (number of the fetch, number of the feed).
+        items: all other than those of feeds, producers first.
     """
 
-    __slots__ = ("fed", "feeds", "fetches", "given", "nodes", "outermost", "roots")
+    __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots")
 
     def __init__(self) -> None:
         self.outermost = FrameTable("")
@@ -166,6 +216,7 @@ class Table:
         self.roots: list[Item] = []
         self.fetches: list[Tensor] = []
         self.given: list[tuple[int, int]] = []
+        self.items: list[Item] = []
 
 
 def build_table(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> Table:
@@ -206,8 +257,8 @@ class _Builder:
         for number, tensor in enumerate(fetches):
             self._fetch(number, tensor)
         fed = set(self.table.feeds)
-        everyone = dict.fromkeys(self.items.values())
-        self.table.roots = [item for item in everyone if item not in fed and not item.frame.pending[item.index]]
+        self.table.items = [*dict.fromkeys(self.items.values()), *self.table.items]
+        self.table.roots = [item for item in self.table.items if item not in fed and not item.frame.pending[item.index]]
         return self.table
 
     def _is_given(self, node: Node) -> bool:
@@ -302,6 +353,7 @@ class _Builder:
         item.count = 1
         item.number = number
         item.frame.slots += 1
+        self.table.items.append(item)
         self._data_edge(tensor, item, 0)
 
 

@@ -9,7 +9,7 @@ from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph.control_flow import CONTROL_FLOW
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.control_flow import checked_frames
-from graphcore.runtime.dataflow import build_dataflow
+from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.loops import build_loop_plan
 from graphcore.runtime.lowering import MakeKernel
 from graphcore.runtime.plan import build_plan

@@ -12,7 +12,7 @@ from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.control_flow import ENTER
 from graphcore.graph.node import Node, Tensor
-from graphcore.runtime.dataflow import build_dataflow
+from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
 from graphcore.runtime.lowering import MakeKernel

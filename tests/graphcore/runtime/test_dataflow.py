@@ -12,7 +12,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import AbortedError, CancelledError, DeadlineExceededError, InternalError, InvalidArgumentError
 from graphcore.kernel_context import RefVariable
-from graphcore.runtime.dataflow import build_dataflow
+from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.program import Step
 from tests.graphcore.runtime.loop_graphs import cond, enter, op, outputs, switch, while_loop
 

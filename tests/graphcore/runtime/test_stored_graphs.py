@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.runtime.dataflow import DataflowProgram
+from graphcore.runtime.dataflow_program import DataflowProgram
 from graphcore.runtime.loops import LoopPlan
 
 DATA = Path(__file__).parents[2] / "data"

@@ -1,0 +1,86 @@
+"""The dataflow engine: runs any graph, loops and branches among it, by tokens; what waits for a value holds up nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from graphcore.errors import GraphError, InternalError
+from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.dataflow import DataflowRun
+from graphcore.runtime.dataflow_fused import FusedRun
+from graphcore.runtime.dataflow_fusing import fuse
+from graphcore.runtime.dataflow_table import Table, build_table
+from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.peak_memory import PeakMemory, peak_of_dataflow
+from graphcore.runtime.program import Step
+
+_UNWATCHED: Final = Step()
+
+
+class DataflowProgram:
+    """A subgraph made ready for the dataflow engine. Several threads may run it at once.
+
+    Attributes:
+        nodes: the nodes that it may run, producers first.
+    """
+
+    __slots__ = ("_fused", "_table", "nodes")
+
+    source: Final = ""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._fused: Table | None = None
+        self.nodes = table.nodes
+
+    def run(self, *values: Any) -> list[Any]:
+        """Fed arrays in, fetched arrays out.
+
+        Raises:
+            GraphError: what a kernel raised, with its node.
+            InvalidArgumentError: a fetched value is dead.
+        """
+        return self._run(_UNWATCHED, values)
+
+    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """As `run`: recorded, and stopped before the next node when the step is cancelled; what waits is ended then.
+
+        Raises:
+            CancelledError: it was cancelled.
+        """
+        return self._run(step, values) if step.recorder is None else DataflowRun(self._table, step, values).run(values)
+
+    def _run(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """As nobody looks at single nodes, those that wait for nothing but each other run in one go."""
+        if self._fused is None:
+            self._fused = fuse(self._table)
+        return FusedRun(self._fused, step).run(values)
+
+    def peak_memory(self) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell."""
+        return peak_of_dataflow(self._table)
+
+    def begin(self) -> DataflowRun:
+        """A run to which values are fed one after the other."""
+        return DataflowRun(self._table, _UNWATCHED)
+
+    def explain(self, error: BaseException) -> BaseException:
+        """`error` as a GraphError; those of nodes have been explained already."""
+        return (
+            error
+            if isinstance(error, GraphError) or not isinstance(error, Exception)
+            else InternalError(f"{type(error).__name__}: {error}")
+        )
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def build_dataflow(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> DataflowProgram:
+    """Make ready what `fetches` and `targets` need when `feeds` are given.
+
+    Raises:
+        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
+    """
+    return DataflowProgram(build_table(fetches, targets, feeds, make_kernel))
