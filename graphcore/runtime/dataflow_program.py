@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from graphcore.errors import GraphError, InternalError
+from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.dataflow import DataflowRun
 from graphcore.runtime.dataflow_fused import FusedRun
@@ -54,7 +55,8 @@ class DataflowProgram:
     def _run(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """As nobody looks at single nodes, those that wait for nothing but each other run in one go."""
         if self._fused is None:
-            self._fused = fuse(self._table)
+            with paused_collector():
+                self._fused = fuse(self._table)
         return FusedRun(self._fused, step).run(values)
 
     def peak_memory(self) -> PeakMemory:

@@ -313,6 +313,21 @@ def test_a_received_value_of_the_wrong_type_aborts_the_rendezvous_with_that_erro
 
 
 @ENGINES
+def test_a_produced_value_of_the_wrong_type_aborts_the_rendezvous_with_that_error(engine: str) -> None:
+    _behaviour["now"] = lambda x: x.astype(np.float64)
+    x = gc.placeholder(gc.float32, [2], name="x")
+    bad = gc.get_default_graph().apply_op("FaultyKernel", [x], name="bad").outputs[0]
+    attrs = {"tensor_name": "v", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
+    sending = gc.get_default_graph().apply_op("_Send", [bad], attrs)
+    session = gc.Session(engine=engine)
+    met = session.rendezvous
+    with pytest.raises(InternalError, match=r"double does not match declared output type float for node \{\{node bad\}\}"):
+        session.run(sending, {x: [1.0, 2.0]})
+    with pytest.raises(InternalError, match="does not match declared output type"):
+        met.recv(gc.create_key(DEVICE, 1, DEVICE, "v"), timeout=5)
+
+
+@ENGINES
 def test_a_run_that_waits_for_a_value_ends_when_its_time_is_over(engine: str) -> None:
     y, key = receiving()
     session = gc.Session(engine=engine)

@@ -291,3 +291,23 @@ def test_a_function_may_be_a_loop_and_be_called_by_a_loop_around_it(engine: str)
     result = count_to(2, doubled(x), "outer")
     with gc.Session(engine=engine) as session:
         assert session.run(result, {x: 1.0}) == [2, 32.0]
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_deep_graph_around_a_loop_and_a_branch_hits_no_limit_of_python(engine: str) -> None:
+    """Longer than a generated function of a plan without control flow is."""
+    x, p = gc.placeholder(gc.float32, [2], name="x"), gc.placeholder(gc.bool_, [], name="p")
+    limit, one = enter(gc.constant(3), "f", constant=True), enter(gc.constant(1), "f", constant=True)
+
+    def deep(y: gc.Tensor) -> gc.Tensor:
+        for _ in range(4_000):
+            y = gc.negative(gc.negative(y))
+        return y
+
+    start = [gc.constant(0), deep(x)]
+    y = while_loop(lambda i, _: op("Less", [i, limit]), lambda i, a: [op("AddV2", [i, one]), op("Tanh", [a])], start, "f")[1]
+    y = deep(cond(p, [y], lambda a: [op("Neg", [a])], lambda a: [a])[0])
+    value = np.array([1.0, 2.0], np.float32)
+    with gc.Session(engine=engine) as session:
+        for taken, sign in ((True, -1), (False, 1)):
+            np.testing.assert_allclose(session.run(y, {x: value, p: taken}), sign * np.tanh(np.tanh(np.tanh(value))), rtol=1e-6)

@@ -12,6 +12,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import GraphError
 from graphcore.runtime import parallel, pool
+from graphcore.runtime.plan import Plan
 
 SIDE = 600
 
@@ -131,7 +132,10 @@ def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_othe
     """The kernel in the other thread waits for the one in this thread, so they can only end if they really run at once."""
     x, y = two_branches()
     session = gc.Session()
-    plan = session.plan(y, {x: None})
+    feeds = {x: np.ones((SIDE, SIDE), np.float32)}
+    session.run(y, feeds)
+    plan = next(iter(session._plans.values())).program
+    assert isinstance(plan, Plan)
     (handed,) = [operation for operation in plan.lowered.operations if operation.apart == "begin"]
     both = threading.Barrier(2)
 
@@ -145,7 +149,7 @@ def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_othe
     for operation in plan.lowered.operations:
         if operation.node.name in ("left", "right") and operation.kernel is not None:
             monkeypatch.setattr(operation, "kernel", meets(operation.kernel))
-    session.run(y, {x: np.ones((SIDE, SIDE), np.float32)}, options=gc.RunOptions(trace=True))
+    session.run(y, feeds, options=gc.RunOptions(trace=True))
     assert session.trace is not None
     times = {name: {event.kind: event for event in session.trace.events if event.node == name} for name in ("left", "right")}
     apart, here = times.pop(handed.node.name), next(iter(times.values()))
