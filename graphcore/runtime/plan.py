@@ -31,7 +31,7 @@ class Plan:
     """A compiled subgraph; several threads may run it at once.
 
     Attributes:
-        source: the generated code, one line a node; tracebacks and profilers point into it.
+        source: the generated code, one line a node, which it names; tracebacks and profilers point into it.
         nodes: the nodes that really run, in order.
         run: the function: fed arrays in, fetched arrays out.
         lowered: the operations behind the code.
@@ -43,8 +43,8 @@ class Plan:
     def __init__(self, lowered: Lowered) -> None:
         text = self._text(lowered)
         self.lowered = lowered
-        self.source = text.source
-        self.filename, self.run = _compiled(text)
+        self.source = text.annotated()
+        self.filename, self.run = _compiled(text, self.source)
         self._line_nodes = {self.filename: text.line_nodes}
         self._lock = threading.Lock()
         self._watched: Callable[..., list[Any]] | None = None
@@ -112,7 +112,7 @@ class Plan:
         with self._lock:
             if self._watched is None:
                 text = self._text(self.lowered, watched=True)
-                filename, run = _compiled(text)
+                filename, run = _compiled(text, text.annotated())
                 self._line_nodes = {**self._line_nodes, filename: text.line_nodes}
                 self._notes = text.notes
                 self._watched = run
@@ -165,10 +165,11 @@ def build_plan(
     return Plan(lowered)
 
 
-def _compiled(text: PlanText) -> tuple[str, Callable[..., list[Any]]]:
+def _compiled(text: PlanText, source: str) -> tuple[str, Callable[..., list[Any]]]:
+    """Compile `text`; tracebacks show `source` in its place, line by line."""
     filename = f"<graphcore plan {next(_numbers)}>"
     exec(compile(text.source, filename, "exec"), text.scope)  # noqa: S102 - the text holds nothing but names made here
-    linecache.cache[filename] = (len(text.source), None, text.source.splitlines(keepends=True), filename)
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     run: Callable[..., list[Any]] = text.scope["run"]
     return filename, run
 

@@ -39,6 +39,13 @@ class PlanText:
         self.scope = scope
         self.line_nodes = line_nodes
 
+    def annotated(self) -> str:
+        """The text with each node's name and op behind its line, for people."""
+        lines = self.source.split("\n")
+        for number, node in self.line_nodes.items():
+            lines[number - 1] += f"  # {node.name} ({node.op})"
+        return "\n".join(lines)
+
 
 def plan_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
     """Generate the code of `lowered`.

@@ -30,6 +30,11 @@ def ops_of(plan: Plan) -> list[str]:
     return [node.op for node in plan.nodes]
 
 
+def calls_of(plan: Plan) -> list[str]:
+    """The lines of its code, without the names of the nodes."""
+    return [line.partition("  # ")[0] for line in plan.source.splitlines()]
+
+
 def last_plan(session: gc.Session) -> Plan:
     """The plan for the shapes that the session's only run was fed last."""
     (prepared,) = session._plans.values()
@@ -47,14 +52,36 @@ def test_each_node_is_a_line_and_a_traceback_points_at_it() -> None:
     (line,) = [frame for frame in frames if frame.filename.startswith("<graphcore plan")]
     assert line.line is not None
     assert line.line.startswith("t1_0 = k1(t0_0, feed1")
+    assert line.line.endswith(f"  # z ({z.node.op})")
     assert "on float32 [3], float32 [2]" in caught.value.message
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_line_of_a_node_in_a_traceback_names_it_also_in_parts_loops_and_recorded_runs(
+    traced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_text, "PART", 2)
+    x = gc.placeholder(gc.float32, None, name="x")
+    y = gc.placeholder(gc.float32, None, name="y")
+    p = gc.placeholder(gc.bool_, [], name="p")
+    z = gc.add(gc.exp(gc.tanh(gc.sqrt(x))), y, name="sum")
+    taken = gc.apply_op("Switch", inputs=[z, p], name="way")[1]
+    options = gc.RunOptions(trace=True) if traced else None
+    for fetch, name in ((gc.exp(z), "sum"), (gc.subtract(taken, [1.0, 2.0, 3.0, 4.0], name="difference"), "difference")):
+        with pytest.raises(GraphError) as caught:
+            gc.Session().run(fetch, {x: [1.0, 2.0, 3.0], y: [1.0] if name == "difference" else [1.0, 2.0], p: True}, options)
+        cause = caught.value.__cause__
+        assert cause is not None
+        shown = "".join(traceback.format_exception(cause))
+        assert f"  # {name} (" in shown
+        assert caught.value.node == name
 
 
 def test_values_are_freed_at_their_last_use() -> None:
     x = gc.placeholder(gc.float32, [4], name="x")
     first = gc.exp(x)
     plan = gc.Session().plan([gc.tanh(first) + first, gc.sqrt(x)], {x: None})
-    lines = plan.source.splitlines()
+    lines = calls_of(plan)
     assert "del" not in lines[1] + lines[2]
     assert lines[3].endswith("del t0_0, t1_0")
 
@@ -63,7 +90,7 @@ def test_an_elementwise_result_goes_into_the_buffer_of_an_input_that_nobody_need
     x = gc.placeholder(gc.float32, [None, 3], name="x")
     y = gc.tanh(gc.exp(x) * 2.0)
     plan = gc.Session().plan(y, {x: None})
-    lines = plan.source.splitlines()
+    lines = calls_of(plan)
     assert lines[1].strip() == "t0_0 = k0(feed0)"
     assert "t1_0 = k1(t0_0, c0, t0_0)" in lines[2]
     assert "t2_0 = k2(t1_0, t1_0)" in lines[3]
@@ -143,6 +170,32 @@ def test_a_reshape_to_the_same_shape_and_a_sum_over_no_axes_cost_nothing() -> No
     x = gc.placeholder(gc.float32, [2, 3], name="x")
     y = gc.exp(gc.reduce_sum(gc.reshape(x, [2, -1]), []))
     assert ops_of(gc.Session().plan(y, {x: None})) == ["Exp"]
+
+
+def test_what_is_computed_twice_is_computed_once_unless_it_has_state() -> None:
+    x = gc.placeholder(gc.float32, [3], name="x")
+    w = gc.Variable(np.zeros(3, np.float32), name="w")
+    same = gc.tanh(gc.exp(x)) * gc.tanh(gc.exp(x))
+    assert sorted(ops_of(gc.Session().plan(same, {x: None}))) == ["Exp", "Mul", "Tanh"]
+    other = gc.exp(x) + gc.exp(gc.negative(x))
+    assert ops_of(gc.Session().plan(other, {x: None})).count("Exp") == 2
+    drawn = gc.random_uniform([3], seed=1) - gc.random_uniform([3], seed=1)
+    assert ops_of(gc.Session().plan(drawn)).count("RandomUniform") == 2
+    one = gc.constant(np.ones(3, np.float32))
+    twice = gc.group(w.assign_add(one), w.assign_add(one))
+    session = gc.Session()
+    session.run(w.initializer)
+    session.run(twice)
+    assert session.run(w).tolist() == [2, 2, 2]
+
+
+def test_what_is_the_same_in_every_run_is_computed_before() -> None:
+    x = gc.placeholder(gc.float32, [2, 3], name="x")
+    size = gc.cast(gc.reduce_prod(gc.shape(x)) * 2, gc.float32)
+    plan = gc.Session().plan(x * (gc.constant(2.0) + gc.exp(gc.constant(0.0))) / size, {x: None})
+    assert len(plan.nodes) == 2
+    assert set(ops_of(plan)) <= {"Mul", "RealDiv", "Div"}
+    assert plan.run(np.full((2, 3), 8, np.float32))[0].tolist() == [[2, 2, 2], [2, 2, 2]]
 
 
 def test_an_update_is_made_even_where_only_its_shape_is_wanted() -> None:
