@@ -65,7 +65,7 @@ def test_the_line_of_a_node_in_a_traceback_names_it_also_in_parts_loops_and_reco
     y = gc.placeholder(gc.float32, None, name="y")
     p = gc.placeholder(gc.bool_, [], name="p")
     z = gc.add(gc.exp(gc.tanh(gc.sqrt(x))), y, name="sum")
-    taken = gc.apply_op("Switch", inputs=[z, p], name="way")[1]
+    taken = gc.get_default_graph().apply_op("Switch", [z, p], name="way").outputs[1]
     options = gc.RunOptions(trace=True) if traced else None
     for fetch, name in ((gc.exp(z), "sum"), (gc.subtract(taken, [1.0, 2.0, 3.0, 4.0], name="difference"), "difference")):
         with pytest.raises(GraphError) as caught:
