@@ -125,6 +125,7 @@ class DataflowRun:
                 item, at = ready.popleft()
                 if is_cancellable:
                     step.node = item.node  # before asking: who cancels asks afterwards what is under way
+                    self.stopped = self.stopped or step.is_late()
                 if self.stopped:
                     raise CancelledError(STOPPED, op=item.node.op, node=item.name, source=item.node.source)
                 try:

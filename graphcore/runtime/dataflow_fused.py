@@ -151,6 +151,7 @@ class FusedRun(DataflowRun):
                 else:
                     if is_cancellable:
                         step.node = item.node
+                        self.stopped = self.stopped or step.is_late()
                     if item.kind == SWITCH and not item.variables and not at.dead[item.index]:
                         outputs = self._switch(item, at)
                     else:
@@ -200,6 +201,7 @@ class FusedRun(DataflowRun):
             for arity, kernel, left, right, out, dtype, clear, call in tape.calls:
                 if is_cancellable:
                     self.step.node = call.item.node
+                    self.stopped = self.stopped or self.step.is_late()
                 if self.stopped:
                     raise self._stopped_at(call.item)
                 if arity == 2:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -28,9 +30,23 @@ class Step:
         caller: the node that runs now, and may call functions.
         peak_bytes: the most that the arrays of the run held at once, where it is recorded.
         node: the innermost node that the run came to last, where it can be cancelled.
+        deadline: when its time is over, on the clock of `time.monotonic`.
     """
 
-    __slots__ = ("_calls", "_held", "_lock", "call", "caller", "cancellation", "frame", "iteration", "node", "peak_bytes", "recorder")
+    __slots__ = (
+        "_calls",
+        "_held",
+        "_lock",
+        "call",
+        "caller",
+        "cancellation",
+        "deadline",
+        "frame",
+        "iteration",
+        "node",
+        "peak_bytes",
+        "recorder",
+    )
 
     def __init__(
         self,
@@ -49,8 +65,13 @@ class Step:
         self.peak_bytes = 0
         self._calls: dict[str, int] = {}
         self.node: Node | None = None
+        self.deadline = math.inf
         self._held = 0
         self._lock = threading.RLock()  # an array may be given free, and told of here, while another is counted
+
+    def is_late(self) -> bool:
+        """Whether its time is over: who waits for it may notice later than the run itself."""
+        return time.monotonic() >= self.deadline
 
     def hold(self, count: int) -> None:
         """Count `count` bytes more (or fewer) that arrays of the run hold."""

@@ -89,7 +89,7 @@ class Watcher:
         step, node = self._step, self._lowered.operations[number].node
         cancellation = step.cancellation
         step.node = node  # before asking: who cancels asks afterwards what is under way
-        if cancellation is not None and (cancellation.is_cancelled() or cancellation.is_cancelling()):
+        if cancellation is not None and (cancellation.is_cancelled() or cancellation.is_cancelling() or step.is_late()):
             raise CancelledError(f"The run was stopped before '{node.name}' (op {node.op})", op=node.op, node=node.name, source=node.source)
 
     def _start(self, number: int) -> None:

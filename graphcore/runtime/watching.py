@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -28,6 +29,7 @@ def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_
     if not timeout_in_ms:
         return _run(program, values, step)
     step.cancellation = step.cancellation or CancellationManager()
+    step.deadline = time.monotonic() + timeout_in_ms / 1000
     call = Aside(_run, program, values, step)
     try:
         in_time = call.wait(timeout_in_ms / 1000)
@@ -40,7 +42,7 @@ def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_
     try:
         result: list[Any] = call.result()
     except CancelledError as error:
-        if in_time:
+        if in_time and not step.is_late():
             raise
         text = f"{_too_long(timeout_in_ms)}; stopped at node '{error.node}'"
         raise DeadlineExceededError(text, op=error.op, node=error.node, source=error.source) from error
