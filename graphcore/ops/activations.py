@@ -8,7 +8,7 @@ from graphcore.functions import unary_grad
 from graphcore.inference.common_shape_fns import merge_both_inputs, unchanged_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import ONE, holomorphic, scalar
-from graphcore.ops.kernels import float_attr
+from graphcore.ops.kernels import float_attr, with_number
 from graphcore.ops.type_sets import FLOATING_OR_COMPLEX, REAL
 
 _X: Final = [[-3.0, -0.5, 0.25], [1.0, 2.0, 7.5]]
@@ -28,8 +28,7 @@ class Relu:
     examples = (Example([_X], outputs=[[[0.0, 0.0, 0.25], [1.0, 2.0, 7.5]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        maximum, zero = k.xp.maximum, k.dtype("T").type(0)
-        return lambda x: maximum(x, zero)
+        return with_number(k.xp, "maximum", k.dtype("T").type(0))
 
 
 @op
@@ -62,9 +61,9 @@ class Relu6:
     examples = (Example([_X], outputs=[[[0.0, 0.0, 0.25], [1.0, 2.0, 6.0]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        maximum, minimum, number = k.xp.maximum, k.xp.minimum, k.dtype("T").type
-        zero, six = number(0), number(6)
-        return lambda x: minimum(maximum(x, zero), six)
+        number = k.dtype("T").type
+        at_least, at_most = with_number(k.xp, "maximum", number(0)), with_number(k.xp, "minimum", number(6))
+        return lambda x: at_most(at_least(x))
 
 
 @op

@@ -13,6 +13,10 @@ from graphcore.registry import Kernel, KernelFactory
 
 _AS_METHOD: Final = {"maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 _AT_ON_DEVICES: Final = {"add", "subtract", "maximum", "minimum"}
+_LARGE: Final = 4096
+_LONG_RUN: Final = 64
+_MOST_REPEATED: Final = 1 << 16
+_MOST_ROWS: Final = 16
 _SAME_WIDTH: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -39,6 +43,37 @@ def floating_ufunc(name: str) -> KernelFactory:
         return found
 
     return kernel
+
+
+def with_number(xp: Any, name: str, number: Any) -> Kernel:
+    """`getattr(xp, name)(x, number)` as a function of x.
+
+    NumPy finds the larger of an array's elements and a number several times slower than of two arrays' elements; so the number is
+    repeated along the last dimensions.
+    """
+    found: Kernel = getattr(xp, name)
+    rows: dict[tuple[int, ...], Array] = {}
+
+    def call(x: Any) -> Any:
+        tail = _tail(x.shape) if x.size >= _LARGE else ()
+        row = rows.get(tail) if tail else number
+        if row is None:
+            if len(rows) >= _MOST_ROWS:
+                rows.clear()
+            row = rows[tail] = np.full(tail, number, number.dtype)
+        return found(x, row)
+
+    return call if xp is np else lambda x: found(x, number)
+
+
+def _tail(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The fewest last dimensions that hold a long run of elements, none if that were too many."""
+    size = 1
+    for axis in range(len(shape) - 1, 0, -1):
+        size *= shape[axis]
+        if size >= _LONG_RUN:
+            return shape[axis:] if size <= _MOST_REPEATED else ()
+    return ()
 
 
 def pass_through(_k: KernelContext) -> Kernel:
