@@ -13,7 +13,7 @@ from graphcore.runtime.dataflow_fused import FusedRun
 from graphcore.runtime.dataflow_fusing import fuse
 from graphcore.runtime.dataflow_table import Table, build_table
 from graphcore.runtime.lowering import MakeKernel
-from graphcore.runtime.peak_memory import PeakMemory, peak_of_dataflow
+from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_dataflow
 from graphcore.runtime.program import Step
 
 _UNWATCHED: Final = Step()
@@ -59,9 +59,9 @@ class DataflowProgram:
                 self._fused = fuse(self._table)
         return FusedRun(self._fused, step).run(values)
 
-    def peak_memory(self) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell."""
-        return peak_of_dataflow(self._table)
+    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
+        return peak_of_dataflow(self._table, sizes)
 
     def begin(self) -> DataflowRun:
         """A run to which values are fed one after the other."""

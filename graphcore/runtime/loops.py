@@ -15,7 +15,7 @@ from graphcore.runtime.loops_text import loops_text
 from graphcore.runtime.lowering import Lowered, MakeKernel
 from graphcore.runtime.memory import guard_sizes
 from graphcore.runtime.parallel import has_large, mark_long
-from graphcore.runtime.peak_memory import PeakMemory
+from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan import Plan
 from graphcore.runtime.program import Step
 from graphcore.runtime.watcher import Note, Watcher
@@ -40,10 +40,10 @@ class LoopPlan(Plan):
         finally:
             watcher.close()
 
-    def peak_memory(self) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell."""
+    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
         assert isinstance(self.lowered, LoweredLoops)
-        return peak_of_loops(self.lowered)
+        return peak_of_loops(self.lowered, sizes)
 
 
 class _LoopWatcher(Watcher):

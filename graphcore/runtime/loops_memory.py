@@ -9,10 +9,10 @@ from __future__ import annotations
 from graphcore.errors import UnimplementedError
 from graphcore.runtime.loops_lowering import Begin, End, LoweredLoops, Mark, Test
 from graphcore.runtime.lowering import Value
-from graphcore.runtime.peak_memory import PeakMemory, check_can_tell, taken_by
+from graphcore.runtime.peak_memory import PeakMemory, Sizes
 
 
-def peak_of_loops(lowered: LoweredLoops) -> PeakMemory:
+def peak_of_loops(lowered: LoweredLoops, sizes: Sizes) -> PeakMemory:
     """The bound."""
     operations = lowered.operations
     segments: list[int] = []  # where something runs as often as something else: between the same turns and tests
@@ -28,24 +28,24 @@ def peak_of_loops(lowered: LoweredLoops) -> PeakMemory:
             around[-1] = number + 1
     live = peak = 0
     try:
-        sizes: dict[Value, int] = {}
+        taken: dict[Value, int] = {}
         going: dict[int, list[Value]] = {}
         for number, operation in enumerate(operations):
             if not isinstance(operation, Mark):
-                check_can_tell(operation.node)
+                peak = max(peak, live + (sizes.within(operation.node).bytes or 0))
             for value in operation.outputs:
                 if value.is_reference or value.name in lowered.variables:
                     continue
-                size, last = taken_by(value.tensor), value.last_use
+                size, last = sizes.of(value.tensor), value.last_use
                 goes = not value.is_kept and segments[last] == segments[number]
                 if goes and lowered.guards[operations[last]] <= lowered.guards[operation]:
                     going.setdefault(last, []).append(value)
                 elif depths[number] and not isinstance(operation, Begin):
                     size *= 2
-                sizes[value] = size
+                taken[value] = size
                 live += size
             peak = max(peak, live)
-            live -= sum([sizes[value] for value in going.get(number, ())])
+            live -= sum([taken[value] for value in going.get(number, ())])
     except UnimplementedError as error:
         return PeakMemory(None, reason=error.message)
     what = "loops" if any(isinstance(operation, Begin) for operation in operations) else "branches"

@@ -7,13 +7,15 @@ the values of variables and values without axes do not count. What kernels use w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
 from graphcore.attrs import Func
+from graphcore.dtypes import variant
 from graphcore.errors import UnimplementedError
+from graphcore.graph import Graph, constant_value
 from graphcore.graph.control_flow import ENTER, MERGE, SWITCH
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.dataflow_table import Item, Table
@@ -23,6 +25,7 @@ from graphcore.runtime.memory import VIEWS, tensor_bytes
 _STRIDED: Final = frozenset({"Transpose", "StridedSlice", "Slice", "BroadcastTo"})
 """Views that need not lie in one piece, so that a Reshape of them may be a copy."""
 _OTHERS: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
+_KEEPING: Final = ("TensorArray", "Stack", "TensorList")
 _RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
 
 
@@ -49,20 +52,79 @@ def taken_by(tensor: Tensor) -> int:
     if not tensor.shape.rank and tensor.shape.rank is not None:
         return 0
     size = tensor_bytes(tensor)
+    if size is None and (known := constant_value(tensor)) is not None:
+        return int(known.nbytes)
     if size is None:
         raise UnimplementedError(f"the shape of '{tensor.name}' (op {tensor.node.op}) is known only when it runs")
     return size
 
 
-def check_can_tell(node: Node) -> None:
-    """Refuse a node of which its shapes do not tell what it holds.
+def calls_functions(node: Node) -> bool:
+    """Whether `node` runs functions."""
+    values = [value for attr in node.node_def.attr.values() for value in (attr if isinstance(attr, tuple) else (attr,))]
+    return node.registration.is_function or any(isinstance(value, Func) for value in values)
+
+
+def check_keeps_nothing(node: Node) -> None:
+    """Refuse a node that puts arrays by, or takes what another has put by.
 
     Raises:
-        UnimplementedError: it runs functions.
+        UnimplementedError: it does.
     """
-    called = [value for attr in node.node_def.attr.values() for value in (attr if isinstance(attr, tuple) else (attr,))]
-    if node.registration.is_function or any(isinstance(value, Func) for value in called):
+    dtypes = [*node.input_types, *node.output_types]
+    if node.op.startswith(_KEEPING) or any(dtype.base is variant for dtype in dtypes):
+        raise UnimplementedError(f"'{node.name}' (op {node.op}) puts values by, and its shapes do not tell how many and for how long")
+
+
+Within = Callable[[Node], PeakMemory]
+"""What the functions that a node runs hold while it runs."""
+
+
+def nothing_within(node: Node) -> PeakMemory:
+    """What is said of what functions hold where nobody knows any.
+
+    Raises:
+        UnimplementedError: the node runs functions, or puts values by.
+    """
+    check_keeps_nothing(node)
+    if calls_functions(node):
         raise UnimplementedError(f"'{node.name}' (op {node.op}) runs functions, and its shapes do not tell what they hold")
+    return PeakMemory(0)
+
+
+class Sizes:
+    """How large things are in a run.
+
+    Args:
+        graph: a copy of what runs, in which the shapes are those that are fed; None where what runs knows its shapes itself.
+        within: what functions hold.
+    """
+
+    def __init__(self, graph: Graph | None = None, within: Within = nothing_within) -> None:
+        self._graph = graph
+        self._within = within
+
+    def of(self, tensor: Tensor) -> int:
+        """What an array for `tensor` takes.
+
+        Raises:
+            UnimplementedError: its shape is known only when it runs.
+        """
+        return taken_by(self._known(tensor.node).outputs[tensor.index])
+
+    def within(self, node: Node) -> PeakMemory:
+        """What the functions that `node` runs hold while it runs.
+
+        Raises:
+            UnimplementedError: that cannot be told.
+        """
+        return self._within(self._known(node))
+
+    def _known(self, node: Node) -> Node:
+        return (None if self._graph is None else self._graph.find(node.name)) or node
+
+
+OWN_SIZES: Final = Sizes()
 
 
 class Account:
@@ -70,6 +132,7 @@ class Account:
 
     def __init__(self) -> None:
         self.live = self.peak = 0
+        self.reason = ""
         self._sizes: dict[object, int] = {}
         self._holders: dict[object, int] = {}
 
@@ -80,6 +143,16 @@ class Account:
             self.live += size
             self.peak = max(self.peak, self.live)
         self._holders[owner] += 1
+
+    def use(self, within: PeakMemory) -> None:
+        """For a moment, what functions hold is there too."""
+        if within.is_bound and not self.reason:
+            self.reason = within.reason
+        self.peak = max(self.peak, self.live + (within.bytes or 0))
+
+    def result(self) -> PeakMemory:
+        """The peak."""
+        return PeakMemory(self.peak, bool(self.reason), self.reason)
 
     def drop(self, owner: object) -> None:
         """One fewer."""
@@ -112,27 +185,28 @@ class Owners:
             self._owner[output] = self.of(first)
 
 
-def peak_of_plan(lowered: Lowered) -> PeakMemory:
+def peak_of_plan(lowered: Lowered, sizes: Sizes) -> PeakMemory:
     """The peak of a plan without branches and loops."""
     try:
-        return PeakMemory(_plan_peak(lowered))
+        return _plan_peak(lowered, sizes)
     except UnimplementedError as error:
         return PeakMemory(None, reason=error.message)
 
 
-def _plan_peak(lowered: Lowered) -> int:
+def _plan_peak(lowered: Lowered, sizes: Sizes) -> PeakMemory:
     released = lowered.released()
     account, owners = Account(), Owners()
     not_counted: set[object] = set(lowered.feeds)
     tasks: dict[Value, list[Value]] = {}
     for number, operation in enumerate(lowered.operations):
-        check_can_tell(operation.node)
+        if operation.apart != JOIN:
+            account.use(sizes.within(operation.node))
         if operation.apart == BEGIN:
             # The other thread makes the outputs at some time from now on.
             not_counted.add(operation.outputs[0])
             tasks[operation.outputs[0]] = made = [Value(tensor, "") for tensor in operation.node.outputs]
             for value in made:
-                account.hold(value, taken_by(value.tensor))
+                account.hold(value, sizes.of(value.tensor))
             continue
         if operation.apart == JOIN:
             for value, output in zip(tasks.pop(operation.inputs[0]), operation.outputs, strict=True):
@@ -141,14 +215,14 @@ def _plan_peak(lowered: Lowered) -> int:
             owners.same(operation.outputs[0], operation.inputs[operation.into])
             account.hold(owners.of(operation.outputs[0]))
         else:
-            _hold_outputs(account, owners, operation, not_counted)
+            _hold_outputs(account, owners, sizes, operation, not_counted)
         for value in released.get(number, ()):
             if value not in not_counted and owners.of(value) not in not_counted:
                 account.drop(owners.of(value))
-    return account.peak
+    return account.result()
 
 
-def _hold_outputs(account: Account, owners: Owners, operation: Operation, not_counted: set[object]) -> None:
+def _hold_outputs(account: Account, owners: Owners, sizes: Sizes, operation: Operation, not_counted: set[object]) -> None:
     node = operation.node
     for value in operation.outputs:
         if operation.inputs:
@@ -158,24 +232,25 @@ def _hold_outputs(account: Account, owners: Owners, operation: Operation, not_co
         if is_elsewhere and owner is value:
             not_counted.add(value)
         if owner not in not_counted and (not isinstance(owner, Value) or owner.constant is None):
-            account.hold(owner, taken_by(value.tensor) if owner is value else 0)
+            account.hold(owner, sizes.of(value.tensor) if owner is value else 0)
         else:
             not_counted.add(value)
 
 
-def peak_of_dataflow(table: Table) -> PeakMemory:
+def peak_of_dataflow(table: Table, sizes: Sizes) -> PeakMemory:
     """The peak of a run of the dataflow engine."""
     try:
         for node in table.nodes:
-            check_can_tell(node)
             if node.op in ENTER:
                 raise UnimplementedError(f"'{node.name}' (op {node.op}) begins a loop, which turns as often as values say")
             if node.op in _RECEIVING:
                 raise UnimplementedError(f"'{node.name}' (op {node.op}) receives a value, which may come at any time")
         branching = next((node for node in table.nodes if node.op in SWITCH or node.op in MERGE), None)
         if branching is None:
-            return PeakMemory(_Replay(table).run())
-        total = sum([taken_by(tensor) for node in table.nodes if not _is_elsewhere(node) for tensor in node.outputs])
+            return _Replay(table, sizes).run()
+        total = max([sizes.within(node).bytes or 0 for node in table.nodes]) + sum(
+            [sizes.of(tensor) for node in table.nodes if not _is_elsewhere(node) for tensor in node.outputs]
+        )
     except UnimplementedError as error:
         return PeakMemory(None, reason=error.message)
     return PeakMemory(total, True, f"'{branching.name}' (op {branching.op}) branches: both sides are counted, and none is given free")
@@ -188,8 +263,9 @@ def _is_elsewhere(node: Node) -> bool:
 class _Replay:
     """Goes through a run as the engine does, with sizes in the place of arrays."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, sizes: Sizes) -> None:
         self.table = table
+        self.sizes = sizes
         self.account = Account()
         self.owners = Owners()
         self.pending = table.outermost.pending.copy()
@@ -197,7 +273,7 @@ class _Replay:
         self.slots: dict[int, Value] = {}
         self.not_counted: set[object] = set()
 
-    def run(self) -> int:
+    def run(self) -> PeakMemory:
         """The peak."""
         for feed, tensor in zip(self.table.feeds, self.table.fed, strict=True):
             given = Value(tensor, "")
@@ -217,10 +293,11 @@ class _Replay:
                 self._drop(value)
             last = outputs
             self._give(item, outputs)
-        return self.account.peak
+        return self.account.result()
 
     def _execute(self, item: Item) -> list[Value]:
         node = item.node
+        self.account.use(self.sizes.within(node))
         outputs = [Value(tensor, "") for tensor in node.outputs]
         for value in outputs:
             if item.passes:
@@ -235,7 +312,7 @@ class _Replay:
     def _hold(self, value: Value) -> None:
         owner = self.owners.of(value)
         if owner not in self.not_counted:
-            self.account.hold(owner, 0 if owner is not value else taken_by(value.tensor))
+            self.account.hold(owner, 0 if owner is not value else self.sizes.of(value.tensor))
 
     def _drop(self, value: Value) -> None:
         owner = self.owners.of(value)

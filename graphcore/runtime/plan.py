@@ -16,7 +16,7 @@ from graphcore.runtime.buffers import reuse_buffers
 from graphcore.runtime.lowering import JOIN, Lowered, MakeKernel, lower
 from graphcore.runtime.memory import guard_sizes, keep_freed_memory, out_of_memory
 from graphcore.runtime.parallel import has_large, mark_long, run_apart
-from graphcore.runtime.peak_memory import PeakMemory, peak_of_plan
+from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
 from graphcore.runtime.plan_checks import described, outputs_unset
 from graphcore.runtime.plan_text import PlanText, plan_text
 from graphcore.runtime.program import Step
@@ -64,9 +64,9 @@ class Plan:
         finally:
             watcher.close()
 
-    def peak_memory(self) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell."""
-        return peak_of_plan(self.lowered)
+    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
+        return peak_of_plan(self.lowered, sizes)
 
     def node_at(self, traceback: TracebackType | None) -> Node | None:
         """The node whose line the innermost frame of this plan was at."""

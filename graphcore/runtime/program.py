@@ -14,7 +14,7 @@ from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.events import Recorder
 
 if TYPE_CHECKING:
-    from graphcore.runtime.peak_memory import PeakMemory
+    from graphcore.runtime.peak_memory import PeakMemory, Sizes
 
 
 class Step:
@@ -125,8 +125,12 @@ class Program(Protocol):
             CancelledError: it was.
         """
 
-    def peak_memory(self) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell."""
+    def peak_memory(self, sizes: Sizes = ...) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell.
+
+        Args:
+            sizes: how large things are; as the program's own shapes say unless given.
+        """
 
     def explain(self, error: BaseException) -> BaseException:
         """`error` as a GraphError that names the node, its inputs and the user's line.

@@ -26,6 +26,7 @@ from graphcore.runtime.engines import build_program, check_engine
 from graphcore.runtime.events import Recorder
 from graphcore.runtime.feeds import resolve_feeds
 from graphcore.runtime.fetches import parse_fetches
+from graphcore.runtime.function_memory import peak_for_shapes
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.partial_run import SET_UP_FIRST, PartialRun
@@ -36,7 +37,7 @@ from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Rendezvous
-from graphcore.runtime.rewrite import DeviceAttributes, copy_with_shapes
+from graphcore.runtime.rewrite import DeviceAttributes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
 from graphcore.runtime.watching import run_watched
@@ -154,13 +155,13 @@ class Session:
         if not structure.tensors and not structure.targets:
             return PeakMemory(0)
         shapes = [Shape(value.shape) for value in values]
+        what = structure.tensors, structure.targets, prepared.feeds
         with self._lock, self.graph.lock:
-            copied = copy_with_shapes(structure.tensors, structure.targets, prepared.feeds, shapes)
-            program = build_program(*copied, self._make_kernel, self.engine, threads=self.options.inter_op_threads)
-        try:
-            return program.peak_memory()
-        finally:
-            program.close()
+            try:
+                build = None if prepared.specialised is None else self._build
+                return peak_for_shapes(self.functions, prepared.program, what, shapes, build)
+            except UnimplementedError as error:
+                return PeakMemory(None, reason=error.message)
 
     def predicted_peak_bytes(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> int | None:
         """The bytes of `predicted_peak`, None where it cannot be told."""

@@ -188,9 +188,38 @@ def test_a_peak_that_cannot_be_told_says_why(engine: str) -> None:
     filled = session.predicted_peak(gc.ops.fill(n, 1.0, name="filled"), {n: [3]})
     assert filled == gc.PeakMemory(None, False, "the shape of 'filled:0' (op Fill) is known only when it runs")
     x = gc.placeholder(gc.float32, [2], name="x")
-    called = session.predicted_peak(gc.function(lambda v: gc.exp(v) * v, name="f")(x), {x: [1.0, 2.0]})
-    assert called.bytes is None
-    assert "runs functions" in called.reason
+    array = gc.get_default_graph().apply_op("TensorArrayV3", [2], {"dtype": gc.float32}, name="array")
+    kept = session.predicted_peak([gc.exp(x), array.outputs[1]], {x: [1.0, 2.0]})
+    assert kept.reason == "'array' (op TensorArrayV3) puts values by, and its shapes do not tell how many and for how long"
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+@pytest.mark.parametrize("name", ["call", "calls", "branch", "loop", "gradient"])
+def test_what_functions_hold_is_within_the_bound_and_at_first_just_that(name: str, engine: str) -> None:
+    x, p = gc.placeholder(gc.float32, [None, 100], name="x"), gc.placeholder(gc.bool_, [], name="p")
+    f = gc.function(lambda v: gc.tanh(gc.exp(v) * 2.0) + v, name="f")
+    if name == "call":
+        y = f(x)
+    elif name == "calls":
+        y = gc.function(lambda v: gc.reduce_sum(f(v) * f(v + 1.0), 0), name="g")(x)
+    elif name == "branch":
+        y = gc.cond(p, lambda: f(x) * 2.0, lambda: gc.tanh(x))
+    elif name == "loop":
+        y = gc.while_loop(lambda i, _: i < 3, lambda i, a: (i + 1, gc.tanh(a * 1.5) + a), [gc.constant(0), x])[1]
+    else:
+        y = gc.gradients(f(x), x)[0]
+    feeds = {x: np.ones((50, 100), np.float32), p: True}
+    session = gc.Session(engine=engine)
+    predicted = session.predicted_peak(y, feeds)
+    held = []
+    for _ in range(5):
+        session.run(y, feeds, options=gc.RunOptions(trace=True))
+        assert session.trace is not None
+        held.append(session.trace.peak_bytes)
+    assert predicted.bytes is not None
+    assert predicted.is_bound
+    assert max(held) <= predicted.bytes
+    assert held[0] == predicted.bytes or name == "loop"
 
 
 def test_peak_memory_is_predicted_from_shapes_and_measured_the_same() -> None:
