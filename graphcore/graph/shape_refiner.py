@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphcore.attrs import Array, AttrValue
 from graphcore.definitions import VersionDef
@@ -34,6 +34,9 @@ class ExtendedInferenceContext(InferenceContext):
     """The inference context of a graph's node: values are looked up in the graph when a shape function asks."""
 
     __slots__ = ("node", "refiner")
+
+    within: ClassVar[type[ExtendedInferenceContext]]
+    """The contexts of the nodes of a function that this node calls."""
 
     def __init__(self, refiner: ShapeInference, node: Node, input_shapes: list[ShapeHandle]) -> None:
         # Written out: a graph makes one of these for every node.
@@ -87,6 +90,9 @@ class ExtendedInferenceContext(InferenceContext):
     ) -> CallResult | None:
         """What a call of function `name` gives; see `InferenceContext.function_outputs`."""
         return self.refiner.function_outputs(self, name, attrs, shapes, slots)
+
+
+ExtendedInferenceContext.within = ExtendedInferenceContext
 
 
 class ShapeInference(ABC):
@@ -175,6 +181,8 @@ class ShapeRefiner(ShapeInference):
         registry: where ops are looked up; what the node itself was made with unless given.
     """
 
+    context_type: type[ExtendedInferenceContext] = ExtendedInferenceContext
+
     def __init__(self, versions: int | VersionDef | Graph, registry: OpRegistry | FunctionLibraryDefinition | None = None) -> None:
         own: Any = versions if isinstance(versions, int | VersionDef) else versions.versions
         super().__init__(own if isinstance(own, int) else own.producer)
@@ -193,7 +201,7 @@ class ShapeRefiner(ShapeInference):
             NotFoundError: its op is not in the registry.
             InvalidArgumentError: its op has no shape function, or the inputs do not fit. The node is not added then.
         """
-        context = ExtendedInferenceContext(self, node, [self.output_shape(tensor.node, tensor.index) for tensor in node.inputs])
+        context = self.context_type(self, node, [self.output_shape(tensor.node, tensor.index) for tensor in node.inputs])
         for slot, tensor in enumerate(node.inputs):
             data = self.output_handle_data(tensor.node, tensor.index)
             if data is not None:
@@ -334,6 +342,7 @@ class _BodyRefiner(ShapeRefiner):
         self.disable_constant_propagation = outer.disable_constant_propagation
         self.bodies = outer.bodies
         self.enclosing = (*outer.enclosing, name)
+        self.context_type = context.within
         self._call = context
         self._shapes = shapes
         self._slots = slots
@@ -345,7 +354,7 @@ class _BodyRefiner(ShapeRefiner):
             super().add_node(node)
             return
         number = _index_of(node)
-        context = ExtendedInferenceContext(self, node, [])
+        context = self.context_type(self, node, [])
         context.set_output(0, self._shapes[number])
         slot = self._slots[number]
         data = None if slot is None else self._call.input_handle_shapes_and_types(slot)

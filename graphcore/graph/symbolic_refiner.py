@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph.certain_nodes import uncertain_nodes
 from graphcore.graph.live_refiner import LiveContext, LiveRefiner
 from graphcore.graph.node import Node
-from graphcore.inference import DimensionHandle, ShapeHandle
+from graphcore.graph.shape_refiner import ExtendedInferenceContext
+from graphcore.inference import DimensionHandle, InferenceContext, ShapeHandle
 from graphcore.inference.dimensions import DimensionOrConstant
 from graphcore.inference.expressions import Expression, constant, expression_of, symbol, unknown_result
 
@@ -21,8 +23,8 @@ _PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWi
 Equation = tuple[Expression, Expression]
 
 
-class SymbolicContext(LiveContext):
-    """A context whose arithmetic gives expressions where the reference gives up."""
+class _NamedArithmetic(InferenceContext):
+    """Arithmetic that gives expressions where the reference gives up."""
 
     __slots__ = ()
 
@@ -49,6 +51,23 @@ class SymbolicContext(LiveContext):
         if result.value >= 0 or result.origin is not None or result is first or result is second:
             return result
         return unknown_result(operator, first, second)
+
+
+class _InBody(_NamedArithmetic, ExtendedInferenceContext):
+    """The same within the body of a function that is called: names come in with arguments, and go out with results."""
+
+    __slots__ = ()
+
+
+class SymbolicContext(_NamedArithmetic, LiveContext):
+    """A context whose arithmetic gives expressions where the reference gives up."""
+
+    __slots__ = ()
+
+    within = _InBody
+
+
+_InBody.within = _InBody
 
 
 class SymbolicRefiner(LiveRefiner):
@@ -100,9 +119,15 @@ class SymbolicRefiner(LiveRefiner):
             self._equations = {copies[node]: found for node, found in other._equations.items() if node in copies}
 
     def equations_in(self, graph: GraphReader) -> list[Equation]:
-        """What the nodes of `graph` were found to need to be equal."""
+        """What the nodes of `graph` were found to need to be equal.
+
+        On a branch that is not taken nothing needs to be, and in a loop only for one turn: what is said there does not count.
+        """
         self._equations = {node: found for node, found in self._equations.items() if node in graph}
-        return [equation for node in graph.op_nodes() for equation in self._equations.get(node, ())]
+        if not self._equations:
+            return []
+        uncertain = uncertain_nodes(graph)
+        return [equation for node in graph.op_nodes() if node not in uncertain for equation in self._equations.get(node, ())]
 
 
 def refiner_for(infer: str, graph_def_version: int) -> LiveRefiner:

@@ -16,10 +16,15 @@ def common_shape(shapes: Sequence[ShapeHandle]) -> ShapeHandle:
         if out.dims is None or shape.dims is None or len(shape.dims) != len(out.dims):
             return ShapeHandle()
         pairs = list(zip(out.dims, shape.dims, strict=True))
-        dims = tuple([a if a is b or (a.value == b.value and a.value >= 0) else DimensionHandle() for a, b in pairs])
+        dims = tuple([a if a is b or (a.value == b.value and (a.value >= 0 or _same_name(a, b))) else DimensionHandle() for a, b in pairs])
         if any(a is not b for a, b in zip(out.dims, dims, strict=True)):
             out = ShapeHandle(dims)
     return out
+
+
+def _same_name(a: DimensionHandle, b: DimensionHandle) -> bool:
+    """Whether both unknown dimensions have one name."""
+    return a.origin is not None and a.origin == b.origin
 
 
 def relaxed_shape(known: ShapeHandle, again: ShapeHandle, first: Sequence[ShapeHandle]) -> ShapeHandle:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.context import InferenceContext, direct
+from graphcore.inference.expressions import broadcast_result
 from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
 
 
@@ -48,7 +49,7 @@ def _broadcast_dim(x: DimensionHandle, y: DimensionHandle) -> DimensionHandle:
         return x
     a, b = x.value, y.value
     if a == b:
-        return x if a >= 0 or (x.origin is not None and x.origin == y.origin) else DimensionHandle()
+        return x if a >= 0 or (x.origin is not None and x.origin == y.origin) else broadcast_result(x, y)
     if a == 1 or (a < 0 and b > 1):
         return y
     if b == 1 or (b < 0 and a > 1):

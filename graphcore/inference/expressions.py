@@ -1,4 +1,4 @@
-"""Unknown sizes as expressions: sums of products of names, such as `2*n1+1`."""
+"""Unknown sizes as expressions: sums of products of names, such as `2*n1+1`, quotients of them, and what broadcasting makes of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,43 @@ class Quotient(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{_operand(self.dividend)}//{_operand(self.divisor)}"
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All names in it."""
+        return self.dividend.names | self.divisor.names
 
-_Factors = tuple[str | Quotient, ...]
+    def value(self, numbers: Mapping[str, int]) -> int:
+        """The number that this is if the names stand for these numbers."""
+        return self.dividend.value(numbers) // self.divisor.value(numbers)
+
+    def replaced(self, values: Mapping[str, Expression]) -> Expression:
+        """The same with names replaced by what they stand for."""
+        return self.dividend.replaced(values) // self.divisor.replaced(values)
+
+
+class Broadcast(msgspec.Struct, frozen=True):
+    """What several sizes give side by side, where those that are 1 give way: `broadcast(n1,n2)`."""
+
+    sizes: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"broadcast({','.join([str(size) for size in self.sizes])})"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names in it."""
+        return frozenset().union(*[size.names for size in self.sizes])
+
+    def value(self, numbers: Mapping[str, int]) -> int:
+        """The number that this is if the names stand for these numbers, of which those that are not 1 are equal."""
+        return next((number for size in self.sizes if (number := size.value(numbers)) != 1), 1)
+
+    def replaced(self, values: Mapping[str, Expression]) -> Expression:
+        """The same with names replaced by what they stand for."""
+        return broadcast(*[size.replaced(values) for size in self.sizes])
+
+
+_Factors = tuple[str | Quotient | Broadcast, ...]
 _Terms = tuple[tuple[_Factors, int], ...]
 
 
@@ -50,7 +85,7 @@ class Expression(msgspec.Struct, frozen=True):
         found: set[str] = set()
         for factors, _ in self.terms:
             for factor in factors:
-                found |= {factor} if isinstance(factor, str) else factor.dividend.names | factor.divisor.names
+                found |= {factor} if isinstance(factor, str) else factor.names
         return frozenset(found)
 
     def __str__(self) -> str:
@@ -89,6 +124,15 @@ class Expression(msgspec.Struct, frozen=True):
         whole = whole - constant(number // divisor)
         return whole + _alone(Quotient(rest + constant(number), other))
 
+    def value(self, numbers: Mapping[str, int]) -> int:
+        """The number that this is if the names stand for these numbers."""
+        total = 0
+        for factors, coefficient in self.terms:
+            for factor in factors:
+                coefficient *= numbers[factor] if isinstance(factor, str) else factor.value(numbers)
+            total += coefficient
+        return total
+
     def replaced(self, values: Mapping[str, Expression]) -> Expression:
         """The same with names replaced by what they stand for."""
         if not self.names & values.keys():
@@ -97,10 +141,7 @@ class Expression(msgspec.Struct, frozen=True):
         for factors, coefficient in self.terms:
             product = constant(coefficient)
             for factor in factors:
-                if isinstance(factor, str):
-                    product = product * values.get(factor, symbol(factor))
-                else:
-                    product = product * (factor.dividend.replaced(values) // factor.divisor.replaced(values))
+                product = product * (values.get(factor, symbol(factor)) if isinstance(factor, str) else factor.replaced(values))
             total = total + product
         return total
 
@@ -115,7 +156,24 @@ def symbol(name: str) -> Expression:
     return _alone(name)
 
 
-def _alone(factor: str | Quotient) -> Expression:
+def broadcast(*sizes: Expression) -> Expression:
+    """What sizes give that are put side by side: all that are not 1 are equal, or the program is wrong."""
+    found: dict[Expression, None] = {}
+    for size in sizes:
+        factors = size.terms[0][0] if len(size.terms) == 1 and size.terms[0][1] == 1 else ()
+        inner = factors[0] if len(factors) == 1 else None
+        found.update(dict.fromkeys(inner.sizes if isinstance(inner, Broadcast) else (size,)))
+    known = [size for size in found if size.constant is not None]
+    for size in known:
+        if size.constant != 1:
+            return size
+    left = sorted([size for size in found if size.constant is None], key=str)
+    if len(left) < 2:
+        return left[0] if left else known[0]
+    return _alone(Broadcast(tuple(left)))
+
+
+def _alone(factor: str | Quotient | Broadcast) -> Expression:
     return Expression((((factor,), 1),))
 
 
@@ -137,6 +195,13 @@ def unknown_result(operator: str, first: DimensionHandle | int | None, second: D
     result = a + b if operator == "+" else a - b if operator == "-" else a * b if operator == "*" else a // b
     known = result.constant
     return DimensionHandle(-1, result) if known is None or known < 0 else DimensionHandle(known)
+
+
+def broadcast_result(first: DimensionHandle, second: DimensionHandle) -> DimensionHandle:
+    """A new unknown dimension: what two unknown ones give side by side; it has a name if both have."""
+    a = expression_of(first)
+    b = None if a is None else expression_of(second)
+    return DimensionHandle() if a is None or b is None else DimensionHandle(-1, broadcast(a, b))
 
 
 def _operand(expression: Expression) -> str:

@@ -21,6 +21,8 @@ _VARIABLES: Final = frozenset({"VariableV2", "Variable"})
 _FROM_SHAPE: Final = frozenset({"Shape", "ShapeN", "Rank", "Size"})
 _SAME_SHAPE: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "BroadcastTo", "Tile"})
 """Ops that keep the elements where the shape is the same before and after."""
+_TOLD_SHAPE: Final = frozenset({"Reshape", "BroadcastTo", "Tile"})
+"""Of these, what the run may tell something that does not fit: that is an error, so they are left out only where it is constant."""
 _REDUCTIONS: Final = frozenset({"Sum", "Mean", "Prod", "Max", "Min"})
 BEGIN: Final = "begin"
 JOIN: Final = "join"
@@ -266,6 +268,8 @@ def _keeps_all(node: Node, inputs: list[Value]) -> bool:
     """Whether the node gives its first input as it is: reshaped to the shape that it has, summed over no axes."""
     if node.op in _SAME_SHAPE:
         before, after = node.inputs[0].shape, node.outputs[0].shape
+        if node.op in _TOLD_SHAPE and inputs[1].constant is None:
+            return False
         return before.is_fully_defined and before.dims == after.dims
     if node.op in _REDUCTIONS:
         axes = inputs[1].constant

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from graphcore.attrs import Func
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference.expressions import Expression, constant, symbol
+from graphcore.inference.expressions import Expression, broadcast, constant, symbol
+from tests.graphcore.runtime.loop_graphs import cond
 
 ops: Any = gc.ops
 
@@ -63,6 +65,15 @@ def part(x: Any, i: int) -> Any:
         ),
         pytest.param(lambda: ops.fill(ops.floor_div(ops.shape(fed(None, 8)), 2), 0.0), "[batch//2,4]", id="values are divided"),
         pytest.param(lambda: ops.add(gc.concat([x := fed(None), x], 0), ops.tile(x, [2])), "[2*batch]", id="equal sums are the same size"),
+        pytest.param(lambda: ops.add(fed(None, 3), fed(None, 3)), "[broadcast(batch,batch2),3]", id="what broadcasting gives is said"),
+        pytest.param(
+            lambda: ops.tile(ops.mul(ops.add(fed(None), fed(None)), fed(None)), [2]),
+            "[2*broadcast(batch,batch2,batch3)]",
+            id="what is broadcast again is one broadcast",
+        ),
+        pytest.param(
+            lambda: ops.add(x := ops.add(fed(None), fed(None)), x), "[broadcast(batch,batch2)]", id="the same broadcast is the same"
+        ),
     ],
 )
 def test_unknown_sizes_are_expressions(make: Callable[[], Any], expected: str, graph: gc.Graph) -> None:
@@ -111,6 +122,48 @@ def test_an_equation_of_several_names_is_kept(graph: gc.Graph) -> None:
     ops.add_n([gc.concat([x, x], 0), gc.concat([y, y, y], 0)])
     assert "2*batch = 3*batch2" in graph.symbols().equalities
     assert "n2 = n1" in graph.symbols().equalities
+
+
+def test_a_broadcast_is_less_as_more_is_known(graph: gc.Graph) -> None:
+    x, t, s = fed(None), fed(None), fed(None)
+    both, other = ops.add(x, t), ops.add(x, s)
+    assert (text(both), text(other)) == ("[broadcast(batch,batch2)]", "[broadcast(batch,batch3)]")
+    ops.add_n([x, t])
+    assert text(both) == "[batch]"
+    ops.add_n([s, gc.zeros([7])])
+    assert text(other) == "[7]"
+    ops.add_n([t, gc.zeros([1])])
+    assert text(both) == "[1]"
+
+
+DOUBLED = "Doubled(x:float) -> (y:float) {\n  zero = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: 0>]()\n  y = ConcatV2[T=float, N=2](x, x, zero)\n}"
+TILED = "Tiled(x:float) -> (y:float) {\n  twice = Const[dtype=int32, value=Tensor<type: int32 shape: [2] values: 2 1>]()\n  y = Tile[T=float](x, twice)\n}"
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "attrs"),
+    [
+        ("PartitionedCall", [], {"f": Func("Doubled")}),
+        ("StatelessIf", [True], {"then_branch": Func("Doubled"), "else_branch": Func("Tiled")}),
+        ("StatelessCase", [0], {"branches": [Func("Tiled"), Func("Doubled"), Func("Tiled")]}),
+    ],
+)
+def test_names_go_into_functions_and_come_out_with_what_they_calculate(
+    op: str, given: list[Any], attrs: dict[str, Any], graph: gc.Graph
+) -> None:
+    for function in (DOUBLED, TILED):
+        graph.library.add_function_def(gc.define_function(function))
+    y = graph.apply_op(op, [*given, [fed(None, 3)]], {"Tout": [gc.float32], **attrs}).outputs[0]
+    assert text(y) == "[2*batch,3]"
+
+
+def test_what_a_branch_needs_to_be_equal_is_equal_only_there(graph: gc.Graph) -> None:
+    x, t = fed(None, 10), fed(None, 10)
+    (same,) = cond(gc.placeholder(gc.bool_, []), [x, t], lambda a, b: [ops.add_n([a, b])], lambda a, _: [ops.tanh(a)])
+    assert graph.symbols().equalities == []
+    assert text(same) == "[batch,10]"
+    ops.add_n([same, fed(None, 10)])
+    assert graph.symbols().equalities == ["batch3 = batch"], "after the branch is no branch any more"
 
 
 def test_names_stay_while_cells_change_and_equalities_go_with_their_nodes(graph: gc.Graph) -> None:
@@ -179,12 +232,14 @@ def combined(parts: tuple[Expression, Expression, str]) -> Expression:
     a, b, operator = parts
     if operator == "/":
         return a // symbol("n2")
+    if operator == "b":
+        return broadcast(a * b, a * b, constant(1))  # what does not differ may be broadcast
     return a + b if operator == "+" else a - b if operator == "-" else a * b
 
 
 expressions = st.recursive(
     st.sampled_from([symbol(name) for name in NAMES]) | st.integers(0, 9).map(constant),
-    lambda inner: st.tuples(inner, inner, st.sampled_from("+-*/")).map(combined),
+    lambda inner: st.tuples(inner, inner, st.sampled_from("+-*/b")).map(combined),
     max_leaves=8,
 )
 

@@ -105,3 +105,17 @@ def test_a_random_graph_gives_the_same_when_it_runs_again(flag: bool) -> None:
     program = Program(list(range(7, 400, 3)))
     feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
     assert outcome(program, "auto", feeds) == outcome(program, "auto", feeds)
+
+
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+@pytest.mark.parametrize("op", ["Reshape", "BroadcastTo"])
+def test_a_shape_that_does_not_fit_is_refused_also_where_no_other_would_fit(op: str, engine: str) -> None:
+    """Inference concludes that the size is 2; the run is told another one all the same."""
+    with gc.Graph().as_default() as graph, gc.Session(engine=engine) as session:
+        size = gc.placeholder(gc.int32, [])
+        wanted = graph.apply_op("Pack", [[gc.constant(2), size]]).outputs[0]
+        y = graph.apply_op(op, [gc.placeholder(gc.float32, [2, 2], name="x"), wanted]).outputs[0]
+        feeds = {graph.get_tensor_by_name("x:0"): np.ones((2, 2), np.float32)}
+        assert np.shape(session.run(y, {**feeds, size: 2})) == (2, 2)
+        with pytest.raises(gc.errors.InvalidArgumentError):
+            session.run(y, {**feeds, size: 3})

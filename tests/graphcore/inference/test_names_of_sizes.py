@@ -1,0 +1,155 @@
+"""What names of unknown sizes say holds in every run: one name is one number, and what is said to be equal is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.attrs import Func
+from graphcore.errors import GraphError
+from graphcore.inference.expressions import Expression, expression_of
+from tests.graphcore.inference.sweep_cases import FUNCTIONS
+from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
+
+ops: Any = gc.ops
+Made = Callable[..., Any]
+
+
+def part(x: Any, i: int) -> Any:
+    return ops.strided_slice(ops.shape(x), [i], [i + 1], [1], shrink_axis_mask=1)
+
+
+def call(op: str, *inputs: Any, **attrs: Any) -> Any:
+    return gc.get_default_graph().apply_op(op, list(inputs), attrs).outputs
+
+
+def branch(taken: bool) -> Made:
+    """What the branch needs to be equal need not be equal where it is not taken."""
+    return lambda x, y: cond(gc.constant(taken), [x, y], lambda a, b: [call("AddN", [a, b])[0]], lambda a, _: [ops.tanh(a)])[0]
+
+
+def turns(x: Any, y: Any) -> Any:
+    """Two turns of a loop; each puts the value twice, and adds to it what fits only at first."""
+    limit, one, axis, constant = (enter(value, "loop", constant=True) for value in (gc.constant(2), gc.constant(1), gc.constant(0), y))
+    return while_loop(
+        lambda i, _: call("Less", i, limit)[0],
+        lambda i, a: [call("Add", i, one)[0], call("ConcatV2", [call("Add", a, constant)[0], a], axis)[0]],
+        [gc.constant(0), x],
+    )[1]
+
+
+def once(x: Any, y: Any) -> Any:
+    """One turn of a loop, that needs two sizes to be equal."""
+    limit, one, axis, constant = (enter(value, "loop", constant=True) for value in (gc.constant(1), gc.constant(1), gc.constant(0), y))
+    return while_loop(
+        lambda i, _: call("Less", i, limit)[0],
+        lambda i, a: [call("Add", i, one)[0], call("ConcatV2", [call("AddN", [a, constant])[0], a], axis)[0]],
+        [gc.constant(0), x],
+    )[1]
+
+
+def called(name: str) -> Made:
+    return lambda x, y: call("PartitionedCall", [x, y], Tout=[gc.float32], f=Func(name))[0]
+
+
+def chosen(taken: bool, then: str, other: str) -> Made:
+    attrs = {"Tout": [gc.float32], "then_branch": Func(then), "else_branch": Func(other)}
+    return lambda x, y: call("StatelessIf", gc.constant(taken), [x, y], **attrs)[0]
+
+
+def rounds(body: str) -> Made:
+    return lambda x, _: call("StatelessWhile", [gc.constant(0.0), x], cond=Func("Below3"), body=Func(body))[1]
+
+
+STEPS: dict[str, Made] = {
+    "tanh": lambda x, _: ops.tanh(x),
+    "add": ops.add,
+    "add_n": lambda x, y: ops.add_n([x, y]),
+    "product": ops.mat_mul,
+    "batched": lambda x, y: call("BatchMatMulV2", ops.expand_dims(x, 0), ops.expand_dims(y, 0))[0],
+    "joined": lambda x, y: ops.concat_v2([x, y], 0),
+    "beside": lambda x, y: ops.concat_v2([x, y], 1),
+    "turned": lambda x, _: ops.transpose(x, [1, 0]),
+    "flat": lambda x, _: gc.reshape(x, [-1, 1]),
+    "pairs": lambda x, _: gc.reshape(x, [-1, 2]),
+    "tiled": lambda x, _: ops.tile(x, [2, 1]),
+    "padded": lambda x, _: ops.pad(x, [[0, 1], [0, 0]]),
+    "cut": lambda x, _: ops.strided_slice(x, [1], [0], [1], end_mask=1),
+    "every second": lambda x, _: ops.strided_slice(x, [0], [0], [2], begin_mask=1, end_mask=1),
+    "sum": lambda x, _: gc.reduce_sum(x, 0, True),
+    "counts": lambda x, y: ops.fill(ops.add(ops.shape(x), ops.shape(y)), 1.0),
+    "halves": lambda x, _: ops.fill(ops.floor_div(ops.shape(x), 2), 1.0),
+    "reshaped": lambda x, y: ops.reshape(x, ops.shape(y)),
+    "rows": lambda x, _: ops.reshape(x, ops.pack([part(x, 0), -1])),
+    "like": lambda x, y: ops.broadcast_to(x, ops.shape(y)),
+    "where": lambda x, _: ops.reshape(ops.fill(ops.shape(ops.where(ops.greater(x, 0.0))), 1.0), [-1, 2]),
+    "chosen": lambda x, y: call("SelectV2", ops.greater(x, 0.0), x, y)[0],
+    "branch taken": branch(True),
+    "branch not taken": branch(False),
+    "turns": turns,
+    "once": once,
+    "called": called("Sum2"),
+    "flattened": lambda x, y: ops.expand_dims(called("Flat")(x, y), 0),
+    "then": chosen(True, "Same", "Sum2"),
+    "else": chosen(False, "Same", "Sum2"),
+    "round": rounds("Next"),
+    "growing": rounds("Grow"),
+}
+
+
+def holds(graph: gc.Graph, sizes: dict[str, tuple[int, ...]]) -> None:
+    """All that the names of `graph` say is true of these sizes."""
+    symbols = graph.symbols()
+    assert symbols.contradictions == ()
+    told: list[tuple[Expression, int]] = []
+    for name, real in sizes.items():
+        tensor = graph.get_tensor_by_name(name)
+        for dim, size in zip(tensor.node.output_handles[tensor.index].dims or (), real, strict=False):
+            expression = expression_of(dim)
+            if expression is not None:
+                told.append((expression, size))
+    numbers: dict[str, int] = {}
+    for expression, size in told:
+        if expression.name:
+            assert numbers.setdefault(expression.name, size) == size, f"{expression.name} is {numbers[expression.name]} and {size}"
+    equal = [*told, *[(value, numbers[name]) for name, value in symbols.values.items() if name in numbers]]
+    for expression, size in equal:
+        if expression.names <= numbers.keys():
+            assert expression.value(numbers) == size, f"{expression} with {numbers} is not {size}"
+    for left, right in symbols.open:
+        if (left.names | right.names) <= numbers.keys():
+            assert left.value(numbers) == right.value(numbers)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2, 3]), st.sampled_from([1, 2, 3]), st.booleans(), st.booleans()), min_size=2, max_size=3),
+    st.lists(st.tuples(st.sampled_from(list(STEPS)), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8),
+)
+def test_names_say_what_is_so_in_a_run(given_: list[tuple[int, int, bool, bool]], steps: list[tuple[str, int, int]]) -> None:
+    graph = gc.Graph(infer="symbolic")
+    with graph.as_default():
+        for text in FUNCTIONS:
+            graph.library.add_function_def(gc.define_function(text))
+        feeds: dict[Any, Any] = {}
+        for rows, columns, rows_known, columns_known in given_:
+            x = gc.placeholder(gc.float32, [rows if rows_known else None, columns if columns_known else None])
+            feeds[x] = np.ones((rows, columns), np.float32)
+        tensors: list[Any] = list(feeds)
+        sizes = {x.name: value.shape for x, value in feeds.items()}
+        for kind, first, second in steps:
+            x, y = tensors[first % len(tensors)], tensors[second % len(tensors)]
+            try:
+                with graph.transaction(), gc.Session() as session:
+                    made = STEPS[kind](x, y)
+                    value = session.run(made, feeds)
+            except GraphError:
+                continue  # it does not fit, which may come out only when it runs
+            tensors.append(made)
+            sizes[made.name] = value.shape
+        holds(graph, sizes)
