@@ -130,6 +130,27 @@ class SymbolicRefiner(LiveRefiner):
         return [equation for node in graph.op_nodes() if node not in uncertain for equation in self._equations.get(node, ())]
 
 
+class BodyRefiner(SymbolicRefiner):
+    """For the body of a function as it is seen by one call: the names of the caller go on in it, and what has none gets none.
+
+    Args:
+        caller: the graph of the call.
+    """
+
+    def __init__(self, caller: GraphReader) -> None:
+        super().__init__(caller.refiner.graph_def_version)
+        self.caller = caller
+
+    def finish(self, context: LiveContext) -> None:
+        """Keep the shapes. What needs to be equal in here is no equality of the caller: the body may not run, or run again and again."""
+        LiveRefiner.finish(self, context)
+
+
+def refiner_within(caller: GraphReader) -> LiveRefiner:
+    """The refiner of a function body into which shapes of `caller` go."""
+    return BodyRefiner(caller) if isinstance(caller.refiner, SymbolicRefiner) else LiveRefiner(caller.refiner.graph_def_version)
+
+
 def refiner_for(infer: str, graph_def_version: int) -> LiveRefiner:
     """The refiner of a graph that infers in this way: "" or "symbolic".
 
@@ -178,6 +199,8 @@ def symbols_of(graph: GraphReader) -> Symbols:
     refiner = graph.refiner
     if not isinstance(refiner, SymbolicRefiner):
         return Symbols({})
+    if isinstance(refiner, BodyRefiner):
+        return symbols_of(refiner.caller)
     version, known = refiner.symbols
     if known is None or version != graph.version:
         known = _worked_out(refiner.equations_in(graph))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import graphcore as gc
+from graphcore.attrs import Func
 from tests.widgets.conftest import RunCell
 from tests.widgets.test_scene import node_of
 from widgets import to_dot, to_mermaid, to_outline, to_svg
@@ -84,6 +85,72 @@ def test_names_of_unknown_sizes_go_on_inside_an_open_call() -> None:
     assert labels["x->double:/x"] == "float [batch,3]"
     assert labels["double:/add->double:/tanh"] == "float [batch,3]"
     assert '[<tspan class="unknown">batch</tspan>,3]' in to_svg(graph, state)
+
+
+ZERO = "zero = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: 0>]()"
+TRUE = "Const[dtype=bool, value=Tensor<type: bool shape: [] values: true>]()"
+FUNCTIONS = (
+    "First(x:float, y:float) -> (z:float) {\n  z = Tanh[T=float](x)\n}",
+    "Second(x:float, y:float) -> (z:float) {\n  z = Exp[T=float](y)\n}",
+    f"Twice(x:float, y:float) -> (z:float) {{\n  {ZERO}\n  z = ConcatV2[T=float, N=2](x, x, zero)\n  w = Tanh[T=float](z)\n}}",
+    f"Go(x:float) -> (y:bool) {{\n  y = {TRUE}\n}}",
+    "Keep(x:float) -> (y:float) {\n  y = Tanh[T=float](x)\n}",
+    f"Grow(x:float) -> (y:float) {{\n  {ZERO}\n  y = ConcatV2[T=float, N=2](x, x, zero)\n}}",
+)
+
+
+def opened(op: str, infer: str = "", **attrs: Any) -> Scene:
+    """A call of `op` on x and y (a loop: on x) that is open, with a node after it."""
+    graph = gc.Graph(infer=infer)
+    with graph.as_default():
+        for text in FUNCTIONS:
+            graph.library.add_function_def(gc.define_function(text))
+        x, y = (gc.placeholder(gc.float32, [None, 3], name=name) for name in "xy")
+        named = {name: Func(value) for name, value in attrs.items()}
+        inputs = [[x]] if "body" in attrs else [gc.placeholder(gc.bool_, [], name="c"), [x, y]]
+        types = {} if "body" in attrs else {"Tout": [gc.float32]}
+        call = graph.apply_op(op, inputs, {**types, **named}, name="call")
+        gc.exp(call.outputs[0], name="after")
+    state = SceneState()
+    state.expand("call")
+    return build_scene(graph, state)
+
+
+def test_what_a_branch_takes_is_what_comes_from_outside_and_what_it_gives_what_goes_on() -> None:
+    scene = opened("StatelessIf", then_branch="First", else_branch="First")
+    assert keys(scene, "x->call") == keys(scene, "call->call:then/x") == keys(scene, "call->call:else/x")
+    assert keys(scene, "y->call") == keys(scene, "call->call:then/y")
+    assert keys(scene, "call:else/z_RetVal->after") == keys(scene, "x->call")
+
+
+def test_what_two_branches_give_is_one_dimension_only_where_it_is_one() -> None:
+    scene = opened("StatelessIf", then_branch="First", else_branch="Second")
+    assert keys(scene, "call:then/x->call:then/z") == keys(scene, "x->call")
+    assert keys(scene, "call:else/y->call:else/z") == keys(scene, "y->call")
+    assert keys(scene, "x->call")[0] != keys(scene, "y->call")[0]
+
+
+@pytest.mark.parametrize(("body", "lasts"), [("Keep", True), ("Grow", False)])
+def test_a_dimension_goes_through_a_loop_if_it_lasts(body: str, lasts: bool) -> None:
+    scene = opened("StatelessWhile", cond="Go", body=body)
+    outside, inside, after = (keys(scene, edge) for edge in ("x->call", "call->call:body/x", "call->after"))
+    assert (outside[0] == inside[0]) is (inside[0] == after[0]) is lasts
+    assert outside[1] == inside[1] == after[1]
+
+
+def test_names_go_into_branches_and_are_calculated_with_there() -> None:
+    scene = opened("StatelessIf", "symbolic", then_branch="Second", else_branch="Twice")
+    labels = {edge.id: edge.label for edge in scene.edges}
+    assert labels["call->call:then/y"] == "float [batch2,3]"
+    assert labels["call:else/z->call:else/w"] == "float [2*batch,3]"
+
+
+def test_a_size_that_is_another_in_each_turn_of_a_loop_has_no_name_in_it() -> None:
+    labels = {edge.id: edge.label for edge in opened("StatelessWhile", "symbolic", cond="Go", body="Grow").edges}
+    assert labels["call->after"] == "float [n1,3]"
+    assert labels["call->call:body/x"] == "float [?,3]"
+    kept = {edge.id: edge.label for edge in opened("StatelessWhile", "symbolic", cond="Go", body="Keep").edges}
+    assert kept["call->call:body/x"] == kept["call->after"] == "float [batch,3]"
 
 
 def test_several_tensors_on_one_line_show_dimensions_only_where_these_are_the_same(graph: gc.Graph) -> None:

@@ -14,7 +14,8 @@ from graphcore.functions import canonicalize
 from graphcore.functions.library import GRADIENT_OP
 from graphcore.graph import Graph, Tensor, graph_from_nodes
 from graphcore.graph.constant_values import inferred_value
-from graphcore.inference import ShapeHandle
+from graphcore.graph.symbolic_refiner import refiner_within
+from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.passes import FunctionBody, InstantiatedFunctions
 from graphcore.passes.symbolic_gradient import LABEL
 
@@ -142,6 +143,21 @@ def given_to(node: Node) -> list[Tensor] | None:
     return None if has_hub(node) else node.inputs
 
 
+def lasting(node: Node, index: int, position: int) -> bool:
+    """Whether a dimension of output `index` of a loop is the same number in every turn: it is known, or one that goes in."""
+    dim = (node.output_handles[index].dims or ())[position]
+    given = node.inputs[index].node.output_handles[node.inputs[index].index].dims or ()
+    return dim.value >= 0 or dim in given
+
+
+def _handle_inside(caller: Node | None, index: int, tensor: Tensor) -> ShapeHandle:
+    """The very handle of the caller's tensor: an unknown dimension inside is the same one as outside. In a loop, if it lasts."""
+    handle = tensor.node.output_handles[tensor.index]
+    if caller is None or handle.dims is None or not is_loop(caller):
+        return handle
+    return ShapeHandle(tuple([dim if lasting(caller, index, i) else DimensionHandle() for i, dim in enumerate(handle.dims)]))
+
+
 class Opener:
     """Opens calls within one body (or the graph itself).
 
@@ -206,9 +222,10 @@ def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given:
     for node in graph.op_nodes():
         node.source = None if caller is None else caller.source
     made = CallBody(callee, path, body, graph)
-    for arg, tensor in zip(made.args, given or (), strict=False):
-        # The very handle of the caller's tensor: an unknown dimension inside is the same one as outside.
-        arg.output_handles = (tensor.node.output_handles[tensor.index],)
+    if caller is not None:
+        graph.refiner = refiner_within(caller.graph)
+    for index, (arg, tensor) in enumerate(zip(made.args, given or (), strict=False)):
+        arg.output_handles = (_handle_inside(caller, index, tensor),)
         value = None if tensor.dtype.is_ref else inferred_value(tensor)
         if value is not None:
             arg.constants = {0: value}

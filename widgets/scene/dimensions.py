@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from widgets.scene.calls import CallBody, given_to, is_choice, is_loop, lasting
 from widgets.scene.types import Dim
 from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
-    from graphcore.graph import Graph, Tensor
+    from graphcore.graph import Graph, Node, Tensor
 
 MAX_NODES: Final = 4000
 """In larger graphs only dimensions that are handed on as they are count as one: finding what was merged takes a look at every node."""
@@ -30,12 +31,9 @@ class Dimensions:
         for call in visible.calls.values():
             for body in call.bodies():
                 self._take_in(body.graph, body.path)
-                for arg in body.args:
-                    given = visible.given.get(arg.name)
-                    if given is not None:
-                        self._join(given, arg.outputs[0])
-                for ret, output in zip(body.rets, call.node.outputs, strict=False):
-                    self._join(output, ret.inputs[0])
+                for index, (arg, given) in enumerate(zip(body.args, given_to(call.node) or (), strict=False)):
+                    self._join(given, arg.outputs[0], call.node if is_loop(call.node) else None, index)
+                self._join_results(call.node, body)
         self._names = self._names_outside(visible)
 
     def of(self, tensor: Tensor) -> list[Dim]:
@@ -74,10 +72,27 @@ class Dimensions:
         dims = handles[tensor.index].dims if tensor.index < len(handles) else None
         return tuple([f"@{id(dim)}" for dim in dims or ()])
 
-    def _join(self, outside: Tensor, inside: Tensor) -> None:
-        """Both are the same shape; what is outside gives the key."""
-        for a, b in zip(self._keys(outside), self._keys(inside), strict=False):
-            self._parents[self._root(b)] = self._root(a)
+    def _join(self, outside: Tensor, inside: Tensor, loop: Node | None = None, index: int = 0) -> None:
+        """Both are the same shape; what is outside gives the key. Of a loop that is so only of what is the same in every turn."""
+        for position, (a, b) in enumerate(zip(self._keys(outside), self._keys(inside), strict=False)):
+            if loop is None or lasting(loop, index, position):
+                self._parents[self._root(b)] = self._root(a)
+
+    def _join_results(self, node: Node, body: CallBody) -> None:
+        """Join what a call gives with what its body returns."""
+        if is_choice(node):
+            for ret, output in zip(body.rets, node.outputs, strict=False):
+                self._join_choice(output, ret.inputs[0], body.path)
+        elif body.callee.label != "cond":
+            for index, (ret, output) in enumerate(zip(body.rets, node.outputs, strict=False)):
+                self._join(output, ret.inputs[0], node if is_loop(node) else None, index)
+
+    def _join_choice(self, outside: Tensor, inside: Tensor, space: str) -> None:
+        """Join those known sizes that are made in the branch. Others are what they were: branches may give different ones."""
+        for size, a, b in zip(outside.shape.dims or (), self._keys(outside), self._keys(inside), strict=False):
+            root = self._root(b)
+            if size is not None and root.startswith(f"{space}#"):
+                self._parents[root] = self._root(a)
 
     def _root(self, key: str) -> str:
         while (parent := self._parents.get(key, key)) != key:
