@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from graphcore.attrs import Func
 from graphcore.errors import GraphError
 from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.propagation import infer_downstream
@@ -22,6 +23,48 @@ PLACES = 8
 
 def shape_part(x: Any, i: int) -> Any:
     return ops.strided_slice(ops.shape(x), [i], [i + 1], [1], shrink_axis_mask=1)
+
+
+def call(op: str, *inputs: Any, **attrs: Any) -> Any:
+    return gc.get_default_graph().apply_op(op, list(inputs), attrs).outputs
+
+
+def looped(body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A loop as TensorFlow 1 makes it, within the scope of the node."""
+
+    def make(start: Any) -> Any:
+        frame = {"frame_name": gc.get_default_graph().unique_name("frame")}
+        enter = call("Enter", start, **frame)[0]
+        head = call("Merge", [enter, enter])[0]
+        again = call("NextIteration", body(call("Switch", head, gc.placeholder(gc.bool_, []))[1]))[0]
+        head.graph.update_edge(again.node, 0, head.node, 1)
+        return call("Exit", head)[0]
+
+    return make
+
+
+ZERO = "zero = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: 0>]()"
+FUNCTIONS = (
+    "Kept(x:float) -> (y:float) {\n  y = Tanh[T=float](x)\n}",
+    f"Summed(x:float) -> (y:float) {{\n  {ZERO}\n  y = Sum[T=float](x, zero)\n}}",
+    f"Twice(x:float) -> (y:float) {{\n  {ZERO}\n  y = ConcatV2[T=float, N=2](x, x, zero)\n}}",
+    "Go(x:float) -> (y:bool) {\n  y = Const[dtype=bool, value=Tensor<type: bool shape: [] values: true>]()\n}",
+    "Fitted(x:float, y:float) -> (z:float) {\n  s = Shape[T=float](y)\n  z = Reshape[T=float](x, s)\n}",
+    "Sum2(x:float, y:float) -> (z:float) {\n  z = AddN[T=float, N=2](x, y)\n}",
+)
+
+
+def called(name: str) -> Callable[..., Any]:
+    return lambda *inputs: call("PartitionedCall", list(inputs), Tout=[gc.float32], f=Func(name))[0]
+
+
+def chosen(then: str, other: str) -> Callable[..., Any]:
+    attrs = {"Tout": [gc.float32], "then_branch": Func(then), "else_branch": Func(other)}
+    return lambda *inputs: call("StatelessIf", gc.placeholder(gc.bool_, []), list(inputs), **attrs)[0]
+
+
+def rounds(body: str) -> Callable[[Any], Any]:
+    return lambda x: call("StatelessWhile", [x], cond=Func("Go"), body=Func(body))[0]
 
 
 SOURCES: dict[str, Callable[[Any], Any]] = {
@@ -38,6 +81,14 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "longer": lambda x: ops.expand_dims(x, 0),
     "like": lambda x: ops.fill(ops.shape(x), 0.0),
     "rows": lambda x: ops.reshape(x, ops.pack([shape_part(x, 0), -1])),
+    "summed": called("Summed"),
+    "kept or twice": chosen("Kept", "Twice"),
+    "rounds": rounds("Kept"),
+    "growing rounds": rounds("Twice"),
+    "looped": looped(ops.tanh),
+    "growing": looped(lambda x: ops.concat_v2([x, x], 0)),
+    "turning": looped(lambda x: ops.transpose(x, [1, 0])),
+    "nested": looped(looped(ops.neg)),
 }
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": ops.add,
@@ -46,6 +97,8 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "counts": lambda x, y: ops.fill(ops.add(ops.shape(x), ops.shape(y)), 1.0),
     "reshaped": lambda x, y: ops.reshape(x, ops.shape(y)),
     "chosen": lambda x, y: gc.reduce_sum(x, ops.rank(y)),
+    "fitted": called("Fitted"),
+    "fitted or summed": chosen("Fitted", "Sum2"),
 }
 
 sizes = st.lists(st.sampled_from([None, 1, 2, 3]), max_size=3)
@@ -137,6 +190,8 @@ def inferred_anew(graph: gc.Graph) -> gc.Graph:
 @given(st.lists(edits, min_size=1, max_size=24))
 def test_after_any_edits_the_shapes_are_those_of_a_full_inference(history: Sequence[Edit]) -> None:
     graph = gc.Graph()
+    for text in FUNCTIONS:
+        graph.library.add_function_def(gc.define_function(text))
     for execution, edit in enumerate(history):
         apply(graph, edit, execution)
     assert picture(graph) == picture(inferred_anew(graph))
