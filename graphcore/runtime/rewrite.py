@@ -20,7 +20,7 @@ from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import op_registry
 from graphcore.shapes import Shape
 
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
+_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 
 
 class DeviceAttributes(msgspec.Struct, frozen=True):
@@ -244,7 +244,7 @@ class _Rewriter:
         self.fed: dict[Tensor, _Client] = {}
         for item in fed:
             self.fed.setdefault(item.tensor, item)  # "x" and "x:0" may both be fed: the first counts
-        # Waiting for a placeholder that is fed means waiting for the feed: the placeholder itself cannot run.
+        # Waiting for a placeholder or argument that is fed means waiting for the feed: by itself it cannot run.
         self.instead: dict[Node, _Client] = {item.tensor.node: item for item in self.fed.values() if item.tensor.node.op in _PLACEHOLDERS}
         self.copies: dict[_Vertex, Node] = {}
         self.back_edges: list[tuple[Node, int, Tensor]] = []

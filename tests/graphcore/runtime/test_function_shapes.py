@@ -145,3 +145,16 @@ def test_a_loop_over_scalars_does_not_look_at_shapes_for_ever() -> None:
     for _ in range(5):
         assert runtime.run(handle, [np.float32(4.0)]) == [-2.0]
     assert runtime.get_or_create_item(handle).specialised is None
+
+
+def test_what_waits_for_an_argument_has_it_in_the_plan_for_its_shape_too() -> None:
+    runtime = runtime_of("""Waits(x:float, v:float) -> (y:float) {
+      a = Exp[T=float](x) @ v
+      b = Mul[T=float](a:y, v)
+      return y = b:z:0
+    }""")
+    handle = runtime.instantiate("Waits")
+    x, v = np.zeros(3, np.float32), np.full(3, 2, np.float32)
+    for _ in range(5):
+        np.testing.assert_array_equal(runtime.run(handle, [x, v])[0], v)
+    assert runtime.get_or_create_item(handle).specialised is not None
