@@ -21,6 +21,7 @@ from graphcore.passes.control_flow_structure import (
     Loop,
     LoopVariable,
     merged_branches,
+    predicate,
 )
 from graphcore.passes.gradient_body import GradientBody, Value
 from graphcore.passes.gradients_loops import LoopBuilder, LoopRegion, Region
@@ -196,7 +197,7 @@ class ControlFlowGradients:
         back.arrive(node.inputs[0], merged.outputs[0], node, 0)
 
     def _zeros(self, node: Node, branch: int, region: Region) -> Tensor:
-        value, pred = region.tensor(node.inputs[0]), region.tensor(node.inputs[1])
+        value, pred = region.tensor(node.inputs[0]), region.tensor(predicate(node.inputs[1]))
         alive = self.build.switched(value, [(pred, branch)], node, f"{node.name}_grad/unused")
         return self.build.add("ZerosLike", [alive], node, f"{node.name}_grad/zeros").outputs[0]
 
@@ -227,7 +228,6 @@ class ControlFlowGradients:
         for enter in loop.invariants():
             if enter.outputs[0] in back.arrived and back.slots(enter, self.useful):
                 self._accumulate(enter, inner, region)
-        inner.close()
         self.build.scope = outer_scope
 
     def _differentiated(self, loop: Loop) -> list[LoopVariable]:

@@ -1,12 +1,13 @@
-"""What the backward pass adds to a loop in Switch/Merge form: a counter and stacks on the way forward, a loop that counts down on the way back.
+"""What the backward pass adds to a loop in Switch/Merge form: a counter and lists on the way forward, a loop that counts down on the way back.
 
-As in the reference: the forward loop counts its iterations, and each of its values that the backward loop needs is pushed on a stack in
-every iteration and popped in the matching one. The counter waits for the pushes of its iteration, so that they happen in order, and what
-the backward loop begins with is the counter's final value, so that all of them have happened by then.
+The forward loop counts its iterations, and each of its values that the backward loop needs is appended to a list of its own in every
+iteration; the backward loop takes it from the list's end in the matching one. Lists go round the loops like any other loop variable, so
+that edges show what depends on what, and the backward loop can be differentiated like any other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,9 +74,9 @@ class LoopBuilder:
         entered = self.enter(start, frame, parallel, forward, name)
         return entered.node, self.add("Merge", [[entered, entered]], forward, f"{name}_merge")
 
-    def close(self, merge: Node, value: Tensor, forward: Node, name: str, controls: list[Node] | None = None) -> None:
+    def close(self, merge: Node, value: Tensor, forward: Node, name: str) -> None:
         """Let `value` be what the loop variable is in the next iteration."""
-        following = self.add("NextIteration", [value], forward, f"{name}_next", None, controls)
+        following = self.add("NextIteration", [value], forward, f"{name}_next")
         self.graph.update_edge(following, 0, merge, 1)
 
     def switched(self, tensor: Tensor, predicates: list[tuple[Tensor, int]], forward: Node, name: str) -> Tensor:
@@ -86,13 +87,28 @@ class LoopBuilder:
         return tensor
 
 
+    def within_branch(
+        self, tensor: Tensor, predicates: list[tuple[Tensor, int]], act: Callable[[Tensor], Tensor], forward: Node, name: str
+    ) -> Tensor:
+        """`act(tensor)` where all these branches are taken, `tensor` as it is elsewhere."""
+        others: list[tuple[Tensor, int]] = []
+        for taken, branch in predicates:
+            switch = self.add("Switch", [tensor, taken], forward, f"{name}_switch")
+            others.append((switch.outputs[1 - branch], branch))
+            tensor = switch.outputs[branch]
+        tensor = act(tensor)
+        for other, branch in reversed(others):
+            ends = [other, tensor] if branch else [tensor, other]
+            tensor = self.add("Merge", [ends], forward, f"{name}_merge").outputs[0]
+        return tensor
+
+
 class ForwardCounter:
     """Counts the iterations of a loop.
 
     Attributes:
-        add: runs once an iteration; stacks are pushed after it.
+        add: runs once an iteration.
         total: the number of iterations, in the frame around the loop.
-        waits: what an iteration must have done before the next one counts.
     """
 
     def __init__(self, build: LoopBuilder, structure: ControlFlow, loop: Loop, around: Node | None) -> None:
@@ -105,17 +121,12 @@ class ForwardCounter:
         switch = build.add("Switch", [self.merge.outputs[0], cond.outputs[0]], cond, "f_switch")
         going = build.add("Identity", [switch.outputs[1]], cond, "f_going")
         one = build.constant(TensorValue(np.asarray(1, np.int32)), cond, "f_one", [going])
-        self.add = build.add("AddV2", [going.outputs[0], one], cond, "f_add")
+        following = build.add("AddV2", [going.outputs[0], one], cond, "f_add")
+        build.close(self.merge, following.outputs[0], cond, "f_count")
         self.total = build.add("Exit", [switch.outputs[0]], cond, "f_total").outputs[0]
-        self.waits: list[Node] = []
-        for node in (zero.node, entered, self.merge, switch, going, one.node, self.add):
-            structure.frames[node] = loop.name
+        self.add = following
         structure.frames[self.total.node] = loop.parent
         structure.guards[self.total.node] = loop.guards
-
-    def close(self) -> None:
-        """All is known that an iteration has to do."""
-        self.build.close(self.merge, self.add.outputs[0], self.cond, "f_count", self.waits)
 
 
 class BackwardCounter:
@@ -124,8 +135,6 @@ class BackwardCounter:
     Attributes:
         cond: its LoopCond.
         pivot: runs once an iteration; what needs to be in the loop waits for it.
-        done: runs when the loop has ended.
-        waits: what an iteration must have done before the next one begins.
     """
 
     def __init__(self, build: LoopBuilder, total: Tensor, frame: str, loop: Loop) -> None:
@@ -141,21 +150,13 @@ class BackwardCounter:
         switch = build.add("Switch", [self.merge.outputs[0], self.cond.outputs[0]], forward, "b_switch")
         going = build.add("Identity", [switch.outputs[1]], forward, "b_going")
         self.pivot = build.add("Sub", [going.outputs[0], one], forward, "b_sub")
-        self.done = build.add("Exit", [switch.outputs[0]], forward, "b_done")
-        self.waits: list[Node] = []
+        build.close(self.merge, self.pivot.outputs[0], forward, "b_count")
 
     def variable(self, start: Tensor, forward: Node, name: str) -> tuple[Node, Node, Node]:
         """A further variable of the loop: its Merge, its Switch, and the Exit that gives its final value."""
         _, merge = self.build.variable(start, self.frame, self.parallel, forward, name)
         switch = self.build.add("Switch", [merge.outputs[0], self.cond.outputs[0]], forward, f"{name}_loop")
         return merge, switch, self.build.add("Exit", [switch.outputs[0]], forward, f"{name}_exit")
-
-    def close(self) -> None:
-        """All is known that an iteration has to do."""
-        waits = self.waits
-        if waits:  # what was popped in a branch that was not taken is dead, and must not keep the loop from going on
-            waits = [self.build.add("ControlTrigger", [], self.forward, "b_sync", None, waits)]
-        self.build.close(self.merge, self.pivot.outputs[0], self.forward, "b_count", waits)
 
 
 class Region:
@@ -181,13 +182,9 @@ class Region:
         """Branches of the forward pass by the predicates' values in the backward pass."""
         return [(self.tensor(pred), branch) for pred, branch in guards]
 
-    def forward_handle(self, handle: Tensor) -> Tensor:
-        """A handle made outside of all loops, in the forward frame."""
-        return handle
-
-    def backward_handle(self, handle: Tensor) -> Tensor:
-        """The same in the backward frame."""
-        return handle
+    def brought_in(self, tensor: Tensor) -> Tensor:
+        """A tensor made outside of all loops, in the forward frame."""
+        return tensor
 
 
 class LoopRegion(Region):
@@ -213,8 +210,7 @@ class LoopRegion(Region):
         self.pivot = self.backward.pivot
         self._values: dict[Tensor, Value] = {}
         self._tensors: dict[Tensor, Tensor] = {}
-        self._forward_handles: dict[Tensor, Tensor] = {}
-        self._backward_handles: dict[Tensor, Tensor] = {}
+        self._brought_in: dict[Tensor, Tensor] = {}
 
     def value(self, tensor: Tensor) -> Value:
         """A tensor of the loop in the matching iteration of the backward loop."""
@@ -232,27 +228,12 @@ class LoopRegion(Region):
             self._tensors[tensor] = self.build.constant(value, tensor.node, "constant", [self.backward.pivot])
         return self._tensors[tensor]
 
-    def forward_handle(self, handle: Tensor) -> Tensor:
-        """A handle made outside of all loops, within the loop."""
-        if handle not in self._forward_handles:
-            outside = self.build.switched(self.outer.forward_handle(handle), list(self.loop.guards), handle.node, "f_handle")
-            self._forward_handles[handle] = self._entered(outside, self.loop.name, handle.node)
-        return self._forward_handles[handle]
-
-    def backward_handle(self, handle: Tensor) -> Tensor:
-        """The same within the backward loop."""
-        if handle not in self._backward_handles:
-            guards = self.outer.predicates(self.loop.guards)
-            outside = self.build.switched(self.outer.backward_handle(handle), guards, handle.node, "b_handle")
-            self._backward_handles[handle] = self._entered(outside, self.backward.frame, handle.node)
-        return self._backward_handles[handle]
-
-    def close(self) -> None:
-        """Nothing more is needed of the loop."""
-        self.forward.close()
-        if isinstance(self.outer, LoopRegion):
-            self.outer.backward.waits.append(self.backward.done)
-        self.backward.close()
+    def brought_in(self, tensor: Tensor) -> Tensor:
+        """A tensor made outside of all loops, within the loop."""
+        if tensor not in self._brought_in:
+            outside = self.build.switched(self.outer.brought_in(tensor), list(self.loop.guards), tensor.node, "f_outside")
+            self._brought_in[tensor] = self._entered(outside, self.loop.name, tensor.node)
+        return self._brought_in[tensor]
 
     def _entered(self, tensor: Tensor, frame: str, forward: Node) -> Tensor:
         return self.build.enter(tensor, frame, self.loop.parallel_iterations, forward, "enter", constant=True)
@@ -265,22 +246,53 @@ class LoopRegion(Region):
         known = constant_value(tensor) if tensor.dtype.as_numpy is not None and tensor.shape.num_elements <= _MOST_CONSTANT else None
         if known is not None:
             return TensorValue(known, tensor.dtype.base)
-        return self._stacked(tensor)
+        return self._kept(tensor)
 
-    def _stacked(self, tensor: Tensor) -> Tensor:
-        """Push the tensor in each iteration, pop it in the matching iteration of the backward loop."""
-        build, node = self.build, tensor.node
-        dtype = tensor.dtype.base
-        guards = self.structure.tensor_guards(tensor)
-        size = build.constant(TensorValue(np.asarray(-1, np.int32)), node, "f_size", [])
-        handle = build.add("StackV2", [size], node, "f_stack", {"elem_type": dtype, "stack_name": node.name}).outputs[0]
-        pushed = build.add("StackPushV2", [self.forward_handle(handle), tensor], node, "f_push", None, [self.forward.add])
-        if guards:  # dead where the branch was not taken
-            pushed = build.add("ControlTrigger", [], node, "f_sync", None, [pushed])
-        self.forward.waits.append(pushed)
-        popping = build.switched(self.backward_handle(handle), self.predicates(guards), node, "b_handle")
-        popped = build.add("StackPopV2", [popping], node, "b_pop", {"elem_type": dtype}, [self.backward.pivot])
-        self.backward.waits.append(popped)
-        if dtype is not dtypes.variant:
-            build.graph.set_shape_like(popped.outputs[0], tensor)
-        return popped.outputs[0]
+    def _kept(self, tensor: Tensor) -> Tensor:
+        """Append the tensor to a list in each iteration, take it from there in the matching iteration of the backward loop."""
+        build, node, guards = self.build, tensor.node, self.structure.tensor_guards(tensor)
+        exit_node = self._appended(tensor, guards)
+        merge, switch, _ = self.backward.variable(self.outer.tensor(exit_node.outputs[0]), node, "b_list")
+        going = build.add("Identity", [switch.outputs[1]], node, "b_going").outputs[0]
+        taken: list[Tensor] = []
+
+        def take(handle: Tensor) -> Tensor:
+            attrs = {"element_dtype": tensor.dtype.base}
+            shape = build.constant(_element_shape(tensor), node, "b_shape", [self.backward.pivot])
+            popped = build.add("TensorListPopBack", [handle, shape], node, "b_take", attrs)
+            taken.append(popped.outputs[1])
+            return popped.outputs[0]
+
+        build.close(merge, build.within_branch(going, self.predicates(guards), take, node, "b_list"), node, "b_list")
+        if tensor.dtype.base is not dtypes.variant:
+            build.graph.set_shape_like(taken[0], tensor)
+        return taken[0]
+
+    def _appended(self, tensor: Tensor, guards: tuple[Guard, ...]) -> Node:
+        """The Exit of the list of what the tensor is in each iteration; it stays as it is where the branch of the tensor is not taken."""
+        build, node, loop = self.build, tensor.node, self.loop
+        assert loop.cond is not None
+        shape = build.constant(_element_shape(tensor), node, "f_shape", [])
+        limit = build.constant(TensorValue(np.asarray(-1, np.int32)), node, "f_limit", [])
+        attrs = {"element_dtype": tensor.dtype.base, "shape_type": dtypes.int32}
+        empty = build.add("EmptyTensorList", [shape, limit], node, "f_empty", attrs).outputs[0]
+        start = build.switched(self.outer.brought_in(empty), list(loop.guards), node, "f_start")
+        _, merge = build.variable(start, loop.name, loop.parallel_iterations, node, "f_list")
+        switch = build.add("Switch", [merge.outputs[0], loop.cond.outputs[0]], node, "f_switch")
+        going = build.add("Identity", [switch.outputs[1]], node, "f_going").outputs[0]
+
+        def keep(handle: Tensor) -> Tensor:
+            return build.add("TensorListPushBack", [handle, tensor], node, "f_keep").outputs[0]
+
+        build.close(merge, build.within_branch(going, list(guards), keep, node, "f_list"), node, "f_list")
+        end = build.add("Exit", [switch.outputs[0]], node, "f_exit")
+        self.structure.frames[end], self.structure.guards[end] = loop.parent, loop.guards
+        return end
+
+
+def _element_shape(tensor: Tensor) -> TensorValue:
+    """What is known of a tensor's shape as the ops on lists take it."""
+    shape = tensor.shape
+    if tensor.dtype.base is dtypes.variant or shape.rank is None:
+        return TensorValue(np.asarray(-1, np.int32))
+    return TensorValue(np.asarray([-1 if size is None else size for size in shape.as_list()], np.int32))

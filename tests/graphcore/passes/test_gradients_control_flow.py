@@ -200,11 +200,11 @@ def test_gradients_agree_with_central_differences_however_often_a_loop_runs(name
                 np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-8, err_msg=f"{times} times")
 
 
-def test_only_what_the_way_back_needs_is_kept_on_stacks(graph: gc.Graph) -> None:
+def test_only_what_the_way_back_needs_is_kept_in_lists(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.float64, [3], name="x")
     y = one_variable(x, gc.constant(3))
     gc.gradients(y, x)
-    pushes = [node for node in graph.nodes if node.op == "StackPushV2"]
+    pushes = [node for node in graph.nodes if node.op == "TensorListPushBack"]
     assert [node.inputs[1].node.op for node in pushes] == ["Tanh"]
 
 
@@ -213,7 +213,7 @@ def test_what_is_the_same_in_all_iterations_enters_the_backward_loop_instead(gra
     y = v1_while("loop", 3, lambda loop, _, v: [v[0] * loop.capture(x)], [gc.constant(np.ones(3))])[0]
     before = len(graph)
     gc.gradients(y, x)
-    pushed = [node.inputs[1].name for node in graph.nodes[before:] if node.op == "StackPushV2"]
+    pushed = [node.inputs[1].name for node in graph.nodes[before:] if node.op == "TensorListPushBack"]
     assert pushed == ["loop/Identity_1:0"]
 
 
@@ -235,7 +235,7 @@ def test_each_node_of_the_backward_loop_tells_what_it_is_for(graph: gc.Graph) ->
     gc.gradients(y, x)
     made = {node.name for node in graph.nodes[before:]}
     assert made == set(graph.gradient_records)
-    assert graph.gradient_records["gradients/loop_grad/f_push"].forward == "tanh"
+    assert graph.gradient_records["gradients/loop_grad/f_keep"].forward == "tanh"
     assert graph.gradient_records["gradients/tanh_grad/dx"].body_node == "dx"
 
 
@@ -296,12 +296,24 @@ def test_a_loop_of_integers_has_no_gradient() -> None:
     assert [cut.kind for cut in gc.explain_gradient(y, x).cuts] == ["dtype"]
 
 
-def test_the_second_derivative_through_a_loop_names_the_stack_as_the_reason() -> None:
-    x = gc.placeholder(gc.float64, [3], name="x")
-    (first,) = gc.gradients(one_variable(x, gc.constant(3)), x)
-    with pytest.raises(UnimplementedError, match=r"Second-order gradients of loops .*gives back what 'tanh:0' was in an iteration"):
-        gc.gradients(first, x)
-    assert "Second-order gradients of loops" in gc.explain_gradient(first, x).error
+@pytest.mark.parametrize("simplify", [True, False], ids=["simplified", "plain"])
+@pytest.mark.parametrize("shape", [[3], [None]], ids=["known", "unknown"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives_agree_with_central_differences_of_the_first(name: str, shape: list[int | None], simplify: bool) -> None:
+    x = gc.placeholder(gc.float64, shape, name="x")
+    n = gc.placeholder(gc.int32, [], name="n")
+    (first,) = gc.gradients(gc.reduce_sum(PROGRAMS[name](x, n)), x, simplify=simplify)
+    assert first is not None
+    y = gc.reduce_sum(first * gc.constant([1.0, -2.0, 0.5], gc.float64))
+    (second,) = gc.gradients(y, x, simplify=simplify)
+    assert second is not None
+    assert second.shape.rank == 1
+    with gc.Session() as session, gc.Session(engine="dataflow") as dataflow:
+        for times in (0, 1, 3):
+            wanted = differences(lambda value, times=times: session.run(y, {x: value, n: times}))  # type: ignore[misc]  # bound at once
+            for each in (session, dataflow):
+                got = each.run(second, {x: X, n: times})
+                np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-7, err_msg=f"{times} times")
 
 
 def test_a_branch_has_a_second_derivative() -> None:
