@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from graphcore import dtypes
 from graphcore.dtypes import DType
 from graphcore.kernel_context import KernelContext
 from graphcore.ops.kernels import invalid
@@ -16,32 +19,61 @@ _new: Final = object.__new__
 UNKNOWN_SHAPE: Final = Shape(None)
 
 
+class ListKind:
+    """What a list has in common with the lists that are made of it by adding or taking elements.
+
+    Attributes:
+        dtype: the type of the elements.
+        shape: what is known of their shape; its sizes are `dims`.
+        limit: how many elements there may be, -1 for any number.
+    """
+
+    __slots__ = ("dims", "dtype", "limit", "shape")
+
+    def __init__(self, dtype: DType, shape: Shape, limit: int) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.dims = shape.dims
+        self.limit = limit
+
+
 class TensorList:
     """The value of a `variant` tensor: a list of tensors of one type.
 
     Attributes:
-        element_dtype: the type of the elements.
-        element_shape: what is known of their shape.
+        kind: the type of the elements, what is known of their shape, and how many there may be.
         length: how many elements there are.
-        max_num_elements: how many there may be, -1 for any number.
         shape: of the handle itself, a scalar.
     """
 
-    __slots__ = ("_elements", "element_dtype", "element_shape", "length", "max_num_elements")
+    __slots__ = ("_elements", "kind", "length")
 
     shape: tuple[int, ...] = ()
 
     def __init__(
         self, element_dtype: DType, element_shape: Shape = UNKNOWN_SHAPE, items: Iterable[Any] = (), max_num_elements: int = -1
     ) -> None:
-        self.element_dtype = element_dtype
-        self.element_shape = element_shape
+        self.kind = ListKind(element_dtype, element_shape, max_num_elements)
         self._elements = list(items)
         self.length = len(self._elements)
-        self.max_num_elements = max_num_elements
 
     def __repr__(self) -> str:
         return f"TensorList({self.length} x {self.element_dtype.name} {self.element_shape})"
+
+    @property
+    def element_dtype(self) -> DType:
+        """The type of the elements."""
+        return self.kind.dtype
+
+    @property
+    def element_shape(self) -> Shape:
+        """What is known of the shape of the elements."""
+        return self.kind.shape
+
+    @property
+    def max_num_elements(self) -> int:
+        """How many elements there may be, -1 for any number."""
+        return self.kind.limit
 
     @property
     def items(self) -> tuple[Any, ...]:
@@ -62,21 +94,20 @@ class TensorList:
         elements, length = self._elements, self.length
         if len(elements) == length:
             elements.append(element)
-        if len(elements) == length or elements[length] is not element:  # another thread was faster, or an earlier list is longer
+        if elements[length] is not element:  # another thread was faster, or an earlier list is longer
             elements = [*elements[:length], element]
-        return self._sharing(elements, length + 1)
+        made = _new(TensorList)
+        made.kind = self.kind
+        made._elements = elements
+        made.length = length + 1
+        return made
 
     def popped(self) -> TensorList:
         """This list without its last element."""
-        return self._sharing(self._elements, self.length - 1)
-
-    def _sharing(self, elements: list[Any], length: int) -> TensorList:
         made = _new(TensorList)
-        made.element_dtype = self.element_dtype
-        made.element_shape = self.element_shape
-        made.max_num_elements = self.max_num_elements
-        made._elements = elements
-        made.length = length
+        made.kind = self.kind
+        made._elements = self._elements
+        made.length = self.length - 1
         return made
 
     @property
@@ -214,6 +245,8 @@ def positions(k: KernelContext, value: Any, size: int, what: str) -> list[int]:
 def zeros_like_list(k: KernelContext, handle: Any) -> TensorList:
     """A list with zeros in the place of each element; what has not been set stays so."""
     held = as_list(k, handle)
+    if held.element_dtype is dtypes.variant:
+        return held.with_items([None if item is None else zeros_like_list(k, item) for item in held.items])
     return held.with_items([None if item is None else k.xp.zeros(item.shape, item.dtype) for item in held.items])
 
 
@@ -232,5 +265,6 @@ def added_lists(k: KernelContext, first: Any, second: Any) -> TensorList:
         raise invalid(
             k, f"Trying to add two lists of tensors with different lengths. One is {len(a.items)} and the other is {len(b.items)}"
         )
-    items = [y if x is None else x if y is None else x + y for x, y in zip(a.items, b.items, strict=True)]
+    add = partial(added_lists, k) if a.element_dtype is dtypes.variant else operator.add
+    items = [y if x is None else x if y is None else add(x, y) for x, y in zip(a.items, b.items, strict=True)]
     return TensorList(a.element_dtype, merged_shape(k, a.element_shape, b), items, a.max_num_elements)

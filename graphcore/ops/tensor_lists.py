@@ -11,6 +11,7 @@ from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, no_
 from graphcore.ops.gradient_text import scalar
 from graphcore.ops.kernels import invalid
 from graphcore.ops.tensor_list_values import (
+    ListKind,
     TensorList,
     as_list,
     checked_element,
@@ -21,7 +22,6 @@ from graphcore.ops.tensor_list_values import (
     uninitialized,
 )
 from graphcore.ops.type_sets import INDEX
-from graphcore.shapes import Shape
 
 _LIST: Final = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 _ELEMENT: Final = [7.0, -8.0]
@@ -93,10 +93,11 @@ class TensorListPushBack:
         dtype = element_type(k)
 
         def push(handle: Any, element: Any) -> TensorList:
-            held = handle if type(handle) is TensorList and handle.element_dtype is dtype else list_of(k, handle)
-            if held.element_shape.dims != element.shape:
+            held = handle if type(handle) is TensorList and handle.kind.dtype is dtype else list_of(k, handle)
+            kind = held.kind
+            if kind.dims != element.shape:
                 checked_element(k, held, element, "append a tensor with incompatible shape to a list")
-            if 0 <= held.max_num_elements <= held.length:
+            if 0 <= kind.limit <= held.length:
                 raise invalid(
                     k,
                     f"Tried to push item into a full list list size: {held.length} max_num_elements: {held.max_num_elements}",
@@ -127,20 +128,21 @@ class TensorListPopBack:
     def kernel(k: KernelContext) -> Kernel:
         constant = k.constant(1)
         known = None if constant is None else partial_shape(k, constant)
-        fitting: list[Shape] = []  # the last element shape that fitted: in a loop it is the same each time
+        fitting: list[ListKind] = []  # the last kind of list that fitted: in a loop it is the same each time
 
         dtype = element_type(k)
 
         def pop(handle: Any, shape: Any) -> tuple[TensorList, Any]:
-            held = handle if type(handle) is TensorList and handle.element_dtype is dtype else list_of(k, handle)
+            held = handle if type(handle) is TensorList and handle.kind.dtype is dtype else list_of(k, handle)
             if not held.length:
                 raise invalid(k, "Trying to pop from an empty list.")
+            if known is None or held.kind not in fitting:
+                merged_shape(k, partial_shape(k, shape) if known is None else known, held)
+                fitting[:] = [held.kind]
             last = held.last
-            given = partial_shape(k, shape) if known is None else known
-            if known is None or not fitting or fitting[0] is not held.element_shape:
-                merged_shape(k, given, held)
-                fitting[:] = [held.element_shape]
-            return held.popped(), uninitialized(k, held, given) if last is None else last
+            if last is None:
+                last = uninitialized(k, held, partial_shape(k, shape))
+            return held.popped(), last
 
         return pop
 

@@ -20,6 +20,7 @@ from graphcore.passes.control_flow_structure import (
     ControlFlow,
     Loop,
     LoopVariable,
+    frame_name,
     merged_branches,
     predicate,
 )
@@ -58,9 +59,10 @@ class ControlFlowGradients:
                     source=tensor.node.source,
                 )
         self.useful = self._useful()
-        self._refuse_second_derivatives()
+        self._refuse_stacks()
         self.build = LoopBuilder(back.graph, back.scope)
         self.targets = [y.node for y in ys]
+        self.frames = {frame_name(node) for node in self.graph.op_nodes() if node.op in ENTER}
 
     def run(self) -> None:
         """Let all gradients arrive."""
@@ -79,8 +81,8 @@ class ControlFlowGradients:
                 pending += [tensor for tensor in node.outputs if tensor not in back.stop]
         return found
 
-    def _refuse_second_derivatives(self) -> None:
-        """What a loop's gradient pops from a stack depends on what the loop pushed, which no edge shows."""
+    def _refuse_stacks(self) -> None:
+        """What is popped from a stack depends on what was pushed, which no edge shows."""
         nodes = self.structure.order
         stored = {_stack_of(node): node for node in nodes if node.op == "StackPushV2" and self._depends(node.inputs[1])}
         for node in nodes:
@@ -88,8 +90,8 @@ class ControlFlowGradients:
                 continue
             pushed = stored[_stack_of(node)].inputs[1]
             raise UnimplementedError(
-                f"Second-order gradients of loops in Switch/Merge form are not supported: '{node.name}' gives back what '{pushed.name}' was in "
-                f"an iteration, through a stack. gc.while_loop builds loops that can be differentiated again",
+                f"Gradients through stacks are not supported: '{node.name}' gives back what '{pushed.name}' was in an iteration of a loop. "
+                f"Loops that keep what they need for their gradients in lists, as gc.gradients builds them, can be differentiated again",
                 op=node.op,
                 node=node.name,
                 source=node.source,
@@ -176,6 +178,16 @@ class ControlFlowGradients:
         for slot, gradient in zip(slots, results, strict=True):
             back.arrive(node.inputs[slot], gradient, node, slot)
 
+    def _new_frame(self, loop: Loop) -> str:
+        """The frame of a loop's backward loop: no other loop of the graph may have it, those of imported gradients among them."""
+        wanted = name = f"{self.back.scope}{loop.name}"
+        count = 0
+        while name in self.frames:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.frames.add(name)
+        return name
+
     # ---- branches --------------------------------------------------------------------------------------------------
 
     def _merge(self, node: Node, slots: list[int], region: Region) -> None:
@@ -212,7 +224,7 @@ class ControlFlowGradients:
         assert loop.cond is not None
         scope = back.writer.new_scope(f"{back.scope}{loop.cond.name.rpartition('/')[0] or 'loop'}_grad")
         outer_scope, self.build.scope = self.build.scope, scope
-        inner = LoopRegion(self.build, self.structure, loop, region, f"{back.scope}{loop.name}")
+        inner = LoopRegion(self.build, self.structure, loop, region, self._new_frame(loop))
         made = [(variable, *inner.backward.variable(self._start(variable, region), variable.merge, "b_grad")) for variable in variables]
         for variable, _, switch, _ in made:
             assert variable.switch is not None

@@ -69,10 +69,10 @@ class LoopBuilder:
         attrs = {"frame_name": frame, "is_constant": constant, "parallel_iterations": parallel}
         return self.add("Enter", [tensor], forward, name, attrs).outputs[0]
 
-    def variable(self, start: Tensor, frame: str, parallel: Any, forward: Node, name: str) -> tuple[Node, Node]:
-        """The Enter and the Merge of a loop variable; `close` gives the Merge its second input."""
+    def variable(self, start: Tensor, frame: str, parallel: Any, forward: Node, name: str) -> Node:
+        """The Merge of a loop variable; `close` gives it its second input."""
         entered = self.enter(start, frame, parallel, forward, name)
-        return entered.node, self.add("Merge", [[entered, entered]], forward, f"{name}_merge")
+        return self.add("Merge", [[entered, entered]], forward, f"{name}_merge")
 
     def close(self, merge: Node, value: Tensor, forward: Node, name: str) -> None:
         """Let `value` be what the loop variable is in the next iteration."""
@@ -85,7 +85,6 @@ class LoopBuilder:
             switch = self.add("Switch", [tensor, taken], forward, f"{name}_switch")
             tensor = self.add("Identity", [switch.outputs[branch]], forward, name).outputs[0]
         return tensor
-
 
     def within_branch(
         self, tensor: Tensor, predicates: list[tuple[Tensor, int]], act: Callable[[Tensor], Tensor], forward: Node, name: str
@@ -111,20 +110,19 @@ class ForwardCounter:
         total: the number of iterations, in the frame around the loop.
     """
 
-    def __init__(self, build: LoopBuilder, structure: ControlFlow, loop: Loop, around: Node | None) -> None:
+    def __init__(self, build: LoopBuilder, structure: ControlFlow, loop: Loop, around: list[Node]) -> None:
         assert loop.cond is not None
         self.build = build
         self.cond = cond = loop.cond
-        zero = build.constant(TensorValue(np.asarray(0, np.int32)), cond, "f_zero", [] if around is None else [around])
+        zero = build.constant(TensorValue(np.asarray(0, np.int32)), cond, "f_zero", around)
         start = build.switched(zero, list(loop.guards), cond, "f_start")
-        entered, self.merge = build.variable(start, loop.name, loop.parallel_iterations, cond, "f_count")
+        self.merge = build.variable(start, loop.name, loop.parallel_iterations, cond, "f_count")
         switch = build.add("Switch", [self.merge.outputs[0], cond.outputs[0]], cond, "f_switch")
         going = build.add("Identity", [switch.outputs[1]], cond, "f_going")
         one = build.constant(TensorValue(np.asarray(1, np.int32)), cond, "f_one", [going])
-        following = build.add("AddV2", [going.outputs[0], one], cond, "f_add")
-        build.close(self.merge, following.outputs[0], cond, "f_count")
+        self.add = build.add("AddV2", [going.outputs[0], one], cond, "f_add")
+        build.close(self.merge, self.add.outputs[0], cond, "f_count")
         self.total = build.add("Exit", [switch.outputs[0]], cond, "f_total").outputs[0]
-        self.add = following
         structure.frames[self.total.node] = loop.parent
         structure.guards[self.total.node] = loop.guards
 
@@ -143,7 +141,7 @@ class BackwardCounter:
         self.forward = forward = loop.cond
         self.frame = frame
         self.parallel = loop.parallel_iterations
-        _, self.merge = build.variable(total, frame, self.parallel, forward, "b_count")
+        self.merge = build.variable(total, frame, self.parallel, forward, "b_count")
         one = build.constant(TensorValue(np.asarray(1, np.int32)), forward, "b_one", [self.merge])
         more = build.add("GreaterEqual", [self.merge.outputs[0], one], forward, "b_more")
         self.cond = build.add("LoopCond", [more.outputs[0]], forward, "b_cond")
@@ -154,7 +152,7 @@ class BackwardCounter:
 
     def variable(self, start: Tensor, forward: Node, name: str) -> tuple[Node, Node, Node]:
         """A further variable of the loop: its Merge, its Switch, and the Exit that gives its final value."""
-        _, merge = self.build.variable(start, self.frame, self.parallel, forward, name)
+        merge = self.build.variable(start, self.frame, self.parallel, forward, name)
         switch = self.build.add("Switch", [merge.outputs[0], self.cond.outputs[0]], forward, f"{name}_loop")
         return merge, switch, self.build.add("Exit", [switch.outputs[0]], forward, f"{name}_exit")
 
@@ -182,10 +180,6 @@ class Region:
         """Branches of the forward pass by the predicates' values in the backward pass."""
         return [(self.tensor(pred), branch) for pred, branch in guards]
 
-    def brought_in(self, tensor: Tensor) -> Tensor:
-        """A tensor made outside of all loops, in the forward frame."""
-        return tensor
-
 
 class LoopRegion(Region):
     """The frame of a loop and its backward loop.
@@ -204,13 +198,12 @@ class LoopRegion(Region):
         self.loop = loop
         self.outer = outer
         self.frame = loop.name
-        around: Node | None = outer.forward.add if isinstance(outer, LoopRegion) else None
-        self.forward: ForwardCounter = ForwardCounter(build, structure, loop, around)
+        self._around = [outer.forward.add] if isinstance(outer, LoopRegion) else []
+        self.forward: ForwardCounter = ForwardCounter(build, structure, loop, self._around)
         self.backward = BackwardCounter(build, outer.tensor(self.forward.total), frame, loop)
         self.pivot = self.backward.pivot
         self._values: dict[Tensor, Value] = {}
         self._tensors: dict[Tensor, Tensor] = {}
-        self._brought_in: dict[Tensor, Tensor] = {}
 
     def value(self, tensor: Tensor) -> Value:
         """A tensor of the loop in the matching iteration of the backward loop."""
@@ -227,13 +220,6 @@ class LoopRegion(Region):
         if tensor not in self._tensors:
             self._tensors[tensor] = self.build.constant(value, tensor.node, "constant", [self.backward.pivot])
         return self._tensors[tensor]
-
-    def brought_in(self, tensor: Tensor) -> Tensor:
-        """A tensor made outside of all loops, within the loop."""
-        if tensor not in self._brought_in:
-            outside = self.build.switched(self.outer.brought_in(tensor), list(self.loop.guards), tensor.node, "f_outside")
-            self._brought_in[tensor] = self._entered(outside, self.loop.name, tensor.node)
-        return self._brought_in[tensor]
 
     def _entered(self, tensor: Tensor, frame: str, forward: Node) -> Tensor:
         return self.build.enter(tensor, frame, self.loop.parallel_iterations, forward, "enter", constant=True)
@@ -272,12 +258,12 @@ class LoopRegion(Region):
         """The Exit of the list of what the tensor is in each iteration; it stays as it is where the branch of the tensor is not taken."""
         build, node, loop = self.build, tensor.node, self.loop
         assert loop.cond is not None
-        shape = build.constant(_element_shape(tensor), node, "f_shape", [])
-        limit = build.constant(TensorValue(np.asarray(-1, np.int32)), node, "f_limit", [])
+        shape = build.constant(_element_shape(tensor), node, "f_shape", self._around)
+        limit = build.constant(TensorValue(np.asarray(-1, np.int32)), node, "f_limit", self._around)
         attrs = {"element_dtype": tensor.dtype.base, "shape_type": dtypes.int32}
         empty = build.add("EmptyTensorList", [shape, limit], node, "f_empty", attrs).outputs[0]
-        start = build.switched(self.outer.brought_in(empty), list(loop.guards), node, "f_start")
-        _, merge = build.variable(start, loop.name, loop.parallel_iterations, node, "f_list")
+        start = build.switched(empty, list(loop.guards), node, "f_start")
+        merge = build.variable(start, loop.name, loop.parallel_iterations, node, "f_list")
         switch = build.add("Switch", [merge.outputs[0], loop.cond.outputs[0]], node, "f_switch")
         going = build.add("Identity", [switch.outputs[1]], node, "f_going").outputs[0]
 

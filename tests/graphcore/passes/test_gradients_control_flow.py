@@ -316,6 +316,53 @@ def test_second_derivatives_agree_with_central_differences_of_the_first(name: st
                 np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-7, err_msg=f"{times} times")
 
 
+def test_the_gradient_through_a_stack_is_refused_and_names_what_was_pushed() -> None:
+    x = gc.placeholder(gc.float64, [3], name="x")
+    handle = gc.ops.stack_v2(gc.constant(-1), gc.float64)
+
+    def push(loop: V1Loop, _: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        return [gc.ops.stack_push_v2(loop.capture(handle), gc.tanh(v[0], name="pushed"))]
+
+    end = v1_while("loop", 2, push, [x])[0]
+    with gc.control_dependencies([end]):
+        back = gc.ops.stack_pop_v2(handle, gc.float64, name="back")
+    y = end * back
+    with pytest.raises(UnimplementedError, match=r"'back' gives back what 'pushed:0' was in an iteration of a loop"):
+        gc.gradients(y, x)
+    assert "Gradients through stacks are not supported" in gc.explain_gradient(y, x).error
+
+
+def test_a_loop_has_a_third_derivative() -> None:
+    x = gc.placeholder(gc.float64, [3], name="x")
+    n = gc.placeholder(gc.int32, [], name="n")
+    y = an_invariant(x, n)
+    for _ in range(2):
+        (y,) = gc.gradients(gc.reduce_sum(y), x)
+    y = gc.reduce_sum(y)
+    assert gc.check_gradient(y, x, {x: X, n: 3}).passed
+
+
+def unrolled(x: gc.Tensor, times: int) -> gc.Tensor:
+    """What `nested` computes."""
+    for i in range(times):
+        inner = x
+        for _ in range(i + 1):
+            inner = gc.tanh(inner) + gc.ops.cos(inner)
+        x = inner * x
+    return x
+
+
+def test_loops_have_the_second_derivatives_of_what_they_do_unrolled() -> None:
+    x = gc.placeholder(gc.float64, [3], name="x")
+    seconds = []
+    for y in (nested(x, gc.constant(3)), unrolled(x, 3)):
+        (first,) = gc.gradients(gc.reduce_sum(y), x)
+        seconds += gc.gradients(gc.reduce_sum(gc.exp(first)), x)
+    with gc.Session() as session:
+        looping, wanted = session.run(seconds, {x: X})
+    np.testing.assert_allclose(looping, wanted, rtol=1e-12)
+
+
 def test_a_branch_has_a_second_derivative() -> None:
     x = gc.placeholder(gc.float64, [3], name="x")
     n = gc.placeholder(gc.int32, [], name="n")
