@@ -41,6 +41,12 @@ class Differentiation(Protocol):
     def output_gradient(self, node: Node, index: int, scope: str) -> Tensor:
         """What has arrived at an output, zeros if nothing has."""
 
+    def here(self, tensor: Tensor) -> Tensor:
+        """A tensor of the forward pass where the backward pass can reach it."""
+
+    def beside(self, node: Node) -> list[Node]:
+        """What nodes without inputs wait for, so that they run where and when the forward node does."""
+
     def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
         """The same in the body of a function."""
 

@@ -111,6 +111,14 @@ class Backpropagation:
                     break
         return [self.total(x) if x in arrived else None for x in self.xs]
 
+    def here(self, tensor: Tensor) -> Tensor:
+        """Outside of loops the values of the forward pass are still there in the backward pass."""
+        return tensor
+
+    def beside(self, _: Node) -> list[Node]:
+        """Outside of loops nodes without inputs run where all others do."""
+        return []
+
     def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
         """The same in the body of a function that a node of this graph runs."""
         with graph.name_scope("gradients"):
@@ -158,11 +166,6 @@ class Backpropagation:
             if (tensor in x_set or (tensor.node in useful and tensor not in stop))
             and tensor.node.output_types[tensor.index] in DIFFERENTIABLE
         ]
-
-    @staticmethod
-    def goes_through_functions(node: Node) -> bool:
-        """True iff the functions that `node` runs are differentiated, and not the op."""
-        return functional_gradient(node) is not None
 
     def differentiate(self, node: Node, useful: set[Node]) -> None:
         """Pass back what has arrived at the outputs of `node`."""

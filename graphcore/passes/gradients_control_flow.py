@@ -25,6 +25,7 @@ from graphcore.passes.control_flow_structure import (
     predicate,
 )
 from graphcore.passes.gradient_body import GradientBody, Value
+from graphcore.passes.gradients_functional import functional_gradient
 from graphcore.passes.gradients_loops import LoopBuilder, LoopRegion, Region
 
 if TYPE_CHECKING:
@@ -156,16 +157,15 @@ class ControlFlowGradients:
     def _op(self, node: Node, slots: list[int], region: Region) -> None:
         """An op within a branch or a loop."""
         back = self.back
-        if back.goes_through_functions(node):
+        through_functions = functional_gradient(node)
+        if through_functions is not None:
             if not region.frame:
                 back.differentiate(node, self.useful)
                 return
-            raise UnimplementedError(
-                f"The gradient of op {node.op} within a loop in Switch/Merge form is not supported: gc.while_loop builds loops that allow it",
-                op=node.op,
-                node=node.name,
-                source=node.source,
-            )
+            scope = back.writer.new_scope(f"{back.scope}{node.name}_grad")
+            for slot, gradient in through_functions(_RegionDifferentiation(self, node, region), node, slots, scope).items():
+                back.arrive(node.inputs[slot], gradient, node, slot)
+            return
         template = back.template_of(node)
         if template is None:
             return
@@ -304,6 +304,39 @@ class ControlFlowGradients:
         self.build.close(merge, total, enter, "b_acc")
         self.graph.set_shape_like(final.outputs[0], enter.inputs[0])
         self.back.arrive(enter.inputs[0], final.outputs[0], enter, 0)
+
+
+class _RegionDifferentiation:
+    """The backward pass as it is for a node within a loop that runs functions: see `Differentiation`."""
+
+    def __init__(self, flow: ControlFlowGradients, node: Node, region: Region) -> None:
+        self.flow = flow
+        self.graph = flow.graph
+        self.arrived = flow.back.arrived
+        self.stop = flow.back.stop
+        self.within = flow.back.within
+        self._node = node
+        self._region = region
+        self._values = _RegionValues(flow, node, region)
+        self._beside: list[Node] = []
+
+    def output_gradient(self, _: Node, index: int, __: str) -> Tensor:
+        """What has arrived at an output, zeros if nothing has."""
+        return self._values.gradient(index)
+
+    def here(self, tensor: Tensor) -> Tensor:
+        """A value of the forward pass in the matching iteration; what the node's twin gives is where the node is."""
+        structure = self.flow.structure
+        if tensor.node not in structure.frames:
+            structure.frames[tensor.node] = structure.frames[self._node]
+            structure.guards[tensor.node] = structure.guards[self._node]
+        return self._region.tensor(tensor)
+
+    def beside(self, node: Node) -> list[Node]:
+        """What runs once an iteration, where the node does."""
+        if not self._beside:
+            self._beside = [self.flow.build.add("Identity", [node.inputs[0]], node, f"{node.name}_grad/f_beside")]
+        return self._beside
 
 
 def _stack_of(node: Node) -> Node:

@@ -74,7 +74,8 @@ class _BranchGradients:
             for i, role in enumerate(_roles(self.node, len(self.bodies)))
         ]
         dys = [self.back.output_gradient(self.node, number, self.scope) for number in self.rets]
-        inputs = [*[self.inputs[number] for number in arguments], *dys, *handed_over]
+        forward = [*self.node.inputs[: self.first], *[self.inputs[number] for number in arguments]]
+        inputs = [*[self.back.here(tensor) for tensor in forward], *dys, *[self.back.here(tensor) for tensor in handed_over]]
         types = [self.inputs[number].dtype.base for number in self.wanted]
         made = self.choice(name, branches, inputs, types, {})
         return {
@@ -102,7 +103,7 @@ class _BranchGradients:
         count = len(self.node.outputs)
         types = [*[dtype.base for dtype in self.node.output_types], *[tensor.dtype.base for tensor in more]]
         attrs: dict[str, AttrValue] = {FORWARD_OF: twin_of(self.node, self.functions)}
-        return self.choice(name, [Func(made.name) for made in branches], self.inputs, types, attrs).outputs[count:]
+        return self.choice(name, [Func(made.name) for made in branches], self.node.inputs, types, attrs).outputs[count:]
 
     def gradient_branch(self, number: int, label: str, nodes: Sequence[Node], arguments: Sequence[int], values: list[list[Tensor]]) -> Func:
         body = self.bodies[number]
@@ -141,8 +142,8 @@ class _BranchGradients:
             own = {"f": branches[0], "config": b"", "config_proto": b"", "executor_type": b""}
         if self.first:
             own |= {"output_shapes": (), "_lower_using_switch_merge": True}
-        attrs = {**own, "Tin": tuple([tensor.dtype.base for tensor in inputs]), "Tout": tuple(types), **attrs}
-        return new_node(self.back.graph, node, name, op, [*node.inputs[: self.first], *inputs], types, attrs)
+        attrs = {**own, "Tin": tuple([tensor.dtype.base for tensor in inputs[self.first :]]), "Tout": tuple(types), **attrs}
+        return new_node(self.back.graph, node, name, op, inputs, types, attrs)
 
 
 def is_call(node: Node) -> bool:

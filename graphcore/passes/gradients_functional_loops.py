@@ -140,7 +140,8 @@ class _LoopGradients:
 
     def constant(self, value: Any, name: str) -> Tensor:
         unique = self.graph.names.unique(f"{self.scope}{name}")
-        made = constant_node(self.graph, TensorValue(np.asarray(value, np.int32)), f"{unique}/")
+        with self.graph.control_dependencies(None), self.graph.control_dependencies(self.back.beside(self.node)):
+            made = constant_node(self.graph, TensorValue(np.asarray(value, np.int32)), f"{unique}/")
         self.graph.gradient_records[made.name] = GradientRecord(self.node.name, None, {}, name)
         return made.outputs[0]
 
@@ -158,10 +159,10 @@ class _LoopGradients:
         add_returns(turn, self.one_round_back(turn, nodes, kept, invariant))
         functions = [define_body(condition, condition.label), define_body(turn, turn.label)]
         inputs = [
-            count,
+            self.back.here(count),
             *[self.back.output_gradient(self.node, number, self.scope) for number in self.active],
-            *lists,
-            *[self.node.inputs[self.body.args.index(tensor)] for tensor in invariant],
+            *[self.back.here(tensor) for tensor in lists],
+            *[self.back.here(self.node.inputs[self.body.args.index(tensor)]) for tensor in invariant],
         ]
         return self.loop(name, [Func(function.name) for function in functions], inputs, {})
 

@@ -32,7 +32,7 @@ def call_gradients(back: Differentiation, node: Node, slots: Sequence[int], scop
     body = functions.without_gradients(functions.body_of(GRADIENT_OP, node.node_def.attr))
     function = define_body(body.graph, function_label(graph, node.name, "function"))
     given = [back.output_gradient(node, index, scope) for index in range(len(node.outputs))]
-    inputs = [*node.inputs, *given]
+    inputs = [*[back.here(tensor) for tensor in node.inputs], *given]
     wanted = tuple([dtypes.float32 if dtype.base is dtypes.resource else dtype.base for dtype in node.input_types])
     attrs: dict[str, AttrValue] = {
         "Tin": tuple([tensor.dtype.base for tensor in inputs]),

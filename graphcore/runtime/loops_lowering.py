@@ -143,7 +143,7 @@ def lower_loops(
     lowering = _LoopLowering(structure, feeds, make_kernel)
     lowering.run()
     results = [lowering.values[tensor] for tensor in fetches]
-    awaited = {*targets, *[node for other in nodes for node in other.control_inputs]}
+    awaited = {structure.twins.get(node, node) for node in (*targets, *[node for other in nodes for node in other.control_inputs])}
     lowered = LoweredLoops(
         _wanted(lowering.operations, results, awaited, lowering.guards),
         [lowering.values[tensor] for tensor in feeds],
@@ -222,7 +222,9 @@ class _LoopLowering(Lowering):
         check_runs(node)
         if node.outputs and all(tensor in self.values for tensor in node.outputs):
             return
-        if node.op in _NOTHING:
+        if node in self.structure.twins:
+            self.stand_in(node, self.structure.twins[node])
+        elif node.op in _NOTHING:
             self.skip(node, PASSED)
         elif node.op in MERGE:
             self._lower_merge(node)

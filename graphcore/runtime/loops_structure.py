@@ -15,6 +15,7 @@ from graphcore.errors import UnimplementedError
 from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH, NodeFrame
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.loops_order import clustered, in_order
+from graphcore.runtime.twins import find_twins
 
 _SEND: Final = frozenset({"_Send", "_HostSend"})
 _RECV: Final = frozenset({"_Recv", "_HostRecv"})
@@ -132,11 +133,13 @@ class Structure(NamedTuple):
         outermost: what lies in no loop, the loops among it.
         ways: which way values go.
         deciders: what Switches go by, each with how many ways there are.
+        twins: the nodes that need not run, each with the node that gives what it gives.
     """
 
     outermost: Loop
     ways: Ways
     deciders: dict[Tensor, int]
+    twins: dict[Node, Node]
 
 
 def find_structure(nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor]) -> Structure:
@@ -161,6 +164,7 @@ class _Finder:
         self.feeds = self.ways.feeds
         self.given = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
         self.deciders: dict[Tensor, int] = {}
+        self.twins = find_twins(nodes)
         self.loops: dict[str, Loop] = {"": Loop("", 0)}
         self.inner: dict[str, list[Loop]] = {"": []}
         self.members: dict[str, list[Node]] = {"": []}
@@ -177,7 +181,7 @@ class _Finder:
             self._place(node)
         for name in sorted(self.loops, key=lambda name: -self.loops[name].depth):
             self._fill(self.loops[name])
-        return Structure(self.loops[""], self.ways, self.deciders)
+        return Structure(self.loops[""], self.ways, self.deciders, self.twins)
 
     def _place(self, node: Node) -> None:
         inside = self.info[node]
@@ -264,7 +268,8 @@ class _Finder:
         for node in nodes:
             if node in self.given:
                 continue
-            for producer in [*[tensor.node for tensor in node.inputs if tensor not in self.feeds], *node.control_inputs]:
+            before = [self.twins[node]] if node in self.twins else [tensor.node for tensor in node.inputs if tensor not in self.feeds]
+            for producer in [*before, *node.control_inputs]:
                 other = self._unit_of(loop, producer, units, loops)
                 if other is not None:
                     found.append(other)

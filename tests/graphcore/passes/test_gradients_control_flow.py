@@ -146,6 +146,79 @@ def a_while_op_in_a_branch(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
     return v1_cond("cond", n > 1, yes, lambda b: gc.exp(b.capture(x)))
 
 
+def an_if_in_a_loop(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
+    def body(loop: V1Loop, i: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        outside = loop.capture(x)
+        chosen: gc.Tensor = gc.cond(i > loop.constant(0, gc.int32), lambda: gc.tanh(v[0]) * v[0], lambda: v[0] * outside)
+        return [chosen]
+
+    return v1_while("loop", n, body, [x])[0]
+
+
+def an_if_that_does_not_use_it_in_one_branch(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
+    def body(loop: V1Loop, i: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        chosen: gc.Tensor = gc.cond(i > loop.constant(0, gc.int32), lambda: gc.exp(v[0]), lambda: gc.zeros_like(v[0]) + 0.5)
+        return [chosen * v[0]]
+
+    return v1_while("loop", n, body, [x])[0]
+
+
+def a_case_in_a_loop(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
+    def body(loop: V1Loop, i: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        outside = loop.capture(x)
+        chosen: gc.Tensor = gc.switch_case(i, [lambda: gc.tanh(v[0]), lambda: v[0] * v[0] * outside, lambda: gc.exp(-v[0])])
+        return [chosen]
+
+    return v1_while("loop", n, body, [x])[0]
+
+
+def a_while_op_in_a_loop(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
+    def body(loop: V1Loop, i: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        outside, start = loop.capture(x), loop.constant(0, gc.int32)
+        return [gc.while_loop(lambda j, _: j <= i, lambda j, w: (j + 1, gc.tanh(w) * w + outside), (start, v[0]))[1]]
+
+    return v1_while("loop", n, body, [x])[0]
+
+
+def a_while_op_in_a_nested_loop(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
+    def inner(loop: V1Loop, i: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        start = loop.constant(0, gc.int32)
+        return [gc.while_loop(lambda j, _: j <= i, lambda j, w: (j + 1, gc.ops.sin(w) * w), (start, v[0]))[1]]
+
+    return v1_while("outer", n, lambda loop, _, v: v1_while("inner", 2, inner, [gc.tanh(v[0])], loop), [x])[0]
+
+
+def a_while_op_in_a_branch_in_a_loop(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
+    def body(loop: V1Loop, i: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        pred = gc.equal(gc.ops.floor_mod(i, loop.constant(2, gc.int32)), loop.constant(0, gc.int32))
+
+        def yes(b: V1Branch) -> gc.Tensor:
+            start, value, last = b.constant(0, gc.int32), b.capture(v[0]), b.capture(i)
+            found: gc.Tensor = gc.while_loop(lambda j, _: j <= last, lambda j, w: (j + 1, gc.tanh(w) * w), (start, value))[1]
+            return found
+
+        return [v1_cond("cond", pred, yes, lambda b: gc.exp(-b.capture(v[0])))]
+
+    return v1_while("loop", n, body, [x])[0]
+
+
+def a_call_in_a_loop(x: gc.Tensor, n: gc.Tensor) -> gc.Tensor:
+    @gc.function
+    def curved(value: gc.Tensor, factor: gc.Tensor) -> gc.Tensor:
+        return gc.tanh(value) * gc.exp(factor)
+
+    @gc.function
+    def chosen(value: gc.Tensor, factor: gc.Tensor) -> gc.Tensor:
+        found: gc.Tensor = gc.cond(gc.reduce_sum(value) > 0.5, lambda: curved(value, factor), lambda: value * factor)
+        return found
+
+    def body(loop: V1Loop, _: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
+        outside = loop.capture(x)
+        return [chosen(curved(v[0], outside), outside)]
+
+    return v1_while("loop", n, body, [x])[0]
+
+
 PROGRAMS: dict[str, Build] = {
     function.__name__.replace("_", " "): function
     for function in (
@@ -169,6 +242,13 @@ PROGRAMS: dict[str, Build] = {
         a_branch_in_a_loop,
         a_loop_in_a_branch,
         a_while_op_in_a_branch,
+        an_if_in_a_loop,
+        an_if_that_does_not_use_it_in_one_branch,
+        a_case_in_a_loop,
+        a_while_op_in_a_loop,
+        a_while_op_in_a_nested_loop,
+        a_while_op_in_a_branch_in_a_loop,
+        a_call_in_a_loop,
     )
 }
 
@@ -371,15 +451,3 @@ def test_a_branch_has_a_second_derivative() -> None:
     with gc.Session() as session:
         np.testing.assert_allclose(session.run(second, {x: X, n: 2}), [2.0, 2.0, 2.0])
         np.testing.assert_allclose(session.run(second, {x: X, n: 0}), np.exp(X))
-
-
-def test_an_op_that_runs_functions_within_a_loop_is_refused_with_advice() -> None:
-    x = gc.placeholder(gc.float64, [3], name="x")
-
-    def body(loop: V1Loop, i: gc.Tensor, v: list[gc.Tensor]) -> list[gc.Tensor]:
-        outside = loop.capture(x)
-        return [gc.cond(i > loop.constant(1, gc.int32), lambda: gc.tanh(v[0]), lambda: v[0] * outside)]
-
-    y = v1_while("loop", 3, body, [x])[0]
-    with pytest.raises(UnimplementedError, match=r"The gradient of op \w*If within a loop .*gc.while_loop builds loops that allow it"):
-        gc.gradients(y, x)
