@@ -13,7 +13,8 @@ from graphcore.passes.expand import called_function
 from graphcore.passes.gradient_functions import Differentiation
 from graphcore.passes.gradients_functional_branches import branch_gradients, is_call
 from graphcore.passes.gradients_functional_loops import loop_gradients
-from graphcore.passes.gradients_of_calls import call_gradients
+from graphcore.passes.gradients_of_calls import call_gradients, map_gradients
+from graphcore.passes.gradients_of_maps import MAP_GRADIENT
 
 FunctionalGradient = Callable[[Differentiation, Node, Sequence[int], str], dict[int, Tensor]]
 """From the backward pass, a node, its wanted inputs and a name prefix to the gradients of those inputs that have one."""
@@ -25,8 +26,9 @@ _BY_OP: Final[dict[str, FunctionalGradient]] = {
     "While": loop_gradients,
     "StatelessWhile": loop_gradients,
     "SymbolicGradient": call_gradients,
+    MAP_GRADIENT: map_gradients,
 }
-_BRANCHES_AND_LOOPS: Final = _BY_OP.keys() - {"SymbolicGradient"}
+_BRANCHES_AND_LOOPS: Final = _BY_OP.keys() - {"SymbolicGradient", MAP_GRADIENT}
 
 
 def functional_gradient(node: Node) -> FunctionalGradient | None:

@@ -131,3 +131,43 @@ def test_map_accumulate_goes_along_the_rows() -> None:
     assert [np.asarray(value).tolist() for value in values[1:]] == [3 * 1 + 2 * 2 + 3.0, [[6], [4], [2]], [3]]
     none = gc.get_default_graph().apply_op("MapAccumulate", [[w], gc.zeros([0, 1]), u], attrs).outputs[0]
     assert gc.Session().run(none).shape == (0, 1)
+
+
+_CURVED = """Curved(w:double, x:double, u:double) -> (y:double) {
+  wx = Mul[T=double](w, x)
+  wxu = Mul[T=double](wx, u)
+  t = Tanh[T=double](wxu)
+  y = Add[T=double](t, u)
+}"""
+
+
+def mapped(w: gc.Tensor, xs: gc.Tensor, u: gc.Tensor) -> gc.Tensor:
+    library = gc.get_default_graph().library
+    if "Curved" not in library:
+        library.add_function_def(gc.define_function(_CURVED))
+    attrs = {"f": gc.Func("Curved"), "K": 1}
+    return gc.get_default_graph().apply_op("MapAccumulate", [[w], xs, u], attrs).outputs[0]
+
+
+@pytest.mark.parametrize("rows", [3, 1, 0, None])
+@pytest.mark.parametrize("times", [2, 3])
+def test_map_accumulate_has_higher_derivatives(rows: int | None, times: int) -> None:
+    random = np.random.default_rng(0)
+    values = [random.uniform(0.5, 1.5, shape) for shape in ([2], [3 if rows is None else rows, 2], [2])]
+    places = [gc.placeholder(gc.float64, shape) for shape in ([2], [rows, 2], [2])]
+    y = gc.reduce_sum(gc.square(mapped(*places)))
+    for _ in range(times - 1):
+        found = gc.gradients(y, places)
+        y = gc.add_n([gc.reduce_sum(gc.square(gradient)) for gradient in found])
+    checked = gc.check_gradient(y, places, dict(zip(places, values, strict=True)))
+    assert checked.passed, checked
+
+
+def test_a_function_with_a_map_accumulate_has_a_second_derivative() -> None:
+    @gc.function
+    def curve(w: gc.Tensor, xs: gc.Tensor) -> gc.Tensor:
+        return mapped(w, xs, w * 0.5)
+
+    w, xs = gc.placeholder(gc.float64, [2], name="w"), gc.constant([[0.5, 1.0], [0.7, -0.3]], gc.float64)
+    (first,) = gc.gradients(curve(w, xs), w)
+    assert gc.check_gradient(gc.reduce_sum(gc.square(first)), w, {w: [0.8, 1.1]}).passed

@@ -144,7 +144,7 @@ AT_ZERO = {"Prod-5"}
 
 
 # The gradient function that its gradient names has none itself.
-ONCE = {"CropAndResize", "CropAndResizeGradImage", "MapAccumulate"}
+ONCE = {"CropAndResize", "CropAndResizeGradImage"}
 TWICE = [case for case in CASES if case.id not in AT_ZERO and case.op_def.name not in ONCE]
 
 
@@ -178,3 +178,20 @@ def test_a_gradient_is_the_same_where_no_shape_and_no_value_is_known(case: Case)
         assert (known is None) == (hid is None)
         if known is not None:
             np.testing.assert_allclose(known, hid, rtol=precision(case).tolerance * 1e-4)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize(
+    ("shape", "indices", "batch_dims"),
+    [([0, 2], [], 0), ([3, 0], [0, 1], 0), ([0, 4], np.zeros((0, 2)), 1), ([2, 0], np.zeros((2, 0)), 1)],
+    ids=["no rows", "no columns", "no batches", "empty batches"],
+)
+def test_the_gradient_of_gathering_from_nothing_is_empty(shape: list[int], indices: Any, batch_dims: int, known: bool) -> None:
+    with gc.Graph().as_default():
+        x = gc.placeholder(gc.float64, shape if known else None)
+        y = gc.apply_op(
+            "GatherV2", [x, gc.constant(np.asarray(indices, np.int32)), 0 if batch_dims == 0 else 1], {"batch_dims": batch_dims}
+        )
+        (gradient,) = gc.gradients(y, x)
+        with gc.Session() as session:
+            assert session.run(gradient, {x: np.ones(shape)}).shape == tuple(shape)
