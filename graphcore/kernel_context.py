@@ -66,7 +66,11 @@ class RefVariable:
         return self.value
 
     def assign(self, value: Array) -> None:
-        """Swap in a new value. It is copied if anybody else may change it, and read-only from then on."""
+        """Swap in a new value, which stays on the device where it is. It is copied if anybody else may change it, and read-only from then on."""
+        if _is_on_device(value):
+            self._check_dtype(value)
+            self.value = value if value.flags.owndata else value.copy()
+            return
         array: Array = np.asarray(value)
         if array.dtype is not self.dtype.as_numpy:
             self._check_dtype(array)
@@ -84,6 +88,11 @@ class RefVariable:
                 node=self.name,
                 source=self.source,
             )
+
+
+def _is_on_device(value: Any) -> bool:
+    """True iff a value is an array of another backend than NumPy; those cannot be made read-only."""
+    return not isinstance(value, np.ndarray | np.generic) and hasattr(value, "flags")
 
 
 class Channel(Protocol):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-
 from graphcore.attrs import Attrs, Func
 from graphcore.definitions.types import FunctionDef
 from graphcore.dtypes import DType
@@ -30,13 +28,13 @@ def _shape(c: InferenceContext) -> None:
 def _kernel(k: KernelContext) -> Kernel:
     count, dtype = required_int(k.attrs, "K"), k.attr("T")
     assert isinstance(dtype, DType)
-    step = fitting(k, func_attr(k.attrs, "f"), (dtype,) * (count + 2), (dtype,))
+    xp, step = k.xp, fitting(k, func_attr(k.attrs, "f"), (dtype,) * (count + 2), (dtype,))
 
     def run(*inputs: Any) -> Any:
         theta, xs, value = inputs[:count], inputs[count], inputs[count + 1]
-        result = np.empty((len(_rows(k, xs)), *value.shape), dtype.as_numpy)
-        for i, x in enumerate(xs):
-            value = step(*theta, x, value)
+        result = xp.empty((_rows(k, xs).shape[0], *value.shape), dtype.as_numpy)
+        for i in range(xs.shape[0]):
+            value = step(*theta, xs[i], value)
             result[i] = value
         return result
 
@@ -90,13 +88,13 @@ def _gradient_shape(c: InferenceContext) -> None:
 def _gradient_kernel(k: KernelContext) -> Kernel:
     count, dtype = required_int(k.attrs, "K"), k.attr("T")
     assert isinstance(dtype, DType)
-    back = fitting(k, func_attr(k.attrs, "g"), (dtype,) * (count + 3), (dtype,) * (count + 2))
+    xp, back = k.xp, fitting(k, func_attr(k.attrs, "g"), (dtype,) * (count + 3), (dtype,) * (count + 2))
 
     def run(*inputs: Any) -> Any:
         theta, xs, start, ys, dys = inputs[:count], *inputs[count:]
-        dtheta = [np.zeros_like(item) for item in theta]
-        dx, du = np.empty_like(xs), np.zeros_like(start)
-        for i in range(len(_rows(k, xs)) - 1, -1, -1):
+        dtheta = [xp.zeros_like(item) for item in theta]
+        dx, du = xp.empty_like(xs), xp.zeros_like(start)
+        for i in range(_rows(k, xs).shape[0] - 1, -1, -1):
             *parts, dx[i], du = back(*theta, xs[i], ys[i - 1] if i else start, dys[i] + du)
             dtheta = [total + part for total, part in zip(dtheta, parts, strict=True)]
         return (*dtheta, dx, du)
