@@ -103,7 +103,7 @@ class GradientBody:
             if node is None:
                 self.values[ref] = self._argument(ref[0])
                 continue
-            needs = self._try_shortcut(ref, node) if self.simplify else node.inputs
+            needs = self._try_shortcut(ref, node) if self.simplify or self._is_gone(node) else node.inputs
             missing = [need for need in needs if need not in self.values]
             if missing:
                 pending.extend(missing)
@@ -118,7 +118,7 @@ class GradientBody:
 
     def _try_shortcut(self, ref: Ref, node: BodyNode) -> Sequence[Ref]:
         """Resolve `ref` without its node if that can be; returns what must be resolved first for another try."""
-        if node.node_def.op == self.forward.op and self._repeats_forward(node):
+        if self._is_gone(node) or (node.node_def.op == self.forward.op and self._repeats_forward(node)):
             self.values[ref] = self.forward_values.output(ref[1])
             return ()
         shortcut = _SHORTCUTS.get(node.node_def.op)
@@ -127,13 +127,20 @@ class GradientBody:
         needs = shortcut(self, ref, node)
         return node.inputs if needs is None else needs
 
+    def _is_gone(self, node: BodyNode) -> bool:
+        """The body node would read once more what the forward node has read and thereby cleared."""
+        return node.node_def.op == self.forward.op and self.forward.op in _READ_ONCE and self._takes_forward_inputs(node)
+
+    def _takes_forward_inputs(self, node: BodyNode) -> bool:
+        args = self.template.args
+        if len(node.inputs) != len(self.forward.inputs):
+            return False
+        return all(args.get(name) == slot for slot, (name, _) in enumerate(node.inputs))
+
     def _repeats_forward(self, node: BodyNode) -> bool:
         """The body node is the forward node over again, on the forward inputs: those need not even be fetched."""
-        args = self.template.args
         forward = self.forward
-        if len(node.inputs) != len(forward.inputs):
-            return False
-        if any(args.get(name) != slot for slot, (name, _) in enumerate(node.inputs)):
+        if not self._takes_forward_inputs(node):
             return False
         return all(forward.node_def.attr.get(key) == value for key, value in node.node_def.attr.items())
 

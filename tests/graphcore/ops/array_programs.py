@@ -58,6 +58,34 @@ def split_and_concat() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
     return [value * value, sizes], [x]
 
 
+def parts_of(x: gc.Tensor, **attrs: Any) -> gc.Tensor:
+    """Rows of `x` in an array whose places are cleared when they are read, read at once."""
+    handle, flow = array(2, clear_after_read=True)
+    (flow,) = add("TensorArraySplitV3", handle, x * x, lengths(1, 2), flow)
+    return add("TensorArrayConcatV3", handle, flow, dtype=gc.float64, **attrs)[0]
+
+
+def concat_of_known_shape() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
+    x = source([[0.5, 1.0], [1.5, 2.0], [0.25, 0.75]])
+    value = parts_of(x, element_shape_except0=gc.Shape([2]))
+    return [value * value], [x]
+
+
+def product_of_parts(rows: gc.Tensor) -> gc.Tensor:
+    return parts_of(rows, element_shape_except0=gc.Shape([2])) * parts_of(rows)
+
+
+def two_concats() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
+    x = source([[0.5, 1.0], [1.5, 2.0], [0.25, 0.75]])
+    return [product_of_parts(x)], [x]
+
+
+def two_concats_in_a_function() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
+    """The same; TensorFlow's handles do not outlive the function, so that it can differentiate this one in no way."""
+    x = source([[0.5, 1.0], [1.5, 2.0], [0.25, 0.75]])
+    return [gc.function(product_of_parts)(x)], [x]
+
+
 def grow() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
     x = source([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     handle, flow = array(0, dynamic_size=True)
@@ -101,6 +129,8 @@ PROGRAMS: dict[str, Program] = {
         write_and_read,
         scatter_and_gather,
         split_and_concat,
+        concat_of_known_shape,
+        two_concats,
         grow,
         gradient_array,
         gradient_array_with_shape,

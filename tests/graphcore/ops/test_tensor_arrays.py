@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from tests.graphcore.ops.array_programs import PROGRAMS, add, array, index, lengths, source
+from tests.graphcore.ops.array_programs import PROGRAMS, add, array, index, lengths, source, two_concats, two_concats_in_a_function
 
 EXPECTED: dict[str, list[Any]] = {
     "write_and_read": [[6.0, 30.0], [3.0, 5.0], 3],
@@ -17,6 +17,8 @@ EXPECTED: dict[str, list[Any]] = {
     "grow": [3, [3.0, 4.0]],
     "gradient_array": [[2.0, 4.0]],
     "gradient_array_with_shape": [np.zeros((3, 2))],
+    "concat_of_known_shape": [[[0.0625, 1.0], [5.0625, 16.0], [0.00390625, 0.31640625]]],
+    "two_concats": [[[0.0625, 1.0], [5.0625, 16.0], [0.00390625, 0.31640625]]],
     "stack": [[1.0, 2.0], 7.0, [1.0, 2.0]],
 }
 
@@ -35,8 +37,22 @@ def test_a_gradient_flows_through_the_places_of_an_array(name: str, simplify: bo
     check_gradients(name, simplify)
 
 
-def test_a_gradient_flows_through_the_parts_of_an_array() -> None:
-    check_gradients("split_and_concat", simplify=True)
+@pytest.mark.parametrize("simplify", [True, False])
+@pytest.mark.parametrize("name", ["split_and_concat", "concat_of_known_shape", "two_concats"])
+def test_a_gradient_flows_through_the_parts_of_an_array_although_reading_clears_them(name: str, simplify: bool) -> None:
+    check_gradients(name, simplify)
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+@pytest.mark.parametrize("simplify", [True, False])
+def test_in_a_function_the_gradient_through_the_parts_of_an_array_is_the_same(simplify: bool, engine: Any) -> None:
+    found = []
+    for program in (two_concats, two_concats_in_a_function):
+        with gc.Graph().as_default(), gc.Session(engine=engine) as session:
+            (y,), xs = program()
+            (first,) = gc.gradients(y, xs, simplify=simplify)
+            found.append(session.run(first))
+    np.testing.assert_array_equal(*found)
 
 
 def check_gradients(name: str, simplify: bool) -> None:
