@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from graphcore.api.variable_reads import check_read_outside
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
@@ -32,7 +33,7 @@ def gradients(
         InvalidArgumentError: wrong dtypes, counts or graphs.
     """
     y_tensors = tensors_of(ys, "ys")
-    counts, x_tensors = _with_reads(_as_list(xs))
+    counts, x_tensors = _with_reads(y_tensors, _as_list(xs))
     if not y_tensors or not x_tensors:
         raise InvalidArgumentError("gradients needs at least one y and one x")
     graph = y_tensors[0].graph
@@ -50,8 +51,12 @@ def gradients(
     return [_sum(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
 
 
-def _with_reads(xs: list[Any]) -> tuple[list[int], list[Tensor]]:
-    """The tensors to differentiate by, and how many of them each x has: a variable that is a resource has one a read of it."""
+def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor]]:
+    """The tensors to differentiate by, and how many of them each x has: a variable that is a resource has one a read of it.
+
+    Raises:
+        UnimplementedError: it is read within a function that a y depends on.
+    """
     counts, tensors = [], []
     for x in xs:
         handle = getattr(x, "handle", None)
@@ -59,6 +64,7 @@ def _with_reads(xs: list[Any]) -> tuple[list[int], list[Tensor]]:
         if isinstance(handle, Tensor) and handle.dtype is resource:
             reads = [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op == "ReadVariableOp"]
             found += [read for read in reads if read not in found]
+            check_read_outside(ys, handle)
         counts.append(len(found))
         tensors += found
     return counts, tensors

@@ -61,7 +61,7 @@ class Variable:
 
     By default the node is a VariableV2, whose output is a reference, and the value is `name/read`. With `use_resource` it is a
     VarHandleOp, whose output is a handle, and the value is `name/Read/ReadVariableOp`; wherever control dependencies are in force the
-    value is read anew, so that it is the one after them.
+    value is read anew, so that it is the one after them. Only a resource can be changed within branches and loops.
 
     Args:
         initial_value: a tensor, array or number, or a function that gives one (called within the variable's scope).
@@ -140,7 +140,20 @@ class Variable:
 
     def _new_read(self, name: str | None) -> Tensor:
         attrs = {"dtype": self._dtype} if self.is_resource else None
-        return self.graph.apply_op(self._ops.read, [self._variable], attrs, name).outputs[0]
+        here = self._here()
+        tensor = here.apply_op(self._ops.read, [self._variable], attrs, name).outputs[0]
+        if here is not self.graph:
+            here.set_shape(tensor, self._shape)  # an argument that is a handle does not say of what
+        return tensor
+
+    def _here(self) -> Graph:
+        """Where its nodes are made: its graph, or the body of a branch or loop that is being built, which takes the handle of a resource."""
+        graph = here = get_default_graph()
+        while self.is_resource and graph.outer is not None:
+            graph = graph.outer
+            if graph is self.graph:
+                return here
+        return self.graph
 
     @property
     def is_resource(self) -> bool:
@@ -194,7 +207,7 @@ class Variable:
 
     def as_tensor(self) -> Tensor:
         """Its value, as ops take it."""
-        if self.is_resource and self.graph.scopes.controls:
+        if self.is_resource and self._here().scopes.controls:
             return self._new_read(None)
         return self._read
 
@@ -227,14 +240,14 @@ class Variable:
             inputs: what such a change takes; see the method of that name.
             name: of the node.
         """
-        return self.graph.apply_op(getattr(self._ops, how), [self._variable, *inputs], None, name)
+        return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], None, name)
 
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
         """Its value after a change."""
         node = self.change(how, *inputs, name=name)
         if not self.is_resource:
             return node.outputs[0]
-        with self.graph.control_dependencies([node]):
+        with node.graph.control_dependencies([node]):
             return self._new_read(None)
 
     def assign(self, value: Any, name: str | None = None) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from tests.graphcore.api.test_optimizers import B0, OPTIMIZERS, W0, Array, X, Y
 
 KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
@@ -102,6 +102,77 @@ def test_a_value_under_control_dependencies_is_the_one_after_them() -> None:
     with gc.Session() as session:
         session.run(w.initializer)
         assert session.run(after) == 6.0
+
+
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+def test_a_branch_changes_a_resource_only_where_it_is_taken(engine: str) -> None:
+    w = gc.Variable(1.0, name="w", use_resource=True)
+    p = gc.placeholder(gc.bool_, [])
+    y = gc.cond(p, lambda: w.assign_add(1.0) * 10.0, lambda: w * 100.0)
+    with gc.Session(engine=engine) as session:
+        session.run(w.initializer)
+        assert [session.run(y, {p: flag}) for flag in (False, True, False, True)] == [100.0, 20.0, 200.0, 30.0]
+        assert session.run(w) == 3.0
+
+
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+def test_a_loop_changes_a_resource_in_every_turn_and_reads_it_after_that(engine: str) -> None:
+    w = gc.Variable(1.0, name="w", use_resource=True)
+    n = gc.placeholder(gc.int32, [])
+
+    def body(i: gc.Tensor, total: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor]:
+        with gc.control_dependencies([w.assign_add(2.0)]):
+            return i + 1, total + w
+
+    total = gc.while_loop(lambda i, _: i < n, body, [gc.constant(0), gc.constant(0.0)])[1]
+    with gc.Session(engine=engine) as session:
+        session.run(w.initializer)
+        assert session.run(total, {n: 3}) == 3.0 + 5.0 + 7.0
+        assert session.run(w) == 7.0
+
+
+def test_a_reference_cannot_be_changed_in_a_branch_and_is_told_so() -> None:
+    w = gc.Variable(1.0, name="w")
+    with pytest.raises(InvalidArgumentError, match="is a reference to a variable, which a function cannot take"):
+        gc.cond(gc.constant(True), lambda: w.assign_add(1.0), w.value)
+
+
+def test_a_gradient_that_would_have_to_come_back_through_a_handle_is_refused() -> None:
+    w = gc.Variable(3.0, name="w", use_resource=True)
+    other = gc.Variable(3.0, name="other", use_resource=True)
+
+    def counted() -> gc.Tensor:
+        with gc.control_dependencies([w.assign_add(1.0)]):
+            return other * 2.0 + w
+
+    y = gc.cond(gc.constant(True), counted, lambda: other * 1.0, name="chosen")
+    with pytest.raises(UnimplementedError, match=r"'chosen' .* reads variable 'w' within a function") as caught:
+        gc.gradients(y, w)
+    assert caught.value.node == "chosen"
+    changed = gc.cond(gc.constant(True), lambda: _changes(w, 5.0), lambda: gc.constant(1.0))
+    gradient = gc.gradients(changed + w * w, w)[0]
+    with gc.Session() as session:
+        session.run(w.initializer)
+        assert session.run(gradient) == 6.0
+
+
+def _changes(w: gc.Variable, value: float) -> gc.Tensor:
+    """A constant that waits for a change of `w`."""
+    with gc.control_dependencies([w.change("assign_add", 1.0)]):
+        return gc.identity(gc.constant(value))
+
+
+@KINDS
+def test_the_gradient_of_a_variable_goes_through_branches_and_loops(use_resource: bool) -> None:
+    w = gc.Variable(3.0, name="w", use_resource=use_resource)
+    p = gc.placeholder(gc.bool_, [])
+    y = gc.cond(p, lambda: w * 2.0, lambda: w * w)
+    z = gc.while_loop(lambda i, _: i < 3, lambda i, a: (i + 1, a * w), [gc.constant(0), gc.constant(1.0)])[1]
+    with gc.Session() as session:
+        session.run(w.initializer)
+        gradient = gc.gradients(y, w)[0]
+        assert [session.run(gradient, {p: flag}) for flag in (True, False)] == [2.0, 6.0]
+        assert session.run(gc.gradients(z, w)[0]) == 27.0
 
 
 @KINDS

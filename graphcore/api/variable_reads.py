@@ -1,0 +1,55 @@
+"""Where variables are read that gradients are wanted of: by nodes of the graph, or within functions, where no gradient comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphcore.attrs import AttrValue, Func
+from graphcore.errors import UnimplementedError
+from graphcore.graph import Graph, Node, Tensor
+from graphcore.runtime import needed_nodes
+
+
+def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
+    """Require that no function that `ys` depend on takes the handle of a variable and uses what it reads by it.
+
+    Raises:
+        UnimplementedError: one does.
+    """
+    callers = {node for node, slot in handle.consumers() if slot >= 0 and _called(node)}
+    for node in needed_nodes(ys, [], []) if callers else ():
+        if node in callers and _reads(node.graph, _called(node)):
+            raise UnimplementedError(
+                f"'{node.name}' (op {node.op}) reads variable '{handle.node.name}' within a function, and gradients do not come back through "
+                "its handle: read it before, where no control dependencies are in force, and use that value in the function",
+                op=node.op,
+                node=node.name,
+                source=node.source,
+            )
+
+
+def _called(node: Node) -> list[str]:
+    own = [node.op] if node.registration.is_function else []
+    return own + _named(node.node_def.attr)
+
+
+def _named(attrs: Mapping[str, AttrValue]) -> list[str]:
+    values = [value for attr in attrs.values() for value in (attr if isinstance(attr, tuple) else (attr,))]
+    return [value.name for value in values if isinstance(value, Func)]
+
+
+def _reads(graph: Graph, names: list[str]) -> bool:
+    """Whether one of some functions, or one that it calls, uses a value that it reads from a variable."""
+    pending, seen = list(names), set[str]()
+    while pending:
+        name = pending.pop()
+        function = graph.library.find(name)
+        if function is None or name in seen:
+            continue
+        seen.add(name)
+        used = {text.partition(":")[0] for node in function.node_def for text in node.input if not text.startswith("^")}
+        used |= {text.partition(":")[0] for text in function.ret.values()}
+        if any(node.op == "ReadVariableOp" and node.name in used for node in function.node_def):
+            return True
+        pending += [called for node in function.node_def for called in [node.op, *_named(node.attr)]]
+    return False
