@@ -281,16 +281,16 @@ class Propagation:
 
     def _drop_iterations(self, frame: Frame, number: int) -> bool:
         """Drop iterations that are done; postponed ones may begin in their place. True iff all of the frame is done."""
-        while number <= frame.last and self._is_done(frame, number):
-            del frame.iterations[number]
+        iterations = frame.iterations
+        while number <= frame.last:
+            iteration = iterations.get(number)
+            if iteration is None or iteration.busy or iteration.open_frames:
+                break
+            if number - 1 in iterations if number else frame.waiting_enters:
+                break
+            del iterations[number]
             frame.under_way -= 1
             number += 1
             if frame.postponed:
                 self._begin_iteration(frame)
         return not frame.waiting_enters and not frame.under_way
-
-    def _is_done(self, frame: Frame, number: int) -> bool:
-        iteration = frame.iterations.get(number)
-        if iteration is None or iteration.busy or iteration.open_frames:
-            return False
-        return not frame.waiting_enters if number == 0 else number - 1 not in frame.iterations

@@ -64,7 +64,10 @@ class FusedPropagation(Propagation):
             for port, mover in item.movers:
                 value = DEAD if outputs is None else outputs[port]
                 if value is not DEAD:
-                    self._move(mover, target, (value,))
+                    if mover.kind == NEXT and self.depth < _DEEPEST:
+                        self._turn_around(mover, target, (value,))
+                    else:
+                        self._move(mover, target, (value,))
                 elif mover.kind == EXITING:
                     if target.number == target.frame.last:
                         target.frame.dead_exits.append(mover)
@@ -87,15 +90,25 @@ class FusedPropagation(Propagation):
             self.start(mover, at)
             return
         self.depth += 1
-        if mover.kind == NEXT:
-            if at.number < at.frame.last:
-                self.activate(mover, at.frame.iterations[at.number + 1], outputs)
-            else:
-                self._next(mover, at, outputs)
-        elif mover.kind == EXITING:
+        if mover.kind == EXITING:
             self._leave(mover, at, outputs)
         else:
             self._enter(mover, at, outputs)
+        self.depth -= 1
+
+    def _turn_around(self, mover: Item, at: Iteration, outputs: Outputs) -> None:
+        """Hand a live value on to the next iteration."""
+        frame, number = at.frame, at.number
+        if number == frame.last:
+            if frame.under_way == frame.table.parallel:
+                frame.postponed.append((mover, outputs))
+                return
+            self._begin_iteration(frame)
+        self.depth += 1
+        if mover.is_turn:
+            self._feed_merges(mover, frame.iterations[number + 1], outputs)
+        else:
+            self.activate(mover, frame.iterations[number + 1], outputs)
         self.depth -= 1
 
     def _feed_merges(self, item: Item, target: Iteration, outputs: Outputs) -> None:
@@ -109,22 +122,20 @@ class FusedPropagation(Propagation):
                     target.dead[index] = 1
                     self.start(merge, target)
             elif left & 1:
+                value = outputs[port]
                 pending[index] = left - 1
-                self._merge(merge, target, outputs[port], INDICES[number] if number < len(INDICES) else np.int32(number), left == 1)
-
-    def _merge(self, merge: Item, target: Iteration, value: Any, index: Any, is_ready: bool) -> None:
-        """A Merge got its first live value."""
-        if is_ready and self.depth < _DEEPEST:
-            if type(value) is RefVariable and not merge.node.input_types[0].is_ref:
-                value = value.read()
-            self.depth += 1
-            self.activate(merge, target, (value, index))
-            self.depth -= 1
-            return
-        target.inputs[merge.base] = value
-        target.inputs[merge.base + 1] = index
-        if is_ready:
-            self.start(merge, target)
+                place = INDICES[number] if number < len(INDICES) else np.int32(number)
+                if left == 1 and self.depth < _DEEPEST:
+                    if type(value) is RefVariable and not merge.node.input_types[0].is_ref:
+                        value = value.read()
+                    self.depth += 1
+                    self.activate(merge, target, (value, place))
+                    self.depth -= 1
+                    continue
+                target.inputs[merge.base] = value
+                target.inputs[merge.base + 1] = place
+                if left == 1:
+                    self.start(merge, target)
 
 
 class FusedRun(DataflowRun):
@@ -152,10 +163,7 @@ class FusedRun(DataflowRun):
                     if is_cancellable:
                         step.node = item.node
                         self.stopped = self.stopped or step.is_late()
-                    if item.kind == SWITCH and not item.variables and not at.dead[item.index]:
-                        outputs = self._switch(item, at)
-                    else:
-                        outputs = self._alone(item, at)
+                    outputs = self._switch(item, at) if item.kind == SWITCH else self._alone(item, at)
                     if outputs is LATER:
                         continue
                     if item.moves:
@@ -172,7 +180,7 @@ class FusedRun(DataflowRun):
     def _switch(self, item: Item, at: Iteration) -> Outputs:
         inputs, base = at.inputs, item.base
         data, pred = inputs[base], inputs[base + 1]
-        if self.stopped or pred.shape or item.node.op == "_SwitchN":
+        if item.variables or at.dead[item.index] or self.stopped or pred.shape or item.node.op == "_SwitchN":
             return self._alone(item, at)
         inputs[base] = inputs[base + 1] = None
         return (DEAD, data) if pred else (data, DEAD)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphcore.runtime.dataflow_table import ENTERING_CONSTANT, FETCH, MERGING, PLAIN, SENDING, FrameTable, Item, Table
+from graphcore.runtime.dataflow_table import ENTERING_CONSTANT, FETCH, MERGING, NEXT, PLAIN, SENDING, FrameTable, Item, Table
 from graphcore.runtime.dataflow_tapes import CONTROL, Source, write_tape
 
 
@@ -138,6 +138,8 @@ class _Writer:
         for group, item in self.fused.items():
             self._connect_group(group, item)
         self._connect_merges()
+        for item in self.items.values():
+            item.is_turn = item.kind == NEXT and not (item.data_edges or item.control_edges or item.movers or item.merge_controls)
         new.items = [*[self.items[item] for item in alone], *self.fused.values()]
         started = [self.items[item] for item in alone if item not in movers] + list(self.fused.values())
         new.roots = [item for item in started if not item.frame.pending[item.index]]

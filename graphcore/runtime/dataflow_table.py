@@ -134,6 +134,7 @@ class Item:
         tape: the calls of several nodes in one, None of one node.
         movers: (output, Enter, Exit or NextIteration) for each that takes an output and waits for nothing else, where it is not
             among `data_edges`.
+        is_turn: of a NextIteration: nothing but Merges takes what it gives.
     """
 
     __slots__ = (
@@ -147,6 +148,7 @@ class Item:
         "dtypes",
         "frame",
         "index",
+        "is_turn",
         "kernel",
         "key",
         "kind",
@@ -183,6 +185,7 @@ class Item:
         self.key = ""
         self.number = 0
         self.passes = False
+        self.is_turn = False
         self.tape: Tape | None = None
         self.movers: list[tuple[int, Item]] = []
         self.moves = ENTERING <= kind <= NEXT

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
+from graphcore.registry import Kernel
 from graphcore.runtime.dataflow_table import PLAIN, SENDING, Call, Item, QuickCall, Tape, nothing
 
 Source = tuple[Item, int]
@@ -13,6 +17,18 @@ CONTROL: Final = -1
 """In place of an output: the item is waited for."""
 Sources = Mapping[Item, Sequence[tuple[Source, int]]]
 """What each item reads, with the slot that it goes into, and what it waits for."""
+_OPERATORS: Final[dict[Any, Kernel]] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+}
+"""What Python's operators do just as well, and several times faster where both sides are NumPy scalars."""
 
 
 def write_tape(
@@ -74,7 +90,10 @@ class _TapeWriter:
         if found is None:
             found = self.values[source] = len(self.registers)
             self.registers.append(len(self.tape.registers))
-            self.tape.registers.append(self.constants[source[0]])
+            constant = self.constants[source[0]]
+            if source not in self.kept and not constant.ndim and constant.dtype.kind in "biufc":
+                constant = constant[()]  # a scalar costs less than an array without axes
+            self.tape.registers.append(constant)
         return found
 
     def _allocate(self) -> None:
@@ -106,7 +125,8 @@ def _quick(call: Call) -> QuickCall:
     is_quick = item.kind == PLAIN and not item.variables and len(item.dtypes) == 1 and item.dtype is not None
     if not is_quick or len(inputs) not in (1, 2) or len(call.cleared) > 1:
         return (0, nothing, 0, 0, 0, None, -1, call)
-    return (len(inputs), item.kernel, inputs[0], inputs[-1], call.outputs[0], item.dtype, call.cleared[0] if call.cleared else -1, call)
+    kernel = _OPERATORS.get(item.kernel, item.kernel) if type(item.kernel) is np.ufunc else item.kernel
+    return (len(inputs), kernel, inputs[0], inputs[-1], call.outputs[0], item.dtype, call.cleared[0] if call.cleared else -1, call)
 
 
 def _sending_early(members: Sequence[Item], sources: Sources) -> Iterable[Item]:
