@@ -210,6 +210,6 @@ def dynamic_partition_shape(c: InferenceContext) -> None:
             c.set_output(i, c.unknown_shape())
         return
     c.merge_prefix(data, partitions)
-    out = c.concatenate(c.vector(UNKNOWN), c.subshape(data, len(partitions.dims)))
+    rest = c.subshape(data, len(partitions.dims))
     for i in range(c.num_outputs):
-        c.set_output(i, out)
+        c.set_output(i, c.concatenate(c.vector(UNKNOWN), rest))  # each of another size

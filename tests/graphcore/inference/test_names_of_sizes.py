@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,12 @@ import graphcore as gc
 from graphcore.attrs import Func
 from graphcore.errors import GraphError
 from graphcore.inference.expressions import Expression, expression_of
+from tests.graphcore.inference.knowledge import Knowledge, Partial
+from tests.graphcore.inference.probes import shape_of
+from tests.graphcore.inference.surroundings import build
 from tests.graphcore.inference.sweep_cases import FUNCTIONS
+from tests.graphcore.inference.test_shapes_agree_with_kernels import BY_OP, DRAWN, REGISTRY, check, observed
+from tests.graphcore.ops.op_cases import Case
 from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
 
 ops: Any = gc.ops
@@ -153,3 +159,38 @@ def test_names_say_what_is_so_in_a_run(given_: list[tuple[int, int, bool, bool]]
             tensors.append(made)
             sizes[made.name] = value.shape
         holds(graph, sizes)
+
+
+def check_names(case: Case, know: Knowledge) -> None:
+    """Run the op of a case in a graph with names that is told so much."""
+    with gc.Graph(REGISTRY, infer="symbolic").as_default() as graph:
+        built = build(case, know)
+        if built.fails is not None:
+            return
+        sizes = {tensor.name: value.shape for tensor, value in built.feeds.items()}
+        for tensor, value in observed(graph, built):
+            if built.loop is None or tensor.node is built.node:
+                sizes[tensor.name] = shape_of(tensor, value)
+        holds(graph, sizes)
+
+
+@pytest.mark.parametrize("name", BY_OP)
+@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_names_say_what_is_so_of_every_op(name: str, data: st.DataObject) -> None:
+    check_names(data.draw(st.sampled_from(BY_OP[name])), Partial(data.draw))
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_names_say_what_is_so_for_inputs_and_attrs_that_are_drawn(name: str, data: st.DataObject) -> None:
+    entry = gc.op_registry.look_up(name)
+    drawn = DRAWN[name](data.draw, entry)
+    case = Case(entry, 0, drawn.inputs, drawn.attrs, None, differentiable=False)
+    with np.errstate(all="ignore"):
+        try:
+            check(case, Knowledge())
+        except GraphError:
+            return  # what does not fit is drawn too, and refused
+        check_names(case, Partial(data.draw))
