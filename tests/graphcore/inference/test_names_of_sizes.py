@@ -150,6 +150,8 @@ def test_names_say_what_is_so_in_a_run(given_: list[tuple[int, int, bool, bool]]
         sizes = {x.name: value.shape for x, value in feeds.items()}
         for kind, first, second in steps:
             x, y = tensors[first % len(tensors)], tensors[second % len(tensors)]
+            if sizes[x.name].count(0) > 1:
+                continue  # what Reshape makes of -1 where another size is 0 too is a convention: as if those sizes were 1
             try:
                 with graph.transaction(), gc.Session() as session:
                     made = STEPS[kind](x, y)

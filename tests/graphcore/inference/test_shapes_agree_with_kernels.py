@@ -19,6 +19,7 @@ from tests.graphcore.inference.probes import SEEN, held, probe, probes, registry
 from tests.graphcore.inference.surroundings import Built, build
 from tests.graphcore.inference.sweep_cases import sweep_cases
 from tests.graphcore.ops.op_cases import Case
+from tests.graphcore.ops.test_registry_sweep import FROM_VALUES
 from tests.oracle.draws import Drawer, general
 from tests.oracle.draws_of_arrays import DRAWERS
 
@@ -26,6 +27,14 @@ BY_OP = sweep_cases()
 REGISTRY = registry()
 ONE_OF_SEVERAL = {"Switch", "RefSwitch", "_SwitchN"}
 """Ops that give something on one output only."""
+UNTOLD = {
+    *FROM_VALUES,
+    # What one branch gives, or one turn, may be another shape than the next one's.
+    *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "Enter", "Exit", "NextIteration"),
+    # What comes from elsewhere, or was put there in any shape.
+    *("_Recv", "_HostRecv", "StackPopV2", "TensorArrayConcatV3", "TensorListConcat", "TensorListConcatV2", "TensorListStack"),
+}
+"""Ops of whose outputs not all is known although all is known of their inputs."""
 Told = tuple[gc.Shape, HandleData | None]
 
 
@@ -133,6 +142,7 @@ def test_no_op_is_left_out() -> None:
 def test_what_is_said_of_the_outputs_of_every_op_is_true_of_them(name: str) -> None:
     for case in BY_OP[name]:
         check(case, Knowledge())
+        assert name in UNTOLD or all(shape.is_fully_defined for shape, _ in told(case, Knowledge()))
 
 
 @pytest.mark.parametrize("name", BY_OP)
