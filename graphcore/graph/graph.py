@@ -58,8 +58,7 @@ class Graph(GraphReader):
 
     Args:
         registry: where ops are looked up that are no function of its library; the global registry by default.
-        infer: "symbolic" gives unknown sizes names (`batch`, `n1`), keeps which are equal, and calculates with them. That is true of every
-            run but one in which two sizes of a tensor are 0 and a Reshape is to find one of them.
+        infer: "symbolic" gives unknown sizes names (`batch`, `n1`), keeps which are equal, and calculates with them.
 
     Raises:
         InvalidArgumentError: there is no such way to infer.

@@ -71,7 +71,11 @@ _InBody.within = _InBody
 
 
 class SymbolicRefiner(LiveRefiner):
-    """Keeps a name for every unknown size, and of every node what it found to be equal."""
+    """Keeps a name for every unknown size, and of every node what it found to be equal.
+
+    What the names say is true of every run but one in which two sizes of a tensor are 0 and a Reshape is to find one of them: it takes
+    sizes of 0 for 1 then.
+    """
 
     context_type = SymbolicContext
     is_direct = False
