@@ -36,16 +36,18 @@ class RefVariable:
     """The storage behind a reference tensor: one array that is replaced as a whole, or None before initialisation.
 
     Attributes:
+        op: the op of the node that stands for it, for errors.
         lock: held by who reads a value to put another one in its place, so that no update of another thread is lost.
     """
 
-    __slots__ = ("dtype", "lock", "name", "shape", "source", "value")
+    __slots__ = ("dtype", "lock", "name", "op", "shape", "source", "value")
 
-    def __init__(self, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None) -> None:
+    def __init__(self, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None, op: str = "VariableV2") -> None:
         self.name = name
         self.dtype = dtype
         self.shape = shape
         self.source = source
+        self.op = op
         self.value: Array | None = None
         self.lock = threading.Lock()
 
@@ -59,7 +61,7 @@ class RefVariable:
             raise FailedPreconditionError(
                 f"Attempting to use uninitialized value {self.name}: run its initializer "
                 f"(gc.initialize_all_variables()) in this session first",
-                op="VariableV2",
+                op=self.op,
                 node=self.name,
                 source=self.source,
             )
@@ -84,7 +86,7 @@ class RefVariable:
         if wanted is not None and array.dtype != wanted and array.dtype.kind != "O":
             raise InternalError(
                 f"Variable '{self.name}' is {self.dtype.name}, and was given a value of type {array.dtype}",
-                op="VariableV2",
+                op=self.op,
                 node=self.name,
                 source=self.source,
             )
@@ -120,11 +122,13 @@ class ResourceManager:
             found = self._states.setdefault(key, make())
         return found
 
-    def variable(self, container: str, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None) -> RefVariable:
+    def variable(
+        self, container: str, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None, op: str = "VariableV2"
+    ) -> RefVariable:
         """Find or make a variable. One whose declared type or shape has changed starts uninitialised again."""
         found = self.variables.get((container, name))
         if found is None or found.dtype is not dtype or not found.shape.is_identical_to(shape):
-            found = self.variables[container, name] = RefVariable(name, dtype, shape, source)
+            found = self.variables[container, name] = RefVariable(name, dtype, shape, source, op)
         return found
 
 

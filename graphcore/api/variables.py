@@ -114,14 +114,13 @@ class Variable:
         for collection in collections:
             graph.add_to_collection(collection, self)
 
-    @staticmethod
-    def _as_initial(graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
+    def _as_initial(self, graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
         if isinstance(value, Tensor | Variable):
             tensor = convert_to_tensor(graph, value, wanted, scope)
             if wanted is not None and tensor.dtype.base is not wanted:
                 raise InvalidArgumentError(
                     f"Variable '{scope[:-1]}': required an initial value of {wanted.name}, got '{tensor.name}' of {tensor.dtype.name}",
-                    op="VariableV2",
+                    op=self._ops.storage,
                     node=scope[:-1],
                 )
             return tensor
@@ -132,7 +131,7 @@ class Variable:
         if validate_shape and not shape.is_fully_defined:
             raise InvalidArgumentError(
                 f"Variable '{name}': initial_value must have a shape specified, got '{self._initial_value.name}' of shape {shape}",
-                op="VariableV2",
+                op=self._ops.storage,
                 node=name,
                 source=self._initial_value.node.source,
             )

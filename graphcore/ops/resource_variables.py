@@ -60,7 +60,7 @@ class VarHandleOp:
         if not isinstance(dtype, DType):
             raise invalid(k, f"attr 'dtype' must be a type, got {dtype!r}")
         name = _text(k.attr("shared_name")) or k.node_name
-        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source)
+        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op)
         return lambda: variable
 
 

@@ -39,8 +39,9 @@ def test_a_resource_variable_is_a_handle_its_initializer_a_read_and_a_constant(g
 def test_all_of_the_interface_is_there_for_both_kinds(use_resource: bool) -> None:
     w = gc.Variable(np.zeros((3, 2), np.float32), name="w", use_resource=use_resource)
     with gc.Session() as session:
-        with pytest.raises(FailedPreconditionError, match="uninitialized value w"):
+        with pytest.raises(FailedPreconditionError, match="uninitialized value w") as caught:
             session.run(w)
+        assert (caught.value.node, caught.value.op) == ("w", "VarHandleOp" if use_resource else "VariableV2")
         assert session.run(gc.report_uninitialized_variables()).tolist() == [b"w"]
         assert not session.run(gc.is_variable_initialized(w))
         session.run(gc.initialize_all_variables())
@@ -57,6 +58,16 @@ def test_all_of_the_interface_is_there_for_both_kinds(use_resource: bool) -> Non
         session.reset()
         with pytest.raises(FailedPreconditionError, match="uninitialized value w"):
             session.run(w)
+
+
+@KINDS
+def test_an_initial_value_that_does_not_fit_names_the_variable_and_its_op(use_resource: bool) -> None:
+    x = gc.placeholder(gc.float32, [None], name="x")
+    for wrong, dtype in ((x, None), (gc.constant(1), gc.float32)):
+        with pytest.raises(InvalidArgumentError) as caught:
+            gc.Variable(wrong, name="w", dtype=dtype, use_resource=use_resource)
+        assert caught.value.op == ("VarHandleOp" if use_resource else "VariableV2")
+        assert str(caught.value.node).startswith("w")
 
 
 @KINDS
