@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from graphcore.inference.common_shape_fns import arg_op_shape, unchanged_shape
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import INDEX_TYPE, index_typed
+from graphcore.ops.gradient_text import INDEX_TYPE, index_typed, is_complex
 from graphcore.ops.kernels import constant_int, invalid, one_int
 from graphcore.ops.type_sets import INDEX, NUMBER, ORDERED
 from graphcore.registry import KernelFactory
@@ -118,11 +118,13 @@ class Cumprod:
     # As in the reference the derivative divides by x, so it is NaN where x is 0.
     def gradient(attrs: Any) -> str:
         reverse = "false" if attrs.get("reverse") else "true"
+        factor, conjugate = ("cx", "cx = Conj[T=$T](x)") if is_complex(attrs) else ("x", "")
         text = f"""[T:{{half, float, double}}, exclusive:bool, reverse:bool](x:T, axis:{INDEX_TYPE}, dy:T) -> (dx:T, daxis:{INDEX_TYPE}) {{
-          prod = Cumprod[T=$T, Tidx={INDEX_TYPE}, exclusive=$exclusive, reverse=$reverse](x, axis)
+          {conjugate}
+          prod = Cumprod[T=$T, Tidx={INDEX_TYPE}, exclusive=$exclusive, reverse=$reverse]({factor}, axis)
           scaled = Mul[T=$T](prod, dy)
           sum = Cumsum[T=$T, Tidx={INDEX_TYPE}, exclusive=$exclusive, reverse={reverse}](scaled, axis)
-          dx = Div[T=$T](sum, x)
+          dx = Div[T=$T](sum, {factor})
           daxis = ZerosLike[T={INDEX_TYPE}](axis)
         }}"""
         return index_typed("Tidx", text)(attrs)

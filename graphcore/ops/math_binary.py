@@ -318,14 +318,7 @@ class Minimum:
     examples = (Example([_ROWS, [[-1.5], [1.5]]]),)
 
 
-@op
-class SquaredDifference:
-    """`(x - y)` times its conjugate, with broadcasting."""
-
-    signature = "SquaredDifference[T:{bfloat16, half, float, double, int32, int64, complex64, complex128}](x:T, y:T) -> (z:T)"
-    commutative = True
-    shape = broadcast_binary_op_shape_fn
-    gradient = binary_grad(f"""
+_REAL_SQUARED_DIFFERENCE_GRAD: Final = binary_grad(f"""
         c = {scalar("int64", 2)}
         two = Cast[SrcT=int64, DstT=$T](c)
         x_sub_y = Sub(x, y)
@@ -333,6 +326,28 @@ class SquaredDifference:
         gx = Mul(two_x_sub_y, dz)
         gy = Neg(gx)
     """)
+# What is squared is a magnitude, which is real, so that only the real part of what arrives moves it.
+_COMPLEX_SQUARED_DIFFERENCE_GRAD: Final = binary_grad("""
+        x_sub_y = Sub(x, y)
+        cz = Conj(dz)
+        twice_real = AddV2(dz, cz)
+        gx = Mul(x_sub_y, twice_real)
+        gy = Neg(gx)
+    """)
+
+
+def _squared_difference_grad(attrs: Attrs) -> FunctionDef:
+    return (_COMPLEX_SQUARED_DIFFERENCE_GRAD if is_complex(attrs) else _REAL_SQUARED_DIFFERENCE_GRAD)(attrs)
+
+
+@op
+class SquaredDifference:
+    """`(x - y)` times its conjugate, with broadcasting."""
+
+    signature = "SquaredDifference[T:{bfloat16, half, float, double, int32, int64, complex64, complex128}](x:T, y:T) -> (z:T)"
+    commutative = True
+    shape = broadcast_binary_op_shape_fn
+    gradient = _squared_difference_grad
     examples = (Example([_ROWS, _COLUMN]),)
 
     def kernel(k: KernelContext) -> Kernel:

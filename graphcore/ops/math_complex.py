@@ -148,10 +148,14 @@ class Complex:
 class ComplexAbs:
     """The magnitude of each element."""
 
+    # The gradient divides by the magnitude and does not take Sign, whose own gradient is zero although the direction turns with x.
+
     signature = f"ComplexAbs[{_TYPES}](x:T) -> (y:Tout)"
     shape = unchanged_shape
     gradient = """[T:{complex64, complex128}, Tout:{float, double}](x:T, dy:Tout) -> (dx:T) {
-      direction = Sign[T=$T](x)
+      y = ComplexAbs[T=$T, Tout=$Tout](x)
+      length = Cast[SrcT=$Tout, DstT=$T](y)
+      direction = DivNoNan[T=$T](x, length)
       dyc = Cast[SrcT=$Tout, DstT=$T](dy)
       dx = Mul[T=$T](dyc, direction)
     }"""

@@ -13,7 +13,7 @@ from graphcore.attrs import Attrs
 from graphcore.definitions.types import FunctionDef
 from graphcore.inference.common_shape_fns import reduction_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import INDEX_TYPE, axes_reduction_grad, index_typed, is_complex, vector
+from graphcore.ops.gradient_text import INDEX_TYPE, axes_reduction_grad, index_typed, is_complex, scalar, vector
 from graphcore.ops.kernels import constant_ints, ints, narrow, reduction
 from graphcore.ops.type_sets import INDEX, NUMBER, ORDERED
 from graphcore.registry import GradientCreator, KernelFactory
@@ -223,19 +223,40 @@ class Min:
     examples = _EXAMPLES
 
 
+def _euclidean_norm_grad(length: str, arriving: str) -> GradientCreator:
+    return axes_reduction_grad(f"""
+        y = EuclideanNorm[T=$T, keep_dims=true](x, i)
+        {length}
+        dy_reshaped = Reshape[T=$T]({arriving}, y_shape:merged:0)
+        ratio = DivNoNan[T=$T](x, y:output:0)
+        product = Mul[T=$T](ratio:z:0, dy_reshaped:output:0)
+        dx = Reshape[T=$T](product:z:0, x_shape:output:0)
+    """)
+
+
+_REAL_NORM_GRAD: Final = _euclidean_norm_grad("", "dy")
+# A norm is real, so that only the real part of what arrives moves it.
+_COMPLEX_NORM_GRAD: Final = _euclidean_norm_grad(
+    f"""const = {scalar("float", 0.5)}
+        half = Cast[SrcT=float, DstT=$T](const:output:0)
+        conj_dy = Conj[T=$T](dy)
+        twice_real = AddV2[T=$T](dy, conj_dy:output:0)
+        real = Mul[T=$T](twice_real:z:0, half:y:0)""",
+    "real:z:0",
+)
+
+
+def _norm_grad(attrs: Attrs) -> FunctionDef:
+    return (_COMPLEX_NORM_GRAD if is_complex(attrs) else _REAL_NORM_GRAD)(attrs)
+
+
 @op
 class EuclideanNorm:
     """The square root of the sum of squared magnitudes along the reduced axes."""
 
     signature = f"EuclideanNorm[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
     shape = reduction_shape
-    gradient = axes_reduction_grad("""
-        y = EuclideanNorm[T=$T, keep_dims=true](x, i)
-        dy_reshaped = Reshape[T=$T](dy, y_shape:merged:0)
-        ratio = DivNoNan[T=$T](x, y:output:0)
-        product = Mul[T=$T](ratio:z:0, dy_reshaped:output:0)
-        dx = Reshape[T=$T](product:z:0, x_shape:output:0)
-    """)
+    gradient = _norm_grad
     examples = _EXAMPLES
 
     def kernel(k: KernelContext) -> Kernel:
