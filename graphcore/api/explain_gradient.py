@@ -153,9 +153,11 @@ class _Namer:
 
 
 def _sum(tensor: Tensor, total: Tensor, trace: GradientTrace, namer: _Namer) -> GradientSum:
+    summed = set(total.node.inputs)  # what is known to be zero is not among it
     parts = [
         GradientPart(gradient=namer(gradient.name), node="" if node is None else node.name, input=slot)
         for gradient, node, slot in trace.contributions[tensor]
+        if gradient in summed
     ]
     return GradientSum(tensor=tensor.name, gradient=namer(total.name), parts=tuple(parts))
 

@@ -22,6 +22,7 @@ from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradient_writer import GradientWriter
 from graphcore.passes.gradients_control_flow import ControlFlowGradients
 from graphcore.passes.gradients_functional import functional_gradient
+from graphcore.passes.known_zeros import is_zeros
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
 _NUMBERS: Final = frozenset([dtype for dtype in _ALL_DTYPES if dtype.base.is_floating or dtype.base.is_complex])
@@ -182,8 +183,17 @@ class Backpropagation:
         if template is None:
             return
         scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
+        if self.simplify and self._only_zeros_at(node):
+            for slot in slots:
+                source = node.inputs[slot]
+                self.arrive(source, self.writer.zeros_like(f"{scope}zeros", source, node.name), node, slot)
+            return
         for slot, gradient in zip(slots, self._inline(node, template, slots, scope), strict=True):
             self.arrive(node.inputs[slot], gradient, node, slot)
+
+    def _only_zeros_at(self, node: Node) -> bool:
+        """True iff what has arrived at the outputs of `node` is zero, so that what goes on is: all gradients are linear in it."""
+        return all(is_zeros(part) for output in node.outputs for part in self.arrived.get(output, ()))
 
     def arrive(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:
         """`node` passes `gradient` back to `tensor`, its input `slot`."""
@@ -260,6 +270,8 @@ class Backpropagation:
     def total(self, tensor: Tensor) -> Tensor:
         """The sum of what has arrived at `tensor`."""
         parts = self.arrived[tensor]
+        if len(parts) > 1 and self.simplify:
+            self.arrived[tensor] = parts = [part for part in parts if not is_zeros(part)] or parts[:1]
         if len(parts) > 1:
             scope = self.writer.new_scope(f"{self.scope}{tensor.node.name}_sum")
             self.arrived[tensor] = parts = [self.writer.sum(f"{scope}AddN", parts, tensor.node.name)]

@@ -314,7 +314,7 @@ TABLE = [
         steps=["y(0) -> two x2 dx", "parts(1) -> dx"],
     ),
     Row("always zero", always_zero, paths=["x -> y"], steps=["y(0) -> dx"], is_zero=True),
-    Row("complex numbers", complex_numbers, paths=["z -> y"], steps=["y(0) -> direction dyc dx"]),
+    Row("complex numbers", complex_numbers, paths=["z -> y"], steps=["y(0) -> length direction dyc dx"]),
     Row("inside a branch", inside_a_branch, ["inside a function cond: x -> cond -> y"]),
     Row(
         "around a cut in a branch",
