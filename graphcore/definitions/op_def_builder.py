@@ -145,11 +145,10 @@ class OpDefBuilder:
             errors.append(f'{error.message} from {_ARG_KINDS[way]}("{spec}") for Op {self._name}')
             return parser.fields
         length = parser.fields.get("number_attr") or parser.fields.get("type_list_attr")
-        for attr in attrs:
-            # A list of args has at least one element unless its attr says otherwise.
-            if attr["name"] == length and "has_minimum" not in attr:
-                attr["has_minimum"], attr["minimum"] = True, 1
-                break
+        attr = next((attr for attr in attrs if attr["name"] == length), None)
+        # A list of args has at least one element unless its attr says otherwise.
+        if attr is not None and "has_minimum" not in attr:
+            attr["has_minimum"], attr["minimum"] = True, 1
         return parser.fields
 
     def _describe(self, parts: list[dict[str, Any]], errors: list[str]) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graphcore.attrs import AttrValue, Placeholder
-from graphcore.definitions.attr_value_util import KIND_TYPES
+from graphcore.definitions.attr_value_util import KIND_TYPES, check_attr_kind
 from graphcore.definitions.op_def_util import summarize_op_def
 from graphcore.definitions.types import ArgDef, AttrDef, NodeDef, OpDef
 from graphcore.dtypes import ALL_TYPES, INVALID, DType
@@ -227,12 +227,11 @@ def _type_list(node_def: NodeDef, attr: str) -> list[DType]:
 
 
 def _wrong_kind(value: AttrValue, kind: str, node_def: NodeDef, attr: str) -> InvalidArgumentError:
-    from_kind = type(value).__name__
-    for name, each in KIND_TYPES.items():
-        if type(value) is each:
-            from_kind = name
-    text = f"AttrValue had value with type '{from_kind}' when '{kind}' expected\n\t for attr '{attr}'"
-    return InvalidArgumentError(text, op=node_def.op, node=node_def.name, attr=attr)
+    try:
+        check_attr_kind(value, kind)
+    except InvalidArgumentError as error:
+        return InvalidArgumentError(error.message, op=node_def.op, node=node_def.name, attr=attr)
+    raise AssertionError(f"{value!r} is a {kind}")
 
 
 def short_text(arg: ArgDef) -> str:

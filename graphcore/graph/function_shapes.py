@@ -16,6 +16,8 @@ from graphcore.graph.node import Node, Tensor
 
 MOST_NESTED_NODES: Final = 2_000
 """So many nodes of functions that functions call are looked at for one call; what lies beyond gives unknown shapes."""
+MOST_NESTED_CALLS: Final = 32
+"""So deep are calls within functions followed, for each takes several frames of Python's stack; what lies deeper gives unknown shapes."""
 
 
 class Body(msgspec.Struct, frozen=True, eq=False):

@@ -16,7 +16,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.constant_values import ValueCache
-from graphcore.graph.function_shapes import FunctionShapes
+from graphcore.graph.function_shapes import MOST_NESTED_CALLS, FunctionShapes
 from graphcore.graph.node import Node, Tensor
 from graphcore.inference import HandleData, InferenceContext, ShapeHandle, handle_to_shape, same_defined_shape, same_handle_data
 from graphcore.inference.partial_types import PartialValue
@@ -145,7 +145,7 @@ class ShapeInference(ABC):
     ) -> CallResult | None:
         """What function `name` gives for arguments of these shapes, None if it is not known, calls itself, or goes too far."""
         library = self.library_of(context.node)
-        if library is None or name in self.enclosing:
+        if library is None or name in self.enclosing or len(self.enclosing) > MOST_NESTED_CALLS:
             return None
         body = self.bodies.body_of(library, type(context.node.graph), name, attrs)
         if body is None or len(body.args) != len(shapes) or not self.bodies.may_enter(body, is_nested=bool(self.enclosing)):

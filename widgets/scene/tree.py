@@ -243,11 +243,15 @@ class _Scopes:
                 scope.parent.total += scope.total
 
     def _make(self, path: str, order: int) -> Scope:
-        outer = path.rpartition("/")[0]
-        parent = self.by_path.get(outer) or self._make(outer, order)
-        scope = self.by_path[path] = Scope(path, parent, order, self.opener)
-        parent.scopes[path] = scope
-        return scope
+        missing: list[str] = []  # innermost first; a file may nest scopes deeper than Python may call itself
+        while (parent := self.by_path.get(path)) is None:
+            missing.append(path)
+            path = path.rpartition("/")[0]
+        for each in reversed(missing):
+            scope = self.by_path[each] = Scope(each, parent, order, self.opener)
+            parent.scopes[each] = scope
+            parent = scope
+        return parent
 
 
 def body_scope(body: CallBody, opener: Opener) -> Scope:

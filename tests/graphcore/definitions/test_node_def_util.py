@@ -245,6 +245,27 @@ def test_types_that_cannot_be_found_are_an_error(op_def: OpDef, attrs: dict[str,
         assert text in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("attrs", "text"),
+    [
+        ({"N": True}, "AttrValue had value with type 'bool' when 'int' expected"),
+        ({"N": Placeholder("x")}, "AttrValue had value with unexpected type 'placeholder'"),
+        ({"N": NO_VALUE}, "AttrValue missing value with expected type 'int'"),
+        ({"N": (1,)}, "AttrValue had value with type 'list(int)' when 'int' expected"),
+        ({"N": ()}, "AttrValue missing value with expected type 'int'"),
+        ({"T": 5}, "AttrValue had value with type 'int' when 'type' expected"),
+        ({"T": NO_VALUE}, "AttrValue missing value with expected type 'type'"),
+        ({"T": (d.int32,)}, "AttrValue had value with type 'list(type)' when 'type' expected"),
+        ({"T": Placeholder("x")}, "AttrValue had value with unexpected type 'placeholder'"),
+    ],
+    ids=lambda value: f"N4-{value}",
+)
+def test_an_attr_of_another_kind_is_named_as_everywhere(attrs: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        in_out_types_for_node(node("NRepeats", **{"N": 1, "M": 1, "T": d.int32, **attrs}), REPEATS)
+    assert (caught.value.message, caught.value.attr) == (text, next(iter(attrs)))
+
+
 def test_n4_ranges_of_an_arg_without_a_type_are_an_error() -> None:
     with pytest.raises(InvalidArgumentError, match="Argument 'a' incorrectly specified in op definition: Op<name=X;"):
         name_ranges_for_node(node("X"), OpDef(name="X", output_arg=(ArgDef(name="a"),)))

@@ -142,6 +142,12 @@ def test_an_attr_that_is_a_length_gets_minimum_1_unless_it_states_one(parts: lis
     assert (attr.has_minimum, attr.minimum) == (True, minimum)
 
 
+def test_o3_of_two_attrs_of_one_name_the_first_is_the_length() -> None:
+    """Such an op is refused when it is validated; till then both are read as the reference reads them."""
+    op = build("A a: list(type) >= 0", "A a: string", "O y: a")
+    assert [(attr.has_minimum, attr.minimum) for attr in op.attr] == [(True, 0), (False, 0)]
+
+
 def test_o3_args_keep_their_order() -> None:
     op = build("O z: bool", "I b: int32", "I a: float", "O y: int32", "A q: int", "A p: int")
     assert [arg.name for arg in op.input_arg] == ["b", "a"]
