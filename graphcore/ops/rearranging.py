@@ -11,7 +11,7 @@ import numpy as np
 from graphcore.attrs import Array, Attrs
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
-from graphcore.inference.handles import ShapeHandle
+from graphcore.inference.handles import DimensionHandle, ShapeHandle
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import required_int
 from graphcore.ops.kernels import constant_ints, ints, invalid
@@ -82,13 +82,24 @@ def _blocks_shape(
     c.set_output(0, c.make_shape([batch, *dims, *rest]))
 
 
+def _pairs(c: InferenceContext, slot: int, count: DimensionHandle | int, *, to_batch: bool) -> Array | None:
+    """The value of input `slot`, two numbers for each of `count` dimensions; None if it is not known."""
+    c.merge(c.input(slot), c.matrix(count, 2))
+    pairs = c.input_tensor(slot)
+    if pairs is not None and (pairs < 0).any():
+        raise InvalidArgumentError(f"{'paddings' if to_batch else 'crops'} cannot be negative")
+    return pairs
+
+
 def _nd_shape(*, to_batch: bool) -> Callable[[InferenceContext], None]:
     def shape(c: InferenceContext) -> None:
-        count = c.dim(c.with_rank(c.input(1), 1), 0).value
-        c.with_value(c.dim(c.with_rank(c.input(2), 2), 1), 2)
-        given = c.with_rank_at_least(c.input(0), 1 + max(0, count))
+        count = c.dim(c.with_rank(c.input(1), 1), 0)
+        given = c.with_rank_at_least(c.input(0), 1 + max(0, count.value))
+        pairs = _pairs(c, 2, count, to_batch=to_batch)
         block = c.input_tensor(1)
-        _blocks_shape(c, given, None if block is None else block.tolist(), c.input_tensor(2), count, to_batch=to_batch)
+        if block is not None and (block < 1).any():
+            raise InvalidArgumentError("block_shape must be positive")
+        _blocks_shape(c, given, None if block is None else block.tolist(), pairs, count.value, to_batch=to_batch)
 
     return shape
 
@@ -151,8 +162,7 @@ class BatchToSpaceND:
 def _square_shape(*, to_batch: bool) -> Callable[[InferenceContext], None]:
     def shape(c: InferenceContext) -> None:
         given = c.with_rank(c.input(0), 4)
-        c.with_value(c.dim(c.with_rank(c.input(1), 2), 1), 2)
-        _blocks_shape(c, given, [c.int_attr("block_size")] * 2, c.input_tensor(1), 2, to_batch=to_batch)
+        _blocks_shape(c, given, [c.int_attr("block_size")] * 2, _pairs(c, 1, 2, to_batch=to_batch), 2, to_batch=to_batch)
 
     return shape
 
