@@ -36,7 +36,7 @@ from graphcore.api.function import Function, Instantiation, function
 from graphcore.api.gradient_check import GradientCheck, InputCheck
 from graphcore.api.gradient_explanation import BackwardNode, GradientCut, GradientExplanation, GradientPart, GradientStep, GradientSum
 from graphcore.api.gradients import gradients
-from graphcore.api.interchange import import_graph_def, load, register_op_list, save
+from graphcore.api.interchange import import_graph_def, load, register_op_list, save, save_saved_model
 from graphcore.api.loops import while_loop
 from graphcore.api.math import (
     abs,  # noqa: A004 - TF1's name
@@ -158,6 +158,7 @@ __all__ = [
     "reshape",
     "restore_variables",
     "save",
+    "save_saved_model",
     "save_variables",
     "set_random_seed",
     "shape",

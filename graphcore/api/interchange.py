@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from graphcore.definitions import GraphDef, OpDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, ImportOptions, ImportResults, Node, ShapeRefiner, Tensor, TensorId, get_default_graph, register_ops
 from graphcore.graph import import_graph_def as _import_graph_def
 from graphcore.registry import OpRegistry
+
+_PREDICT: Final = "tensorflow/serving/predict"
+"""The method of a signature that just computes its outputs; TensorFlow calls no other."""
 
 
 def import_graph_def(
@@ -131,7 +134,8 @@ def save(graph: Graph | GraphDef, path: str | Path) -> Path:
 
     Args:
         graph: what to write.
-        path: ends in `.pbtxt` or `.txt` for protobuf text, in `.json` for JSON; anything else is written binary.
+        path: ends in `.pbtxt` or `.txt` for protobuf text, in `.json` for JSON; anything else is written binary. `save_saved_model` writes
+            SavedModel directories.
 
     Returns:
         The path.
@@ -142,6 +146,52 @@ def save(graph: Graph | GraphDef, path: str | Path) -> Path:
     target = Path(path)
     _wire().save_graph_def(graph.as_graph_def() if isinstance(graph, Graph) else graph, target)
     return target
+
+
+def save_saved_model(
+    graph: Graph,
+    directory: str | Path,
+    *,
+    signatures: Mapping[str, tuple[Mapping[str, Tensor], Mapping[str, Tensor]]] | None = None,
+    tags: Collection[str] = ("serve",),
+    text: bool = False,
+) -> Path:
+    """Write a graph with its function library and its signatures as a SavedModel directory; `gc.load` and TensorFlow read it.
+
+    The values of variables are not in it: `gc.save_variables` keeps them.
+
+    Args:
+        graph: what to write, with the signatures that it was loaded with.
+        directory: where to; made if it is missing.
+        signatures: further ways to call the graph, by name: inputs and outputs, each a tensor by the name of an argument.
+        tags: the tags of the graph.
+        text: write protobuf text (`saved_model.pbtxt`) instead of the binary form (`saved_model.pb`).
+
+    Returns:
+        The path of the directory.
+
+    Raises:
+        InvalidArgumentError: a signature names what is no tensor of the graph.
+        FailedPreconditionError: the directory cannot be written.
+    """
+    wire = _wire()
+    made = {
+        name: wire.Signature(*[_infos(graph, name, side) for side in (inputs, outputs)], _PREDICT)
+        for name, (inputs, outputs) in (signatures or {}).items()
+    }
+    meta_graph = wire.MetaGraph(graph.as_graph_def(), tuple(tags), {**graph.signatures, **made})
+    wire.save_meta_graphs([meta_graph], directory, text=text)
+    return Path(directory)
+
+
+def _infos(graph: Graph, signature: str, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    infos = {}
+    for name, tensor in tensors.items():
+        found = graph.as_graph_element(tensor)
+        if not isinstance(found, Tensor):
+            raise InvalidArgumentError(f"Signature '{signature}': '{name}' must be a tensor of the graph, got {tensor!r}")
+        infos[name] = _wire().TensorInfo(found.name, found.dtype.base, found.shape)
+    return infos
 
 
 def register_op_list(source: str | Path | bytes | Iterable[OpDef], registry: OpRegistry | None = None) -> list[str]:

@@ -38,6 +38,20 @@ def run_graph(data: bytes, form: str, feeds: Mapping[str, Array], fetches: Seque
             return [np.asarray(value) for value in session.run(list(fetches), dict(feeds))]
 
 
+def run_saved_model(directory: str, signature: str, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """What a signature of a SavedModel gives, first in a session of TF1, then as a function of TF2: both must agree but for rounding."""
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph) as session:
+        model = tf.compat.v1.saved_model.load(session, ["serve"], directory)
+        found = model.signature_def[signature]
+        fed = {found.inputs[name].name: value for name, value in feeds.items()}
+        given = session.run({name: info.name for name, info in found.outputs.items()}, fed)
+    function = tf.saved_model.load(directory, tags=["serve"]).signatures[signature]
+    again = function(**{name: tf.constant(value) for name, value in feeds.items()})
+    for name, value in given.items():
+        np.testing.assert_allclose(value, again[name].numpy(), rtol=1e-4, atol=1e-5)
+    return {name: np.asarray(value) for name, value in given.items()}
+
+
 def train_graph(data: bytes, form: str, feeds: Mapping[str, Array], steps: int) -> Array:
     """Import a graph, run its `init`, then `loss` and `train` together so many times; the losses."""
     with tf.Graph().as_default() as graph:

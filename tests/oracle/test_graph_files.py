@@ -75,3 +75,23 @@ def test_a_file_that_was_read_and_written_here_gives_the_same_in_tensorflow(
         np.testing.assert_allclose(ours[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
     for name, value in outputs(oracle, path, "pb", path.read_bytes()).items():
         np.testing.assert_array_equal(ours[name], value, err_msg=f"{name}, exactly as with the original file")
+
+
+def test_a_saved_model_that_was_written_here_is_called_by_tensorflow(oracle: Oracle, tmp_path: Path) -> None:
+    path = data_folder() / "transformer.pb"
+    feeds, expected = stored(path)
+    graph = gc.load(path)
+    tensors = {each.partition(":")[0]: graph.get_tensor_by_name(each if ":" in each else f"{each}:0") for each in (*feeds, *expected)}
+    inputs, results = ({name: tensors[name] for name in map(_plain, names)} for names in (feeds, expected))
+    for text in (False, True):
+        folder = tmp_path / str(text)
+        gc.save_saved_model(graph, folder, signatures={"serving_default": (inputs, results)}, text=text)
+        given = oracle.call(
+            f"{SIDE}:run_saved_model", str(folder), "serving_default", {_plain(name): value for name, value in feeds.items()}
+        )
+        for name, value in expected.items():
+            np.testing.assert_allclose(given[_plain(name)], value, rtol=1e-4, atol=1e-5)
+
+
+def _plain(name: str) -> str:
+    return name.partition(":")[0]

@@ -21,8 +21,10 @@ from graphcore.definitions.wire.saved_model import (
     load_graph_def,
     load_meta_graph,
     load_meta_graphs,
+    meta_graphs_to_bytes,
     read_meta_graphs,
     save_graph_def,
+    save_meta_graphs,
 )
 from graphcore.definitions.wire.tensors import tensor_from_bytes, tensor_to_bytes
 
@@ -39,6 +41,7 @@ __all__ = [
     "load_graph_def",
     "load_meta_graph",
     "load_meta_graphs",
+    "meta_graphs_to_bytes",
     "node_def_from_bytes",
     "node_def_to_bytes",
     "op_def_from_bytes",
@@ -47,6 +50,7 @@ __all__ = [
     "op_list_to_bytes",
     "read_meta_graphs",
     "save_graph_def",
+    "save_meta_graphs",
     "tensor_from_bytes",
     "tensor_to_bytes",
 ]

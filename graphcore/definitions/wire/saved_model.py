@@ -23,7 +23,7 @@ from graphcore.definitions.wire.files import (
     reason,
 )
 from graphcore.definitions.wire.graphs import read_graph_def
-from graphcore.definitions.wire.tensors import read_shape
+from graphcore.definitions.wire.tensors import read_shape, write_shape
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.shapes import Shape
@@ -34,6 +34,9 @@ _SAVED_MODEL_FIELDS: Final = frozenset({"saved_model_schema_version", "meta_grap
 _META_GRAPH_FIELDS: Final = frozenset({"meta_info_def", "graph_def", "saver_def", "collection_def", "signature_def"})
 _LOOKED_AT: Final = 1 << 16
 _SCHEMA_VERSION_TAG: Final = b"\x08"
+_SCHEMA_VERSION: Final = 1
+MODEL_FILE: Final = "saved_model.pb"
+MODEL_TEXT_FILE: Final = "saved_model.pbtxt"
 
 
 class TensorInfo(msgspec.Struct, frozen=True):
@@ -151,9 +154,9 @@ def load_meta_graphs(path: str | Path) -> tuple[MetaGraph, ...]:
     """
     place = Path(path)
     if place.is_dir():
-        found = next((place / name for name in ("saved_model.pb", "saved_model.pbtxt") if (place / name).is_file()), None)
+        found = next((place / name for name in (MODEL_FILE, MODEL_TEXT_FILE) if (place / name).is_file()), None)
         if found is None:
-            raise NotFoundError(f"No saved_model.pb or saved_model.pbtxt in directory {place}")
+            raise NotFoundError(f"No {MODEL_FILE} or {MODEL_TEXT_FILE} in directory {place}")
         place = found
     if not place.is_file():
         raise NotFoundError(f"No such file or directory: {place}")
@@ -208,6 +211,58 @@ def save_graph_def(graph_def: GraphDef, path: str | Path) -> None:
         data = graph_def_to_json(graph_def).encode()
     else:
         data = graph_def_to_bytes(graph_def)
+    _write(place, data)
+
+
+def meta_graphs_to_bytes(meta_graphs: Collection[MetaGraph], *, text: bool = False) -> bytes:
+    """A SavedModel of these graphs, binary or as protobuf text.
+
+    Raises:
+        InvalidArgumentError: a value in a graph has no place in a file.
+    """
+    message = schema.SavedModel(saved_model_schema_version=_SCHEMA_VERSION)
+    for meta_graph in meta_graphs:
+        made = message.meta_graphs.add()
+        made.meta_info_def.tags.extend(meta_graph.tags)
+        made.meta_info_def.tensorflow_version = meta_graph.tensorflow_version
+        made.graph_def.ParseFromString(graph_def_to_bytes(meta_graph.graph_def))
+        for name, signature in meta_graph.signatures.items():
+            _write_signature(signature, made.signature_def[name])
+    if text:
+        return text_format.MessageToString(message, descriptor_pool=schema.POOL).encode()
+    data: bytes = message.SerializeToString(deterministic=True)
+    return data
+
+
+def _write_signature(signature: Signature, message: Any) -> None:
+    message.method_name = signature.method_name
+    for infos, ours in ((message.inputs, signature.inputs), (message.outputs, signature.outputs)):
+        for name, info in ours.items():
+            infos[name].name = info.name
+            infos[name].dtype = info.dtype.number
+            write_shape(info.shape, infos[name].tensor_shape)
+
+
+def save_meta_graphs(meta_graphs: Collection[MetaGraph], directory: str | Path, *, text: bool = False) -> None:
+    """Write a SavedModel directory, making it where it is missing.
+
+    Raises:
+        InvalidArgumentError: a value in a graph has no place in a file.
+        FailedPreconditionError: it cannot be written, or holds a model in the other form, which readers would take instead.
+    """
+    place = Path(directory)
+    data = meta_graphs_to_bytes(meta_graphs, text=text)
+    name, other = (MODEL_TEXT_FILE, MODEL_FILE) if text else (MODEL_FILE, MODEL_TEXT_FILE)
+    if (place / other).exists():
+        raise FailedPreconditionError(f"Cannot write {place / name}: {other} is there already, and one directory holds one model")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FailedPreconditionError(f"Cannot make {place}: {error}") from None
+    _write(place / name, data)
+
+
+def _write(place: Path, data: bytes) -> None:
     try:
         place.write_bytes(data)
     except OSError as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import graphcore as gc
 from graphcore.definitions import GraphDef, NodeDef, wire
 from graphcore.definitions.wire import schema
-from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import ImportResults
 from graphcore.registry import OpRegistry
 from graphcore.text import parse_op_signature
@@ -176,3 +177,39 @@ def test_an_op_list_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello world")
     with pytest.raises(GraphError, match="Not a OpList"):
         gc.register_op_list(str(tmp_path / "text"))
+
+
+# ---- saved models ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["binary", "text"])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_saved_model_keeps_graph_library_and_signatures(path: Path, text: bool, tmp_path: Path) -> None:
+    graph = gc.load(path)
+    x, y = graph.nodes[0].outputs[0], graph.nodes[-1].outputs[0] if graph.nodes[-1].outputs else graph.nodes[0].outputs[0]
+    folder = gc.save_saved_model(graph, tmp_path / "new" / "model", signatures={"serving_default": ({"x": x}, {"y": y})}, text=text)
+    assert [each.name for each in folder.iterdir()] == ["saved_model.pbtxt" if text else "saved_model.pb"]
+    again = gc.load(folder)
+    assert again.as_graph_def() == graph.as_graph_def()
+    signature = again.signatures["serving_default"]
+    assert (signature.inputs["x"].name, signature.inputs["x"].dtype, signature.inputs["x"].shape) == (x.name, x.dtype, x.shape)
+    assert signature.outputs["y"].name == y.name
+    gc.save_saved_model(again, tmp_path / "once more", tags=["serve", "mine"])
+    assert gc.load(tmp_path / "once more", tags=["mine", "serve"]).signatures == again.signatures
+
+
+def test_a_saved_model_that_cannot_be_written_leaves_nothing(small: GraphDef, tmp_path: Path) -> None:
+    graph = gc.Graph()
+    gc.import_graph_def(small, graph)
+    node: Any = graph.get_operation_by_name("y")
+    with pytest.raises(InvalidArgumentError, match="Signature 's': 'y' must be a tensor of the graph"):
+        gc.save_saved_model(graph, tmp_path / "model", signatures={"s": ({}, {"y": node})})
+    assert not (tmp_path / "model").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FailedPreconditionError, match="Cannot make"):
+        gc.save_saved_model(graph, tmp_path / "file")
+    gc.save_saved_model(graph, tmp_path / "model", text=True)
+    with pytest.raises(FailedPreconditionError, match=r"saved_model\.pbtxt is there already"):
+        gc.save_saved_model(graph, tmp_path / "model")
+    with pytest.raises(FailedPreconditionError, match="Cannot write"):
+        gc.save(graph, tmp_path)
