@@ -47,9 +47,9 @@ def _load(path: Path, tags: str | None) -> Graph:
     """The graph in a file, for looking at: ops that are not registered and shapes that do not fit are no obstacle."""
     chosen = None if tags is None else tags.split(",")
     try:
-        return load(path, tags=chosen, allow_unknown_ops=True)
+        return load(path, tags=chosen, allow_unknown_ops=True, allow_internal_ops=True)
     except InvalidArgumentError as error:
-        graph = load(path, tags=chosen, allow_unknown_ops=True, validate_shape=False)
+        graph = load(path, tags=chosen, allow_unknown_ops=True, allow_internal_ops=True, validate_shape=False)
         sys.stderr.write(f"warning: shapes are left out, because they do not fit: {error.message}\n")
         return graph
 

@@ -20,11 +20,13 @@ from graphcore.api.check_gradient import check_gradient
 from graphcore.api.explain_gradient import explain_gradient
 from graphcore.api.explain_shape import explain_shape
 from graphcore.api.framework import (
+    add_to_collection,
     apply_op,
     constant,
     control_dependencies,
     convert_to_tensor,
     device,
+    get_collection,
     group,
     name_scope,
     no_op,
@@ -73,6 +75,7 @@ from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, Mo
 from graphcore.api.random import random_normal, random_uniform, set_random_seed, truncated_normal
 from graphcore.api.saving import report_uninitialized_variables, restore_variables, save_variables
 from graphcore.api.variables import (
+    GraphKeys,
     Variable,
     all_variables,
     initialize_all_variables,
@@ -92,6 +95,7 @@ __all__ = [
     "GradientPart",
     "GradientStep",
     "GradientSum",
+    "GraphKeys",
     "InputCheck",
     "Instantiation",
     "MomentumOptimizer",
@@ -100,6 +104,7 @@ __all__ = [
     "abs",
     "add",
     "add_n",
+    "add_to_collection",
     "all_variables",
     "apply_op",
     "argmax",
@@ -121,6 +126,7 @@ __all__ = [
     "explain_gradient",
     "explain_shape",
     "function",
+    "get_collection",
     "gradients",
     "group",
     "identity",

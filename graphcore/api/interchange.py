@@ -32,6 +32,7 @@ def import_graph_def(
     validate_shape: bool = True,
     default_device: str = "",
     allow_unknown_ops: bool = False,
+    allow_internal_ops: bool = False,
     refiner: ShapeRefiner | None = None,
     results: ImportResults | None = None,
 ) -> ImportResults:
@@ -53,6 +54,7 @@ def import_graph_def(
         validate_shape: infer shapes and refuse what does not fit; else shapes are unknown.
         default_device: the device of nodes that request none.
         allow_unknown_ops: import nodes of ops that are not registered as opaque nodes: they can be seen, walked and exported, but not run.
+        allow_internal_ops: take names that begin with `_`, as the nodes have that feeds and fetches become.
         refiner: infers the shapes; the graph's own unless given.
         results: empty ones to fill, instead of new ones.
 
@@ -80,6 +82,7 @@ def import_graph_def(
         validate_shape=validate_shape,
         default_device=default_device or scopes.device,
         allow_unknown_ops=allow_unknown_ops,
+        allow_internal_ops=allow_internal_ops,
     )
     _import_graph_def(_as_graph_def(graph_def), graph, options, refiner, results)
     return results
@@ -101,6 +104,7 @@ def load(
     *,
     tags: Collection[str] | None = None,
     allow_unknown_ops: bool = False,
+    allow_internal_ops: bool = False,
     validate_shape: bool = True,
 ) -> Graph:
     """Read a graph file: a GraphDef (binary, protobuf text, JSON), a MetaGraphDef, or a SavedModel file or directory.
@@ -112,6 +116,7 @@ def load(
         graph: where to; a new graph unless given.
         tags: which of the graphs of a SavedModel, if it holds several.
         allow_unknown_ops: hold nodes of ops that are not registered as opaque nodes: they can be seen, walked and saved, but not run.
+        allow_internal_ops: take names that begin with `_`, as the nodes have that feeds and fetches become.
         validate_shape: infer shapes and refuse what does not fit; else shapes are unknown.
 
     Returns:
@@ -123,7 +128,7 @@ def load(
     """
     meta_graph = _wire().load_meta_graph(path, tags)
     graph = Graph() if graph is None else graph
-    options = ImportOptions(allow_unknown_ops=allow_unknown_ops, validate_shape=validate_shape)
+    options = ImportOptions(allow_unknown_ops=allow_unknown_ops, allow_internal_ops=allow_internal_ops, validate_shape=validate_shape)
     _import_graph_def(meta_graph.graph_def, graph, options)
     graph.signatures = {**graph.signatures, **meta_graph.signatures}
     return graph

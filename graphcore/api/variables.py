@@ -15,6 +15,13 @@ VARIABLES: Final = "variables"
 TRAINABLE_VARIABLES: Final = "trainable_variables"
 
 
+class GraphKeys:
+    """The names of the collections that variables join."""
+
+    VARIABLES: Final = VARIABLES
+    TRAINABLE_VARIABLES: Final = TRAINABLE_VARIABLES
+
+
 class _Ops(NamedTuple):
     """The ops that variables of one kind are made of, read and changed by."""
 

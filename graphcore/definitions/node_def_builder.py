@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from graphcore.attrs import AttrValue, as_attr_value
 from graphcore.definitions.attr_equality import attr_values_equal
@@ -32,9 +32,11 @@ class NodeDefBuilder:
     Args:
         name: the node's name.
         op: an OpDef, or the name of an op in `registry`.
-        registry: where to look up a name.
+        registry: where to look up a name; the global registry unless given.
     """
 
+    default_registry: ClassVar[OpDefSource | None] = None
+    """The global registry, which the room of registries sets: definitions know none."""
     __slots__ = ("_attrs", "_control_inputs", "_device", "_errors", "_inputs", "_next", "_op_def", "_plans", "_tables", "name")
 
     _op_def: OpDef | None
@@ -59,10 +61,10 @@ class NodeDefBuilder:
             self._plans = self._tables.inputs
 
     def _look_up(self, name: str, registry: OpDefSource | None) -> OpDef | None:
+        source = registry or self.default_registry
+        assert source is not None, "graphcore.registry sets it"
         try:
-            if registry is not None:
-                return registry.look_up_op_def(name)
-            self._errors.append(f"Op type not registered '{name}': no registry was given to look it up in")
+            return source.look_up_op_def(name)
         except NotFoundError as error:
             self._errors.append(error.message)
         return None

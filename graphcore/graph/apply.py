@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphcore import dtypes
-from graphcore.attrs import Array, AttrValue, TensorValue, as_attr_value
-from graphcore.definitions import NodeDef, NodeDefBuilder, NodeOut, OpDef, in_out_types_for_node
+from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, as_attr_value
+from graphcore.definitions import NodeDef, NodeDefBuilder, NodeOut, OpDef, in_out_types_for_node, validate_attr_value
+from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor
@@ -31,7 +32,7 @@ _Match = tuple[dict[str, AttrValue], tuple[DType, ...], tuple[DType, ...]]
 class _Plan:
     """What is needed to match inputs to an OpDef quickly."""
 
-    __slots__ = ("allowed", "args", "attr_kinds", "defaults", "matched", "outputs", "required", "simple")
+    __slots__ = ("allowed", "args", "attr_kinds", "checks", "defaults", "matched", "outputs", "required", "simple")
 
     def __init__(self, op_def: OpDef) -> None:
         self.args = [
@@ -44,6 +45,7 @@ class _Plan:
             self.outputs = [(arg.type, arg.type_attr, arg.is_ref) for arg in op_def.output_arg]
         self.defaults: dict[str, AttrValue] = {attr.name: attr.default_value for attr in op_def.attr if attr.default_value is not None}
         self.attr_kinds = {attr.name: attr.type for attr in op_def.attr}
+        self.checks = tables_of(op_def).checks
         inferred = {type_attr for _, _, type_attr, _, _ in self.args if type_attr}
         self.allowed: dict[str, frozenset[AttrValue] | None] = {
             attr.name: None if attr.allowed_values is None else frozenset(attr.allowed_values)
@@ -98,7 +100,7 @@ def _remembered_match(plan: _Plan, tensors: list[Any], given: dict[str, AttrValu
 
 def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -> _Match | None:
     """Attrs and types if everything fits exactly, None if anything is to be looked at more closely."""
-    if len(types) != len(plan.args):
+    if len(types) != len(plan.args) or not _are_right(given, plan.checks):
         return None
     attrs: dict[str, Any] = {**plan.defaults, **given} if given else dict(plan.defaults)
     inferred: dict[str, DType] = {}
@@ -129,6 +131,23 @@ def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -
         dtype = fixed if fixed is not None else attrs[type_attr]
         output_types.append(dtype.ref if is_ref else dtype)
     return attrs, tuple(input_types), tuple(output_types)
+
+
+def _are_right(given: dict[str, AttrValue], checks: Mapping[str, AttrCheck]) -> bool:
+    """False if an attr is unknown to the op, of another kind, or beyond its limits: the builder says which and why."""
+    for name, value in given.items():
+        check = checks.get(name)
+        if check is None:
+            if not name.startswith("_"):
+                return False
+            continue
+        if type(value) is check.scalar or type(value) is Placeholder:
+            continue
+        try:
+            validate_attr_value(value, check.attr)
+        except GraphError:
+            return False
+    return True
 
 
 def _build(op_def: OpDef, node_name: str, tensors: list[Any], given: dict[str, AttrValue], controls: list[Node], device: str) -> NodeDef:

@@ -20,7 +20,7 @@ from graphcore.graph.value_origins import Element, element_sources
 from graphcore.inference import DimensionHandle, ShapeHandle
 
 _MOST_FACTS: Final = 20_000
-"""What one explanation looks at: a graph may lead back to everything."""
+"""What one explanation looks at behind forks: a graph may lead back to everything. The way up to the first fork is followed to its end."""
 _DEEPEST: Final = 40
 _MOST_STEPS: Final = 60
 """Of a longer way without forks the middle is left out."""
@@ -108,12 +108,15 @@ class _Trail:
         self._symbols = graph.symbols()
         self._found: dict[Fact, Origin] = {}
         self._under_way: set[Fact] = set()
+        self._behind_forks = 0
+        self._left_out: dict[Fact, int] = {}
 
     def origin(self, fact: Fact, tensor: Tensor, depth: int = 0) -> Origin:
         """Why `fact`, which is about `tensor`, holds."""
         chain: list[tuple[Fact, Tensor, _Local, tuple[Fact, ...]]] = []
-        while fact not in self._found and fact not in self._under_way and len(self._under_way) < _MOST_FACTS:
+        while fact not in self._found and fact not in self._under_way and (not depth or self._behind_forks < _MOST_FACTS):
             self._under_way.add(fact)
+            self._behind_forks += depth > 0
             local = _Step(fact, tensor).explain()
             merged = _agreeing(fact, tensor) if fact.kind == "dimension" and local[0] in {"passed", "computed"} else ()
             chain.append((fact, tensor, local, merged))
@@ -127,11 +130,12 @@ class _Trail:
             skipped, at, (_, _, _, size), _ = chain[half]
             middle: _Local = ("cut", f"is passed on by {left_out} more nodes", [], size)
             chain = [*chain[:half], (skipped, at, middle, ()), *chain[half + left_out :]]
+            self._left_out[skipped] = left_out
         for known, at, (how, text, _, size), merged in reversed(chain):
             node = at.node
-            made = Origin(
-                known, size, how, node.name, node.op, text, node.source, because, merged, _value_text(known, at) or self._name(known, at)
-            )
+            value = _value_text(known, at) or self._name(known, at)
+            left_out = self._left_out.get(known, 0)
+            made = Origin(known, size, how, node.name, node.op, text, node.source, because, merged, value, left_out)
             self._found[known] = made
             because = (made,)
         return because[0]

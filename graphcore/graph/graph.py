@@ -57,7 +57,8 @@ class Graph(GraphReader):
     Every method that fails leaves the graph as it was.
 
     Args:
-        registry: where ops are looked up that are no function of its library; the global registry by default.
+        registry: where ops are looked up that are no function of its library; the global registry by default. Of a function library the
+            functions are copied, and its own registry is taken.
         infer: "symbolic" gives unknown sizes names (`batch`, `n1`), keeps which are equal, and calculates with them.
 
     Raises:
@@ -69,9 +70,12 @@ class Graph(GraphReader):
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
 
-    def __init__(self, registry: OpRegistry | None = None, *, infer: str = "") -> None:
-        self.registry = registry or op_registry
+    def __init__(self, registry: OpRegistry | FunctionLibraryDefinition | None = None, *, infer: str = "") -> None:
+        functions = registry if isinstance(registry, FunctionLibraryDefinition) else None
+        self.registry = (registry if functions is None else functions.default_registry) or op_registry
         self.library = FunctionLibraryDefinition(self.registry)
+        if functions is not None:
+            self.library.add_library(functions)
         self.versions = VersionDef(producer=PRODUCER_VERSION)
         self.version = 0
         self.seed: int | None = None

@@ -36,7 +36,7 @@ def import_names(graph: Graph, graph_def: GraphDef, options: ImportOptions) -> I
     Raises:
         InvalidArgumentError: a name is no name, there twice, or taken; or the prefix makes no names.
     """
-    own = _checked_names(graph_def)
+    own = _checked_names(graph_def, allow_internal_ops=options.allow_internal_ops)
     taken = _TakenNames(graph)
     prefix = _free_prefix(options, own, taken)
     if options.uniquify_names and not (prefix and options.uniquify_prefix):
@@ -46,11 +46,11 @@ def import_names(graph: Graph, graph_def: GraphDef, options: ImportOptions) -> I
     return ImportNames(own, prefix, {})
 
 
-def _checked_names(graph_def: GraphDef) -> dict[str, None]:
+def _checked_names(graph_def: GraphDef, *, allow_internal_ops: bool) -> dict[str, None]:
     names: dict[str, None] = {}
     for node_def in graph_def.node:
         name = node_def.name
-        if not is_valid_node_name(name):
+        if not is_valid_node_name(name, allow_internal_ops=allow_internal_ops):
             raise InvalidArgumentError(f"Node '{name}': Node name contains invalid characters", op=node_def.op, node=name)
         names[name] = None
     if len(names) < len(graph_def.node):

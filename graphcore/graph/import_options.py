@@ -31,6 +31,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
         validate_shape: infer the shapes and refuse what does not fit; else shapes are unknown.
         default_device: the device of nodes that request none.
         allow_unknown_ops: import nodes whose op is not registered as opaque nodes, which can be seen but not run.
+        allow_internal_ops: take names that begin with `_`, as the nodes have that feeds and fetches become.
     """
 
     prefix: str = ""
@@ -45,6 +46,7 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
     validate_shape: bool = True
     default_device: str = ""
     allow_unknown_ops: bool = False
+    allow_internal_ops: bool = False
 
 
 class ImportResults:

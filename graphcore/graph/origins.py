@@ -56,6 +56,7 @@ class Origin(msgspec.Struct, frozen=True):
         because: what it follows from.
         merged_with: the facts that were found to be the same number there.
         value: the value as text where the fact is about one; the name of an unknown size that has one.
+        left_out: for how many nodes of a long way this one stands; 0 where it stands for itself.
     """
 
     fact: Fact
@@ -68,6 +69,7 @@ class Origin(msgspec.Struct, frozen=True):
     because: tuple[Origin, ...] = ()
     merged_with: tuple[Fact, ...] = ()
     value: str = ""
+    left_out: int = 0
 
     @property
     def statement(self) -> str:
@@ -110,7 +112,8 @@ class Origin(msgspec.Struct, frozen=True):
         found: list[str] = []
         for step in shown:
             if step is None:
-                found.append(f"{indent}... {len(steps) - _SHOWN_STEPS} more nodes pass it on ...")
+                hidden = steps[_SHOWN_STEPS // 2 : -_SHOWN_STEPS // 2]
+                found.append(f"{indent}... {sum(max(1, each.left_out) for each in hidden)} more nodes pass it on ...")
                 continue
             found.append(indent + step.text + (f" ({step.source})" if step.source is not None and not step.because else ""))
             found += [f"{indent}  merged with {fact} at `{step.node}`" for fact in step.merged_with]

@@ -60,6 +60,23 @@ def test_inspect_tells_of_functions_and_signatures_and_ops_that_are_not_known(ca
     assert "functions   __inference_scale_8778(x:float) -> (identity:float)" in told
 
 
+def test_a_graph_that_was_rewritten_for_a_run_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with gc.Graph().as_default() as graph:
+        gc.negative(gc.placeholder(gc.float32, [2], name="x"), name="y")
+    rewritten = gc.rewrite_graph_for_execution(graph, ["x:0"], ["y:0"], [], "/job:a/replica:0/task:0/device:CPU:0").graph
+    assert main(["inspect", str(gc.save(rewritten, tmp_path / "rewritten.pb"))]) == 0
+    assert "1  _Recv" in capsys.readouterr().out
+
+
+def test_a_scope_nested_thousands_deep_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with gc.Graph().as_default() as graph:
+        gc.no_op("/".join(["s"] * 5_000))
+    path = gc.save(graph, tmp_path / "deep.pb")
+    for ending in ("html", "txt", "dot", "mmd"):
+        assert main(["view", str(path), "-o", str(tmp_path / f"deep.{ending}")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_shapes_that_do_not_fit_are_a_warning(misfit: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(misfit)]) == 0
     told = capsys.readouterr()

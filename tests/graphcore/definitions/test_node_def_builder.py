@@ -251,6 +251,13 @@ def test_n7_an_op_may_be_given_by_name() -> None:
     assert NodeDefBuilder("n", "Simple", registry).input(FakeInput()).finalize().op == "Simple"
 
 
+def test_n7_an_op_given_by_name_alone_is_looked_up_in_the_global_registry() -> None:
+    node = NodeDefBuilder("n", "AddN").input([NodeOut("a", 0, d.float32), NodeOut("b", 1, d.float32)]).finalize()
+    assert summarize_node_def(node) == "{{node n}} = AddN[N=2, T=DT_FLOAT](a, b:1)"
+    with pytest.raises(InvalidArgumentError, match="Op type not registered 'Nowhere'"):
+        NodeDefBuilder("n", "Nowhere").finalize()
+
+
 def test_n7_finalize_may_be_called_twice_with_equal_results() -> None:
     builder = NodeDefBuilder("n", OPS["Simple"]).input(FakeInput()).control_input("c")
     assert builder.finalize() == builder.finalize()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import graphcore as gc
-from graphcore.definitions import PRODUCER_VERSION, FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, VersionDef
+from graphcore.definitions import PRODUCER_VERSION, FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, VersionDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import ImportResults, ShapeRefiner, TensorId, import_graph_def
 from tests.graphcore.graph.example_graphs import (
@@ -445,3 +445,15 @@ def test_a8_a_conflict_of_functions_fails_the_import(graph: gc.Graph) -> None:
 def test_a_bare_graph_def_is_made_of_version_0(graph: gc.Graph) -> None:
     import_graph_def(GraphDef(node=(node("A=TestParams"),)), graph)
     assert graph.versions.producer == graph.refiner.graph_def_version == 0
+
+
+# ---- internal names --------------------------------------------------------------------------------------------------
+
+
+def test_n3_internal_names_are_imported_on_request(graph: gc.Graph) -> None:
+    nodes = (NodeDef("_recv_x_0", "TestParams"), node("t=TestMul(_recv_x_0, _recv_x_0)"))
+    assert refused(graph, *nodes) == "Node '_recv_x_0': Node name contains invalid characters"
+    import_into(graph, *nodes, allow_internal_ops=True)
+    assert inputs_of(graph, "t") == ["_recv_x_0", "_recv_x_0"]
+    assert refused(graph, NodeDef("a>_b", "TestParams"), allow_internal_ops=True).endswith("contains invalid characters")
+    assert refused(graph, NodeDef("_SOURCE", "TestParams"), allow_internal_ops=True) == "Node name '_SOURCE' already exists in the Graph"

@@ -169,6 +169,15 @@ def test_a_node_that_went_wrong_later_is_explained_with_the_chains_that_clash() 
     assert "dimension 0 of `w2:0` = 3" in found.text
 
 
+def test_a_way_without_forks_is_followed_to_its_end_however_long() -> None:
+    graph = run_cells(
+        "x = gc.placeholder(gc.float32, [7], name='x')", "for _ in range(15_000): x = gc.negative(x)\ny = gc.identity(x, name='y')"
+    )
+    found = gc.explain_shape(graph.get_tensor_by_name("y:0"))
+    assert [str(root.fact) for root in (*found.rank.roots, *found.dimensions[0].roots)] == ["the rank of `x:0`", "dimension 0 of `x:0`"]
+    assert "... 14994 more nodes pass it on" in found.text
+
+
 def test_the_chains_of_an_error_survive_pickling() -> None:
     with pytest.raises(GraphError) as caught:
         run_cells("gc.matmul(gc.zeros([2, 3]), gc.zeros([2, 3]))")
