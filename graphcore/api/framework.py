@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.device_spec import DeviceSpec
 from graphcore.definitions import OpDef
+from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType, as_dtype, float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor, as_constant_array, constant_node, get_default_graph
