@@ -71,8 +71,10 @@ class Graph(GraphReader):
     """The graph around a function's body while that is traced."""
 
     def __init__(self, registry: OpRegistry | FunctionLibraryDefinition | None = None, *, infer: str = "") -> None:
-        functions = registry if isinstance(registry, FunctionLibraryDefinition) else None
-        self.registry = (registry if functions is None else functions.default_registry) or op_registry
+        functions = None
+        if isinstance(registry, FunctionLibraryDefinition):
+            functions, registry = registry, registry.default_registry
+        self.registry = registry or op_registry
         self.library = FunctionLibraryDefinition(self.registry)
         if functions is not None:
             self.library.add_library(functions)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,7 @@ def test_the_one_list_of_an_op_may_be_given_as_it_is(wrapped: bool) -> None:
         ({"x": 1.0, "y": 1.0, "z": 1}, "NodeDef mentions attr 'z' not in Op<name=AddV2;"),
     ],
 )
-def test_keywords_that_do_not_fit_are_refused(keywords: dict[str, object], text: str) -> None:
+def test_keywords_that_do_not_fit_are_refused(keywords: dict[str, Any], text: str) -> None:
     with gc.Graph().as_default() as graph, pytest.raises(InvalidArgumentError) as caught:
         gc.apply_op("AddV2", **keywords)
     assert text in caught.value.message
