@@ -47,6 +47,13 @@ class FunctionLibraryDefinition:
         for gradient in () if library is None else library.gradient:
             self._gradients[gradient.function_name] = gradient.gradient_func
 
+    @classmethod
+    def over(cls, source: OpRegistry | FunctionLibraryDefinition | None) -> FunctionLibraryDefinition:
+        """A new library: over a registry, the global one for None, or with the functions and the registry of another library."""
+        if isinstance(source, FunctionLibraryDefinition):
+            return cls(source.default_registry, source.to_proto())
+        return cls(source)
+
     def contains(self, name: str) -> bool:
         """True iff there is a function of this name."""
         return name in self._definitions

@@ -40,7 +40,7 @@ from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
 from graphcore.graph.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.graph.transaction import transaction
-from graphcore.registry import OpRegistration, OpRegistry, op_registry
+from graphcore.registry import OpRegistration, OpRegistry
 from graphcore.shapes import as_shape
 from graphcore.source import CellRun, SourceLocation, caller_location
 
@@ -57,8 +57,7 @@ class Graph(GraphReader):
     Every method that fails leaves the graph as it was.
 
     Args:
-        registry: where ops are looked up that are no function of its library; the global registry by default. Of a function library the
-            functions are copied, and its own registry is taken.
+        registry: where ops are looked up that are no function of its library (the global one by default), or a library to copy.
         infer: "symbolic" gives unknown sizes names (`batch`, `n1`), keeps which are equal, and calculates with them.
 
     Raises:
@@ -71,13 +70,8 @@ class Graph(GraphReader):
     """The graph around a function's body while that is traced."""
 
     def __init__(self, registry: OpRegistry | FunctionLibraryDefinition | None = None, *, infer: str = "") -> None:
-        functions = None
-        if isinstance(registry, FunctionLibraryDefinition):
-            functions, registry = registry, registry.default_registry
-        self.registry = registry or op_registry
-        self.library = FunctionLibraryDefinition(self.registry)
-        if functions is not None:
-            self.library.add_library(functions)
+        self.library = FunctionLibraryDefinition.over(registry)
+        self.registry = self.library.default_registry
         self.versions = VersionDef(producer=PRODUCER_VERSION)
         self.version = 0
         self.seed: int | None = None

@@ -14,6 +14,8 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.shapes import Shape
 
 _INT64: Final = range(-(2**63), 2**63)
+_MOST_NESTED_FUNCS: Final = 33
+"""Readers of protobuf take messages nested a hundred deep, and a func in a func is three of them."""
 
 
 def read_attr_value(message: Any, has_unknown: bool = False) -> AttrValue:
@@ -107,7 +109,25 @@ def _append_int(value: int, items: Any) -> None:
     items.i.append(value)
 
 
+def _require_readable(func: Func) -> None:
+    """Require that the messages of a func nest no deeper than readers of protobuf go.
+
+    Raises:
+        InvalidArgumentError: they do.
+    """
+    inner = [func]
+    for _ in range(_MOST_NESTED_FUNCS):
+        values = [value for each in inner for value in each.attr.values()]
+        inner = [item for value in values for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Func)]
+        if not inner:
+            return
+    raise InvalidArgumentError(
+        f"Func '{func.name}' has no place in a file: funcs may be nested {_MOST_NESTED_FUNCS} deep there, and its are deeper"
+    )
+
+
 def _write_func(value: Func, message: Any) -> None:
+    _require_readable(value)
     message.SetInParent()
     message.name = value.name
     write_attrs(value.attr, message.attr)

@@ -256,3 +256,18 @@ def test_a_value_without_a_place_in_a_file_is_refused_when_writing(value: AttrVa
 def test_a_name_that_is_no_text_is_refused_when_writing() -> None:
     with pytest.raises(InvalidArgumentError, match="The NodeDef cannot be written"):
         node_def_to_bytes(NodeDef("\ud800", "Op"))
+
+
+@pytest.mark.parametrize("depth", [1, 32, 33, 60, 2_000])
+@pytest.mark.parametrize("form", [graph_def_to_bytes, graph_def_to_text, graph_def_to_json], ids=["binary", "text", "JSON"])
+def test_funcs_nested_deeper_than_can_be_read_are_not_written(form: Callable[[GraphDef], str | bytes], depth: int) -> None:
+    value = Func("end")
+    for _ in range(depth):
+        value = Func("f", {"f": value})
+    graph_def = GraphDef(node=(NodeDef("n", "NoOp", (), "", {"_f": value}),))
+    if depth < 33:
+        written = form(graph_def)
+        assert graph_def_from_bytes(written if isinstance(written, bytes) else written.encode()) == graph_def
+        return
+    with pytest.raises(InvalidArgumentError, match="has no place in a file: funcs may be nested 33 deep there"):
+        form(graph_def)
