@@ -1,4 +1,4 @@
-"""Device names: every rule and row of their conformance notes, and the round trip."""
+"""Device names: every rule, and the round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op registry (conformance O8)."""
+"""The op registry."""
 
 from __future__ import annotations
 

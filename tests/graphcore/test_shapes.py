@@ -1,4 +1,4 @@
-"""Conformance rules S1 and S2: full and partial shapes as values."""
+"""Full and partial shapes as values."""
 
 from __future__ import annotations
 

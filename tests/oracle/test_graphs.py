@@ -22,7 +22,7 @@ CASES = 3_000
 # Where this project and TensorFlow judge differently on purpose: by a part of the text with which one of them refuses, and why the other
 # does not. Each is counted and printed; a difference without a reason fails.
 OURS_REFUSES = {
-    "NodeDef mentions attr '": "TensorFlow 2.21 logs and ignores attrs that the op does not have; here they are refused, as the conformance notes say",
+    "NodeDef mentions attr '": "TensorFlow 2.21 logs and ignores attrs that the op does not have; here they are refused, as its C++ builder does",
     "has an _output_shapes attribute inconsistent": "its Enter says nothing of shapes; here the shape goes on into the loop, and the attr is refused",
 }
 TENSORFLOW_REFUSES = {

@@ -9,7 +9,7 @@ from tests.oracle.conftest import Oracle
 from tests.support.remote import RemoteError
 
 
-def test_the_oracle_is_the_release_that_the_conformance_rules_were_read_from(oracle: Oracle) -> None:
+def test_the_oracle_is_the_release_that_the_rules_were_read_from(oracle: Oracle) -> None:
     assert oracle.run("answer = tf.__version__").answer.startswith("2.21.")
 
 

@@ -1,4 +1,4 @@
-"""What the seeds write: ops applied with keywords, collections by their keys, graphs of a function library."""
+"""Ops applied with keywords, collections by their keys, graphs of a function library."""
 
 from __future__ import annotations
 

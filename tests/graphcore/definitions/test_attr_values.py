@@ -1,4 +1,4 @@
-"""Attr values: kinds, printing, equality (conformance N8)."""
+"""Attr values: kinds, printing, equality."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NodeDefBuilder (conformance N7)."""
+"""NodeDefBuilder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries, validation, types, ranges and error texts of NodeDefs (conformance N1, N2, N4, N6)."""
+"""Summaries, validation, types, ranges and error texts of NodeDefs."""
 
 from __future__ import annotations
 

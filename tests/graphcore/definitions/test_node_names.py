@@ -1,4 +1,4 @@
-"""The syntax of node names, and renaming (conformance N3, N5)."""
+"""The syntax of node names, and renaming."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpDefBuilder: attr specs, arg specs, docs (conformance O1 to O5)."""
+"""OpDefBuilder: attr specs, arg specs, docs."""
 
 from __future__ import annotations
 

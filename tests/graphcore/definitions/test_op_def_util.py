@@ -1,4 +1,4 @@
-"""Summaries and comparison of OpDefs (conformance O7, O9)."""
+"""Summaries and comparison of OpDefs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes an OpDef valid (conformance O6), and ops that were removed."""
+"""What makes an OpDef valid, and ops that were removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frames of loops, and what is said of malformed ones (conformance, executor.md CFI)."""
+"""The frames of loops, and what is said of malformed ones."""
 
 from __future__ import annotations
 

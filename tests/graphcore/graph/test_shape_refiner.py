@@ -1,4 +1,4 @@
-"""Conformance rules S7: the shape refiner, which keeps a context for each node it is given."""
+"""The shape refiner, which keeps a context for each node it is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conformance rows of S6: array ops."""
+"""Array ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conformance rule S3: shapes built from shapes and from values."""
+"""Shapes built from shapes and from values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conformance rows of S4: matrix products, bias, reductions."""
+"""Matrix products, bias, reductions."""
 
 from __future__ import annotations
 

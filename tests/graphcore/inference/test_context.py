@@ -1,4 +1,4 @@
-"""Conformance rule S3: the node and its error context; handles."""
+"""The node and its error context; handles."""
 
 from __future__ import annotations
 

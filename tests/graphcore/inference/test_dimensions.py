@@ -1,4 +1,4 @@
-"""Conformance rule S3: arithmetic on dimensions."""
+"""Arithmetic on dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conformance rule S4: einsum."""
+"""Einsum."""
 
 from __future__ import annotations
 

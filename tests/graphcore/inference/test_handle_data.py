@@ -1,4 +1,4 @@
-"""Conformance rule S3: what handles point to."""
+"""What handles point to."""
 
 from __future__ import annotations
 

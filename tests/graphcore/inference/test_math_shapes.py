@@ -1,4 +1,4 @@
-"""Conformance rows of S5: sums, broadcasting, select, segments, ranges, losses."""
+"""Sums, broadcasting, select, segments, ranges, losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conformance rule S3: ranks and values asked for, merging, relaxing."""
+"""Ranks and values asked for, merging, relaxing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conformance rule S7: a value used as a shape may be known in part."""
+"""A value used as a shape may be known in part."""
 
 from __future__ import annotations
 

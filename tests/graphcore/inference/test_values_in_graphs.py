@@ -1,4 +1,4 @@
-"""Conformance rule S7: shape functions of a graph's nodes read values known in part."""
+"""Shape functions of a graph's nodes read values known in part."""
 
 from __future__ import annotations
 

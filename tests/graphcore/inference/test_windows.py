@@ -1,4 +1,4 @@
-"""Conformance rows of S4: pooling, convolutions, batch normalisation."""
+"""Pooling, convolutions, batch normalisation."""
 
 from __future__ import annotations
 

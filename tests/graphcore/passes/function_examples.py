@@ -1,4 +1,4 @@
-"""The functions of conformance F0, and graphs as lists of lines, whatever the order in which nodes were made."""
+"""Functions to call, and graphs as lists of lines, whatever the order in which nodes were made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common subexpressions: what is merged, what is not, and what becomes of the consumers. Graphs as the conformance notes write them."""
+"""Common subexpressions: what is merged, what is not, and what becomes of the consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client-level runs: the DS rules of the conformance notes, by names (DirectSession) and by tensors (Session)."""
+"""Client-level runs, by names (DirectSession) and by tensors (Session)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dataflow engine: dead values, sends and receives, iterations, and kernels that break their word (conformance, executor.md EX)."""
+"""The dataflow engine: dead values, sends and receives, iterations, and kernels that break their word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conformance rule S8: running parts of a graph for their values."""
+"""Running parts of a graph for their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a graph that a run needs, with feeds and fetches as nodes of it (graph.md, section B)."""
+"""The part of a graph that a run needs, with feeds and fetches as nodes of it."""
 
 from __future__ import annotations
 
