@@ -379,7 +379,7 @@ class TestPartialRuns:
     def test_a_loop_turns_when_its_last_value_is_fed(self) -> None:
         x, n = gc.placeholder(gc.float32, []), gc.placeholder(gc.float32, [])
         limit = enter(n, "f", constant=True)
-        inner = lambda v: while_loop(lambda w: op("Less", [w, enter(limit, "g", constant=True)]), double, [v], "g")  # noqa: E731
+        inner = lambda v: while_loop(lambda w: op("Less", [w, enter(limit, "g", constant=True)]), double, [v], "g")  # noqa: E731 - short
         looped = while_loop(lambda v: op("Less", [v, limit]), inner, [x], "f")[0]
         session = gc.Session()
         handle = session.partial_run_setup(looped, [x, n])
