@@ -6,7 +6,6 @@ import linecache
 import os
 import sys
 from contextvars import ContextVar
-from types import CodeType
 from typing import Final
 
 import msgspec
@@ -66,7 +65,8 @@ current_run: ContextVar[CellRun | None] = ContextVar("current_run", default=None
 """The cell that is running now; the kernel extension sets it, the core only reads it."""
 
 _ROOT: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_internal: dict[CodeType, bool] = {}
+_internal: dict[str, bool] = {}
+"""Whether a file is one of this package, by its name: hashing a code object would take longer than all the rest."""
 _last: Final = [SourceLocation("", 0)]
 """The location given last: a line makes several nodes, and one object does for all of them."""
 
@@ -76,15 +76,15 @@ def caller_location(skip: int = 1) -> SourceLocation:
     frame = sys._getframe(skip)
     internal = _internal
     while True:
-        code = frame.f_code
-        inside = internal.get(code)
+        file = frame.f_code.co_filename
+        inside = internal.get(file)
         if inside is None:
-            inside = internal[code] = code.co_filename.startswith(_ROOT)
+            inside = internal[file] = file.startswith(_ROOT)
         outer = frame.f_back if inside else None
         if outer is None:
             break
         frame = outer
     line, run, last = frame.f_lineno, current_run.get(), _last[0]
-    if last.line != line or last.file != code.co_filename or last.run is not run:
-        _last[0] = last = SourceLocation(code.co_filename, line, run)
+    if last.line != line or last.file != file or last.run is not run:
+        _last[0] = last = SourceLocation(file, line, run)
     return last

@@ -9,6 +9,7 @@ from typing import Any
 
 from graphcore.definitions import AttrDef, OpDef
 from graphcore.graph import Node, Tensor, apply_op, get_default_graph
+from graphcore.graph.node import only_output
 from graphcore.registry import op_registry
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -48,7 +49,7 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
     inferred = _inferred(op_def)
     attrs = [attr for attr in op_def.attr if attr.name not in inferred]
     scope: dict[str, Any] = {
-        "finish": _finish_one if _gives_one(op_def) else _finish,
+        "finish": only_output if _gives_one(op_def) else _finish,
         "default_graph": get_default_graph,
         "apply": apply_op,
     }
@@ -74,10 +75,6 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
     call.__module__ = __name__
     call.__doc__ = _doc(op_def)
     return call
-
-
-def _finish_one(node: Node) -> Tensor:
-    return node.outputs[0]
 
 
 def _finish(node: Node) -> Node | list[Tensor]:

@@ -13,12 +13,11 @@ import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, as_attr_value
-from graphcore.definitions import NodeDef, NodeDefBuilder, NodeOut, OpDef, in_out_types_for_node, validate_attr_value
+from graphcore.definitions import NodeDef, NodeDefBuilder, NodeOut, OpDef, in_out_types_for_node, is_valid_node_name, validate_attr_value
 from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.node import NO_CONTROLS, Node, Tensor
-from graphcore.graph.rewiring import input_text
+from graphcore.graph.node import NO_CONTROLS, Node, Tensor, input_text, only_output
 from graphcore.source import caller_location
 
 if TYPE_CHECKING:
@@ -39,10 +38,8 @@ class _Plan:
             (arg.name, arg.type, arg.type_attr, bool(arg.number_attr or arg.type_list_attr), arg.is_ref) for arg in op_def.input_arg
         ]
         self.matched: dict[tuple[DType, ...], _Match | None] = {}
-        self.simple = not any(is_list for _, _, _, is_list, _ in self.args)
-        self.outputs: list[tuple[DType | None, str, bool]] | None = None
-        if not any(arg.number_attr or arg.type_list_attr for arg in op_def.output_arg):
-            self.outputs = [(arg.type, arg.type_attr, arg.is_ref) for arg in op_def.output_arg]
+        self.simple = not any(arg.number_attr or arg.type_list_attr for arg in (*op_def.input_arg, *op_def.output_arg))
+        self.outputs = [(arg.type, arg.type_attr, arg.is_ref) for arg in op_def.output_arg]
         self.defaults: dict[str, AttrValue] = {attr.name: attr.default_value for attr in op_def.attr if attr.default_value is not None}
         self.attr_kinds = {attr.name: attr.type for attr in op_def.attr}
         self.checks = tables_of(op_def).checks
@@ -64,32 +61,62 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
         plan = registration.apply_plan = _Plan(op_def)
     source = caller_location(2)
     given = _given_attrs(plan, attrs, op, name) if attrs else {}
-    tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
-    node_name = exact_name(graph, name or op)
-    scopes = graph.scopes
-    controls = list(scopes.controls) if scopes.controls else NO_CONTROLS
-    resolved = _remembered_match(plan, tensors, given) if plan.simple and plan.outputs is not None else None
-    if resolved is None:
-        node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)
-        types = in_out_types_for_node(node_def, op_def)
-        flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
-        return graph.insert(node_def, registration, flat, controls, tuple(types[0]), tuple(types[1]), source)
-    node_attrs, input_types, output_types = resolved
-    texts = [tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}" for tensor in tensors]
-    if controls:
-        texts.extend(f"^{control.name}" for control in controls)
-    node_def = NodeDef(node_name, op, tuple(texts), scopes.device, node_attrs)
-    return graph.insert(node_def, registration, tensors, controls, input_types, output_types, source, fits=True)
+    types: list[DType] = []
+    tensors: list[Any]
+    first_new = 0
+    try:
+        for item in inputs:  # most often all are tensors of this graph, and one look at each is enough
+            if type(item) is not Tensor or item.node.graph is not graph:
+                first_new = graph.num_node_ids
+                tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
+                types = [tensor.dtype for tensor in tensors] if plan.simple else []
+                break
+            types.append(item.node.output_types[item.index])
+        else:
+            tensors = list(inputs)
+        scopes = graph.scopes
+        node_name = exact_name(graph, name) if name else graph.names.unique(scopes.name + op)
+        controls = list(scopes.controls) if scopes.controls else NO_CONTROLS
+        resolved = _remembered_match(plan, tuple(types), given) if plan.simple else None
+        if resolved is None:
+            node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)
+            in_out = in_out_types_for_node(node_def, op_def)
+            flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
+            return graph.insert(node_def, registration, flat, controls, tuple(in_out[0]), tuple(in_out[1]), source)
+        node_attrs, input_types, output_types = resolved
+        definition: Any = node_attrs
+        if controls or scopes.device:
+            texts = [*map(input_text, tensors), *[f"^{control.name}" for control in controls]]
+            definition = NodeDef(node_name, op, tuple(texts), scopes.device, node_attrs)
+        return graph.insert_matched(node_name, registration, definition, tensors, controls, input_types, output_types, source)
+    except BaseException:
+        if first_new:
+            _take_back_constants(graph, first_new)
+        raise
+
+
+def _take_back_constants(graph: Graph, first_new: int) -> None:
+    """Remove what was made of an op's plain values, once it turns out that the op itself cannot be."""
+    for number in reversed(range(first_new, graph.num_node_ids)):
+        node = graph.find_node_id(number)
+        if node is not None and node.op == "Const" and not graph.consumers(node):
+            graph.remove_node(node)
 
 
 def exact_name(graph: Graph, name: str) -> str:
-    """The name of a new node: `name` made unique in the current scope, or without its trailing "/" if it has one."""
-    return name[:-1] if name.endswith("/") else graph.unique_name(name)
+    """The name of a new node: `name` made unique in the current scope, or without its trailing "/" if it has one.
+
+    Raises:
+        InvalidArgumentError: no node may be called so.
+    """
+    exact = name[:-1] if name[-1:] == "/" else graph.names.unique(graph.scopes.name + name)
+    if not is_valid_node_name(exact, allow_internal_ops=True):
+        raise InvalidArgumentError(f"Node '{exact}': Node name contains invalid characters", node=exact, source=caller_location())
+    return exact
 
 
-def _remembered_match(plan: _Plan, tensors: list[Any], given: dict[str, AttrValue]) -> _Match | None:
+def _remembered_match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -> _Match | None:
     """Inputs of the same types, without further attrs, give the same attrs every time: one dict serves all such nodes."""
-    types = tuple([tensor.node.output_types[tensor.index] for tensor in tensors])
     if given:
         return _match(plan, types, given)
     matched = plan.matched.get(types)
@@ -127,7 +154,7 @@ def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -
         if attr_name not in attrs:
             return None
     output_types = []
-    for fixed, type_attr, is_ref in plan.outputs or ():
+    for fixed, type_attr, is_ref in plan.outputs:
         dtype = fixed if fixed is not None else attrs[type_attr]
         output_types.append(dtype.ref if is_ref else dtype)
     return attrs, tuple(input_types), tuple(output_types)
@@ -344,7 +371,7 @@ def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:
 
 def binary_op(graph: Graph, op: str, left: object, right: object, name: str) -> Tensor:
     """See `Graph.binary`."""
-    return apply_op(graph, op, [left, right], None, name).outputs[0]
+    return only_output(apply_op(graph, op, [left, right], None, name))
 
 
 def matmul_op(graph: Graph, left: object, right: object) -> Tensor:

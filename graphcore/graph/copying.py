@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.node import Node, Tensor
+from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -50,7 +50,9 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
 
 
 def _bare_copy(node: Node, graph: Graph, number: int) -> Node:
-    copied = Node(graph, number, node.node_def, node.registration, node.input_types, node.output_types, node.source)
+    copied = Node(
+        graph, number, node.name, node.node_def, node.registration, [], NO_CONTROLS, node.input_types, node.output_types, node.source
+    )
     copied.output_handles = node.output_handles
     copied.handle_data = node.handle_data
     copied.asked_values = node.asked_values

@@ -11,8 +11,9 @@ _global: list[Graph] = []
 
 def get_default_graph() -> Graph:
     """The graph of the innermost `with graph.as_default()`, else the one global graph."""
-    if stack.graphs:
-        return stack.graphs[-1]
+    graphs = stack.graphs
+    if graphs:
+        return graphs[-1]
     if not _global:
         _global.append(Graph())
     return _global[0]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Any
 
+from graphcore.attrs import AttrValue
 from graphcore.definitions import (
     PRODUCER_VERSION,
     FunctionDefLibrary,
@@ -32,7 +33,7 @@ from graphcore.graph.edges import Edge, EdgeStore
 from graphcore.graph.journal import NodeJournal
 from graphcore.graph.live import note_graph
 from graphcore.graph.names import NameTable
-from graphcore.graph.node import Node, Tensor
+from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.propagation import infer_downstream
 from graphcore.graph.reading import GraphReader
 from graphcore.graph.records import GradientRecord, ScopeStack
@@ -46,7 +47,6 @@ from graphcore.source import CellRun, SourceLocation, caller_location
 
 _SOURCE_OP = OpRegistration(OpDef(name="_Source"))
 _SINK_OP = OpRegistration(OpDef(name="_Sink"))
-_RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
 
 Evaluator = Callable[[Tensor, "dict[Any, Any] | None", Any], Any]
 
@@ -95,8 +95,8 @@ class Graph(GraphReader):
         self._next_id = 2
         self._last_version = 0
         self._name_counter = 0
-        self.source_node = Node(self, 0, NodeDef("_SOURCE", "_Source"), _SOURCE_OP, (), (), None)
-        self.sink_node = Node(self, 1, NodeDef("_SINK", "_Sink"), _SINK_OP, (), (), None)
+        self.source_node = Node(self, 0, "_SOURCE", NodeDef("_SOURCE", "_Source"), _SOURCE_OP, [], NO_CONTROLS, (), (), None)
+        self.sink_node = Node(self, 1, "_SINK", NodeDef("_SINK", "_Sink"), _SINK_OP, [], NO_CONTROLS, (), (), None)
         self.names.take_all(["_SOURCE", "_SINK"])
         self.edge_store.add_ends(self.source_node, self.sink_node)
         note_graph(self)
@@ -131,26 +131,33 @@ class Graph(GraphReader):
         input_types: tuple[DType, ...],
         output_types: tuple[DType, ...],
         source: SourceLocation | None,
-        *,
-        fits: bool = False,
     ) -> Node:
-        """Add a node whose inputs are resolved already, with `fits` also checked. The way in for all builders; users take `add_node`."""
-        if self.finalized:
-            raise FailedPreconditionError("The graph has been finalized and takes no new nodes", node=node_def.name, op=node_def.op)
+        """Add a node whose inputs are resolved already. The way in for all builders; users take `add_node`."""
         with self.lock:
-            existing = self._by_name.get(node_def.name)
-            if (existing is not None and not self.cells.may_replace(existing)) or node_def.name in _RESERVED:
-                raise InvalidArgumentError(
-                    f"Node name '{node_def.name}' already exists in the Graph",
-                    op=node_def.op,
-                    node=node_def.name,
-                    source=None if existing is None else existing.source,
-                )
-            if not fits:
-                rewiring.check_inputs(node_def, input_types, inputs, source)
-            node = Node(self, self._next_id, node_def, registration, input_types, output_types, source)
-            node.inputs = inputs
-            node.control_inputs = controls
+            rewiring.require_new(self, node_def.name, node_def.op)
+            rewiring.check_inputs(node_def, input_types, inputs, source)
+            return self.insert_matched(node_def.name, registration, node_def, inputs, controls, input_types, output_types, source)
+
+    def insert_matched(
+        self,
+        name: str,
+        registration: OpRegistration,
+        definition: NodeDef | Mapping[str, AttrValue],
+        inputs: list[Tensor],
+        controls: list[Node],
+        input_types: tuple[DType, ...],
+        output_types: tuple[DType, ...],
+        source: SourceLocation | None,
+    ) -> Node:
+        """Add a node whose inputs and attrs are known to fit.
+
+        Args:
+            definition: the NodeDef, or the attrs alone if that has nothing else but the inputs.
+        """
+        with self.lock:
+            if self.finalized or name in self._by_name or name in rewiring.RESERVED:
+                rewiring.require_new(self, name, registration.op_def.name)
+            node = Node(self, self._next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
             self.refiner.add_node(node)
             return self.admit(node)
 
@@ -443,14 +450,6 @@ class Graph(GraphReader):
                 items[i] = item
                 return
         items.append(item)
-
-    def get_collection(self, name: str) -> list[Any]:
-        """The items of a collection whose nodes are still in the graph, as a new list."""
-        return [item for item in self.collections.get(name, []) if self._is_alive(item)]
-
-    def _is_alive(self, item: object) -> bool:
-        node = getattr(item, "op", item)
-        return not isinstance(node, Node) or node in self
 
     def finalize(self) -> None:
         """Make the graph read-only."""

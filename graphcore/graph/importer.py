@@ -326,9 +326,7 @@ class _Import:
                 if len(types[0]) != len(inputs):
                     validate_node_def(node_def, plan.op_def)
         check_inputs(node_def, types[0], inputs, self.source)
-        node = Node(graph, graph.num_node_ids, node_def, registration, types[0], types[1], self.source)
-        node.inputs = inputs
-        node.control_inputs = controls
+        node = Node(graph, graph.num_node_ids, node_def.name, node_def, registration, inputs, controls, types[0], types[1], self.source)
         if self.options.validate_shape:
             graph.refiner.add_node(node)
             if self.refiner is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.attrs import Array, AttrValue
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
 
-# Shared by all nodes that have none, because the cyclic collector visits every container of a large graph. They are
-# replaced, never changed.
+# The cyclic collector visits every container of a large graph: so nodes that have none of something share an empty one (they are
+# replaced, never changed), a single output is held without a list, and a definition is written when somebody reads it.
 NO_CONTROLS: Final[list[Node]] = []
 _NO_ERRORS: Final[dict[int, str]] = {}
 _NOTHING_ALIKE: Final[dict[int, Tensor | ShapeHandle]] = {}
@@ -48,6 +49,8 @@ class Node:
 
     __slots__ = (
         "__weakref__",
+        "_definition",
+        "_outputs",
         "asked_values",
         "assigned_device",
         "constants",
@@ -61,12 +64,10 @@ class Node:
         "inputs",
         "like",
         "name",
-        "node_def",
         "op",
         "op_def",
         "output_handles",
         "output_types",
-        "outputs",
         "rank",
         "registration",
         "source",
@@ -76,24 +77,28 @@ class Node:
         self,
         graph: Graph,
         node_id: int,
-        node_def: NodeDef,
+        name: str,
+        definition: NodeDef | Mapping[str, AttrValue],
         registration: OpRegistration,
+        inputs: list[Tensor],
+        controls: list[Node],
         input_types: tuple[DType, ...],
         output_types: tuple[DType, ...],
         source: SourceLocation | None,
     ) -> None:
+        op_def = registration.op_def
         self.graph = graph
         self.id = self.rank = node_id
-        self.name = node_def.name
-        self.op = node_def.op
-        self.node_def = node_def
+        self.name = name
+        self.op = op_def.name
+        self._definition = definition
         self.registration = registration
-        self.op_def: OpDef = registration.op_def
+        self.op_def: OpDef = op_def
+        self.inputs = inputs
+        self.control_inputs = controls
         self.input_types = input_types
         self.output_types = output_types
-        self.inputs: list[Tensor] = []
-        self.control_inputs: list[Node] = NO_CONTROLS
-        self.outputs = [Tensor(self, 0)] if len(output_types) == 1 else [Tensor(self, i) for i in range(len(output_types))]
+        self._outputs = Tensor(self, 0) if len(output_types) == 1 else [Tensor(self, i) for i in range(len(output_types))]
         self.output_handles: tuple[ShapeHandle, ...] = ()
         self.handle_data: dict[int, HandleData] | None = None
         self.constants: dict[int, Array | None] | None = None
@@ -105,9 +110,40 @@ class Node:
         self.input_errors: dict[int, str] = _NO_ERRORS
 
     @property
+    def node_def(self) -> NodeDef:
+        """The definition. It is written when somebody asks for it first; whoever changes it replaces it."""
+        definition = self._definition
+        if isinstance(definition, NodeDef):
+            return definition
+        written = NodeDef(self.name, self.op, tuple([input_text(tensor) for tensor in self.inputs]), "", definition)
+        self._definition = written
+        return written
+
+    @node_def.setter
+    def node_def(self, node_def: NodeDef) -> None:
+        self._definition = node_def
+
+    @property
+    def attr(self) -> Mapping[str, AttrValue]:
+        """The attrs, not to be changed."""
+        definition = self._definition
+        return definition.attr if isinstance(definition, NodeDef) else definition
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The tensors it gives."""
+        outputs = self._outputs
+        return outputs if isinstance(outputs, list) else [outputs]
+
+    @outputs.setter
+    def outputs(self, outputs: list[Tensor]) -> None:
+        self._outputs = outputs[0] if len(outputs) == 1 else outputs
+
+    @property
     def device(self) -> str:
         """The requested device, "" if none."""
-        return self.node_def.device
+        definition = self._definition
+        return definition.device if isinstance(definition, NodeDef) else ""
 
     @property
     def is_op(self) -> bool:
@@ -132,7 +168,7 @@ class Node:
     @property
     def attrs(self) -> dict[str, AttrValue]:
         """A copy of the attrs."""
-        return dict(self.node_def.attr)
+        return dict(self.attr)
 
     def get_attr(self, name: str) -> AttrValue:
         """The value of attr `name`.
@@ -141,7 +177,7 @@ class Node:
             InvalidArgumentError: the node has no such attr.
         """
         try:
-            return self.node_def.attr[name]
+            return self.attr[name]
         except KeyError:
             raise InvalidArgumentError(
                 f"No attr named '{name}' in node '{self.name}' (op {self.op})", op=self.op, node=self.name, attr=name, source=self.source
@@ -190,6 +226,17 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<gc.Node '{self.name}' op={self.op}>"
+
+
+def only_output(node: Node) -> Tensor:
+    """The output of a node whose op always has just one."""
+    outputs = node._outputs
+    return outputs[0] if isinstance(outputs, list) else outputs
+
+
+def input_text(tensor: Tensor) -> str:
+    """How a NodeDef names this input: output 0 goes without its number."""
+    return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}"
 
 
 class Tensor:

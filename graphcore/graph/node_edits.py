@@ -11,7 +11,7 @@ from graphcore.attrs import as_attr_value
 from graphcore.definitions import NodeDef, OpDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.node import Node, Tensor
+from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.order import refuse_cycle
 from graphcore.graph.propagation import infer_downstream, type_misfit
 from graphcore.graph.rewiring import feed, remove_control_edge
@@ -27,7 +27,7 @@ _ABSENT = OpRegistration(OpDef(name=""), is_opaque=True)
 
 def absent_tensor(graph: Graph, name: str, index: int, dtype: DType = INVALID) -> Tensor:
     """Output `index` of a node that is not in the graph yet; nothing is known of its shape."""
-    node = Node(graph, -1, NodeDef(name, ""), _ABSENT, (), (dtype,) * (index + 1), None)
+    node = Node(graph, -1, name, NodeDef(name, ""), _ABSENT, [], NO_CONTROLS, (), (dtype,) * (index + 1), None)
     node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
     return node.outputs[index]
 

@@ -41,6 +41,7 @@ class GraphReader:
     sink_node: Node
     other_fields: bytes
     signatures: Mapping[str, Any]
+    collections: dict[str, list[Any]]
     _by_name: dict[str, Node]
     _by_id: dict[int, Node]
     _next_id: int
@@ -255,6 +256,14 @@ class GraphReader:
     def shape_text(self, tensor: Tensor) -> str:
         """The shape of a tensor, in a graph made with `infer="symbolic"` with the names of what is unknown: `[batch,2*n1+1]`."""
         return "?" if tensor.shape.dims is None else f"[{','.join(self.size_texts(tensor))}]"
+
+    def get_collection(self, name: str) -> list[Any]:
+        """The items of a collection whose nodes are still in the graph, as a new list."""
+        return [item for item in self.collections.get(name, []) if self._is_alive(item)]
+
+    def _is_alive(self, item: object) -> bool:
+        node = getattr(item, "op", item)
+        return not isinstance(node, Node) or node in self
 
     def look_up(self, op: str) -> OpRegistration:
         """What is known of an op: a function of this graph's library, else what its registry has.

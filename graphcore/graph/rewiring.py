@@ -6,14 +6,14 @@ A live graph may be wrong for a while: what no longer fits is marked on the cons
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
-from graphcore.errors import InvalidArgumentError
-from graphcore.graph.node import Node, Tensor
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.graph.node import Node, Tensor, input_text
 from graphcore.graph.order import may_feed, refuse_cycle
 from graphcore.graph.propagation import infer_downstream, note_replaced, same_outputs, type_misfit
 from graphcore.source import SourceLocation
@@ -22,10 +22,23 @@ if TYPE_CHECKING:
     from graphcore.graph.edges import Edge
     from graphcore.graph.graph import Graph
 
+RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
+"""The names of every graph's own source and sink."""
 
-def input_text(tensor: Tensor) -> str:
-    """How a NodeDef names this input: output 0 goes without its number."""
-    return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}"
+
+def require_new(graph: Graph, name: str, op: str) -> None:
+    """Refuse a new node that cannot be.
+
+    Raises:
+        FailedPreconditionError: the graph is finalized.
+        InvalidArgumentError: the name is another node's, which the running cell may not replace.
+    """
+    if graph.finalized:
+        raise FailedPreconditionError("The graph has been finalized and takes no new nodes", node=name, op=op)
+    existing = graph.find(name)
+    if (existing is not None and not graph.cells.may_replace(existing)) or name in RESERVED:
+        source = None if existing is None else existing.source
+        raise InvalidArgumentError(f"Node name '{name}' already exists in the Graph", op=op, node=name, source=source)
 
 
 def check_inputs(node_def: NodeDef, input_types: tuple[DType, ...], inputs: list[Tensor], source: SourceLocation | None) -> None:

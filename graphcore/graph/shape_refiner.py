@@ -42,7 +42,7 @@ class ExtendedInferenceContext(InferenceContext):
         # Written out: a graph makes one of these for every node.
         self.node_name = node.name
         self.op_def = node.op_def
-        self.attrs = node.node_def.attr
+        self.attrs = node.attr
         self.inputs = input_shapes
         self.graph_def_version = refiner.graph_def_version
         self.outputs = [None] * len(node.output_types)

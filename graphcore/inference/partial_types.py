@@ -25,8 +25,8 @@ class NodeLike(Protocol):
         ...
 
     @property
-    def node_def(self) -> Any:
-        """The NodeDef; its `attr` is read."""
+    def attr(self) -> Mapping[str, AttrValue]:
+        """The attrs."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class ValueView:
     @property
     def attrs(self) -> Mapping[str, AttrValue]:
         """The node's attrs."""
-        attrs: Mapping[str, AttrValue] = self.node.node_def.attr
+        attrs: Mapping[str, AttrValue] = self.node.attr
         return attrs
 
     def shape(self, slot: int) -> ShapeHandle:

@@ -19,8 +19,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import NotFoundError
 from graphcore.graph import FunctionGraph, GradientRecord, Graph, Node, Tensor, copy_graph
 from graphcore.graph.from_nodes import in_order
-from graphcore.graph.node import NO_CONTROLS
-from graphcore.graph.rewiring import input_text
+from graphcore.graph.node import NO_CONTROLS, input_text
 from graphcore.passes.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.known_shapes import same_shape
 from graphcore.shapes import Shape

@@ -13,9 +13,8 @@ from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
 from graphcore.graph.control_flow import MERGE
 from graphcore.graph.graph import Graph
-from graphcore.graph.node import NO_CONTROLS
+from graphcore.graph.node import NO_CONTROLS, input_text
 from graphcore.graph.node_edits import absent_tensor
-from graphcore.graph.rewiring import input_text
 from graphcore.passes.function_body import FunctionBody
 from graphcore.passes.rewriting import Rewriting
 

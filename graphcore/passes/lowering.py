@@ -10,7 +10,7 @@ from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.rewiring import input_text
+from graphcore.graph.node import input_text
 from graphcore.passes.cleaning import is_kept
 from graphcore.passes.function_body import FunctionBody
 from graphcore.passes.inline import InlineFunctionBodyOptions, check_inlining, inline_checked

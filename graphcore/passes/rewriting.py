@@ -13,9 +13,8 @@ from graphcore.definitions import NodeDef
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.collecting import paused_collector
 from graphcore.graph.from_nodes import producers_of
-from graphcore.graph.node import NO_CONTROLS
+from graphcore.graph.node import NO_CONTROLS, input_text
 from graphcore.graph.propagation import infer_downstream
-from graphcore.graph.rewiring import input_text
 from graphcore.graph.transaction import transaction
 
 

@@ -12,8 +12,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import NotFoundError
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
-from graphcore.graph.node import NO_CONTROLS
-from graphcore.graph.rewiring import input_text
+from graphcore.graph.node import NO_CONTROLS, input_text
 from graphcore.passes.function_body import FunctionBody
 from graphcore.registry import get_op_gradient_creator
 

@@ -12,10 +12,9 @@ from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph
-from graphcore.graph.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.node import NO_CONTROLS, Node, Tensor, input_text
 from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.order import is_back_edge
-from graphcore.graph.rewiring import input_text
 from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import op_registry
 from graphcore.shapes import Shape

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import networkx as nx
 import pytest
 
 import graphcore as gc
 from graphcore.definitions import NodeDef
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError
 
 
 @pytest.fixture
@@ -210,3 +210,38 @@ def test_default_graphs_nest_and_complain_when_left_out_of_order() -> None:
         with pytest.raises(FailedPreconditionError, match="inside a"):
             gc.reset_default_graph()
     assert gc.get_default_graph() is outer
+
+
+@pytest.mark.parametrize("name", ["a b", "é", "a:0", "^a", "-a", "/"])
+def test_a_node_cannot_be_called_just_anything(name: str) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2], name="x")
+        for build in (
+            lambda: gc.ops.tanh(x, name=name),
+            lambda: gc.constant(1.0, name=name),
+            lambda: gc.ops.concat_v2([x, x], 0, name=name),
+        ):
+            with pytest.raises(InvalidArgumentError, match="contains invalid characters"):
+                build()
+    assert [node.name for node in graph.nodes] == ["x"]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: gc.ops.mat_mul(x, [1.0, 2.0]),
+        lambda x: gc.ops.concat_v2([x, x], 5),
+        lambda x: gc.ops.add_v2(x, [1.0, 2.0, 3.0]),
+        lambda x: gc.ops.clip_by_value(x, 0.0, "high"),
+    ],
+)
+def test_an_op_that_is_refused_leaves_no_constants_of_its_values_behind(build: Callable[[gc.Tensor], object]) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2], name="x")
+        with pytest.raises(GraphError):
+            build(x)
+        assert [node.name for node in graph.nodes] == ["x"]
+        well = gc.ops.add_v2(x, [1.0, 2.0])
+    assert [tensor.name for tensor in well.node.inputs] == ["x:0", "Const:0"]
