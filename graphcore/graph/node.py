@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from graphcore.attrs import Array, AttrValue
 from graphcore.definitions.types import NodeDef, OpDef
 from graphcore.dtypes import DType
@@ -239,16 +241,13 @@ def input_text(tensor: Tensor) -> str:
     return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}"
 
 
-class Tensor:
+class Tensor(msgspec.Struct, eq=False):
     """Output `index` of `node`: a value that will exist when the graph runs."""
 
-    __slots__ = ("index", "node")
+    node: Node
+    index: int
 
     __array_ufunc__ = None  # an array on the left leaves `array + tensor` to the methods here
-
-    def __init__(self, node: Node, index: int) -> None:
-        self.node = node
-        self.index = index
 
     @property
     def name(self) -> str:
