@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from google.protobuf import json_format
 
 import graphcore as gc
 from graphcore.attrs import AttrValue, Func, Placeholder
@@ -178,7 +179,10 @@ def corpus(rng: random.Random) -> list[Input]:
     inputs = [form for graph in graphs for form in graph_inputs(graph)]
     inputs += [form for graph in graphs[:20] for form in saved_models(graph)]
     for op_def in rng.sample(ops, 40):
-        inputs += [("signature", gc.debug_string(op_def).encode()), ("ops", op_list_to_bytes([op_def]))]
+        op_list = op_list_to_bytes([op_def])
+        message = schema.OpList.FromString(op_list)
+        inputs += [("signature", gc.debug_string(op_def).encode()), ("ops", op_list)]
+        inputs += [("ops", str(message).encode()), ("ops", json_format.MessageToJson(message, descriptor_pool=schema.POOL).encode())]
         inputs.append(("specs", "\0".join(rng.sample(SPECS, 5)).encode()))
     inputs += [("value", attr_value_text(value).encode()) for values in VALUES.values() for value in values]
     inputs += [("value", attr_value_text(values).encode()) for values in VALUES.values()]

@@ -18,7 +18,10 @@ from graphcore.definitions.wire.graphs import (
     write_graph_def,
     write_node_def,
 )
+from graphcore.definitions.wire.json_reader import JsonError, read_json
 from graphcore.definitions.wire.ops import read_op_def, write_op_def
+from graphcore.definitions.wire.text_cursor import TextError
+from graphcore.definitions.wire.text_reader import read_text
 from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
 
 _CONTROL: Final = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r")
@@ -81,16 +84,16 @@ def _parse_binary(message: Any, data: bytes, what: str) -> Any:
 
 def _parse_text(message: Any, text: str, what: str) -> Any:
     try:
-        text_format.Parse(text, message, descriptor_pool=schema.POOL)
-    except (text_format.ParseError, ValueError, RecursionError) as error:
+        read_text(text, message)
+    except TextError as error:
         raise InvalidArgumentError(f"Not a {what}: protobuf text at line:column {reason(error)}") from None
     return message
 
 
 def _parse_json(message: Any, text: str, what: str) -> Any:
     try:
-        json_format.Parse(text, message, descriptor_pool=schema.POOL)
-    except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+        read_json(text, message)
+    except JsonError as error:
         raise InvalidArgumentError(f"Not a {what}: JSON: {reason(error)}") from None
     return message
 

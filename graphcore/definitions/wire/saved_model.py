@@ -24,6 +24,8 @@ from graphcore.definitions.wire.files import (
 )
 from graphcore.definitions.wire.graphs import read_graph_def
 from graphcore.definitions.wire.tensors import read_shape, write_shape
+from graphcore.definitions.wire.text_cursor import TextError
+from graphcore.definitions.wire.text_reader import read_text
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.shapes import Shape
@@ -114,8 +116,10 @@ def _parse(message: Any, data: bytes, what: str) -> Any:
             message.ParseFromString(data)
         else:
             # Most of these messages is of no use here and not in the schema.
-            text_format.Parse(data.decode(), message, allow_unknown_field=True, descriptor_pool=schema.POOL)
-    except (DecodeError, text_format.ParseError, ValueError, RecursionError) as error:
+            read_text(data.decode(), message, allow_unknown_field=True)
+    except TextError as error:
+        raise InvalidArgumentError(f"Not a {what}: protobuf text at line:column {reason(error)}") from None
+    except (DecodeError, ValueError) as error:
         raise InvalidArgumentError(f"Not a {what}: {reason(error)} in {len(data)} bytes") from None
     return message
 

@@ -1,0 +1,134 @@
+"""Walks through protobuf's text form token by token, and says where a mistake is."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from graphcore.definitions.wire.text_scalars import QUOTED, SKIP, is_value, unescaped
+
+_SKIPPED: Final = re.compile(SKIP)
+_QUOTED: Final = re.compile(QUOTED)
+_TOKEN: Final = re.compile(rf"[A-Za-z_][-+0-9A-Za-z_]*+|(?:[-+0-9]|\.[0-9])[-+.0-9A-Za-z_]*+|{QUOTED}|[\"'][^\n]*+|.", re.DOTALL)
+_PIECE: Final = re.compile(rf"\s++|#[^\n]*+|({_TOKEN.pattern})", re.DOTALL)
+NAME: Final = re.compile(r"\w")
+_IDENTIFIER: Final = re.compile(r"[^\W\d]")
+_ANY_NAMES: Final = 3
+CLOSING: Final = {"{": "}", "<": ">"}
+_SHOWN: Final = 40
+
+
+class TextError(ValueError):
+    """A text is no message: `line:column: what was expected, what came`."""
+
+
+class Cursor:
+    """A text. Positions in it are those of tokens, with white space and comments behind."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def token(self, pos: int) -> str:
+        """The token that begins here; empty at the end."""
+        found = _TOKEN.match(self.text, pos)
+        return found[0] if found is not None else ""
+
+    def skip(self, pos: int) -> int:
+        """The position after white space and comments."""
+        found = _SKIPPED.match(self.text, pos)
+        return found.end() if found is not None else pos
+
+    def after(self, pos: int) -> int:
+        """The position after a field, with the one comma or semicolon that may follow it."""
+        pos = self.skip(pos)
+        return self.skip(pos + 1) if self.text[pos : pos + 1] in (",", ";") else pos
+
+    def place(self, pos: int) -> str:
+        """Line and column, counted from one."""
+        return f"{self.text.count(chr(10), 0, pos) + 1}:{pos - self.text.rfind(chr(10), 0, pos)}"
+
+    def error(self, pos: int, what: str) -> TextError:
+        """An error about what is here."""
+        return TextError(f"{self.place(pos)}: {what}")
+
+    def expected(self, pos: int, what: str) -> TextError:
+        """An error that says what was expected here."""
+        sign = self.token(pos)
+        return self.error(pos, f"expected {what}, found {short(sign) if sign else 'the end'}")
+
+    def unclosed(self, opened: int) -> TextError:
+        """An error about a message that nothing closes, opened here, at the last token of the text."""
+        last, end = opened, len(self.text)
+        while end > opened:
+            # No token and no comment goes beyond its line.
+            start = self.text.rfind("\n", 0, end) + 1
+            for found in _PIECE.finditer(self.text, start, end):
+                if found.lastindex is not None:
+                    last = found.start()
+            if last >= start:
+                break
+            end = start - 1
+        return self.error(
+            last, f'expected "{CLOSING[self.text[opened]]}" for the "{self.text[opened]}" at {self.place(opened)}, found the end'
+        )
+
+    def strings(self, pos: int, expected: str) -> tuple[bytes, int, int]:
+        """The strings from here on, joined, where the last of them is, and the position after it."""
+        pieces = []
+        last = pos
+        while True:
+            found = _QUOTED.match(self.text, pos)
+            if found is None:
+                break
+            last = pos
+            try:
+                pieces.append(unescaped(found[0][1:-1]))
+            except ValueError as error:
+                raise self.error(pos, f"a string in which {error}") from None
+            pos = self.skip(found.end())
+        if self.text[pos : pos + 1] in ('"', "'"):
+            raise self.error(pos, f"a string without its closing quote: {short(self.token(pos))}")
+        if not pieces:
+            raise self.expected(pos, expected)
+        return b"".join(pieces), last, pos
+
+    def skip_name(self, pos: int, closing: str) -> int:
+        """Skip the name of a field, an extension `[a.b]` or the type of an any `[a.b.c/d.e]`."""
+        sign = self.token(pos)
+        if sign != "[":
+            if not NAME.match(sign):
+                raise self.expected(pos, f'the name of a field or "{closing}"')
+            return self.skip(pos + len(sign))
+        pos, count = self.skip_dotted(self.skip(pos + 1))
+        if count == _ANY_NAMES and self.token(pos) == "/":
+            pos, _ = self.skip_dotted(self.skip(pos + 1))
+        if self.token(pos) != "]":
+            raise self.expected(pos, '"]"')
+        return self.skip(pos + 1)
+
+    def skip_dotted(self, pos: int) -> tuple[int, int]:
+        """Skip names with points between them; the position after them, and how many they are."""
+        count = 0
+        while True:
+            sign = self.token(pos)
+            if not _IDENTIFIER.match(sign):
+                raise self.expected(pos, "a name")
+            count += 1
+            pos = self.skip(pos + len(sign))
+            if self.token(pos) != ".":
+                return pos, count
+            pos = self.skip(pos + 1)
+
+    def skip_value(self, pos: int) -> int:
+        """Skip a string, a word or a number."""
+        sign = self.token(pos)
+        if sign[:1] in ('"', "'") and sign:
+            return self.strings(pos, "")[2]
+        if not is_value(sign):
+            raise self.expected(pos, "a value")
+        return self.skip(pos + len(sign))
+
+
+def short(word: str) -> str:
+    """A token for a message, the beginning of a long one."""
+    return repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")

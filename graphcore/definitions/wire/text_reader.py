@@ -1,0 +1,383 @@
+"""Reads protobuf's text form into messages: one regular expression for most fields, long lists in blocks.
+
+What that expression does not match (lists in brackets, strings in several pieces, all mistakes) is looked at token by token, which also
+finds where a mistake is and what was expected there. Messages are kept on a stack: however deep they are nested, nothing recurs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from graphcore.definitions.wire.fields import MOST_NESTED, RANGES, Fields, Schema
+from graphcore.definitions.wire.text_cursor import CLOSING, NAME, Cursor, short
+from graphcore.definitions.wire.text_scalars import QUOTED, SKIP, WORD, TextField, is_value
+
+_AFTER: Final = rf"{SKIP}(?:[,;]{SKIP})?"
+_ITEM: Final = re.compile(
+    rf"([A-Za-z_][0-9A-Za-z_]*+){SKIP}(?::{SKIP}(?:({QUOTED}){SKIP}(?![\"'])(?:[,;]{SKIP})?|({WORD}){_AFTER})|:?+{SKIP}([{{<]){SKIP})"
+    rf"|([}}>]){_AFTER}"
+)
+_STRING, _WORD, _OPEN, _CLOSE = 2, 3, 4, 5
+"""The groups of it: the value of a scalar field, the brace that opens a message, the one that closes it."""
+_SCHEMA: Final = Schema(TextField)
+
+
+class _Entry:
+    """An entry of a map from strings to messages: its value is read into its place when the key came first, as it does."""
+
+    __slots__ = ("_apart", "_messages", "_placed", "key")
+
+    def __init__(self, messages: Any) -> None:
+        self.key = ""
+        self._messages = messages
+        self._placed = False
+        self._apart: Any = None
+
+    def HasField(self, _: str) -> bool:  # noqa: N802 - as messages call it
+        return self._placed or self._apart is not None
+
+    @property
+    def value(self) -> Any:
+        if not self.key:
+            self._apart = self._messages.GetEntryClass()()
+            return self._apart.value
+        self._placed = True
+        # A later entry with the same key replaces the one before.
+        if self.key in self._messages:
+            del self._messages[self.key]
+        return self._messages[self.key]
+
+    def close(self) -> None:
+        if not self._placed:
+            value = self._messages[self.key]
+            value.Clear()
+            if self._apart is not None:
+                value.CopyFrom(self._apart.value)
+
+
+class _Frame:
+    """A message that is being read. Without `fields` it is one that is skipped."""
+
+    __slots__ = ("closing", "fields", "full_name", "listed", "message", "of", "of_messages", "opened", "values")
+
+    def __init__(self, message: Any, known: Fields[TextField] | None) -> None:
+        self.message = message
+        self.fields = None if known is None else known.by_name
+        self.full_name = "" if known is None else known.full_name
+        self.of: TextField | None = None
+        """The field that it is the value of; none for the whole text, and for what is skipped."""
+        self.values: Any = None
+        """The map that it is an entry of."""
+        self.of_messages = False
+        """Whether the values of that map are messages."""
+        self.closing = ""
+        self.opened = 0
+        self.listed = False
+        """Whether it is in a list in brackets."""
+
+    def close(self) -> None:
+        """Put an entry of a map there."""
+        entry = self.message
+        if self.values is None:
+            return
+        if isinstance(entry, _Entry):
+            entry.close()
+        elif self.of_messages:
+            self.values[entry.key].CopyFrom(entry.value)
+        else:
+            self.values[entry.key] = entry.value
+
+
+def read_text(text: str, message: Any, *, allow_unknown_field: bool = False) -> None:
+    """Fill an empty message from protobuf's text form.
+
+    Args:
+        text: the text.
+        message: of a kind without extensions; the schema has no others.
+        allow_unknown_field: skip fields that the message has not, instead of refusing them.
+
+    Raises:
+        TextError: the text is no such message. Then part of it has been filled.
+    """
+    _Reader(text, message, allow_unknown_field).read()
+
+
+class _Reader(Cursor):
+    def __init__(self, text: str, message: Any, allow_unknown_field: bool) -> None:
+        super().__init__(text)
+        self.allow_unknown_field = allow_unknown_field
+        self.frame = _Frame(message, _SCHEMA.fields_of(message.DESCRIPTOR))
+        self.stack: list[_Frame] = []
+        """The messages around it."""
+        self.no_run_before = 0
+        """In a run up to here something is wrong: it is read one by one."""
+
+    def read(self) -> None:
+        """Read all of the text."""
+        text, match = self.text, _ITEM.match
+        pos = self.skip(0)
+        while True:
+            found = match(text, pos)
+            if found is None:
+                if pos == len(text) and not self.stack:
+                    return
+                pos = self.item(pos)
+                continue
+            frame, group = self.frame, found.lastindex or 0
+            if group == _CLOSE:
+                if found[_CLOSE] == frame.closing and not frame.listed:
+                    frame.close()
+                    self.frame = self.stack.pop()
+                    pos = found.end()
+                else:
+                    pos = self.item(pos)
+            elif frame.fields is None:
+                pos = self.skip_found(found, group)
+            else:
+                field = frame.fields.get(found[1])
+                if field is None:
+                    pos = self.item(pos)
+                elif group == _OPEN:
+                    pos = self.open_found(frame.message, field, found)
+                else:
+                    pos = self.scalar_found(frame.message, field, found, group)
+
+    # What the expression matched. Each of these looks at it again, token by token, if something is wrong.
+
+    def scalar_found(self, message: Any, field: TextField, found: re.Match[str], group: int) -> int:
+        """Take `name: value`."""
+        if field.is_message:
+            return self.item(found.start())
+        word = found[group]
+        name = field.name
+        try:
+            if group == _STRING:
+                value = field.string(word[1:-1])
+            elif field.word is not None:
+                value = field.word(word)
+            else:
+                return self.item(found.start())
+            if field.repeated:
+                values = getattr(message, name)
+                values.append(value)
+                pos = found.end()
+                return self.run(values, field, pos) if self.text.startswith(name, pos) else pos
+            if field.oneof is not None:
+                if message.WhichOneof(field.oneof) is not None:
+                    return self.item(found.start())
+            elif getattr(message, name) != field.default:
+                return self.item(found.start())
+            setattr(message, name, value)
+        except (ValueError, TypeError):
+            return self.item(found.start())
+        return found.end()
+
+    def run(self, values: Any, field: TextField, pos: int) -> int:
+        """Take `name: value name: value ...` as far as it goes."""
+        while pos >= self.no_run_before:
+            found = field.run.match(self.text, pos)
+            if found is None or not self.take(values, field, found):
+                break
+            pos = found.end()
+        return pos
+
+    def take(self, values: Any, field: TextField, found: re.Match[str]) -> bool:
+        """Take the values of a run, all or, if one is wrong, none."""
+        length = len(values)
+        try:
+            values.extend(field.in_run(found[0]))
+        except (ValueError, TypeError):
+            del values[length:]
+            self.no_run_before = found.end()
+            return False
+        return True
+
+    def open_found(self, message: Any, field: TextField, found: re.Match[str]) -> int:
+        """Take `name {`."""
+        if not field.is_message or (not field.repeated and self.is_set(message, field)) or len(self.stack) == MOST_NESTED:
+            return self.item(found.start())
+        self.push(field, found.start(_OPEN), listed=False)
+        return found.end()
+
+    def skip_found(self, found: re.Match[str], group: int) -> int:
+        """Skip a field of a message that is skipped."""
+        if group == _OPEN and len(self.stack) < MOST_NESTED:
+            self.push(None, found.start(_OPEN), listed=False)
+        elif group == _OPEN or not is_value(found[group]):
+            return self.item(found.start())
+        return found.end()
+
+    # Token by token.
+
+    def item(self, pos: int) -> int:
+        """Take a field, or what closes the message; the position after it."""
+        frame = self.frame
+        name = self.token(pos)
+        if name == frame.closing and name:
+            return self.close(pos)
+        if not name:
+            raise self.unclosed(frame.opened)
+        if frame.fields is None:
+            return self.skip_contents(self.skip_name(pos, frame.closing))
+        if name == "[":
+            raise self.error(pos, f"{frame.full_name} has no extensions")
+        if not NAME.match(name):
+            raise self.expected(pos, f'the name of a field or "{frame.closing}"' if frame.closing else "the name of a field")
+        after = self.skip(pos + len(name))
+        field = frame.fields.get(name)
+        if field is not None:
+            return self.field(field, pos, after)
+        if self.allow_unknown_field:
+            return self.skip_contents(after)
+        raise self.error(pos, f"{frame.full_name} has no field named {short(name)}")
+
+    def field(self, field: TextField, start: int, pos: int) -> int:
+        """Take what follows the name of a field, which is at `start`."""
+        message = self.frame.message
+        if field.oneof is not None:
+            other = message.WhichOneof(field.oneof)
+            if other is not None and other != field.name:
+                raise self.error(start, f'"{field.name}" beside "{other}": {self.frame.full_name} has one of them')
+        if self.token(pos) == ":":
+            pos = self.skip(pos + 1)
+        elif not field.is_message:
+            raise self.expected(pos, f'":" after "{field.name}"')
+        listed = field.repeated and self.token(pos) == "["
+        if listed:
+            pos = self.skip(pos + 1)
+            if self.token(pos) == "]":
+                return self.after(pos + 1)
+        if field.is_message:
+            return self.open(field, pos, listed)
+        if listed:
+            return self.after(self.list(getattr(message, field.name), field, pos))
+        value, last, pos = self.scalar(field, pos)
+        if field.repeated:
+            getattr(message, field.name).append(value)
+        elif self.is_set(message, field):
+            raise self.error(last, f'{self.frame.full_name} has one "{field.name}", this is another')
+        else:
+            setattr(message, field.name, value)
+        return self.after(pos)
+
+    def is_set(self, message: Any, field: TextField) -> bool:
+        """Whether a field that is not repeated has a value already."""
+        if field.oneof is not None:
+            return message.WhichOneof(field.oneof) is not None
+        if field.has_presence:
+            return bool(message.HasField(field.name))
+        return bool(getattr(message, field.name) != field.default)
+
+    def list(self, values: Any, field: TextField, pos: int) -> int:
+        """Take `value, value, ...]`."""
+        while True:
+            found = field.listed.match(self.text, pos) if pos >= self.no_run_before else None
+            if found is not None and self.take(values, field, found):
+                pos = found.end()
+                continue
+            value, _, pos = self.scalar(field, pos)
+            values.append(value)
+            sign = self.token(pos)
+            if sign == "]":
+                return pos + 1
+            if sign != ",":
+                raise self.expected(pos, '"," or "]"')
+            pos = self.skip(pos + 1)
+
+    def scalar(self, field: TextField, pos: int) -> tuple[Any, int, int]:
+        """A value, where its last token is, and the position after it."""
+        if field.word is None:
+            pieces, last, end = self.strings(pos, field.expected)
+            try:
+                return (pieces.decode() if field.is_text else pieces), last, end
+            except UnicodeDecodeError as error:
+                raise self.error(pos, f"a string that is no UTF-8 at its byte {error.start}") from None
+        sign = self.token(pos)
+        try:
+            value = field.word(sign)
+        except ValueError:
+            raise self.expected(pos, field.expected) from None
+        if field.kind in RANGES and value not in RANGES[field.kind]:
+            raise self.expected(pos, field.expected)
+        return value, pos, self.skip(pos + len(sign))
+
+    def open(self, field: TextField | None, pos: int, listed: bool) -> int:
+        """Take the brace that opens a message; the position after it."""
+        sign = self.token(pos)
+        if sign not in CLOSING:
+            raise self.expected(pos, '"{"')
+        if field is not None and not field.repeated and self.is_set(self.frame.message, field):
+            raise self.error(pos, f'{self.frame.full_name} has one "{field.name}", this is another')
+        if len(self.stack) == MOST_NESTED:
+            raise self.error(pos, f"messages may be nested {MOST_NESTED} deep, these are nested deeper")
+        self.push(field, pos, listed)
+        return self.skip(pos + 1)
+
+    def push(self, field: TextField | None, pos: int, listed: bool) -> None:
+        """Begin the message that a brace opens."""
+        outer = self.frame
+        self.stack.append(outer)
+        if field is None:
+            frame = _Frame(None, None)
+        else:
+            known = _SCHEMA.fields_of(field.inside)
+            frame = _Frame(None, known)
+            place = getattr(outer.message, field.name)
+            if field.is_map:
+                frame.values = place
+                frame.of_messages = known.by_name["value"].is_message
+                in_place = frame.of_messages and known.by_name["key"].kind == "string"
+                frame.message = _Entry(place) if in_place else place.GetEntryClass()()
+            elif field.repeated:
+                frame.message = place.add()
+            else:
+                place.SetInParent()
+                frame.message = place
+        frame.of = field
+        frame.closing = CLOSING[self.text[pos]]
+        frame.opened = pos
+        frame.listed = listed
+        self.frame = frame
+
+    def close(self, pos: int) -> int:
+        """Take the brace that closes the message, and the comma or bracket after it in a list."""
+        done = self.frame
+        done.close()
+        self.frame = self.stack.pop()
+        if not done.listed:
+            return self.after(pos + 1)
+        pos = self.skip(pos + 1)
+        sign = self.token(pos)
+        if sign == "]":
+            return self.after(pos + 1)
+        if sign != ",":
+            raise self.expected(pos, '"," or "]"')
+        pos = self.skip(pos + 1)
+        return self.skip_list(pos) if done.of is None else self.open(done.of, pos, listed=True)
+
+    # Fields that are skipped.
+
+    def skip_contents(self, pos: int) -> int:
+        """Skip what follows the name of a field that the message has not."""
+        if self.token(pos) == ":":
+            pos = self.skip(pos + 1)
+            sign = self.token(pos)
+            if sign == "[":
+                pos = self.skip(pos + 1)
+                return self.after(pos + 1) if self.token(pos) == "]" else self.skip_list(pos)
+            if sign not in CLOSING:
+                return self.after(self.skip_value(pos))
+        return self.open(None, pos, listed=False)
+
+    def skip_list(self, pos: int) -> int:
+        """Skip the values of a list, up to its end or to a message in it."""
+        while self.token(pos) not in CLOSING:
+            pos = self.skip_value(pos)
+            sign = self.token(pos)
+            if sign == "]":
+                return self.after(pos + 1)
+            if sign != ",":
+                raise self.expected(pos, '"," or "]"')
+            pos = self.skip(pos + 1)
+        return self.open(None, pos, listed=True)

@@ -1,0 +1,201 @@
+"""The tokens of protobuf's text form, and the numbers, words and strings that they stand for."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any, Final
+
+from graphcore.definitions.wire.fields import RANGES, Field
+
+SKIP: Final = r"\s*+(?:#[^\n]*+\s*+)*+"
+"""White space and comments."""
+QUOTED: Final = r'"(?:[^"\\\n]++|\\.)*+"' + "|" + r"'(?:[^'\\\n]++|\\.)*+'"
+_STRING: Final = r'"(?:[^"\\\n]++|\\.)*+"'
+_BODY: Final = re.compile(r'"((?:[^"\\\n]++|\\.)*+)"')
+WORD: Final = r"[-+.0-9A-Za-z_]++"
+"""An identifier or a number, and some things that are neither, which no field takes."""
+SKIPPED: Final = re.compile(SKIP)
+TOKEN: Final = re.compile(rf"[A-Za-z_][-+0-9A-Za-z_]*+|(?:[-+0-9]|\.[0-9])[-+.0-9A-Za-z_]*+|{QUOTED}|[\"'][^\n]*+")
+_IDENTIFIER: Final = re.compile(r"[^\W\d][-+\w]*")
+_OCTAL: Final = re.compile(r"(-?)0([0-9]+)")
+_INFINITY: Final = re.compile(r"(-?)inf(?:inity)?f?", re.IGNORECASE)
+_NAN: Final = re.compile(r"nanf?", re.IGNORECASE)
+_BOOLS: Final = {"true": True, "t": True, "1": True, "True": True, "false": False, "f": False, "0": False, "False": False}
+
+# An escape that Python's own decoder does not read as protobuf's text means it.
+_ODD_ESCAPE: Final = re.compile(rb"\\(?:[^abfnrtv\\\"'0-7x]|x(?![0-9a-fA-F]{2})|[4-7][0-7]{2})")
+_ESCAPE: Final = re.compile(
+    rb"\\(?:([abfnrtv\\\"'])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([xuUN]|$)|)",
+)
+_LETTERS: Final = dict(zip(b"abfnrtv\\\"'", b"\a\b\f\n\r\t\v\\\"'", strict=True))
+
+
+def unescaped(text: str) -> bytes:
+    """The bytes that a string stands for, given what is between its quotes.
+
+    Raises:
+        ValueError: an escape is cut off or beyond its range.
+    """
+    raw = text.encode()
+    if b"\\" not in raw:
+        return raw
+    if _ODD_ESCAPE.search(raw.replace(rb"\\", b"")) is None:
+        return raw.decode("unicode_escape").encode("latin-1")
+    return _ESCAPE.sub(_unescape, raw)
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    letter, octal, byte, short, long, wrong = found.groups()
+    if letter is not None:
+        return bytes([_LETTERS[letter[0]]])
+    if octal is not None or byte is not None:
+        number = int(octal, 8) if octal is not None else int(byte, 16)
+        if number > 0xFF:
+            raise ValueError(f"the escape {found[0].decode()} is more than a byte")
+        return bytes([number])
+    if short is not None or long is not None:
+        # What is no character, and half of a pair, cannot be written in UTF-8.
+        return chr(int(short or long, 16)).encode()
+    if wrong is not None:
+        raise ValueError(f"the escape {found[0].decode()} is cut off or has no meaning here")
+    return found[0]
+
+
+def integer(word: str) -> int:
+    """An integer: decimal, hexadecimal (0x), octal (0 or 0o) or binary (0b).
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return int(word, 0)
+    except ValueError:
+        octal = _OCTAL.fullmatch(word)
+        if octal is None:
+            raise
+        return int(octal[1] + octal[2], 8)
+
+
+def _real(word: str) -> float:
+    if _OCTAL.match(word) is not None:
+        raise ValueError("a number with a point is not octal")
+    try:
+        return float(word)
+    except ValueError:
+        infinity = _INFINITY.fullmatch(word)
+        if infinity is not None:
+            return float(infinity[1] + "inf")
+        if _NAN.fullmatch(word) is not None:
+            return float("nan")
+        return float(word.rstrip("fF"))
+
+
+def is_value(token: str) -> bool:
+    """Whether a token is a string, a name or a number, hence could be the value of a field that nobody knows."""
+    if token[:1] in ('"', "'"):
+        try:
+            unescaped(token[1:-1])
+        except ValueError:
+            return False
+        return token != ""
+    if _IDENTIFIER.fullmatch(token):
+        return True
+    try:
+        _real(token)
+    except ValueError:
+        try:
+            number = integer(token)
+        except ValueError:
+            return False
+        return number in RANGES["int64"] or number in RANGES["uint64"]
+    return True
+
+
+def _flag(word: str) -> bool:
+    if word not in _BOOLS:
+        raise ValueError("neither true nor false")
+    return _BOOLS[word]
+
+
+def _integers(words: list[str]) -> list[int]:
+    return list(map(int, words, repeat(0)))
+
+
+def _reals(words: list[str]) -> list[float]:
+    try:
+        return list(map(float, words))
+    except ValueError:
+        return list(map(_real, words))
+
+
+def _flags(words: list[str]) -> list[bool]:
+    return list(map(_flag, words))
+
+
+class TextField(Field):
+    """A field with how its values are read, alone and in runs."""
+
+    def __init__(self, descriptor: Any) -> None:
+        super().__init__(descriptor)
+        self.is_text = self.kind == "string"
+        self.word: Callable[[str], Any] | None = None
+        """The value of a word, for a field that holds no strings; a ValueError says why it is none."""
+        self.words: Callable[[list[str]], list[Any]] = self._strings
+        """The values of words, or of what is between the quotes of strings."""
+        if self.kind == "enum":
+            self.word, self.words = self._member, self._members
+        elif self.kind in RANGES:
+            self.word, self.words = integer, _integers
+        elif self.kind in ("float", "double"):
+            self.word, self.words = _real, _reals
+        elif self.kind == "bool":
+            self.word, self.words = _flag, _flags
+
+    def _pattern(self, item: str) -> re.Pattern[str]:
+        # Numbers with a leading zero are octal or wrong: they are looked at one by one, and so is all that comments are in.
+        # So many at once that the work for each block does not count, so few that a block takes little memory.
+        value = _STRING if self.word is None else rf"(?!-?0[0-9]){WORD}"
+        return re.compile(rf"(?:{item.format(value=value)}){{1,2000}}")
+
+    @functools.cached_property
+    def run(self) -> re.Pattern[str]:
+        """What matches `name: value name: value ...`."""
+        return self._pattern(self.name + r""":\s*+{value}\s*+(?:[,;]\s*+(?!#)|(?![#,;"']))""")
+
+    @functools.cached_property
+    def listed(self) -> re.Pattern[str]:
+        """What matches `value, value, ...,` in a list in brackets."""
+        return self._pattern(r"{value}\s*+,\s*+(?!#)")
+
+    def in_run(self, block: str) -> list[Any]:
+        """The values in what `run` or `listed` matched.
+
+        Raises:
+            ValueError: one of them is none; which one is left to find out.
+        """
+        if self.word is None:
+            return self.words(_BODY.findall(block))
+        return self.words(block.replace(f"{self.name}:", " ").replace(",", " ").replace(";", " ").split())
+
+    def string(self, body: str) -> str | bytes:
+        """The value of a string, given what is between its quotes.
+
+        Raises:
+            ValueError: an escape in it is none, or it is no UTF-8 in a field for text.
+        """
+        if not self.is_text:
+            return unescaped(body)
+        return unescaped(body).decode() if "\\" in body else body
+
+    def _strings(self, bodies: list[str]) -> list[Any]:
+        return list(map(self.string, bodies))
+
+    def _member(self, word: str) -> int:
+        number = self.numbers.get(word)
+        return int(word, 0) if number is None else number
+
+    def _members(self, words: list[str]) -> list[int]:
+        return list(map(self._member, words))
