@@ -17,6 +17,10 @@ ORACLE_VENV ?= .venv-oracle
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check --quiet
 ARGS ?=
+# Each worker has a JupyterLab and a browser of its own: more than a few of them only get into each other's way.
+IN_BROWSERS := -n auto --maxprocesses 4 --dist worksteal
+# `ARGS="-k placer"` may choose nothing from one of two runs, which pytest says by 5. Without ARGS that is an error as well.
+UNLESS_NONE_CHOSEN = [ $$? -eq $(if $(ARGS),5,0) ] ||
 # Jupyter wants to be told that it may run as root, which is who one is in a container.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -55,8 +59,8 @@ lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
 test: $(VENV)/.dev ## Run all tests, those in the browser included
 	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
 	@failed=0; \
-	$(BIN)/python -m pytest -n auto -m "not browser and not oracle and not gpu" $(ARGS) || failed=1; \
-	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(BIN)/python -m pytest -m browser $(ARGS) || failed=1; \
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not oracle and not gpu" $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; \
+	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(BIN)/python -m pytest $(IN_BROWSERS) -m browser $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; \
 	exit $$failed
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel

@@ -20,6 +20,18 @@ settings.register_profile("search", max_examples=2_000, deadline=None, suppress_
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave folders alone of which `-m` would take nothing: they are not even imported. Only for the plain forms of `-m` that one sees at once."""
+    if not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
+        return None
+    chosen: str = config.option.markexpr.strip()
+    marker = MARKED_FOLDERS.get(collection_path.relative_to(TESTS).parts[0], "")
+    if chosen in MARKED_FOLDERS.values():
+        return True if marker != chosen else None
+    conditions = [condition.strip() for condition in chosen.split(" and ")]
+    return True if marker and f"not {marker}" in conditions else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Set what collecting makes apart from what the tests make.
@@ -44,3 +56,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder in MARKED_FOLDERS:
             item.add_marker(MARKED_FOLDERS[folder])
     items.sort(key=lambda item: "browser" in item.keywords)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests have measured, which no assert depends on."""
+    measured = [line for report in terminalreporter.getreports("passed") for line in report.user_properties]
+    if measured:
+        terminalreporter.section("measured")
+        for name, value in measured:
+            terminalreporter.line(f"{name}: {value}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.browser.traffic import Traffic
 
 READY_MS = 60_000
 RUN_MS = 120_000
+POLL_MS = 50
 ARTEFACTS = Path(__file__).resolve().parents[2] / "artefacts"
 
 # Finds the panel by its path rather than by focus: a side panel that opens takes the focus away.
@@ -68,6 +70,13 @@ class NotebookPage:
     def wait_idle(self, timeout_ms: float = RUN_MS) -> None:
         """Wait until the kernel is idle and no cell waits for its turn."""
         self.page.wait_for_function("path => window.graphloupeTest.idle(path)", arg=self.path, timeout=timeout_ms)
+
+    def wait_until(self, holds: Callable[[], bool], timeout_ms: float = READY_MS) -> None:
+        """Wait until `holds` says so; AssertionError when it never does. The page's events are seen meanwhile."""
+        deadline = time.monotonic() + timeout_ms / 1000
+        while not holds():
+            assert time.monotonic() < deadline, f"not within {timeout_ms / 1000:.0f} s"
+            self.page.wait_for_timeout(POLL_MS)
 
     # ---- running ----------------------------------------------------------------------------------------------------
 

@@ -69,7 +69,7 @@ def run_script(notebook: NotebookPage, script: str) -> None:
 def test_a_request_that_leaves_the_machine_is_stopped_and_seen(lab: Lab) -> None:
     notebook = lab.open_cells([""])
     run_script(notebook, "fetch('https://elsewhere.invalid/picture.png').catch(() => {}); new WebSocket('wss://elsewhere.invalid/socket')")
-    notebook.page.wait_for_timeout(500)
+    notebook.wait_until(lambda: len(lab.traffic.outside) >= 2)
     with pytest.raises(AssertionError, match="tried to leave the machine"):
         lab.traffic.assert_clean()
     assert sorted(lab.traffic.outside) == ["https://elsewhere.invalid/picture.png", "wss://elsewhere.invalid/socket"]
@@ -80,7 +80,7 @@ def test_a_request_that_leaves_the_machine_is_stopped_and_seen(lab: Lab) -> None
 def test_console_errors_and_uncaught_exceptions_are_seen(lab: Lab) -> None:
     notebook = lab.open_cells([""])
     run_script(notebook, "console.error('a complaint'); setTimeout(() => { throw new Error('nobody catches this') }, 0)")
-    notebook.page.wait_for_timeout(500)
+    notebook.wait_until(lambda: len(lab.traffic.errors) >= 2)
     with pytest.raises(AssertionError, match="a complaint"):
         lab.traffic.assert_clean()
     assert any("nobody catches this" in error for error in lab.traffic.errors)
