@@ -59,7 +59,7 @@ lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
 test: $(VENV)/.dev ## Run all tests, those in the browser included
 	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
 	@failed=0; \
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not oracle and not gpu" $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; \
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; \
 	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(BIN)/python -m pytest $(IN_BROWSERS) -m browser $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; \
 	exit $$failed
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from pathlib import Path
+from inspect import Signature
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-# The public functions and constants of CuPy 14.
-CUPY: Final = frozenset(Path(__file__).with_name("cupy_names.txt").read_text(encoding="utf-8").split())
+from tests.support import cupy_api
+
+FUNCTIONS, UFUNCS, METHODS, _OTHERS = cupy_api.read()
+CUPY: Final = _OTHERS.union(FUNCTIONS, UFUNCS)
+UFUNC_KEYWORDS: Final = frozenset({"out", "dtype", "casting"})
 # The methods of ufuncs that CuPy implements.
 UFUNC_METHODS: Final = {
     "reduce": {"add", "multiply"},
@@ -24,53 +27,24 @@ UFUNC_METHODS: Final = {
     "at": {"add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"},
     "outer": {"add", "subtract", "multiply", "divide", "maximum", "minimum"},
 }
-METHODS: Final = frozenset(
-    [
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "argpartition",
-        "argsort",
-        "astype",
-        "choose",
-        "clip",
-        "compress",
-        "conj",
-        "conjugate",
-        "copy",
-        "cumprod",
-        "cumsum",
-        "diagonal",
-        "dot",
-        "fill",
-        "flatten",
-        "max",
-        "mean",
-        "min",
-        "nonzero",
-        "partition",
-        "prod",
-        "ravel",
-        "repeat",
-        "reshape",
-        "round",
-        "searchsorted",
-        "sort",
-        "squeeze",
-        "std",
-        "sum",
-        "swapaxes",
-        "take",
-        "trace",
-        "transpose",
-        "var",
-        "view",
-    ]
-)
 PLAIN: Final = frozenset({"dtype", "shape", "ndim", "size", "nbytes", "itemsize", "strides", "flags"})
-_BINARY: Final = "add sub mul truediv floordiv mod pow lshift rshift and or xor matmul"
-_COMPARE: Final = "eq ne lt le gt ge"
+# Operators, and the ufunc that each is.
+_BINARY: Final = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "true_divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "power",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "matmul": "matmul",
+}
+_COMPARE: Final = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _NOT_TO_NUMPY: Final = "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
 
 
@@ -166,14 +140,17 @@ class StrictArray:
             return getattr(self.held, name)
         if name not in METHODS:
             raise AttributeError(f"CuPy's arrays have no attribute '{name}'")
-        return function(getattr(self.held, name))
+        return function(getattr(self.held, name), name, METHODS[name])
 
 
 def _define(name: str, *, swapped: bool = False, in_place: bool = False) -> None:
+    ufunc = {**_BINARY, **_COMPARE}[name]
     inner = getattr(operator, f"__i{name}__" if in_place else f"__{name}__")
 
     def method(self: StrictArray, other: Any) -> Any:
         mine, theirs = self.held, unwrapped(other)
+        if not in_place and isinstance(other, StrictArray):
+            return getattr(strict, ufunc)(*((other, self) if swapped else (self, other)))
         if not in_place:
             return wrapped(inner(theirs, mine) if swapped else inner(mine, theirs))
         self.held = inner(mine, theirs)
@@ -182,12 +159,12 @@ def _define(name: str, *, swapped: bool = False, in_place: bool = False) -> None
     setattr(StrictArray, f"__{'r' if swapped else 'i' if in_place else ''}{name}__", method)
 
 
-for _name in _BINARY.split():
+for _name in _BINARY:
     _define(_name)
     _define(_name, swapped=True)
     if _name != "matmul":
         _define(_name, in_place=True)
-for _name in _COMPARE.split():
+for _name in _COMPARE:
     _define(_name)
 
 
@@ -211,10 +188,15 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-def function(inner: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes and gives strict arrays."""
+def function(inner: Callable[..., Any], name: str, signature: Signature | None = None) -> Callable[..., Any]:
+    """A function that takes and gives strict arrays, and no arguments that CuPy's does not take."""
 
     def call(*arguments: Any, **named: Any) -> Any:
+        if signature is not None:
+            try:
+                signature.bind(*arguments, **named)
+            except TypeError as error:
+                raise TypeError(f"CuPy's {name}{signature}: {error}") from None
         out = named.get("out")
         given = {name: unwrapped(value) for name, value in named.items()}
         result = inner(*[unwrapped(argument) for argument in arguments], **given)
@@ -224,21 +206,41 @@ def function(inner: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class StrictUfunc:
-    """A ufunc with the methods that CuPy has of it."""
+    """A ufunc with the loops, the keywords and the methods that CuPy has of it."""
 
     def __init__(self, inner: np.ufunc) -> None:
         self.inner = inner
         self.__name__ = inner.__name__
+        self._loops = [loop.split("->") for loop in UFUNCS.get(self.__name__, ())]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        beyond = sorted(set(named) - UFUNC_KEYWORDS)
+        if beyond:
+            raise TypeError(f"Wrong arguments {beyond}: CuPy's {self.__name__} takes {sorted(UFUNC_KEYWORDS)}")
         out = next((part for part in (*arguments[self.inner.nin :], named.get("out")) if isinstance(part, StrictArray)), None)
-        result = function(self.inner)(*arguments, **named)
-        return result if out is None else out
+        result = function(self.inner, self.__name__)(*arguments, **named)
+        if out is not None:
+            return out
+        if not named and all(isinstance(part, StrictArray) for part in arguments):
+            self._require_loop([part.dtype for part in arguments], result)
+        return result
+
+    def _require_loop(self, given: list[np.dtype], result: Any) -> None:
+        """CuPy takes the first of its loops that the inputs can be cast to: it must be there, and give what NumPy gives."""
+        if not self._loops:
+            return
+        for takes, gives in self._loops:
+            if all(np.can_cast(dtype, wanted) for dtype, wanted in zip(given, takes, strict=True)):
+                found = [part.dtype for part in (result if isinstance(result, tuple) else (result,))]
+                if found != [np.dtype(code) for code in gives]:
+                    raise TypeError(f"CuPy's {self.__name__} of {given} gives {gives}, NumPy's {found}")
+                return
+        raise TypeError(f"CuPy's {self.__name__} has no loop for {given}: {self._loops}")
 
     def __getattr__(self, name: str) -> Any:
         if self.inner.__name__ not in UFUNC_METHODS.get(name, ()):
             raise NotImplementedError(f"`cupy_{self.inner.__name__}.{name}` is not supported yet")
-        return function(getattr(self.inner, name))
+        return function(getattr(self.inner, name), name)
 
 
 def _from_host(inner: Callable[..., Any]) -> Callable[..., Any]:
@@ -254,10 +256,14 @@ def _parts(value: Any) -> Any:
     return [_parts(part) for part in value] if isinstance(value, list | tuple) else value.held if isinstance(value, StrictArray) else value
 
 
+def _named(module: Any, name: str) -> Callable[..., Any]:
+    return function(getattr(module, name.rpartition(".")[2]), name, FUNCTIONS[name])
+
+
 class StrictModule(ModuleType):
     """NumPy's functions as far as CuPy has them."""
 
-    lib: Final = SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=function(np.lib.stride_tricks.as_strided)))
+    lib: Final = SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=_named(np.lib.stride_tricks, "lib.stride_tricks.as_strided")))
     errstate: Final = np.errstate
 
     def __getattr__(self, name: str) -> Any:
@@ -269,11 +275,19 @@ class StrictModule(ModuleType):
         elif name in {"array", "asarray", "ascontiguousarray"}:
             made = _from_host(found)
         elif isinstance(found, ModuleType):
-            made = SimpleNamespace(**{part: function(getattr(found, part)) for part in dir(found) if callable(getattr(found, part))})
+            prefix = f"{name}."
+            made = SimpleNamespace(
+                **{known.removeprefix(prefix): _named(found, known) for known in FUNCTIONS if known.startswith(prefix)},
+                **{
+                    known.removeprefix(prefix): getattr(found, known.removeprefix(prefix))
+                    for known in _OTHERS
+                    if known.startswith(prefix) and hasattr(found, known.removeprefix(prefix))
+                },
+            )
         elif isinstance(found, type) or not callable(found):
             made = found
         else:
-            made = function(found)
+            made = function(found, name, FUNCTIONS.get(name))
         setattr(self, name, made)
         return made
 

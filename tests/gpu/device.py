@@ -1,0 +1,20 @@
+"""Where the GPU is, or why there is none."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def find_cupy() -> tuple[Any, str]:
+    """CuPy if it can compute here, else None, and the reason."""
+    try:
+        cupy = import_module("cupy")
+    except ImportError as error:
+        return None, f"CuPy is not installed ({error}); pip install 'graphloupe[gpu]'"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+        float(cupy.arange(3.0).sum())
+    except RuntimeError as error:  # what the driver says is one
+        return None, f"CuPy finds no CUDA device that works: {error}"
+    return (cupy, "") if count else (None, "CuPy finds no CUDA device")
