@@ -18,7 +18,7 @@ MOST_LINES = 500
 LAYERS = (
     ("errors", "dtypes", "shapes", "attrs", "device_spec", "source", "fingerprint", "tensor_encoding", "rendezvous_key"),
     ("definitions",),
-    ("inference", "kernel_context", "registry"),
+    ("inference", "kernel_context", "pool", "registry"),
     ("text",),  # reading a function looks its ops up
     ("functions",),
     ("graph",),  # a graph has a library of functions

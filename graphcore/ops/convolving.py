@@ -121,7 +121,7 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     rows = WindowRows(xp, x, g, outputs)
     for images, part in rows.plan:
         matrix = rows.fill(images, part)
-        xp.dot(matrix, flat, out=y[images, part].reshape(-1, outputs))
+        product(xp, matrix, flat, y[images, part].reshape(-1, outputs))
     return y
 
 
@@ -147,7 +147,7 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
         space = buffer[: matrix.shape[0] * channels]
         target = dx[images, _row_range(g.slides[0], rows, g.window[0])]
         for element, factor in zip(np.ndindex(*g.window), transposed, strict=True):
-            xp.dot(matrix, factor, out=space.reshape(-1, channels))
+            product(xp, matrix, factor, space.reshape(-1, channels))
             target[_taps(g, element, part.shape[1])] += space.reshape((*part.shape[:-1], channels))
     return dx[inside(shape, pads)]
 
@@ -163,7 +163,7 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
             return filter_gradient_by_columns(xp, x, dy, g)
         rows = WindowRows(xp, x, g, outputs)
         for images, part in rows.plan:
-            dw += xp.dot(rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
+            dw += product(xp, rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
     return dw.reshape((*g.window, channels, outputs))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from graphcore.inference.common_shape_fns import batch_matmul_shape, batch_matmu
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import is_complex, vector
 from graphcore.ops.kernels import narrow
-from graphcore.ops.products import without_waiting
+from graphcore.ops.products import batch_product, kernel_for, product
 from graphcore.shapes import Shape
 
 _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
@@ -119,8 +120,9 @@ class MatMul:
         if narrow(dtype):
             wide = np.float32
             return lambda a, b: dot((a.T if first else a).astype(wide), (b.T if second else b).astype(wide)).astype(dtype)
-        if k.xp is np and dtype.kind == "f":
-            dot = without_waiting(*_sizes(k.input_shapes, bool(first), bool(second))) or dot
+        if k.xp is np and dtype.kind in "fc":
+            sizes = _sizes(k.input_shapes, bool(first), bool(second))
+            dot = partial(product, np) if sizes is None else kernel_for(*sizes) or dot
         if first and second:
             return lambda a, b: dot(a.T, b.T)
         if first:
@@ -131,29 +133,29 @@ class MatMul:
         return plain
 
 
-def _sizes(shapes: Sequence[Shape], first: bool, second: bool) -> tuple[int, int, int]:
-    """The sizes (m, k, n) of a product; zeros if they are not known."""
+def _sizes(shapes: Sequence[Shape], first: bool, second: bool) -> tuple[int, int, int] | None:
+    """The sizes (m, k, n) of a product; None if they are not known."""
     if len(shapes) != 2 or not all(shape.rank == 2 and shape.is_fully_defined for shape in shapes):
-        return 0, 0, 0
+        return None
     a, b = [[size or 0 for size in shape.as_list()] for shape in shapes]
     return (a[1], a[0], b[0] if second else b[1]) if first else (a[0], a[1], b[0] if second else b[1])
 
 
 def batched(k: KernelContext) -> Kernel:
     """The kernel of all batch matrix products; operands of other types than the result are cast first."""
-    matmul, dtype = k.xp.matmul, k.dtype("Tout" if "Tout" in k.attrs else "T")
+    matmul, dtype = partial(batch_product, k.xp), k.dtype("Tout" if "Tout" in k.attrs else "T")
     first, second = k.attr("adj_x"), k.attr("adj_y")
     if not first and not second and all(given is k.output_types[0] for given in k.input_types) and not narrow(dtype):
         plain: Kernel = matmul
         return plain
     wide = np.dtype(np.float32) if narrow(dtype) else dtype
 
-    def product(x: Any, y: Any) -> Any:
+    def adjoined(x: Any, y: Any) -> Any:
         x = x.swapaxes(-1, -2).conj() if first else x
         y = y.swapaxes(-1, -2).conj() if second else y
         return matmul(x.astype(wide, copy=False), y.astype(wide, copy=False)).astype(dtype, copy=False)
 
-    return product
+    return adjoined
 
 
 _BATCHES: Final = (

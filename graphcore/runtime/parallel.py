@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from graphcore.graph.node import Node, Tensor
+from graphcore.pool import blas_threads, core_count
 from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value, number
 from graphcore.runtime.plan_checks import is_ours
-from graphcore.runtime.pool import blas_threads, core_count
 
 PAYS_FROM: Final = 300.0
 """Microseconds that a kernel must take for another thread to be worth while: handing it over and back takes some 50."""

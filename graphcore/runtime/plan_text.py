@@ -9,10 +9,10 @@ import numpy as np
 
 from graphcore.dtypes import string
 from graphcore.graph.node import Node
+from graphcore.pool import kernel_pool
 from graphcore.runtime.aside import call_aside
 from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
 from graphcore.runtime.plan_checks import wrong_dtype
-from graphcore.runtime.pool import kernel_pool
 from graphcore.runtime.watcher import SENDING, Note
 
 PART: Final = 2000

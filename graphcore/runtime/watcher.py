@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from graphcore.errors import CancelledError
+from graphcore.pool import Task, kernel_pool
 from graphcore.runtime.events import Recorder
 from graphcore.runtime.holdings import Holdings
 from graphcore.runtime.lowering import Lowered
-from graphcore.runtime.pool import Task, kernel_pool
 from graphcore.runtime.program import Step
 
 SENDING: Final = frozenset({"_Send", "_HostSend"})

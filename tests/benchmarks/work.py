@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Float = npt.NDArray[np.float32]
-Unit = Literal["s", "ms", "us", "MB", "KB"]
+Unit = Literal["s", "ms", "us", "MB", "KB", "x"]
 Variant = Literal["ours", "numpy", "tensorflow"]
 VARIANTS: tuple[Variant, ...] = ("ours", "numpy", "tensorflow")
-IN_UNITS: dict[Unit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "MB": 1e-6, "KB": 1e-3}
+IN_UNITS: dict[Unit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "MB": 1e-6, "KB": 1e-3, "x": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Work:
         fewest: how many runs a figure takes at least.
         per: how many things one run makes (nodes); the figure is for one of them.
         outcome: arrays that must be equal for every variant: the proof that the work is the same.
-        figure: measures by itself and returns seconds or bytes; takes the place of `run`.
+        figure: measures by itself and returns seconds, bytes, or how many times one is the other; takes the place of `run`.
     """
 
     run: Callable[..., object] | None = None

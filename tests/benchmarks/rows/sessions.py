@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import statistics
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +19,8 @@ DEEP = 100_000
 KERNELS = 20
 SIDE = 510  # a tanh of so many numbers squared takes some 100 us
 THREADS, RUNS_A_THREAD = 8, 5
-WIDE = 256
+WIDE, LARGE = 256, 512
+GAIN_TURNS = 5
 TURNS = 12
 MANY_RUNS = 100_000
 
@@ -129,6 +132,61 @@ def concurrent_by_hand(product: bool = True) -> Work:
     return Work(run=lambda: in_threads(work), fewest=TURNS, outcome=lambda: in_threads(work))
 
 
+def gain(work: Callable[[int], Float]) -> Work:
+    """How long the threads' runs take at once, in times of how long they take one after another."""
+
+    def figure() -> float:
+        taken: list[float] = []
+        for _ in range(GAIN_TURNS):
+            begun = time.perf_counter()
+            for i in range(THREADS):
+                work(i)
+            between = time.perf_counter()
+            in_threads(work)
+            taken.append((time.perf_counter() - between) / (between - begun))
+        return statistics.median(taken)
+
+    return Work(figure=figure, outcome=lambda: in_threads(work))
+
+
+def our_gain() -> Work:
+    """Runs of one session with two large products each."""
+    import graphcore as gc
+
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [LARGE, LARGE], name="x")
+        y = gc.reduce_sum(gc.tanh(gc.tanh(x @ x) @ x), 0)
+    session = gc.Session(graph=graph)
+    values = [random_floats(seed, LARGE, LARGE) for seed in range(THREADS)]
+    return gain(lambda i: session.run(y, {x: values[i]}))
+
+
+def tensorflow_gain() -> Work:
+    """The same in TensorFlow."""
+    import tensorflow as tf
+
+    tf1 = tf.compat.v1
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf1.placeholder(tf.float32, [LARGE, LARGE], name="x")
+        y = tf.reduce_sum(tf.tanh(tf.matmul(tf.tanh(tf.matmul(x, x)), x)), 0)
+    session = tf1.Session(graph=graph)
+    values = [random_floats(seed, LARGE, LARGE) for seed in range(THREADS)]
+    return gain(lambda i: session.run(y, {x: values[i]}))
+
+
+def numpy_gain() -> Work:
+    """The same calls on arrays."""
+    values = [random_floats(seed, LARGE, LARGE) for seed in range(THREADS)]
+
+    def work(i: int) -> Float:
+        result: Float = np.tanh(np.tanh(values[i] @ values[i]) @ values[i]).sum(0)
+        return result
+
+    return gain(work)
+
+
 def resident_bytes() -> int:
     """What the process has in memory."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -214,6 +272,15 @@ CONCURRENT_LIGHT = Row(
     budgets=(Budget(1.2, "numpy"),),
     ours=lambda: concurrent(product=False),
     numpy=lambda: concurrent_by_hand(product=False),
+)
+GAIN = Row(
+    order=6.47,
+    title=f"{THREADS} threads at once, in times of one after another, products of {LARGE}x{LARGE}",
+    unit="x",
+    budgets=(Budget(1.0),),
+    ours=our_gain,
+    numpy=numpy_gain,
+    tensorflow=tensorflow_gain,
 )
 FLAT = Row(
     order=6.5,

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore import pool
 from graphcore.errors import GraphError
-from graphcore.runtime import parallel, pool
+from graphcore.runtime import parallel
 from graphcore.runtime.plan import Plan
 
 SIDE = 600

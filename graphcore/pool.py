@@ -7,6 +7,7 @@ import queue
 import threading
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, Final
 
 IDLE_SECONDS: Final = 1.0
@@ -70,7 +71,7 @@ class Pool:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._threads = 0
         self._idle = 0
@@ -78,12 +79,19 @@ class Pool:
     def submit(self, kernel: Callable[..., Any], *arguments: Any) -> Task:
         """Have `kernel(*arguments)` called by another thread."""
         task = Task(kernel, arguments)
+        self._put(task.run)
+        return task
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Have `function()` called by another thread, and hear no more of it; it raises nothing."""
+        self._put(partial(copy_context().run, function))
+
+    def _put(self, task: Callable[[], object]) -> None:
         with self._lock:
             self._tasks.put(task)
             if self._idle < self._tasks.qsize() and self._threads < self._size:
                 self._threads += 1
                 threading.Thread(target=self._work, name="graphcore-kernels", daemon=True).start()
-        return task
 
     def _work(self) -> None:
         while True:
@@ -99,7 +107,7 @@ class Pool:
                     self._threads -= 1
                     return
             if task is not None:
-                task.run()
+                task()
             del task
 
 
