@@ -13,7 +13,8 @@ from graphcore.errors import CancelledError, GraphError, InternalError, InvalidA
 from graphcore.kernel_context import DEAD, RefVariable
 from graphcore.ops.sending import edge_key
 from graphcore.runtime.cancellation import CancellationManager
-from graphcore.runtime.dataflow_frames import Iteration, Outputs, Propagation, Teller
+from graphcore.runtime.dataflow_frames import Iteration, Outputs, Teller
+from graphcore.runtime.dataflow_propagation import Propagation
 from graphcore.runtime.dataflow_table import (
     FETCH,
     MERGING,
@@ -47,15 +48,12 @@ class DataflowRun:
         self.teller = None if step.recorder is None else Teller(step.recorder, step, given)
         self.step = step
         self.cancellation = step.cancellation
-        self.move = self._propagation(table)
+        self.move = Propagation(table, self.teller)
         self.results: list[Any] = [_MISSING] * len(table.fetches)
         self.arrivals: SimpleQueue[_Arrival] = SimpleQueue()
         self.own: CancellationManager | None = None
         self.waiting = 0
         self.stopped = False
-
-    def _propagation(self, table: Table) -> Propagation:
-        return Propagation(table, self.teller)
 
     def feed(self, number: int, value: Any) -> None:
         """Give the value of one feed; what needs it runs when the run goes on."""
@@ -116,23 +114,12 @@ class DataflowRun:
         self.arrivals.put(None)
 
     def _turn(self) -> None:
-        move = self.move
+        move, do = self.move, self._do
         ready, activate = move.ready, move.activate
-        step, is_cancellable = self.step, self.cancellation is not None
-        execute = self._execute if self.teller is None else self._execute_recorded
         while True:
             while ready:
                 item, at = ready.popleft()
-                if is_cancellable:
-                    step.node = item.node  # before asking: who cancels asks afterwards what is under way
-                    self.stopped = self.stopped or step.is_late()
-                if self.stopped:
-                    raise CancelledError(STOPPED, op=item.node.op, node=item.name, source=item.node.source)
-                try:
-                    outputs = execute(item, at)
-                except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
-                    told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
-                    raise told from (None if told is error else error)
+                outputs = do(item, at)
                 if outputs is LATER:
                     continue
                 if item.moves:
@@ -145,6 +132,28 @@ class DataflowRun:
             if not self.waiting:
                 return
             self._arrive(self.arrivals.get())
+
+    def _do(self, item: Item, at: Iteration) -> Outputs:
+        """What `item` gives in iteration `at`; LATER if that will arrive.
+
+        Raises:
+            CancelledError: the run is to stop.
+            GraphError: what its kernel raised, with its node.
+        """
+        self._go_on_to(item)
+        try:
+            return self._execute(item, at) if self.teller is None else self._execute_recorded(item, at)
+        except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+            told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
+            raise told from (None if told is error else error)
+
+    def _go_on_to(self, item: Item) -> None:
+        """Stop before `item` if somebody wishes so."""
+        if self.cancellation is not None:
+            self.step.node = item.node  # before asking: who cancels asks afterwards what is under way
+            self.stopped = self.stopped or self.step.is_late()
+        if self.stopped:
+            raise CancelledError(STOPPED, op=item.node.op, node=item.name, source=item.node.source)
 
     def _execute(self, item: Item, at: Iteration) -> Outputs:
         """What `item` gives in iteration `at`; its inputs are given free."""

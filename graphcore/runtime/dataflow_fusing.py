@@ -2,8 +2,8 @@
 
 A *group* runs when what its first node waits for is there. A node may join it if all that the node waits for comes from the group
 itself or is certainly there when the group runs: what the first node waits for, and what the groups that it waits for give. So
-nothing is held up by a value that it does not need, and all of a group is dead or alive together. What needs no more than feeds is the
-group that a run starts with. A constant is written into the groups that read it.
+nothing is held up by a value that it does not need, and all of a group is dead or alive together; a Switch may be the last of one, as
+one of the values that it gives is dead. What needs no more than feeds is the group that a run starts with. A constant is written into the groups that read it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphcore.runtime.dataflow_table import ENTERING_CONSTANT, FETCH, MERGING, NEXT, PLAIN, SENDING, FrameTable, Item, Table
+from graphcore.runtime.dataflow_table import ENTERING_CONSTANT, FETCH, MERGING, PLAIN, SENDING, SWITCH, FrameTable, Item, Table
 from graphcore.runtime.dataflow_tapes import CONTROL, Source, write_tape
 
 
@@ -41,6 +41,16 @@ def fuse(table: Table) -> Table:
     return _Writer(table, groups).write()
 
 
+def is_branch(item: Item) -> bool:
+    """Whether `item` is a Switch that takes a value and a scalar, neither of them a variable whose value it wants."""
+    return item.kind == SWITCH and item.count == 2 and not item.variables and item.node.op != "_SwitchN"
+
+
+def _is_side(source: Source) -> bool:
+    """Whether it is a value that may be dead though what gives it is not."""
+    return source[0].kind == SWITCH and source[1] != CONTROL
+
+
 class _Groups:
     """Finds the groups of a table."""
 
@@ -54,15 +64,18 @@ class _Groups:
         self.of: dict[Item, Group] = {}
         self._triggered: dict[frozenset[Source], Group] = {}
         for item in self.sources:
-            for port, consumer, slot in item.data_edges:
+            for port, consumer, slot, _ in item.data_edges:
                 self.sources[consumer].append(((item, port), slot - consumer.base))
             for consumer in item.control_edges:
                 self.sources[consumer].append(((item, CONTROL), CONTROL))
         done = set(self.feeds)
         for item in table.items:
             self._learn(item)
-            if item.kind in (PLAIN, SENDING) and all(source in done for (source, _), _ in self.sources[item]):
-                self._join(item)
+            if all(source in done for (source, _), _ in self.sources[item]):
+                if item.kind in (PLAIN, SENDING):
+                    self._join(item)
+                elif is_branch(item):
+                    self._join_as_last(item)
             done.add(item)
 
     def _learn(self, item: Item) -> None:
@@ -79,18 +92,29 @@ class _Groups:
         known = {self.of[source]: None for source, _ in wanted if source in self.of}
         group = next((group for group in known if all(self._is_there(group, source) for source in wanted)), None)
         if group is None:
-            if all(source in self.feeds or self.of.get(source) is self.start for source, _ in wanted):
+            if all(source[0] in self.feeds or (self.of.get(source[0]) is self.start and not _is_side(source)) for source in wanted):
                 group = self.start
             else:
                 group = self._triggered.get(frozenset(wanted))
         if group is None:
             group = self._triggered[frozenset(wanted)] = Group(wanted, known)
             self.groups.append(group)
+        self._add(group, item, wanted)
+
+    def _add(self, group: Group, item: Item, wanted: Iterable[Source]) -> None:
         for source in wanted:
             if self.of.get(source[0]) is not group:
                 group.triggers.setdefault(source)
         group.members.append(item)
         self.of[item] = group
+
+    def _join_as_last(self, item: Item) -> None:
+        """Have a Switch run with what gives its inputs, if one group does; what it gives may be dead, so nothing follows it there."""
+        wanted = self.wanted(item)
+        for group in {self.of[source]: None for source, _ in wanted if source in self.of}:
+            if all(self._is_there(group, source) for source in wanted):
+                self._add(group, item, wanted)
+                return
 
     def wanted(self, item: Item) -> list[Source]:
         """What `item` waits for, less constants; one that reads nothing else waits for those."""
@@ -99,7 +123,7 @@ class _Groups:
 
     def _is_there(self, group: Group, source: Source) -> bool:
         own = self.of.get(source[0])
-        return own is group or source in group.triggers or own in group.around
+        return source in group.triggers or (not _is_side(source) and (own is group or own in group.around))
 
 
 class _Writer:
@@ -138,11 +162,12 @@ class _Writer:
         for group, item in self.fused.items():
             self._connect_group(group, item)
         self._connect_merges()
-        for item in self.items.values():
-            item.is_turn = item.kind == NEXT and not (item.data_edges or item.control_edges or item.movers or item.merge_controls)
         new.items = [*[self.items[item] for item in alone], *self.fused.values()]
         started = [self.items[item] for item in alone if item not in movers] + list(self.fused.values())
         new.roots = [item for item in started if not item.frame.pending[item.index]]
+        for item in alone:
+            self.items[item].branches = is_branch(item)
+        new.settle()
         return new
 
     def _frame(self, frame: FrameTable) -> FrameTable:
@@ -215,7 +240,7 @@ class _Writer:
         waited = set()
         for (giver, port), slot in sources:
             if port != CONTROL:
-                giver.data_edges.append((port, item, item.base + slot))
+                giver.data_edges.append((port, item, item.base + slot, item.index))
             elif giver in waited:
                 continue
             else:

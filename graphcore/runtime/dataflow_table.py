@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from graphcore.attrs import Array
 from graphcore.graph import constant_value
 from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame
 from graphcore.graph.kernels import kernel_context
 from graphcore.graph.node import Node, Tensor
-from graphcore.kernel_context import KernelContext
+from graphcore.kernel_context import DEAD, KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.aside import call_aside
 from graphcore.runtime.control_flow import checked_frames
@@ -67,9 +69,10 @@ class Call:
         self.cleared = cleared
 
 
+BRANCH: Final = 3
 QuickCall = tuple[int, Kernel, int, int, int, Any, int, Call]
 """A call unfolded: of one or two arrays (first field), giving one: kernel, both inputs, output, its dtype, what to clear (or -1).
-With 0 in the first field nothing but the call itself counts."""
+With 0 in the first field nothing but the call itself counts, with BRANCH it is a Switch; with None for the dtype the output is sure to be of the right one."""
 
 
 class Tape:
@@ -122,7 +125,7 @@ class Item:
         frame: the frame that it runs in; `child` the one that an Enter leads into.
         base, count: where its input values stand, and how many there are. A Merge has two: a value and which input it came by.
         variables: which of its inputs are variables that it wants the values of.
-        data_edges: (output, consumer, the consumer's slot) for each plain consumer.
+        data_edges: (output, consumer, the consumer's slot, its index) for each plain consumer.
         merge_edges: (output, Merge, the number of its input) for each Merge that takes an output.
         control_edges, merge_controls: who waits for it.
         dtypes: what `dtype` of its outputs must be, `dtype` that of the first: NumPy's of an array, ours of a variable, None of
@@ -134,11 +137,16 @@ class Item:
         tape: the calls of several nodes in one, None of one node.
         movers: (output, Enter, Exit or NextIteration) for each that takes an output and waits for nothing else, where it is not
             among `data_edges`.
-        is_turn: of a NextIteration: nothing but Merges takes what it gives.
+        branches: it is a Switch that hands on what it takes as soon as all it waits for is there.
+        hands_on: somebody else than plain consumers takes what it gives.
+        all_dead: what it gives when it is dead.
+        turns: of a NextIteration whose value only one Merge takes: that, and what it says of where the value comes from.
     """
 
     __slots__ = (
+        "all_dead",
         "base",
+        "branches",
         "child",
         "context",
         "control_edges",
@@ -147,8 +155,8 @@ class Item:
         "dtype",
         "dtypes",
         "frame",
+        "hands_on",
         "index",
-        "is_turn",
         "kernel",
         "key",
         "kind",
@@ -161,6 +169,7 @@ class Item:
         "number",
         "passes",
         "tape",
+        "turns",
         "variables",
     )
 
@@ -174,7 +183,7 @@ class Item:
         self.base = frame.slots
         self.count = 0
         self.variables: tuple[int, ...] = ()
-        self.data_edges: list[tuple[int, Item, int]] = []
+        self.data_edges: list[tuple[int, Item, int, int]] = []
         self.merge_edges: list[tuple[int, Item, int]] = []
         self.control_edges: list[Item] = []
         self.merge_controls: list[Item] = []
@@ -185,7 +194,10 @@ class Item:
         self.key = ""
         self.number = 0
         self.passes = False
-        self.is_turn = False
+        self.branches = False
+        self.hands_on = False
+        self.all_dead: Sequence[Any] = ()
+        self.turns: tuple[Item, Any] | None = None
         self.tape: Tape | None = None
         self.movers: list[tuple[int, Item]] = []
         self.moves = ENTERING <= kind <= NEXT
@@ -220,6 +232,17 @@ class Table:
         self.fetches: list[Tensor] = []
         self.given: list[tuple[int, int]] = []
         self.items: list[Item] = []
+
+    def settle(self) -> None:
+        """All edges are there."""
+        for item in (*self.feeds, *self.items):
+            item.hands_on = bool(item.movers or item.merge_edges or item.merge_controls)
+            ports = [port for port, *_ in item.data_edges] + [port for port, _ in item.movers] + [port for port, *_ in item.merge_edges]
+            item.all_dead = (DEAD,) * (1 + max(ports, default=-1))
+            plain = bool(item.data_edges or item.control_edges or item.movers or item.merge_controls)
+            if item.kind == NEXT and len(item.merge_edges) == 1 and not plain and not item.node.output_types[0].is_ref:
+                _, merge, number = item.merge_edges[0]
+                item.turns = merge, np.int32(number)
 
 
 def build_table(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> Table:
@@ -262,6 +285,7 @@ class _Builder:
         fed = set(self.table.feeds)
         self.table.items = [*dict.fromkeys(self.items.values()), *self.table.items]
         self.table.roots = [item for item in self.table.items if item not in fed and not item.frame.pending[item.index]]
+        self.table.settle()
         return self.table
 
     def _is_given(self, node: Node) -> bool:
@@ -336,7 +360,7 @@ class _Builder:
         if item.kind == MERGING:
             source.merge_edges.append((port, item, slot))
             return
-        source.data_edges.append((port, item, item.base + slot))
+        source.data_edges.append((port, item, item.base + slot, item.index))
         item.frame.pending[item.index] += 1
 
     def _control_edge(self, source: Item, item: Item) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.registry import Kernel
-from graphcore.runtime.dataflow_table import PLAIN, SENDING, Call, Item, QuickCall, Tape, nothing
+from graphcore.runtime.dataflow_table import BRANCH, PLAIN, SENDING, SWITCH, Call, Item, QuickCall, Tape, nothing
 
 Source = tuple[Item, int]
 """An item and which of its outputs."""
@@ -29,6 +29,8 @@ _OPERATORS: Final[dict[Any, Kernel]] = {
     np.not_equal: operator.ne,
 }
 """What Python's operators do just as well, and several times faster where both sides are NumPy scalars."""
+
+_COMPARING: Final = frozenset({np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal})
 
 
 def write_tape(
@@ -122,11 +124,21 @@ class _TapeWriter:
 
 def _quick(call: Call) -> QuickCall:
     item, inputs = call.item, call.inputs
+    if item.kind == SWITCH:
+        return (BRANCH, nothing, inputs[0], inputs[1], 0, None, -1, call)
     is_quick = item.kind == PLAIN and not item.variables and len(item.dtypes) == 1 and item.dtype is not None
     if not is_quick or len(inputs) not in (1, 2) or len(call.cleared) > 1:
         return (0, nothing, 0, 0, 0, None, -1, call)
-    kernel = _OPERATORS.get(item.kernel, item.kernel) if type(item.kernel) is np.ufunc else item.kernel
-    return (len(inputs), kernel, inputs[0], inputs[-1], call.outputs[0], item.dtype, call.cleared[0] if call.cleared else -1, call)
+    kernel, dtype = item.kernel, item.dtype
+    if type(kernel) is np.ufunc:
+        kernel, dtype = _OPERATORS.get(kernel, kernel), None if _keeps_type(item) else dtype
+    return (len(inputs), kernel, inputs[0], inputs[-1], call.outputs[0], dtype, call.cleared[0] if call.cleared else -1, call)
+
+
+def _keeps_type(item: Item) -> bool:
+    """Whether NumPy itself sees to it that the output of a ufunc is of the declared type: that of the inputs, or whether something is so."""
+    given = {dtype.as_numpy for dtype in item.node.input_types}
+    return given == {item.dtype} or (item.kernel in _COMPARING and item.dtype == np.dtype(bool))
 
 
 def _sending_early(members: Sequence[Item], sources: Sources) -> Iterable[Item]:

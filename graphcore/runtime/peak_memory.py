@@ -320,7 +320,7 @@ class _Replay:
             self.account.drop(owner)
 
     def _give(self, item: Item, outputs: Sequence[Value]) -> None:
-        for port, consumer, slot in item.data_edges:
+        for port, consumer, slot, _ in item.data_edges:
             self.slots[slot] = outputs[port]
             self._hold(outputs[port])
             self._arrived(consumer)
