@@ -10,9 +10,11 @@ import numpy as np
 from graphcore.attrs import Array, TensorValue
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.constant_costs import is_cheap
 from graphcore.graph.kernels import kernel_context
 from graphcore.graph.node import Node, Tensor
 from graphcore.shapes import Shape
+from graphcore.time_limit import check_time
 
 Values = dict[int, Array | None]
 """Values of a node's outputs by index."""
@@ -139,6 +141,7 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
         elif waiting:
             pending.extend(waiting)
         else:
+            check_time(current.name, current.op)
             pending.pop()
             source.keep(current, _evaluate(current, source))
     value = (source.known(node) or {}).get(tensor.index)
@@ -168,7 +171,9 @@ def _may_be_constant(node: Node, source: ValueSource) -> bool:
         return False
     if not node.inputs or any(dtype.is_ref or dtype.as_numpy is None for dtype in node.input_types):
         return False
-    return all(source.shape_of(tensor).num_elements <= MAX_INFERRED_ELEMENTS for tensor in (*node.inputs, *node.outputs))
+    if any(source.shape_of(tensor).num_elements > MAX_INFERRED_ELEMENTS for tensor in (*node.inputs, *node.outputs)):
+        return False
+    return is_cheap(node, source.shape_of)
 
 
 def _evaluate(node: Node, source: ValueSource) -> Values:

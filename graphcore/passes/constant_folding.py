@@ -12,6 +12,7 @@ from graphcore.attrs import Array, AttrValue, TensorValue
 from graphcore.definitions import NodeDef
 from graphcore.device_spec import DeviceSpec
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.constant_costs import is_cheap
 from graphcore.graph.from_nodes import producers_of
 from graphcore.graph.traversal import by_name, reverse_dfs
 from graphcore.passes.declarations import PassDeclaration, declares
@@ -131,7 +132,7 @@ class _Foldable:
         if values is not None:
             self.shapes[node] = values
             return True
-        return may_be_evaluated(node) and self.is_small(node) and self.is_in_one_memory(node)
+        return may_be_evaluated(node) and self.is_small(node) and is_cheap(node, self.options.shape_of) and self.is_in_one_memory(node)
 
     def is_small(self, node: Node) -> bool:
         given = self.options.shape_map

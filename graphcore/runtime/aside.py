@@ -10,7 +10,10 @@ import ctypes
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import Any
+from typing import Any, Final
+
+_AGAIN: Final = 1.0
+"""Seconds after which a call that has not ended is told once more."""
 
 
 class LeftError(BaseException):
@@ -76,9 +79,20 @@ class Aside:
 
     def leave(self) -> None:
         """Stop the call at its next line of Python."""
+        if self._raise_within():
+            threading.Thread(target=self._insist, name="graphcore-aside-end", daemon=True).start()
+
+    def _insist(self) -> None:
+        """What is raised within a finaliser is lost, by Python's rules: then it is raised again."""
+        while not self._done.wait(_AGAIN) and self._raise_within():
+            pass
+
+    def _raise_within(self) -> bool:
+        """Raise LeftError in the call, if it goes on."""
         with self._lock:
             if not self._is_over:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(LeftError))
+            return not self._is_over
 
 
 def call_aside(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

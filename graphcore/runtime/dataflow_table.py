@@ -21,6 +21,7 @@ from graphcore.runtime.lowering import MakeKernel, check_runs
 from graphcore.runtime.parallel import has_large, is_long
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.twins import find_twins
+from graphcore.time_limit import check_time
 
 # Kinds of items. Up to TRIGGER they call a kernel, and so do those from ENTERING on, which pass what it gives into another frame or
 # iteration.
@@ -276,6 +277,7 @@ class _Builder:
         self.has_large = has_large(nodes, self.feeds)
         self.table.feeds = [Item(tensor.node, tensor.name, PLAIN, self.table.outermost) for tensor in self.feeds]
         for node in nodes:
+            check_time(node.name, node.op)
             self.items[node] = self._item(node, info[node])
         self.items.update([(node, self.items[twin]) for node, twin in twins.items()])
         for node in nodes:

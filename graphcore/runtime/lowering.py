@@ -14,6 +14,7 @@ from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.events import CONSTANT, MERGED, PASSED, UNNEEDED
 from graphcore.runtime.twins import find_twins, in_twin_order
+from graphcore.time_limit import check_time
 
 MakeKernel = Callable[[Node, KernelContext], Kernel]
 ALIASES: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
@@ -141,6 +142,7 @@ def lower(
     if twins:
         nodes, targets = in_twin_order(nodes, twins), {twins.get(target, target) for target in targets}
     for node in nodes:
+        check_time(node.name, node.op)
         if node in twins:
             lowering.stand_in(node, twins[node])
         else:
@@ -150,6 +152,7 @@ def lower(
     lowered = Lowered(operations, [lowering.values[tensor] for tensor in feeds], results, lowering.variables)
     number(lowered.operations, results)
     for operation in lowered.operations:
+        check_time(operation.node.name, operation.node.op)
         bind(operation, make_kernel, lowering.variables)
     return lowered
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ from graphcore.runtime.rendezvous import Rendezvous
 from graphcore.runtime.rewrite import DeviceAttributes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
-from graphcore.runtime.watching import run_watched
+from graphcore.runtime.watching import planning_within, run_watched
 from graphcore.shapes import Shape
 
 _MAX_PLANS: Final = 256
@@ -122,12 +123,15 @@ class Session:
         """
         key = _plan_key(fetches, feed_dict)
         prepared = self._plans.get(key) if key is not None else None
+        begun = 0.0
         if prepared is None or prepared.version != self.graph.version:
-            prepared = self.prepare(fetches, feed_dict or (), key)
+            begun = time.monotonic()
+            with planning_within(options.timeout_in_ms if options else 0):
+                prepared = self.prepare(fetches, feed_dict or (), key)
         values = [feed(value) for feed, value in zip(prepared.feeders, feed_dict.values(), strict=True)] if feed_dict else ()
         if options is None:
             return prepared.finish(self.execute(prepared, values))
-        return prepared.finish(self._watch(prepared, values, options, run_metadata))
+        return prepared.finish(self._watch(prepared, values, options, run_metadata, begun))
 
     def plan(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Plan:
         """The plan that `run` with these arguments uses; its `source` shows what happens.
@@ -274,7 +278,7 @@ class Session:
             FailedPreconditionError: the session is closed or finalized, or its graph should not have changed.
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
-        with self._lock, self.graph.lock, paused_collector():
+        with self._lock, self.graph.lock, paused_collector(), planning_within(self.options.operation_timeout_in_ms):
             self._forget_changed()
             known = None if key is None else self._plans.get(key)
             if known is not None:
@@ -321,13 +325,15 @@ class Session:
         except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
             raise self._told(prepared, program, error)  # noqa: B904 - `_told` says where it comes from
 
-    def _watch(self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None) -> list[Any]:
+    def _watch(
+        self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None, begun: float = 0.0
+    ) -> list[Any]:
         chosen = options or _NO_RUN_OPTIONS
         step = Step(Recorder() if chosen.is_traced else None)
         program = prepared.program_for(values)
         try:
             with np.errstate(all="ignore"):
-                return run_watched(program, values, step, chosen.timeout_in_ms or self.options.operation_timeout_in_ms)
+                return run_watched(program, values, step, chosen.timeout_in_ms or self.options.operation_timeout_in_ms, begun)
         except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
             raise self._told(prepared, program, error)  # noqa: B904 - `_told` says where it comes from
         finally:
@@ -353,14 +359,13 @@ class Session:
     def _forget_changed(self) -> None:
         """Drop the plans that depend on nodes that have changed. What has only grown elsewhere stays planned."""
         version = self.graph.version
-        changed = set()
-        while self._changed:
-            changed.add(self._changed.pop())
+        changed = self._changed.copy()
         for key, prepared in list(self._plans.items()):
             if changed.isdisjoint(prepared.names):
                 prepared.version = version
             else:
                 self._plans.pop(key).close()
+        self._changed -= changed  # not before: Ctrl-C may have come in between
 
     def _check_may_plan(self) -> None:
         if self._closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 from graphcore.errors import CancelledError, DeadlineExceededError
@@ -12,13 +12,22 @@ from graphcore.graph.node import Node
 from graphcore.runtime.aside import Aside, LeftError
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.program import Program, Step, current
+from graphcore.time_limit import time_limit
 
 PATIENCE: Final = 0.1
 """Seconds that a kernel is given to end by itself, and as many again to end when it is told to."""
 
 
-def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_ms: int) -> list[Any]:
+def planning_within(timeout_in_ms: int) -> AbstractContextManager[None]:
+    """What is planned within the block must be done in so many milliseconds (0: in as many as it takes)."""
+    return time_limit(time.monotonic() + timeout_in_ms / 1000, _too_long(timeout_in_ms)) if timeout_in_ms else nullcontext()
+
+
+def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_ms: int, begun: float = 0.0) -> list[Any]:
     """Run `program` as `step`, for `timeout_in_ms` milliseconds at most (0: for as long as it takes).
+
+    Args:
+        begun: when the time began, on the clock of `time.monotonic`; now unless given.
 
     When the time is over, or Ctrl-C comes, the run ends before its next node. A kernel without state that goes on is left: it
     is told to stop, and nobody waits for it. One that may change a variable is waited for, so that the variable is whole.
@@ -29,10 +38,10 @@ def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_
     if not timeout_in_ms:
         return _run(program, values, step)
     step.cancellation = step.cancellation or CancellationManager()
-    step.deadline = time.monotonic() + timeout_in_ms / 1000
-    call = Aside(_run, program, values, step)
+    step.deadline = (begun or time.monotonic()) + timeout_in_ms / 1000
+    call = Aside(_run_in_time, program, values, step, _too_long(timeout_in_ms))
     try:
-        in_time = call.wait(timeout_in_ms / 1000)
+        in_time = call.wait(max(0.0, step.deadline - time.monotonic()))
     except KeyboardInterrupt as error:
         if not _stop(call, step) and step.node is not None:
             error.add_note(f"stopped while running '{step.node.name}' (op {step.node.op})")
@@ -54,6 +63,11 @@ def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_
 def _run(program: Program, values: Sequence[Any], step: Step) -> list[Any]:
     with under_way(step):
         return program.run_step(step, values)
+
+
+def _run_in_time(program: Program, values: Sequence[Any], step: Step, text: str) -> list[Any]:
+    with time_limit(step.deadline, text):  # the bodies of functions are planned when they are called
+        return _run(program, values, step)
 
 
 def _stop(call: Aside, step: Step) -> bool:
