@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from graphcore.runtime.dataflow_table import FrameTable, Item
-from graphcore.runtime.events import Kind, Recorder
+from graphcore.runtime.events import Around, Kind, Recorder
 from graphcore.runtime.holdings import Holdings
 from graphcore.runtime.program import Step
 
@@ -40,9 +40,21 @@ class Iteration:
 
 
 class Frame:
-    """A loop under way: `parent` is the iteration around it, None for the outermost frame."""
+    """A loop under way: `parent` is the iteration around it, None for the outermost frame; `around` are the loops around it, once asked for."""
 
-    __slots__ = ("constants", "dead_exits", "identity", "iterations", "last", "parent", "postponed", "table", "under_way", "waiting_enters")
+    __slots__ = (
+        "around",
+        "constants",
+        "dead_exits",
+        "identity",
+        "iterations",
+        "last",
+        "parent",
+        "postponed",
+        "table",
+        "under_way",
+        "waiting_enters",
+    )
 
     def __init__(self, table: FrameTable, parent: Iteration | None) -> None:
         self.table = table
@@ -55,6 +67,7 @@ class Frame:
         self.postponed: list[tuple[Item, Outputs]] = []
         self.dead_exits: list[Item] = []
         self.identity: int | None = None
+        self.around: Around | None = None
 
     def number(self) -> int:
         """A number that tells this frame from others in rendezvous keys, the same in every process; 0 for the outermost."""
@@ -70,7 +83,7 @@ class Frame:
 class Teller:
     """Tells a recorder what happens to items."""
 
-    __slots__ = ("_call", "_frame", "_holdings", "_iteration", "_recorder", "_step")
+    __slots__ = ("_around", "_call", "_frame", "_holdings", "_iteration", "_recorder", "_step", "_within")
 
     def __init__(self, recorder: Recorder, step: Step, given: Sequence[Any] = ()) -> None:
         self._recorder = recorder
@@ -78,6 +91,8 @@ class Teller:
         self._call = step.call
         self._frame = step.frame
         self._iteration = step.iteration
+        self._around = step.around
+        self._within = step.within()
         self._holdings = Holdings(step, given)
 
     @contextmanager
@@ -86,11 +101,20 @@ class Teller:
         step = self._step
         step.begin(item.name)
         if at.frame.parent is not None:
-            step.frame, step.iteration = at.frame.table.name, at.number
+            step.frame, step.iteration, step.around = at.frame.table.name, at.number, self._loops_around(at.frame)
         try:
             yield
         finally:
-            step.frame, step.iteration = self._frame, self._iteration
+            step.frame, step.iteration, step.around = self._frame, self._iteration, self._around
+
+    def _loops_around(self, frame: Frame) -> Around:
+        """The loops around an inner frame."""
+        if frame.around is None:
+            outer = frame.parent
+            assert outer is not None
+            inside = outer.frame.parent is not None
+            frame.around = (*self._loops_around(outer.frame), (outer.frame.table.name, outer.number)) if inside else self._within
+        return frame.around
 
     def close(self) -> None:
         """The run is over."""
@@ -113,4 +137,5 @@ class Teller:
             frame=self._frame if outside else at.frame.table.name,
             iteration=self._iteration if outside else at.number,
             call=self._call,
+            around=self._around if outside else self._loops_around(at.frame),
         )

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+Around = tuple[tuple[str, int], ...]
 Kind = Literal["scheduled", "start", "end", "dead", "sent", "received"]
 KINDS: Final[tuple[Kind, ...]] = ("scheduled", "start", "end", "dead", "sent", "received")
 CONSTANT: Final = "constant"
@@ -35,6 +36,7 @@ class Event(msgspec.Struct, frozen=True):
         call: the calls of functions that it happened in, outermost first, as `node:Function` with ` > ` between them, and `#n` behind
             the n-th time that a node runs the same function; "" outside of functions. `node` is a node of the innermost function.
         how: "" where a kernel ran; else why none had to: one of `SKIPPED`.
+        around: the loops around that of `frame`, outermost first: frame and iteration of each.
     """
 
     kind: Kind
@@ -47,6 +49,12 @@ class Event(msgspec.Struct, frozen=True):
     iteration: int = 0
     call: str = ""
     how: str = ""
+    around: Around = ()
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """The turns of all loops that it happened in, outermost first; () outside of loops."""
+        return (*[iteration for _, iteration in self.around], self.iteration) if self.frame else ()
 
     @property
     def path(self) -> str:
@@ -77,13 +85,14 @@ class Recorder:
         iteration: int = 0,
         call: str = "",
         how: str = "",
+        around: Around = (),
     ) -> None:
         """Keep what happens now.
 
         Args:
-            kind, node, bytes, device, frame, iteration, call, how: see `Event`.
+            kind, node, bytes, device, frame, iteration, call, how, around: see `Event`.
         """
-        self._append((kind, node, perf_counter_ns(), bytes, get_ident(), device, frame, iteration, call, how))
+        self._append((kind, node, perf_counter_ns(), bytes, get_ident(), device, frame, iteration, call, how, around))
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 from graphcore.graph.control_flow import NodeFrame
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.buffers import reuse_buffers
+from graphcore.runtime.events import Around
 from graphcore.runtime.loops_lowering import Begin, LoweredLoops, lower_loops
 from graphcore.runtime.loops_memory import peak_of_loops
 from graphcore.runtime.loops_structure import find_structure
@@ -53,7 +54,7 @@ class _LoopWatcher(Watcher):
 
     def __init__(self, lowered: Lowered, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
         super().__init__(lowered, step, notes, given)
-        self._around: list[tuple[int, str, int]] = []
+        self._around: list[tuple[int, str, int, Around]] = []
         self._loops = {
             number: operation.loop.name
             for number, operation in enumerate(lowered.operations)
@@ -67,12 +68,13 @@ class _LoopWatcher(Watcher):
         if self._around and self._around[-1][0] == loop:
             step.iteration += 1
             return
-        self._around.append((loop, step.frame, step.iteration))
-        step.frame, step.iteration = self._loops[loop], 0
+        self._around.append((loop, step.frame, step.iteration, step.around))
+        step.frame, step.iteration, step.around = self._loops[loop], 0, step.within()
 
     def leave(self) -> None:
         """The innermost loop has ended."""
-        _, self._step.frame, self._step.iteration = self._around.pop()
+        step = self._step
+        _, step.frame, step.iteration, step.around = self._around.pop()
 
     def close(self) -> None:
         """The run is over, also if in the middle of a loop."""

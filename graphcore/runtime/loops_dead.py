@@ -23,7 +23,7 @@ def dead_phase(ways: Ways, loop: Loop, phase: int) -> list[Note]:
     notes: list[Note] = []
     for unit in loop.phases[phase]:
         if unit.node is not None:
-            notes.append(_note(unit.node, unit.node.op in _ALWAYS_ALIVE, None))
+            notes.append(_note(unit.node, unit.node.op in _ALWAYS_ALIVE, ()))
         if unit.loop is None:
             continue
         enters = {enter: enter_phase(ways, loop, enter) for enter in unit.loop.enters}
@@ -42,19 +42,19 @@ def dead_unit(ways: Ways, around: Loop, unit: Unit) -> list[Note]:
     return _dead_loop(unit.loop, alive)
 
 
-def _dead_loop(loop: Loop, entering: Iterable[Node]) -> list[Note]:
-    """What is told of a loop that does not begin; the Enters `entering` are alive."""
-    alive = set(entering)
-    notes = [Note(variable.merge.name, frame=loop.name) for variable in loop.variables]
+def _dead_loop(loop: Loop, entering: Iterable[Node], around: tuple[str, ...] = ()) -> list[Note]:
+    """What is told of a loop that does not begin, nor do those around it; the Enters `entering` are alive."""
+    alive, frames = set(entering), (*around, loop.name)
+    notes = [Note(variable.merge.name, frames=frames) for variable in loop.variables]
     for unit in [unit for phase in loop.phases for unit in phase]:
         nodes = [unit.node] if unit.node is not None else list(unit.loop.enters) if unit.loop is not None else []
         for node in nodes:
             if _is_alive(node, alive):
                 alive.add(node)
-            notes.append(_note(node, node in alive, loop.name))
+            notes.append(_note(node, node in alive, frames))
         if unit.loop is not None:
-            notes += _dead_loop(unit.loop, [enter for enter in unit.loop.enters if enter in alive])
-    return notes + [Note(variable.next.name, frame=loop.name) for variable in loop.variables]
+            notes += _dead_loop(unit.loop, [enter for enter in unit.loop.enters if enter in alive], frames)
+    return notes + [Note(variable.next.name, frames=frames) for variable in loop.variables]
 
 
 def _is_alive(node: Node, alive: Collection[Node]) -> bool:
@@ -64,5 +64,5 @@ def _is_alive(node: Node, alive: Collection[Node]) -> bool:
     return all(control in alive for control in node.control_inputs) and (any(inputs) if node.op in MERGE else all(inputs))
 
 
-def _note(node: Node, is_alive: bool, frame: str | None) -> Note:
-    return Note(node.name, UNNEEDED if is_alive else "", frame)
+def _note(node: Node, is_alive: bool, frames: tuple[str, ...]) -> Note:
+    return Note(node.name, UNNEEDED if is_alive else "", frames)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from graphcore.graph.node import Node
 from graphcore.runtime.cancellation import CancellationManager
-from graphcore.runtime.events import Recorder
+from graphcore.runtime.events import Around, Recorder
 
 if TYPE_CHECKING:
     from graphcore.runtime.peak_memory import PeakMemory, Sizes
@@ -26,6 +26,7 @@ class Step:
         frame, iteration: of the loop whose body is run.
 
     Attributes:
+        around: the loops around that of `frame`, as `Event.around`.
         call: the calls of functions that it is in; see `Event.call`.
         caller: the node that runs now, and may call functions.
         peak_bytes: the most that the arrays of the run held at once, where it is recorded.
@@ -37,6 +38,7 @@ class Step:
         "_calls",
         "_held",
         "_lock",
+        "around",
         "call",
         "caller",
         "cancellation",
@@ -60,6 +62,7 @@ class Step:
         self.cancellation = cancellation
         self.frame = frame
         self.iteration = iteration
+        self.around: Around = ()
         self.call = ""
         self.caller = ""
         self.peak_bytes = 0
@@ -68,6 +71,10 @@ class Step:
         self.deadline = math.inf
         self._held = 0
         self._lock = threading.RLock()  # an array may be given free, and told of here, while another is counted
+
+    def within(self) -> Around:
+        """All loops that the run is in, outermost first."""
+        return (*self.around, (self.frame, self.iteration)) if self.frame else self.around
 
     def is_late(self) -> bool:
         """Whether its time is over: who waits for it may notice later than the run itself."""

@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.graph.node import Node
-from graphcore.runtime.events import Event
+from graphcore.runtime.events import Around, Event
 
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
-_Place = tuple[str, str, int, str]
+_Place = tuple[str, str, int, Around, str]
 _INSTANTS: Final = frozenset({"dead", "sent", "received"})
 
 
@@ -32,6 +32,7 @@ class NodeExecStats(msgspec.Struct, frozen=True):
         frame, iteration: the loop it ran in.
         call: the calls of functions it ran in; see `Event.call`.
         how: why its kernel did not have to run, "" if it did; see `Event.how`.
+        around: the loops around that of `frame`; see `Event.around`.
     """
 
     node_name: str
@@ -46,6 +47,12 @@ class NodeExecStats(msgspec.Struct, frozen=True):
     iteration: int = 0
     call: str = ""
     how: str = ""
+    around: Around = ()
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """The turns of all loops that it ran in, outermost first; () outside of loops."""
+        return (*[iteration for _, iteration in self.around], self.iteration) if self.frame else ()
 
     @property
     def scheduled_micros(self) -> int:
@@ -162,7 +169,7 @@ class Trace:
         open_runs: dict[tuple[_Place, int], tuple[int, int]] = {}
         scheduled: dict[_Place, int] = {}
         for event in self.events:
-            place = (event.node, event.frame, event.iteration, event.call)
+            place = (event.node, event.frame, event.iteration, event.around, event.call)
             if event.kind == "scheduled":
                 scheduled[place] = event.ns
             elif event.kind == "start":
@@ -187,6 +194,7 @@ class Trace:
                         iteration=event.iteration,
                         call=event.call,
                         how=event.how,
+                        around=event.around,
                     ),
                 )
 
@@ -194,6 +202,8 @@ class Trace:
 def _place(told: Event | NodeExecStats) -> dict[str, Any]:
     """Where in loops and functions something happened, as trace viewers show it; what says nothing is left out."""
     found: dict[str, Any] = {"frame": told.frame, "iteration": told.iteration}
+    if told.around:
+        found |= {"frame": "/".join([*[frame for frame, _ in told.around], told.frame]), "iteration": list(told.iterations)}
     return found | {name: value for name, value in (("call", told.call), ("how", told.how)) if value}
 
 

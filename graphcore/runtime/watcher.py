@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from graphcore.errors import CancelledError
 from graphcore.pool import Task, kernel_pool
-from graphcore.runtime.events import Recorder
+from graphcore.runtime.events import Around, Recorder
 from graphcore.runtime.holdings import Holdings
 from graphcore.runtime.lowering import Lowered
 from graphcore.runtime.program import Step
@@ -21,12 +21,12 @@ class Note(NamedTuple):
     Attributes:
         name: the node.
         how: why it need not run (see `events.SKIPPED`); "" if it is dead.
-        frame: the loop that it would have run in, had that begun; None for the one that the run is in.
+        frames: the loops that it would have run in, had they begun, outermost first; none for the one that the run is in.
     """
 
     name: str
     how: str = ""
-    frame: str | None = None
+    frames: tuple[str, ...] = ()
 
 
 class Watcher:
@@ -59,11 +59,13 @@ class Watcher:
         if step.recorder is None:
             return
         for name, how, inner in self._notes[first : last + 1]:
-            frame, iteration = (step.frame, step.iteration) if inner is None else (inner, 0)
-            record("scheduled", name, frame=frame, iteration=iteration, call=call, how=how)
+            frame, iteration, around = step.frame, step.iteration, step.around
+            if inner:
+                frame, iteration, around = inner[-1], 0, (*step.within(), *[(loop, 0) for loop in inner[:-1]])
+            record("scheduled", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
             if how:
-                record("start", name, frame=frame, iteration=iteration, call=call, how=how)
-            record("end" if how else "dead", name, frame=frame, iteration=iteration, call=call, how=how)
+                record("start", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
+            record("end" if how else "dead", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
 
     def begin(self, number: int, kernel: Callable[..., Any], *inputs: Any) -> Task:
         """Have a kernel called in another thread, which records when it does."""
@@ -73,15 +75,15 @@ class Watcher:
         if self._step.cancellation is not None:
             self._check(number)
         step = self._step
-        self._record("scheduled", self._names[number], frame=step.frame, iteration=step.iteration, call=self._call)
-        return kernel_pool.submit(self._apart, number, kernel, step.frame, step.iteration, *inputs)
+        self._record("scheduled", self._names[number], frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+        return kernel_pool.submit(self._apart, number, kernel, (step.frame, step.iteration, step.around), *inputs)
 
-    def _apart(self, number: int, kernel: Callable[..., Any], frame: str, iteration: int, *inputs: Any) -> Any:
-        name, record = self._names[number], self._record
-        record("start", name, frame=frame, iteration=iteration, call=self._call)
+    def _apart(self, number: int, kernel: Callable[..., Any], place: tuple[str, int, Around], *inputs: Any) -> Any:
+        name, record, (frame, iteration, around) = self._names[number], self._record, place
+        record("start", name, frame=frame, iteration=iteration, call=self._call, around=around)
         given = kernel(*inputs)
         values = given if type(given) is tuple else (given,)
-        record("end", name, bytes=_size(values), frame=frame, iteration=iteration, call=self._call)
+        record("end", name, bytes=_size(values), frame=frame, iteration=iteration, call=self._call, around=around)
         self._holdings.add(values)
         return given
 
@@ -97,17 +99,17 @@ class Watcher:
             self._check(number)
         step, name, record = self._step, self._names[number], self._record
         step.begin(name)
-        record("scheduled", name, frame=step.frame, iteration=step.iteration, call=self._call)
-        record("start", name, frame=step.frame, iteration=step.iteration, call=self._call)
+        record("scheduled", name, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+        record("start", name, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
 
     def _end(self, number: int, *values: Any) -> None:
         step, name = self._step, self._names[number]
         size = _size(values)
         if number in self._sends:
-            self._record("end", name, frame=step.frame, iteration=step.iteration, call=self._call)
-            self._record("sent", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call)
+            self._record("end", name, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+            self._record("sent", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
             return
-        self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call)
+        self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
         self._holdings.add(values)
 
     def close(self) -> None:

@@ -46,7 +46,9 @@ def test_random_graphs_with_branches_loops_and_variables_give_the_same_in_both_e
     assert outcome(program, "plan", feeds) == outcome(program, "dataflow", feeds)
 
 
-def recorded(program: Program, engine: str, feeds: dict[Any, Any]) -> tuple[Counter[tuple[str, str, str, int]], gc.Trace, gc.PeakMemory]:
+def recorded(
+    program: Program, engine: str, feeds: dict[Any, Any]
+) -> tuple[Counter[tuple[str, str, str, tuple[int, ...]]], gc.Trace, gc.PeakMemory]:
     """What a recorded run tells of, how often; its trace; what it was predicted to hold."""
     with gc.Session(program.graph, engine=engine) as session:
         session.run(program.start)
@@ -54,8 +56,8 @@ def recorded(program: Program, engine: str, feeds: dict[Any, Any]) -> tuple[Coun
         predicted = session.predicted_peak(fetches, feeds)
         session.run(fetches, feeds, gc.RunOptions(trace=True))
         assert session.trace is not None
-        told = Counter[tuple[str, str, str, int]](
-            [(event.kind, event.node, event.frame, event.iteration) for event in session.trace.events]
+        told = Counter[tuple[str, str, str, tuple[int, ...]]](
+            [(event.kind, event.node, "/".join([*dict(event.around), event.frame]), event.iterations) for event in session.trace.events]
         )
         return told, session.trace, predicted
 

@@ -176,6 +176,29 @@ def test_a_recorded_run_tells_loop_and_iteration_of_every_node() -> None:
 
 
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_a_recorded_run_tells_the_iterations_of_all_loops_around_a_node(engine: str) -> None:
+    def turn(i: Any, limit: Any, x: Any) -> list[Any]:
+        def inner(j: Any, least: Any, y: Any) -> list[Any]:
+            return [j + gc.ops.ones_like(j), least, gc.tanh(y, name="deep")]
+
+        turned = while_loop(lambda j, least, _: j < least, inner, [i - i, i, x], "inner")
+        return [i + gc.ops.ones_like(i), limit, turned[2]]
+
+    with gc.Session(engine=engine) as session:
+        result = while_loop(lambda i, limit, _: i < limit, turn, [gc.constant(0), gc.constant(3), gc.constant(0.5)], "outer")[2]
+        session.run(result, options=gc.RunOptions(trace=True))
+        assert session.trace is not None
+    deep = [event for event in session.trace.events if event.node.endswith("deep") and event.kind == "end"]
+    assert sorted(event.iterations for event in deep) == [(1, 0), (2, 0), (2, 1)]
+    assert {(len(event.around), event.around[0][0]) for event in deep} == {(1, "outer")}
+    stats = [entry for device in session.trace.step_stats().dev_stats for entry in device.node_stats]
+    assert sorted(entry.iterations for entry in stats if entry.node_name.endswith("deep")) == [(1, 0), (2, 0), (2, 1)]
+    shown = [entry["args"] for entry in session.trace.chrome_trace()["traceEvents"] if entry["ph"] == "X" and "deep" in entry["name"]]
+    assert sorted(args["iteration"] for args in shown) == [[1, 0], [2, 0], [2, 1]]
+    assert all(args["frame"] == "outer/inner" for args in shown)
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
 def test_a_recorded_loop_counts_the_bytes_of_each_iteration_once(engine: str) -> None:
     x = gc.placeholder(gc.float32, [1000])
     result = count_to(50, x)

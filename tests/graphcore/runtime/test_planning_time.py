@@ -31,7 +31,8 @@ def distance(count: int, seed: int = 0) -> gc.Tensor:
     places = np.stack([np.zeros(count, np.int64), np.arange(count)], 1)
     numbers = np.random.default_rng(seed).integers(0, 9, (2, count))
     shape = np.array([1, count])
-    return gc.ops.edit_distance(places, numbers[0], shape, places, numbers[1], shape)
+    result: gc.Tensor = gc.ops.edit_distance(places, numbers[0], shape, places, numbers[1], shape)
+    return result
 
 
 def many_small() -> gc.Tensor:
