@@ -36,11 +36,16 @@ def time_limit(until: float, text: str) -> Iterator[None]:
         _limit.until, _limit.text = before
 
 
+def has_time_limit() -> bool:
+    """Whether there is any need to ask."""
+    return _limit.until < math.inf
+
+
 def check_time(name: str, op: str) -> None:
     """Go on to node `name`, of op `op`, if there is time left.
 
     Raises:
         DeadlineExceededError: there is none.
     """
-    if _limit.until < math.inf and time.monotonic() >= _limit.until:
+    if has_time_limit() and time.monotonic() >= _limit.until:
         raise DeadlineExceededError(f"{_limit.text}; stopped while planning, at node '{name}' (op {op})", op=op, node=name)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.ops.blas import one_thread
 from graphcore.ops.products import ONE_THREAD
 from graphcore.ops.windows import Geometry
 
@@ -28,7 +29,8 @@ def forward_by_columns(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     """x: [n, spatial..., c]  w: [window..., c, o] -> [n, places..., o]."""
     n, outputs = x.shape[0], w.shape[-1]
     # What is not finite must not be multiplied by the zeros beside the diagonal.
-    finite = bool(xp.isfinite(xp.vdot(x, x)))
+    with one_thread():
+        finite = bool(xp.isfinite(xp.vdot(x, x)))
     columns = Columns(g, w.shape[-2], outputs, one_by_one=not finite)
     factor = columns.empty_filter(xp, w.dtype)
     columns.along_diagonal(xp, factor)[...] = _columns_first(w)

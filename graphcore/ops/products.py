@@ -20,6 +20,10 @@ from graphcore.registry import Kernel
 
 ONE_THREAD: Final = 1 << 18
 """OpenBLAS computes products of at most so many multiplications in the calling thread."""
+_TWO_THREADS: Final = 2 * ONE_THREAD
+"""From so many on it uses two threads or more."""
+_VECTORS: Final = 1 << 15
+"""Of a matrix and a vector from so many on; from 9,216 to be exact, but then telling it to use one takes as long as the product."""
 _MIDDLING: Final = (10**6, 1 << 21)
 """Products of so many multiplications gain nothing from a second thread; smaller ones OpenBLAS gives none on most servers."""
 _PART: Final = 6_000_000
@@ -51,7 +55,7 @@ def batch_product(xp: Any, x: Any, y: Any) -> Any:
     if xp is not np or x.dtype.kind not in "fc" or x.ndim < 2 or y.ndim < 2:
         return xp.matmul(x, y)
     (m, depth), n = x.shape[-2:], y.shape[-1]
-    if m * depth * n <= ONE_THREAD:
+    if m * depth * n <= (_TWO_THREADS if min(m, n) > 1 else _VECTORS):
         return np.matmul(x, y)
     if x.ndim == y.ndim == 2:
         return product(xp, x, y)
@@ -73,15 +77,18 @@ def kernel_for(m: int, depth: int, n: int) -> Kernel | None:
 
 @lru_cache(_REMEMBERED)
 def way_for(m: int, depth: int, n: int) -> Way | None:
-    """How to compute the product of matrices [m, depth] and [depth, n]; None to call BLAS once, as it is.
-
-    A second thread gains a middling product nothing: BLAS computes its parts, which are small, in the calling thread.
-    """
+    """How to compute the product of matrices [m, depth] and [depth, n]; None to call BLAS once, as it is."""
     size = m * depth * n
-    if size > _MIDDLING[1]:
-        return _shared(m, depth, n)
+    if size <= (_TWO_THREADS if min(m, n) > 1 else _VECTORS):
+        return None
+    return _shared(m, depth, n) if threads_for_parts() else _in_small_parts(m, depth, n)
+
+
+def _in_small_parts(m: int, depth: int, n: int) -> Way | None:
+    """A second thread gains a middling product nothing: BLAS computes its parts, which are small, in the calling thread."""
+    size = m * depth * n
     most = min(ONE_THREAD // max(1, depth * min(m, n)), max(m, n))
-    if size <= _MIDDLING[0] or most < _SHORTEST:
+    if not _MIDDLING[0] < size <= _MIDDLING[1] or most < _SHORTEST:
         return None
     longer = max(m, n)
     by_part = _by_rows if m > n else _by_columns
@@ -95,18 +102,20 @@ def way_for(m: int, depth: int, n: int) -> Way | None:
     return in_parts
 
 
-def _shared(m: int, depth: int, n: int) -> Way | None:
+def _shared(m: int, depth: int, n: int) -> Way:
+    """By as many threads as it pays; BLAS uses one in each."""
     count = threads_for_parts()
-    if not count:
-        return None
     by_part = _by_rows if m >= n else _by_columns
     size = m * depth * n
     parts = _cut(max(m, n), min(count * -(-size // (count * _LONG)), size // _PART), _ROUND, max(m, n) * _AHEAD // size)
     if len(parts) < 2:
 
         def whole(a: Any, b: Any, out: Any) -> Any:
-            with one_thread():
+            token = enter()
+            try:
                 return np.matmul(a, b, out)
+            finally:
+                leave(token)
 
         return whole
 

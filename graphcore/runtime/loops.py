@@ -99,8 +99,9 @@ def build_loop_plan(
     """
     structure = find_structure(nodes, info, feeds)
     lowered = lower_loops(structure, nodes, fetches, targets, feeds, make_kernel)
-    guard_sizes(lowered)
-    if has_large(nodes, feeds):
+    any_large = has_large(nodes, feeds)
+    guard_sizes(lowered, any_large=any_large)
+    if any_large:
         mark_long(lowered)
     reuse_buffers(lowered)
     return LoopPlan(lowered)

@@ -60,15 +60,18 @@ def tensor_bytes(tensor: Tensor) -> int | None:
     return None if count < 0 or dtype is None else count * dtype.itemsize
 
 
-def guard_sizes(lowered: Lowered) -> None:
+def guard_sizes(lowered: Lowered, *, any_large: bool = True) -> None:
     """Refuse what is larger than the memory, now where the shape is known, else before it is made.
+
+    Args:
+        any_large: whether any known shape is large at all.
 
     Raises:
         ResourceExhaustedError: a tensor can never fit.
     """
     limit = memory_limit()
     for operation in lowered.operations:
-        for value in operation.outputs:
+        for value in operation.outputs if any_large else ():
             size = tensor_bytes(value.tensor)
             if size is not None and size > limit and not value.is_reference and operation.node.op not in VIEWS:
                 raise _too_large(operation.node, str(value.tensor.shape), value.tensor.dtype, size)

@@ -156,9 +156,10 @@ def build_plan(
     """
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
     lowered = lower(nodes, fetches, targets, feeds, make_kernel)
-    guard_sizes(lowered)
+    any_large = has_large(nodes, feeds)
+    guard_sizes(lowered, any_large=any_large)
     keep_freed_memory()
-    if has_large(nodes, feeds):
+    if any_large:
         run_apart(lowered, nodes, threads)
         mark_long(lowered)
     reuse_buffers(lowered)

@@ -255,7 +255,7 @@ def test_a_run_that_waits_for_ever_ends_when_its_time_is_over_and_another_runs_a
         before = threading.active_count()
         with pytest.raises(DeadlineExceededError):
             running.run(late, options=gc.RunOptions(timeout_in_ms=50))
-        assert threading.active_count() == before
+        assert threading.active_count() <= before
         running.rendezvous.send(key("never"), None, np.float32(3.0))
         assert running.run(late) == -3.0
 

@@ -87,7 +87,7 @@ class Setting:
         assert self.session.run(self.second).tolist() == [0, 0, 0]
         _behaviour["now"] = lambda x: x * 2
         assert self.run().tolist() == [3, 5, 7]
-        assert threading.active_count() == self.threads
+        assert threading.active_count() <= self.threads
 
 
 def slowly(x: Any) -> Any:
@@ -163,13 +163,14 @@ def test_a_kernel_that_leaves_a_declared_output_unset_is_an_internal_error(behav
 @ENGINES
 def test_a_run_that_takes_too_long_is_stopped_before_the_next_node(engine: str) -> None:
     def slow(x: Any) -> Any:
-        time.sleep(0.15)
+        time.sleep(0.55)
         return x * 2
 
     setting = Setting(slow, engine)
+    options = gc.RunOptions(timeout_in_ms=500)  # the first update is done by then, on a busy machine too
     with pytest.raises(DeadlineExceededError) as caught:
-        setting.run(options=gc.RunOptions(timeout_in_ms=50))
-    assert "50 ms" in caught.value.message
+        setting.run(options=options)
+    assert "500 ms" in caught.value.message
     setting.check_afterwards()
 
 
@@ -185,7 +186,7 @@ def test_a_session_may_limit_all_its_runs() -> None:
 def test_a_run_in_time_is_not_stopped(engine: str) -> None:
     setting = Setting(lambda x: x, engine)
     assert setting.run(options=gc.RunOptions(timeout_in_ms=20_000)).tolist() == [2, 3, 4]
-    assert threading.active_count() == setting.threads
+    assert threading.active_count() <= setting.threads
 
 
 @ENGINES
@@ -230,7 +231,7 @@ def test_ctrl_c_in_the_middle_of_a_long_sequence_of_kernels_tells_where() -> Non
     timer.join()
     notes = "\n".join(getattr(caught.value, "__notes__", []))
     assert not notes or "stopped while running" in notes  # between two runs there is no node to name
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     assert session.run(w).shape == (50, 50)
     session.run(step, feeds)
 
@@ -334,7 +335,7 @@ def test_a_run_that_waits_for_a_value_ends_when_its_time_is_over(engine: str) ->
     threads = threading.active_count()
     with pytest.raises(DeadlineExceededError):
         session.run(y, options=gc.RunOptions(timeout_in_ms=30))
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     session.rendezvous.send(key, None, np.zeros(2, np.float32))
     assert session.run(y).tolist() == [1, 1]
 

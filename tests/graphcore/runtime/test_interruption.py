@@ -66,6 +66,15 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture
+def no_finalisers() -> Iterator[None]:
+    """What ends a call is not raised in a finaliser, where it would be lost: that is Python's rule."""
+    collector.collect()
+    collector.disable()
+    yield
+    collector.enable()
+
+
 class Held:
     """A variable that is updated before and after a kernel that does not come to its end before `gate` is set."""
 
@@ -109,7 +118,7 @@ class Held:
         until = time.monotonic() + 30
         while threading.active_count() > self.threads and time.monotonic() < until:
             time.sleep(0.01)
-        assert threading.active_count() == self.threads
+        assert threading.active_count() <= self.threads
 
 
 @ENGINES
@@ -220,7 +229,7 @@ def press_when_within(thread: int, functions: set[str]) -> None:
 
 
 @ENGINES
-@pytest.mark.usefixtures("interruptible")
+@pytest.mark.usefixtures("interruptible", "no_finalisers")
 @pytest.mark.parametrize("how", ["timeout", "ctrl-c"])
 @pytest.mark.parametrize("kind", ["edit distance", "while"])
 def test_work_of_many_calls_ends_where_it_is_and_leaves_no_thread(kind: str, how: str, engine: str) -> None:
@@ -230,7 +239,6 @@ def test_work_of_many_calls_ends_where_it_is_and_leaves_no_thread(kind: str, how
         with pytest.raises(DeadlineExceededError):
             session.run(work, feeds, options=gc.RunOptions(timeout_in_ms=LIMIT))
     else:
-        collector.collect()  # Ctrl-C in a finaliser is lost: that is Python's rule
         presser = threading.Thread(target=press_when_within, args=(main, {"levenshtein"} if kind == "edit distance" else {"_turn", "plan"}))
         presser.start()
         with pytest.raises(KeyboardInterrupt):
@@ -239,7 +247,7 @@ def test_work_of_many_calls_ends_where_it_is_and_leaves_no_thread(kind: str, how
     until = time.monotonic() + 30
     while threading.active_count() > before and time.monotonic() < until:
         time.sleep(0.01)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     assert session.run(gc.constant(3.0)) == 3.0
 
 
@@ -288,4 +296,4 @@ def test_leaving_a_call_that_is_over_or_about_to_end_harms_nobody() -> None:
     assert over.wait(30)
     over.leave()
     assert over.result() == 3
-    assert threading.active_count() == before
+    assert threading.active_count() <= before

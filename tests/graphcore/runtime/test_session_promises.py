@@ -183,7 +183,7 @@ def test_a_time_limit_ends_a_loop_and_the_session_goes_on(engine: str) -> None:
         threads = threading.active_count()
         with pytest.raises(DeadlineExceededError, match="within 30 ms"):
             session.run([endless, w.assign(5.0)], options=gc.RunOptions(timeout_in_ms=30))
-        assert threading.active_count() == threads
+        assert threading.active_count() <= threads
         assert session.run(w) in (1.0, 5.0)
         assert session.run(w.assign(2.0)) == 2.0
 
