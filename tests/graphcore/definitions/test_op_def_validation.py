@@ -40,6 +40,9 @@ def test_an_attr_with_a_fitting_default_is_accepted(spec: str) -> None:
 
 def test_o6_a_default_in_which_nothing_is_set_is_an_empty_list() -> None:
     validate_op_def(OpDef(name="Test", attr=(AttrDef(name="a", type="list(int)", default_value=NO_VALUE),)))
+    at_least_one = AttrDef(name="a", type="list(int)", has_minimum=True, minimum=1, default_value=NO_VALUE)
+    with pytest.raises(InvalidArgumentError, match="Length for attr 'a' of 0 must be at least minimum 1"):
+        validate_op_def(OpDef(name="Test", attr=(at_least_one,)))
 
 
 A_ARG = ArgDef(name="a", type=d.int32)
