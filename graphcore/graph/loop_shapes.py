@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _ENTRIES: Final = frozenset({"Enter", "RefEnter"})
 LOOP_HEADS: Final = frozenset({"Merge", "RefMerge"})
 """Where values come around a loop, or two branches meet."""
+_MOST_ASKED: Final = 16
+_MOST_AHEAD: Final = 200
 
 
 def enters_loop(node: Node) -> bool:
@@ -44,16 +46,66 @@ def relaxed_data(known: HandleData, again: HandleData | None, first: Sequence[Ha
     return [old if shape is old.shape else ShapeAndType(shape, old.dtype) for shape, old in zip(shapes, known, strict=True)]
 
 
-def loops_of(graph: GraphReader, heads: Iterable[Node]) -> dict[Node, list[Node]]:
-    """The nodes that lie on a loop, each with the heads of the loops it lies on."""
-    found: dict[Node, list[Node]] = {}
-    for head in heads:
-        if head not in graph:
-            continue
-        back = [tensor.node for tensor in head.inputs if is_back_edge(tensor.node.op, head.op) and tensor in graph]
-        for node in _between(graph, head, back):
-            found.setdefault(node, []).append(head)
-    return found
+class LoopsAround:
+    """The loops that nodes lie on, for as long as the graph keeps its edges.
+
+    Most questions are of a node or two from which few others can be reached: a loop that is being closed feeds nothing yet.
+    Then only loops that end within reach are walked through; otherwise all of them, once.
+
+    Args:
+        graph: the graph.
+        heads: where values come around its loops.
+    """
+
+    __slots__ = ("_asked", "_ends", "_graph", "_on", "_table")
+
+    def __init__(self, graph: GraphReader, heads: Iterable[Node]) -> None:
+        self._graph = graph
+        self._asked = 0
+        self._on: dict[Node, set[Node]] = {}
+        self._table: dict[Node, list[Node]] | None = None
+        self._ends: dict[Node, list[Node]] = {}  # by what comes around, the heads
+        for head in heads:
+            for tensor in head.inputs if head in graph else ():
+                if is_back_edge(tensor.node.op, head.op) and tensor in graph:
+                    self._ends.setdefault(tensor.node, []).append(head)
+
+    def heads(self, node: Node) -> Iterable[Node]:
+        """The heads of the loops that `node` lies on."""
+        if self._table is None:
+            ahead = self._ahead(node)
+            if ahead is not None:
+                return [head for head in ahead if node in self._nodes(head)]
+            self._table = {}
+            for head in dict.fromkeys([head for heads in self._ends.values() for head in heads]):
+                for other in self._nodes(head):
+                    self._table.setdefault(other, []).append(head)
+        return self._table.get(node, ())
+
+    def _ahead(self, node: Node) -> list[Node] | None:
+        """The heads of the loops whose ends depend on `node`; None if that is not known soon."""
+        self._asked += 1
+        if self._asked > _MOST_ASKED:
+            return None
+        consumers_of, ends = self._graph.edge_store.consumers_of, self._ends
+        seen, pending = {node}, [node]
+        found: dict[Node, None] = {}
+        while pending:
+            if len(seen) > _MOST_AHEAD:
+                return None
+            current = pending.pop()
+            found.update(dict.fromkeys(ends.get(current, ())))
+            fresh = [other for other in consumers_of(current) if other not in seen]
+            seen.update(fresh)
+            pending += fresh
+        return list(found)
+
+    def _nodes(self, head: Node) -> set[Node]:
+        known = self._on.get(head)
+        if known is None:
+            back = [end for end, heads in self._ends.items() if head in heads]
+            known = self._on[head] = _between(self._graph, head, back)
+        return known
 
 
 def _between(graph: GraphReader, head: Node, back: list[Node]) -> set[Node]:

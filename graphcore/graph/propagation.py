@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.loop_shapes import LOOP_HEADS, is_loop_head, loops_of
+from graphcore.graph.loop_shapes import LOOP_HEADS, LoopsAround, is_loop_head
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import is_back_edge, renew_stale_ranks
 from graphcore.inference import ShapeHandle, same_handle_data
@@ -93,7 +93,7 @@ class _Wave:
         self._infer = graph.refiner.add_node
         self._successors = graph.edge_store.data_successors()
         heads = graph.refiner.loop_heads
-        self._loops = loops_of(graph, heads) if heads else {}
+        self._loops = LoopsAround(graph, heads) if heads else None
         self._opened: set[Node] = set()
         self.open: dict[Node, None] = {}
 
@@ -163,8 +163,8 @@ class _Wave:
         graph = self._graph
         if graph.journal is not None:
             graph.note(node)
-        if self._loops:
-            self._begin_anew(node)
+        if self._loops is not None:
+            self._begin_anew(node, self._loops)
         before, data, had_error = node.output_handles, node.handle_data, node.error
         if had_error is None and node not in self._careful and node.op not in LOOP_HEADS:
             try:
@@ -187,9 +187,9 @@ class _Wave:
         self.changed(node)
         graph.publish("shapes", node)
 
-    def _begin_anew(self, node: Node) -> None:
+    def _begin_anew(self, node: Node, loops: LoopsAround) -> None:
         """What was taken back because of later iterations may hold now: loops through `node` begin with their first."""
-        for head in self._loops.get(node, ()):
+        for head in loops.heads(node):
             if head not in self._opened:
                 self.infer(head)
 
