@@ -14,7 +14,7 @@ from graphcore.attrs import AttrValue
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph import Graph, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph, graph_with_library
+from graphcore.graph import FunctionGraph, Graph, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
 from graphcore.passes.defining import note_sources
 from graphcore.passes.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session
@@ -30,14 +30,16 @@ class Instantiation:
         input_types: the types it was traced for.
         fdef: the function.
         structure: what the Python function returned, a number in the place of each tensor.
+        captured: the tensors of the graph that it uses without being given them; they are its last arguments.
     """
 
-    __slots__ = ("fdef", "input_types", "structure")
+    __slots__ = ("captured", "fdef", "input_types", "structure")
 
-    def __init__(self, input_types: tuple[DType, ...], fdef: FunctionDef, structure: Any) -> None:
+    def __init__(self, input_types: tuple[DType, ...], fdef: FunctionDef, structure: Any, captured: Sequence[Tensor] = ()) -> None:
         self.input_types = input_types
         self.fdef = fdef
         self.structure = structure
+        self.captured = tuple(captured)
 
     def __repr__(self) -> str:
         return f"<gc.Instantiation {self.fdef.name}({', '.join([dtype.name for dtype in self.input_types])})>"
@@ -51,7 +53,8 @@ class Function:
 
     Args:
         python_function: takes tensors, gives a tensor or (nested) tuples, lists and dicts of tensors. It is called once for each
-            combination of input types, and sees nothing of the graph that it is called in.
+            combination of input types. Variables and tensors of the graph around it that it uses become further arguments, which every call
+        hands over; gradients reach them.
         name: what the function is called in the graph; the Python function's name unless given.
     """
 
@@ -84,15 +87,16 @@ class Function:
             convert_to_tensor(graph, as_held_tensor(graph, value), None, f"argument {label} of {self.name}")
             for label, value in zip(labels, values, strict=True)
         ]
-        made = self._instantiate(_outermost(graph), labels, tuple([tensor.dtype.base for tensor in tensors]))
-        node = graph.apply_op(made.fdef.name, tensors, None, self.name)
+        made = self._instantiate(graph, labels, tuple([tensor.dtype.base for tensor in tensors]))
+        node = graph.apply_op(made.fdef.name, [*tensors, *made.captured], None, self.name)
         return _filled(made.structure, node.outputs)
 
     def _run(self, session: Session, labels: list[str], values: list[Any]) -> Any:
         arrays = [as_constant_array(value, None, f"argument {label} of {self.name}") for label, value in zip(labels, values, strict=True)]
         made = self._instantiate(session.graph, labels, tuple([array.dtype for array in arrays]))
         handle = session.functions.instantiate(made.fdef.name)
-        return _filled(made.structure, session.functions.run(handle, [array.array for array in arrays]))
+        captured = session.run(list(made.captured)) if made.captured else []
+        return _filled(made.structure, session.functions.run(handle, [*[array.array for array in arrays], *captured]))
 
     def _flat(self, arguments: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
         labels: list[str] = []
@@ -109,10 +113,11 @@ class Function:
         return labels, values
 
     def _instantiate(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
-        of_graph = self._traced.setdefault(graph, {})
-        known = of_graph.get(types)
-        if known is not None and graph.library.find(known.fdef.name) is known.fdef:
-            return known
+        outermost = _outermost(graph)
+        for place in (outermost, graph):
+            known = self._traced.get(place, {}).get(types)
+            if known is not None and graph.library.find(known.fdef.name) is known.fdef and all(map(_is_there, known.captured)):
+                return known
         before = graph.library.state()
         try:
             made = self._trace(graph, labels, types)
@@ -120,12 +125,13 @@ class Function:
         except BaseException:
             graph.library.restore(before)
             raise
-        of_graph[types] = made
+        # One that uses values of the function that is being traced serves that function alone.
+        place = outermost if all(tensor.graph is outermost for tensor in made.captured) else graph
+        self._traced.setdefault(place, {})[types] = made
         return made
 
     def _trace(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
-        body = graph_with_library(graph.library)
-        body.seed = graph.seed
+        body = FunctionGraph.within(graph, self.name)
         tensors = []
         for index, (label, dtype) in enumerate(zip(labels, types, strict=True)):
             attrs: dict[str, AttrValue] = {"T": dtype, "index": index}
@@ -138,7 +144,7 @@ class Function:
                 body.apply_op("_Retval", [tensor], {"index": index}, f"{normalized_name(label)}_RetVal")
         made = graph_to_function_def(body, self._free_name(graph))
         note_sources(graph.library, made.name, body)
-        return Instantiation(types, made, structure)
+        return Instantiation(types, made, structure, [_origin(tensor) for tensor in body.captures])
 
     def _call_python(self, tensors: list[Tensor]) -> Any:
         left = iter(tensors)
@@ -199,6 +205,22 @@ def _outermost(graph: Graph) -> Graph:
     while graph.outer is not None:
         graph = graph.outer
     return graph
+
+
+def _origin(tensor: Tensor) -> Tensor:
+    """What a tensor stands for that is an argument for a captured one."""
+    graph = tensor.graph
+    while isinstance(graph, FunctionGraph):
+        origin = next((outer for outer, argument in graph.captures.items() if argument is tensor), None)
+        if origin is None:
+            break
+        tensor, graph = origin, origin.graph
+    return tensor
+
+
+def _is_there(tensor: Tensor) -> bool:
+    """True iff a tensor is still what it was when a function captured it."""
+    return tensor.node.graph.find(tensor.node.name) is tensor.node
 
 
 def _filled(structure: Any, values: Sequence[Any]) -> Any:

@@ -246,6 +246,17 @@ class Variable:
             inputs: what such a change takes; see the method of that name.
             name: of the node.
         """
+        around = get_default_graph().outer
+        while not self.is_resource and around is not None:
+            if around is self.graph:
+                raise InvalidArgumentError(
+                    f"Variable '{self.op.name}' is a reference, which cannot be changed within a function, branch or loop: make it with "
+                    "use_resource=True, or change it outside",
+                    op=self.op.op,
+                    node=self.op.name,
+                    source=self.op.source,
+                )
+            around = around.outer
         return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], None, name)
 
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:

@@ -13,19 +13,32 @@ from graphcore.errors import GraphError
 from graphcore.functions import FunctionLibraryDefinition, canonicalize, instantiate_function
 from graphcore.graph.filling import fill_in_order
 from graphcore.graph.node import Node, Tensor
+from graphcore.inference import ShapeHandle
 
 MOST_NESTED_NODES: Final = 2_000
 """So many nodes of functions that functions call are looked at for one call; what lies beyond gives unknown shapes."""
 MOST_NESTED_CALLS: Final = 32
 """So deep are calls within functions followed, for each takes several frames of Python's stack; what lies deeper gives unknown shapes."""
 
+_MOST_KEPT: Final = 64
+
 
 class Body(msgspec.Struct, frozen=True, eq=False):
-    """The nodes of a function, producers first; its arguments and what it returns by index."""
+    """The nodes of a function, producers first; its arguments and what it returns by index.
+
+    `outputs` keeps the shapes of what calls have given: many calls of one function are alike.
+    """
 
     order: list[Node]
     args: list[Node]
     results: list[Tensor]
+    outputs: dict[tuple[object, ...], tuple[ShapeHandle, ...]] = msgspec.field(default_factory=dict)
+
+    def keep(self, key: tuple[object, ...], outputs: tuple[ShapeHandle, ...]) -> None:
+        """Keep what a call has given; older ones make room."""
+        if len(self.outputs) >= _MOST_KEPT:
+            self.outputs.clear()
+        self.outputs[key] = outputs
 
 
 class FunctionShapes:

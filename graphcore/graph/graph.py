@@ -66,6 +66,8 @@ class Graph(GraphReader):
 
     evaluator: Evaluator | None = None
     """How `Tensor.eval` runs; the session room sets it."""
+    sweeper: Callable[[Graph], None] | None = None
+    """What forgets functions that were made for nodes which a cell has made no more; who makes such functions sets it."""
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
 
@@ -477,6 +479,8 @@ class Graph(GraphReader):
             for node in reversed(stale):
                 self.remove_node(node)
             self.names.end_release()
+            if stale and Graph.sweeper is not None:
+                Graph.sweeper(self)
             return [node.name for node in stale]
 
     def drop_cell(self, cell: str) -> list[str]:
@@ -485,6 +489,8 @@ class Graph(GraphReader):
             owned = self.cells.nodes_of(cell)
             for node in reversed(owned):
                 self.remove_node(node)
+            if owned and Graph.sweeper is not None:
+                Graph.sweeper(self)
             return [node.name for node in owned]
 
     def evaluate(self, tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 from weakref import WeakSet
@@ -130,6 +130,19 @@ class LiveRefiner(ShapeInference):
     def get_context(self, node: Node) -> LiveContext:
         """A context on the present shapes of the node's inputs, without outputs."""
         return self.context_type(self, node, [tensor.node.output_handles[tensor.index] for tensor in node.inputs])
+
+    def key_of_call(self, library: FunctionLibraryDefinition, node: Node, shapes: Sequence[ShapeHandle]) -> tuple[object, ...] | None:
+        """See `ShapeInference.key_of_call`: sizes, where all are known and no input is a handle of something."""
+        if not self.is_direct or any(tensor.node.handle_data is not None for tensor in node.inputs):
+            return None
+        sizes: list[tuple[int, ...]] = []
+        for shape in shapes:
+            if shape.dims is None:
+                return None
+            sizes.append(tuple([dim.value for dim in shape.dims]))
+            if -1 in sizes[-1]:
+                return None
+        return (library.version, self.graph_def_version, *sizes)
 
     def state(self) -> Any:
         """What `restore` needs to bring back what is kept beside the nodes."""

@@ -150,11 +150,27 @@ class ShapeInference(ABC):
         body = self.bodies.body_of(library, type(context.node.graph), name, attrs)
         if body is None or len(body.args) != len(shapes) or not self.bodies.may_enter(body, is_nested=bool(self.enclosing)):
             return None
+        key = self.key_of_call(library, context.node, shapes)
+        known = body.outputs.get(key) if key is not None else None
+        if known is not None:
+            return [(shape, None) for shape in known]
         inner = _BodyRefiner(self, context, name, shapes, slots)
         for node in body.order:
             inner.add_node(node)
-        results = [(tensor.node, tensor.index) for tensor in body.results]
-        return [(inner.output_shape(*result), inner.output_handle_data(*result)) for result in results]
+        tensors = [(tensor.node, tensor.index) for tensor in body.results]
+        results = [(inner.output_shape(*tensor), inner.output_handle_data(*tensor)) for tensor in tensors]
+        if key is not None and not context.node.asked_values and all(data is None and _is_plain(shape) for shape, data in results):
+            body.keep(key, tuple([shape for shape, _ in results]))
+        return results
+
+    def key_of_call(
+        self,
+        library: FunctionLibraryDefinition,  # noqa: ARG002 - a graph's own refiner asks all of them
+        node: Node,  # noqa: ARG002
+        shapes: Sequence[ShapeHandle],  # noqa: ARG002
+    ) -> tuple[object, ...] | None:
+        """What the shapes that a call gives follow from if values are not asked for; None if each call has to be looked at."""
+        return None
 
     def run_shape_fn(self, context: ExtendedInferenceContext) -> None:
         """Run the shape function of the context's node; outputs that it does not set are unknown then.
@@ -323,6 +339,11 @@ class ShapeRefiner(ShapeInference):
 
     def _shape_of(self, tensor: Tensor) -> Shape:
         return handle_to_shape(self.output_shape(tensor.node, tensor.index))
+
+
+def _is_plain(shape: ShapeHandle) -> bool:
+    """True iff all of a shape is known and there is nothing to say of where it comes from."""
+    return shape.dims is not None and all(dim.value >= 0 and dim.origin is None for dim in shape.dims)
 
 
 class _BodyRefiner(ShapeRefiner):

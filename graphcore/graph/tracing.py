@@ -38,9 +38,10 @@ class FunctionGraph(Graph):
         made.label = label
         return made
 
-    def argument(self, name: str, dtype: DType, shape: Shape) -> Tensor:
-        """A new argument; which one it is, its `index`, counts from 0 in the order in which they are made."""
-        index = sum(node.op == "_Arg" for node in self.op_nodes())
+    def argument(self, name: str, dtype: DType, shape: Shape, index: int | None = None) -> Tensor:
+        """A new argument; which one it is, its `index`, counts from 0 in the order in which they are made unless it is given."""
+        if index is None:
+            index = sum(node.op == "_Arg" for node in self.op_nodes())
         attrs: dict[str, AttrValue] = {"T": dtype.base, "index": index, "_output_shapes": (shape,)}
         with self.name_scope(None), self.control_dependencies(None):
             return self.apply_op("_Arg", (), attrs, name).outputs[0]

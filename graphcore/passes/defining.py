@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import msgspec
 
+from graphcore.attrs import Attrs
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node
@@ -24,17 +25,21 @@ class _Book:
     Attributes:
         current: by what they were to be called, what they are called.
         given: all names ever given; none is given twice to different functions, so that what runs a function knows it by its name.
-        outdated: True iff one has given way to another since the last sweep.
+        outdated: True iff one may have given way to another since the last sweep.
         sources: per function the lines of user code that made its nodes.
+        owner: the graph whose nodes they are for; others may share its library.
+        removed: how many nodes had been removed from it at the last sweep.
     """
 
-    __slots__ = ("current", "given", "outdated", "sources")
+    __slots__ = ("current", "given", "outdated", "owner", "removed", "sources")
 
     def __init__(self) -> None:
         self.current: dict[str, str] = {}
         self.given: set[str] = set()
         self.outdated = False
         self.sources: dict[str, dict[str, SourceLocation]] = {}
+        self.owner: ReferenceType[Graph] | None = None
+        self.removed = 0
 
 
 _books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDictionary()
@@ -45,7 +50,9 @@ def function_label(graph: Graph, name: str, role: str) -> str:
     return f"{graph.label}_{name}_{role}" if isinstance(graph, FunctionGraph) else f"{name}_{role}"
 
 
-def define_body(graph: Graph, wanted: str, control_rets: Sequence[Node] = ()) -> FunctionDef:
+def define_body(
+    graph: Graph, wanted: str, control_rets: Sequence[Node] = (), attrs: Attrs | None = None, *, shared: bool = False
+) -> FunctionDef:
     """Put the function that `graph` is the body of into its library.
 
     Args:
@@ -53,11 +60,17 @@ def define_body(graph: Graph, wanted: str, control_rets: Sequence[Node] = ()) ->
         wanted: what to call it: the same for the same node each time. The function keeps the name of the one that was made before, if it
             is equal to that.
         control_rets: nodes that must have run when the function returns.
+        attrs: those of the function.
+        shared: it is for all nodes that call one function, rather than for the one that it is called after.
     """
     library = graph.library
     book = _books.setdefault(library, _Book())
+    if book.owner is None:
+        book.owner = ref(_outermost(graph))
     wanted = _NOT_IN_NAMES.sub("_", wanted).strip("_")
     made = graph_to_function_def(graph, wanted, control_rets)
+    if attrs:
+        made = msgspec.structs.replace(made, attr=dict(attrs))
     name = book.current.get(wanted, "")
     before = library.find(name) if name else None
     if before is not None and function_defs_equal(before, msgspec.structs.replace(made, signature=_renamed(made, name))):
@@ -66,7 +79,7 @@ def define_body(graph: Graph, wanted: str, control_rets: Sequence[Node] = ()) ->
     fresh = _free_name(library, book, wanted)
     made = msgspec.structs.replace(made, signature=_renamed(made, fresh))
     library.add_function_def(made)
-    book.outdated = book.outdated or before is not None
+    book.outdated = book.outdated or before is not None or shared
     book.current[wanted] = fresh
     book.given.add(fresh)
     note_sources(library, fresh, graph)
@@ -86,16 +99,28 @@ def sources_of(library: FunctionLibraryDefinition, name: str) -> Mapping[str, So
 
 
 def sweep(graph: Graph) -> None:
-    """Forget functions that were made here for nodes that have others by now."""
+    """Forget functions that were made here for nodes that have others by now, or are gone."""
     book = _books.get(graph.library)
-    if book is None or not book.outdated:
+    if book is None or book.owner is None or book.owner() is not graph:
         return
-    book.outdated = False
+    removed = graph.num_node_ids - len(graph)
+    if not book.outdated and removed == book.removed:
+        return
+    book.outdated, book.removed = False, removed
     used = graph.library.reachable_definitions([node.node_def for node in graph.op_nodes()])
     for name in book.given:
         if name in graph.library and name not in used:
             graph.library.remove_function(name)
             book.sources.pop(name, None)
+
+
+Graph.sweeper = staticmethod(sweep)
+
+
+def _outermost(graph: Graph) -> Graph:
+    while graph.outer is not None:
+        graph = graph.outer
+    return graph
 
 
 def _renamed(function: FunctionDef, name: str) -> Any:

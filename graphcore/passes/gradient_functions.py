@@ -7,13 +7,13 @@ that needs both runs the twin alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
 from graphcore import dtypes
-from graphcore.attrs import AttrValue, Func
+from graphcore.attrs import Attrs, AttrValue, Func
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import NotFoundError
@@ -34,6 +34,7 @@ class Differentiation(Protocol):
     """The backward pass of the graph that the node is in."""
 
     graph: Graph
+    simplify: bool
     arrived: dict[Tensor, list[Tensor]]
     stop: frozenset[Tensor]
 
@@ -60,10 +61,12 @@ class DifferentiatedBody:
 
     Attributes:
         args, rets: what it takes and gives.
+        ret_names: what that is called which it gives.
         dys: per return whose gradient is given the argument that stands for it.
         gradients: per wanted argument its gradient, None where no such return depends on it.
         forward_order: the nodes that run forward, producers first.
         backward: the nodes that run back, producers first.
+        twins: the forward nodes that need not run beside their twins, which the backward pass has made.
     """
 
     def __init__(self, outer: Graph, func: Func, shapes: Sequence[Shape]) -> None:
@@ -77,6 +80,7 @@ class DifferentiatedBody:
         copies = copy_graph(body.graph, self.graph)
         self.args = [copies[node].outputs[0] for node in body.arg_nodes]
         self.rets = [copies[node].inputs[0] for node in body.ret_nodes]
+        self.ret_names = [node.name.removesuffix("_RetVal") for node in body.ret_nodes]
         self.control_rets = [copies[node] for node in body.control_ret_nodes]
         for tensor, shape in zip(self.args, shapes, strict=True):
             if shape.rank is not None:
@@ -85,13 +89,14 @@ class DifferentiatedBody:
         self.dys: dict[int, Tensor] = {}
         self.gradients: dict[int, Tensor | None] = {}
         self.backward: list[Node] = []
+        self.twins: dict[Node, Node] = {}
         self.forward_order = [node for node in in_order(self.graph) if node in self.forward]
 
     def copy_forward(self, target: FunctionGraph) -> Copier:
-        """Put arguments and forward nodes into another body."""
-        copier = Copier(target)
-        for arg in self.args:
-            copier.tensors[arg] = target.argument(arg.node.name, arg.dtype, arg.shape)
+        """Put arguments and forward nodes into another body, twins in the place of the nodes that they are twins of."""
+        copier = Copier(target, self.twins)
+        for index, arg in enumerate(self.args):
+            copier.tensors[arg] = target.argument(arg.node.name, arg.dtype, arg.shape, index)
         copier.copy(self.forward_order)
         return copier
 
@@ -102,7 +107,7 @@ class DifferentiatedBody:
         reached: set[Tensor] = set()
         while pending:
             tensor = pending.pop()
-            if tensor.dtype.base not in _FLOWING:
+            if tensor.dtype.base not in FLOWING:
                 continue
             reached.add(tensor)
             if tensor.node not in found:
@@ -130,13 +135,24 @@ class DifferentiatedBody:
     def _twins(self, made: Sequence[Node]) -> set[Node]:
         """What the backward pass has made that runs forward: twins of forward nodes, and what those begin with."""
         found: set[Node] = set()
+        among = set(made)
         for node in reversed(made):
-            if node in found or (FORWARD_OF in node.node_def.attr and self._runs_forward(node, made)):
+            is_twin = FORWARD_OF in node.node_def.attr and self._runs_forward(node, among)
+            if is_twin:
+                self._note_twin(node)
+            if is_twin or node in found:
                 found.add(node)
-                found |= {tensor.node for tensor in node.inputs if tensor.node in made}
+                found |= {tensor.node for tensor in node.inputs if tensor.node in among}
         return found
 
-    def _runs_forward(self, node: Node, made: Sequence[Node]) -> bool:
+    def _note_twin(self, twin: Node) -> None:
+        texts = twin.node_def.attr[FORWARD_OF]
+        name = texts[0] if isinstance(texts, tuple) and texts else None
+        node = self.graph.find(name.decode()) if isinstance(name, bytes) else None
+        if node is not None and node in self.forward:
+            self.twins[node] = twin
+
+    def _runs_forward(self, node: Node, made: set[Node]) -> bool:
         """True iff a node takes nothing that depends on the gradients that are given."""
         given = {tensor.node for tensor in self.dys.values()}
         pending, seen = [node], {node}
@@ -171,7 +187,8 @@ class DifferentiatedBody:
 
 
 _NUMBERS: Final = frozenset({dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128})
-_FLOWING: Final = _NUMBERS | {dtypes.variant}
+FLOWING: Final = _NUMBERS | {dtypes.variant}
+"""The dtypes of values that gradients go through functions by."""
 
 
 def arrived_outputs(back: Differentiation, node: Node) -> list[int]:
@@ -179,15 +196,21 @@ def arrived_outputs(back: Differentiation, node: Node) -> list[int]:
     return [
         number
         for number, tensor in enumerate(node.outputs)
-        if tensor in back.arrived and tensor not in back.stop and tensor.dtype.base in _FLOWING
+        if tensor in back.arrived and tensor not in back.stop and tensor.dtype.base in FLOWING
     ]
 
 
 class Copier:
-    """Copies nodes of one graph into another."""
+    """Copies nodes of one graph into another.
 
-    def __init__(self, target: FunctionGraph) -> None:
+    Args:
+        target: the other graph.
+        twins: nodes in whose place, and under whose names, others are copied that give what they give and more.
+    """
+
+    def __init__(self, target: FunctionGraph, twins: Mapping[Node, Node] | None = None) -> None:
         self.target = target
+        self.twins = dict(twins or {})
         self.tensors: dict[Tensor, Tensor] = {}
         self.nodes: dict[Node, Node] = {}
 
@@ -206,11 +229,33 @@ class Copier:
     def _copy(self, node: Node) -> None:
         if node in self.nodes:
             return
+        twin = self.twins.get(node)
+        if twin is not None:
+            self._copy_twin(node, twin)
+            return
+        self._insert(node, node.name, node.node_def.attr)
+
+    def _copy_twin(self, node: Node, twin: Node) -> None:
+        for tensor in twin.inputs:  # what it begins with, besides what the node takes, was made together with it
+            if tensor not in self.tensors:
+                self._copy_with_inputs(tensor.node)
+        attrs = {name: value for name, value in twin.node_def.attr.items() if name != FORWARD_OF}
+        self._insert(twin, node.name, attrs)
+        self.nodes[node] = self.nodes[twin]
+        self.tensors.update(zip(node.outputs, self.nodes[twin].outputs, strict=False))
+
+    def _copy_with_inputs(self, node: Node) -> None:
+        for tensor in node.inputs:
+            if tensor not in self.tensors:
+                self._copy_with_inputs(tensor.node)
+        self._copy(node)
+
+    def _insert(self, node: Node, name: str, attrs: Attrs) -> None:
         inputs = [self.tensor(tensor) for tensor in node.inputs]
         controls = [self.nodes[control] for control in node.control_inputs if control in self.nodes]
         texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
         graph = self.target
-        node_def = msgspec.structs.replace(node.node_def, name=graph.names.unique(node.name), input=tuple(texts))
+        node_def = msgspec.structs.replace(node.node_def, name=graph.names.unique(name), input=tuple(texts), attr=attrs)
         made = graph.insert(node_def, node.registration, inputs, controls or NO_CONTROLS, node.input_types, node.output_types, node.source)
         self.nodes[node] = made
         self.tensors.update(zip(node.outputs, made.outputs, strict=True))
@@ -244,12 +289,19 @@ def zeros_in(graph: FunctionGraph, like: Tensor, name: str) -> Tensor:
     return graph.apply_op("ZerosLike", [like], None, name).outputs[0]
 
 
-def add_returns(graph: FunctionGraph, results: Sequence[Tensor]) -> None:
-    """Have a body give these."""
+def add_returns(graph: FunctionGraph, results: Sequence[Tensor], names: Sequence[str] | None = None) -> None:
+    """Have a body give these, under these names where they are free."""
+    used: dict[str, int] = {}
     with graph.name_scope(None):
         for index, tensor in enumerate(results):
-            name = "output" if index == 0 else f"output_{index}"
-            graph.apply_op("_Retval", [tensor], {"index": index}, f"{name}_RetVal")
+            name = "output" if names is None else names[index]
+            count = used[name] = used.get(name, -1) + 1
+            graph.apply_op("_Retval", [tensor], {"index": index}, f"{name}_{count}_RetVal" if count else f"{name}_RetVal")
+
+
+def is_argument(tensor: Tensor) -> bool:
+    """True iff a tensor is an argument of the function it is in."""
+    return tensor.node.op in ARG_OPS
 
 
 def _argument(graph: FunctionGraph, name: str, dtype: DType) -> Tensor:

@@ -173,7 +173,7 @@ class Backpropagation:
         slots = self.slots(node, useful)
         if not slots:
             return
-        through_functions = functional_gradient(node)
+        through_functions = functional_gradient(node, simplify=self.simplify)
         if through_functions is not None:
             scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
             for slot, gradient in through_functions(self, node, slots, scope).items():

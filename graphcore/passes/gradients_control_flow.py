@@ -157,7 +157,7 @@ class ControlFlowGradients:
     def _op(self, node: Node, slots: list[int], region: Region) -> None:
         """An op within a branch or a loop."""
         back = self.back
-        through_functions = functional_gradient(node)
+        through_functions = functional_gradient(node, simplify=back.simplify)
         if through_functions is not None:
             if not region.frame:
                 back.differentiate(node, self.useful)
@@ -312,6 +312,7 @@ class _RegionDifferentiation:
     def __init__(self, flow: ControlFlowGradients, node: Node, region: Region) -> None:
         self.flow = flow
         self.graph = flow.graph
+        self.simplify = flow.back.simplify
         self.arrived = flow.back.arrived
         self.stop = flow.back.stop
         self.within = flow.back.within

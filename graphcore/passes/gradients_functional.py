@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
+from weakref import WeakKeyDictionary
+
+import msgspec
 
 from graphcore.attrs import Func
 from graphcore.errors import GraphError
@@ -11,9 +14,10 @@ from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
 from graphcore.passes.expand import called_function
 from graphcore.passes.gradient_functions import Differentiation
-from graphcore.passes.gradients_functional_branches import branch_gradients, is_call
+from graphcore.passes.gradients_functional_branches import branch_gradients
 from graphcore.passes.gradients_functional_loops import loop_gradients
 from graphcore.passes.gradients_of_calls import call_gradients, map_gradients
+from graphcore.passes.gradients_of_functions import function_gradients, is_call
 from graphcore.passes.gradients_of_maps import MAP_GRADIENT
 
 FunctionalGradient = Callable[[Differentiation, Node, Sequence[int], str], dict[int, Tensor]]
@@ -31,12 +35,16 @@ _BY_OP: Final[dict[str, FunctionalGradient]] = {
 _BRANCHES_AND_LOOPS: Final = _BY_OP.keys() - {"SymbolicGradient", MAP_GRADIENT}
 
 
-def functional_gradient(node: Node) -> FunctionalGradient | None:
+def functional_gradient(node: Node, *, simplify: bool = True) -> FunctionalGradient | None:
     """How a node is differentiated through the functions that it runs; None if it is by the gradient of its op.
 
-    A call is where its function has state (what it drew at random must be what its gradient takes) or branches and loops (whose gradients
-    here have gradients themselves), unless the library names a gradient function for it or it calls itself: then SymbolicGradient finds
-    out at run time how deep it goes.
+    A call is, unless the library names a gradient function for what it calls or that calls itself: then SymbolicGradient finds out at run
+    time how deep it goes.
+
+    Args:
+        node: the node.
+        simplify: False leaves calls to SymbolicGradient as well, but for those of functions with state (what was drawn at random must be
+            what the gradient takes) or with branches and loops (whose gradients here have gradients themselves).
     """
     found = _BY_OP.get(node.op)
     if found is not None:
@@ -48,15 +56,34 @@ def functional_gradient(node: Node) -> FunctionalGradient | None:
         name = called_function(node.node_def).name
     except GraphError:
         return None
-    definition = library.find(name)
-    if definition is None or library.find_gradient(name):
+    if name not in library or library.find_gradient(name):
         return None
-    reachable = library.reachable_definitions(definition)
-    functions = [definition, *reachable]
-    if name in reachable or any(library.find_gradient(function.name) for function in functions):
-        return None
-    ops = {inner.op for function in functions for inner in function.node_def}
-    return branch_gradients if not ops.isdisjoint(_BRANCHES_AND_LOOPS) or any(_has_state(library, op) for op in ops) else None
+    sort = _sort_of(library, name)
+    return None if sort.calls_itself or (sort.is_plain and not simplify) else function_gradients
+
+
+class _Sort(msgspec.Struct, frozen=True):
+    """What decides how calls of a function are differentiated, at some version of its library."""
+
+    version: int
+    calls_itself: bool
+    is_plain: bool
+
+
+_sorts: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, _Sort]]] = WeakKeyDictionary()
+
+
+def _sort_of(library: FunctionLibraryDefinition, name: str) -> _Sort:
+    known = _sorts.setdefault(library, {})
+    found = known.get(name)
+    if found is None or found.version != library.version:
+        definition = library.find(name)
+        assert definition is not None
+        reachable = library.reachable_definitions(definition)
+        ops = {inner.op for function in (definition, *reachable) for inner in function.node_def}
+        is_plain = ops.isdisjoint(_BRANCHES_AND_LOOPS) and not any(_has_state(library, op) for op in ops)
+        found = known[name] = _Sort(library.version, name in reachable, is_plain)
+    return found
 
 
 def _runs_itself(node: Node) -> bool:

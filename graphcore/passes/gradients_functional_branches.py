@@ -1,4 +1,4 @@
-"""Gradients of If and Case: a choice among the gradients of the branches. A call is a choice that is made already."""
+"""Gradients of If and Case: a choice among the gradients of the branches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Node, Tensor
 from graphcore.passes.defining import define_body, function_label
-from graphcore.passes.expand import called_function
 from graphcore.passes.gradient_functions import (
     FORWARD_OF,
     Copier,
@@ -17,16 +16,16 @@ from graphcore.passes.gradient_functions import (
     Differentiation,
     add_returns,
     arrived_outputs,
+    is_argument,
     keep_shape,
     new_node,
     twin_of,
     zeros_in,
 )
-from graphcore.text.printer import ARG_OPS
 
 
 def branch_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
-    """The gradients of some inputs of an If or Case, or of a call.
+    """The gradients of some inputs of an If or Case.
 
     Args:
         back: the backward pass, in which gradients have arrived at all outputs that get any.
@@ -39,16 +38,14 @@ def branch_gradients(back: Differentiation, node: Node, slots: Sequence[int], sc
     Raises:
         NotFoundError: a branch is not in the library, or an op in it has no gradient.
     """
-    first = 0 if is_call(node) else 1
-    return _BranchGradients(back, node, [slot - first for slot in slots if slot >= first], scope, first).build()
+    return _BranchGradients(back, node, [slot - 1 for slot in slots if slot], scope).build()
 
 
 class _BranchGradients:
-    def __init__(self, back: Differentiation, node: Node, wanted: Sequence[int], scope: str, first: int) -> None:
+    def __init__(self, back: Differentiation, node: Node, wanted: Sequence[int], scope: str) -> None:
         self.back = back
         self.node = node
-        self.first = first
-        self.inputs = node.inputs[first:]
+        self.inputs = node.inputs[1:]
         self.scope = scope
         self.functions = _functions(node)
         self.rets = arrived_outputs(back, node)
@@ -74,12 +71,12 @@ class _BranchGradients:
             for i, role in enumerate(_roles(self.node, len(self.bodies)))
         ]
         dys = [self.back.output_gradient(self.node, number, self.scope) for number in self.rets]
-        forward = [*self.node.inputs[: self.first], *[self.inputs[number] for number in arguments]]
+        forward = [self.node.inputs[0], *[self.inputs[number] for number in arguments]]
         inputs = [*[self.back.here(tensor) for tensor in forward], *dys, *[self.back.here(tensor) for tensor in handed_over]]
         types = [self.inputs[number].dtype.base for number in self.wanted]
         made = self.choice(name, branches, inputs, types, {})
         return {
-            self.first + number: keep_shape(self.back.graph, tensor, self.inputs[number])
+            1 + number: keep_shape(self.back.graph, tensor, self.inputs[number])
             for number, tensor in zip(self.wanted, made.outputs, strict=True)
         }
 
@@ -131,29 +128,14 @@ class _BranchGradients:
     ) -> Node:
         node, library = self.node, self.back.graph.library
         stateful = any(library.look_up_op_def(branch.name).is_stateful for branch in branches)
-        kind = "PartitionedCall" if is_call(node) else node.op.removeprefix("Stateless")
-        op = f"Stateful{kind}" if stateful and is_call(node) else kind if stateful or is_call(node) else f"Stateless{kind}"
-        own: dict[str, AttrValue]
+        kind = node.op.removeprefix("Stateless")
+        op = kind if stateful else f"Stateless{kind}"
+        own: dict[str, AttrValue] = {"branches": tuple(branches)}
         if kind == "If":
             own = {"then_branch": branches[0], "else_branch": branches[1], "Tcond": node.input_types[0].base}
-        elif kind == "Case":
-            own = {"branches": tuple(branches)}
-        else:
-            own = {"f": branches[0], "config": b"", "config_proto": b"", "executor_type": b""}
-        if self.first:
-            own |= {"output_shapes": (), "_lower_using_switch_merge": True}
-        attrs = {**own, "Tin": tuple([tensor.dtype.base for tensor in inputs[self.first :]]), "Tout": tuple(types), **attrs}
+        own |= {"output_shapes": (), "_lower_using_switch_merge": True}
+        attrs = {**own, "Tin": tuple([tensor.dtype.base for tensor in inputs[1:]]), "Tout": tuple(types), **attrs}
         return new_node(self.back.graph, node, name, op, inputs, types, attrs)
-
-
-def is_call(node: Node) -> bool:
-    """True iff a node calls a function, by its name or by attr `f`."""
-    return node.registration.is_function or node.op in {"PartitionedCall", "StatefulPartitionedCall"}
-
-
-def is_argument(tensor: Tensor) -> bool:
-    """True iff a tensor is an argument of the function it is in."""
-    return tensor.node.op in ARG_OPS
 
 
 def _absent(graph: FunctionGraph, tensor: Tensor) -> Tensor:
@@ -162,8 +144,6 @@ def _absent(graph: FunctionGraph, tensor: Tensor) -> Tensor:
 
 
 def _functions(node: Node) -> list[Func]:
-    if is_call(node):
-        return [called_function(node.node_def)]
     attrs = node.node_def.attr
     found = [attrs.get("then_branch"), attrs.get("else_branch")] if node.op.endswith("If") else attrs.get("branches")
     branches = [item for item in found if isinstance(item, Func)] if isinstance(found, list | tuple) else []
@@ -173,6 +153,4 @@ def _functions(node: Node) -> list[Func]:
 
 
 def _roles(node: Node, count: int) -> list[str]:
-    if is_call(node):
-        return ["f"]
     return ["true", "false"] if node.op.endswith("If") else [f"branch{i}" for i in range(count)]

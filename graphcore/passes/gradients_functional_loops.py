@@ -21,12 +21,12 @@ from graphcore.passes.gradient_functions import (
     Differentiation,
     add_returns,
     arrived_outputs,
+    is_argument,
     keep_shape,
     new_node,
     twin_of,
     zeros_in,
 )
-from graphcore.passes.gradients_functional_branches import is_argument
 from graphcore.passes.known_shapes import same_shape
 from graphcore.shapes import Shape
 

@@ -11,7 +11,7 @@ from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Node, Tensor
 from graphcore.passes.defining import define_body, function_label
 from graphcore.passes.gradient_functions import Differentiation, keep_shape, new_node
-from graphcore.passes.gradients_functional_branches import branch_gradients
+from graphcore.passes.gradients_of_functions import function_gradients
 from graphcore.passes.gradients_of_maps import function_of_map_gradient, has_no_rows, replace_map_gradients
 from graphcore.passes.instantiation import InstantiatedFunctions
 
@@ -59,7 +59,7 @@ def _through_call(back: Differentiation, node: Node, function: FunctionDef, slot
     for mine, theirs in zip(node.outputs, call.outputs, strict=True):
         if mine in back.arrived:
             back.arrived[theirs] = back.arrived[mine]
-    return branch_gradients(back, call, slots, scope)
+    return function_gradients(back, call, slots, scope)
 
 
 def _gradients(back: Differentiation, node: Node, function: FunctionDef, slots: Sequence[int], scope: str) -> dict[int, Tensor]:

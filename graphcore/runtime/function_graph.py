@@ -6,6 +6,7 @@ from graphcore.graph import Graph, Node, copy_sharing_library
 from graphcore.graph.control_flow import CONTROL_FLOW, build_control_flow_info
 from graphcore.passes import FunctionBody, InstantiatedFunctions, OptimizerOptions, optimize_graph
 from graphcore.passes.cleaning import is_kept, prune
+from graphcore.runtime.twins import find_twins, merge_twins
 from graphcore.text.printer import ARG_OPS, RET_OPS
 
 
@@ -36,6 +37,9 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
     rets = [copies[node] for node in body.ret_nodes]
     awaited = [copies[node] for node in body.control_ret_nodes]
     prune_function_graph(graph, awaited)
+    standing_in = find_twins(graph.nodes)
+    awaited = [standing_in.get(node, node) for node in awaited]
+    merge_twins(graph, standing_in)
     options = OptimizerOptions(keep=frozenset([node.name for node in awaited]))
     if optimize_graph(functions, graph, options):
         # In the place of a call that somebody waits for there is another node of its name.

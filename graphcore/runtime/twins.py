@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphcore.attrs import AttrValue, Func
+from graphcore.graph import Graph
 from graphcore.graph.node import Node
 from graphcore.passes.gradient_functions import FORWARD_OF
-from graphcore.passes.gradients_functional_branches import is_call
+from graphcore.passes.gradients_of_functions import is_call
+from graphcore.passes.rewriting import Rewriting
 
 
 def find_twins(nodes: Sequence[Node]) -> dict[Node, Node]:
@@ -22,8 +24,11 @@ def find_twins(nodes: Sequence[Node]) -> dict[Node, Node]:
         texts = twin.node_def.attr[FORWARD_OF]
         names = [text.decode() for text in texts if isinstance(text, bytes)] if isinstance(texts, tuple) else []
         node = twin.graph.find(names[0]) if names else None
-        if node is not None and node not in found and _does_the_same(node, twin, names[1:]):
-            found[node] = twin
+        if node is None or not _does_the_same(node, twin, names[1:]):
+            continue
+        first = found.setdefault(node, twin)
+        if first is not twin and first.op == twin.op and first.node_def.attr == twin.node_def.attr:
+            found[twin] = first  # each of two gradients of the node has made one
     among = set(nodes)
     # A twin may have a twin: the last one does it all.
     return {node: last for node, twin in found.items() if node in among and (last := _last(twin, found)) in among}
@@ -58,6 +63,19 @@ def _run_by(node: Node) -> list[str]:
 
 def _functions(value: AttrValue) -> list[Func]:
     return [item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Func)]
+
+
+def merge_twins(graph: Graph, twins: Mapping[Node, Node]) -> None:
+    """Put twins in the place of the nodes that they stand in for, for good.
+
+    In a function's body this has to be done before calls are inlined: what two of them draw at random is not the same.
+    """
+    if not twins:
+        return
+    with Rewriting(graph) as rewriting:
+        for node, twin in twins.items():
+            rewriting.move_consumers(node, twin.outputs[: len(node.outputs)], twin)
+            rewriting.remove(node)
 
 
 def in_twin_order(nodes: Sequence[Node], twins: Mapping[Node, Node]) -> list[Node]:

@@ -105,10 +105,12 @@ def test_a_function_that_fails_leaves_graph_and_library_as_they_were(graph: gc.G
         dense(x, x)
         return x + outside
 
-    outside = gc.constant([[1.0]])
+    with gc.Graph().as_default():
+        outside = gc.constant([[1.0]])
+    argument = gc.constant([[1.0]])
     before = len(graph), len(graph.library)
     with pytest.raises(GraphError, match="belongs to another graph"):
-        captures(outside)
+        captures(argument)
     assert (len(graph), len(graph.library)) == before
     assert captures.instantiations == []
 
