@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from graphcore.attrs import Attrs
@@ -27,6 +27,8 @@ class OpRegistration:
     """All that is known of one op. `gradient` is None for an op that is registered as not differentiable.
 
     `why_no_gradient` says in words why there is none, where the op says so.
+    `full_gradient` takes the place of a `gradient` that leaves out an output or an input, where that counts.
+    `no_gradient_through` says of outputs why no gradient goes back through them, though one goes through others.
     `is_opaque` marks what stands for an op that nobody registered, so that nodes of foreign graphs can be held.
     """
 
@@ -34,11 +36,13 @@ class OpRegistration:
         "apply_plan",
         "direct_shape",
         "examples",
+        "full_gradient",
         "gradient",
         "has_gradient",
         "is_function",
         "is_opaque",
         "kernel",
+        "no_gradient_through",
         "op_def",
         "shape_fn",
         "why_no_gradient",
@@ -55,6 +59,8 @@ class OpRegistration:
         self.gradient: GradientCreator | None = None
         self.has_gradient = False
         self.why_no_gradient = ""
+        self.full_gradient: GradientCreator | None = None
+        self.no_gradient_through: Mapping[str, str] = {}
         self.examples: tuple[Any, ...] = ()
 
 

@@ -11,6 +11,7 @@ from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.passes.gradients import build_gradients
+from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable
 
 
 def gradients(
@@ -33,7 +34,7 @@ def gradients(
         InvalidArgumentError: wrong dtypes, counts or graphs.
     """
     y_tensors = tensors_of(ys, "ys")
-    counts, x_tensors = _with_reads(y_tensors, _as_list(xs))
+    counts, x_tensors, gathered = _with_reads(y_tensors, _as_list(xs))
     if not y_tensors or not x_tensors:
         raise InvalidArgumentError("gradients needs at least one y and one x")
     graph = y_tensors[0].graph
@@ -45,29 +46,38 @@ def gradients(
     _check_seeds(y_tensors, given)
     stop = tensors_of(stop_gradients or [], "stop_gradients")
     found = build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
+    gathers = {i: tensor.node for i, tensor in enumerate(x_tensors) if tensor.node.op == GATHER and tensor in gathered}
+    for i, gradient in enumerate(found):
+        if i in gathers and gradient is not None:
+            found[i] = gradient_by_variable(gathers[i], gradient, name=name, simplify=simplify)
     if len(counts) == len(found):
         return found
     parts = iter(found)
     return [_sum(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
 
 
-def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor]]:
+def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], set[Tensor]]:
     """The tensors to differentiate by, and how many of them each x has: a variable that is a resource has one a read of it.
 
+    Returns:
+        The counts, the tensors, and those of them that are rows of a variable rather than all of it.
+
     Raises:
-        UnimplementedError: it is read within a function that a y depends on.
+        UnimplementedError: it is read within a function that a y depends on, or in a loop.
     """
-    counts, tensors = [], []
+    counts, tensors, gathered = [], [], set[Tensor]()
     for x in xs:
         handle = getattr(x, "handle", None)
         found = tensors_of(x, "xs")
         if isinstance(handle, Tensor) and handle.dtype is resource:
             reads = [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op == "ReadVariableOp"]
-            found += [read for read in reads if read not in found]
+            rows = [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op == GATHER]
+            found += [read for read in (*reads, *rows) if read not in found]
+            gathered.update(rows)
             check_read_outside(ys, handle)
         counts.append(len(found))
         tensors += found
-    return counts, tensors
+    return counts, tensors, gathered
 
 
 def _sum(graph: Graph, parts: list[Tensor], name: str) -> Tensor | None:

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.runtime import needed_nodes
 
+_READS: Final = frozenset({"ReadVariableOp", "ResourceGather"})
+_PASS_HANDLES_ON: Final = frozenset({"Enter", "Identity", "IdentityN", "Switch"})
+
 
 def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
-    """Require that no function that `ys` depend on takes the handle of a variable and uses what it reads by it.
+    """Require that no function that `ys` depend on takes the handle of a variable and uses what it reads by it, and no loop either.
 
     Raises:
         UnimplementedError: one does.
     """
+    inward = {node for node, slot in handle.consumers() if slot >= 0 and node.op in _PASS_HANDLES_ON}
+    for node in needed_nodes(ys, [], []) if inward else ():
+        if node in inward:
+            raise UnimplementedError(
+                f"'{node.name}' (op {node.op}) hands the handle of variable '{handle.node.name}' on, and gradients do not come back through it: "
+                "read the variable before, and hand its value on",
+                op=node.op,
+                node=node.name,
+                source=node.source,
+            )
     callers = {node for node, slot in handle.consumers() if slot >= 0 and _called(node)}
     for node in needed_nodes(ys, [], []) if callers else ():
         if node in callers and _reads(node.graph, _called(node)):
@@ -49,7 +63,7 @@ def _reads(graph: Graph, names: list[str]) -> bool:
         seen.add(name)
         used = {text.partition(":")[0] for node in function.node_def for text in node.input if not text.startswith("^")}
         used |= {text.partition(":")[0] for text in function.ret.values()}
-        if any(node.op == "ReadVariableOp" and node.name in used for node in function.node_def):
+        if any(node.op in _READS and node.name in used for node in function.node_def):
             return True
         pending += [called for node in function.node_def for called in [node.op, *_named(node.attr)]]
     return False

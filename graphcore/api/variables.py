@@ -250,8 +250,8 @@ class Variable:
         while not self.is_resource and around is not None:
             if around is self.graph:
                 raise InvalidArgumentError(
-                    f"Variable '{self.op.name}' is a reference, which cannot be changed within a function, branch or loop: make it with "
-                    "use_resource=True, or change it outside",
+                    f"'{self.name}' is a reference to a variable, which a function cannot take: make the variable with use_resource=True, "
+                    "or change it outside of functions, branches and loops",
                     op=self.op.op,
                     node=self.op.name,
                     source=self.op.source,

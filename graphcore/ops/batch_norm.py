@@ -263,6 +263,12 @@ _GRAD_EXAMPLES: Final = (
     Example(_GRAD_INPUTS, differentiable=False),
     Example(_GRAD_INPUTS, {"is_training": False}, differentiable=False),
 )
+_FOR_THE_CALLER: Final = "it is a statistic of x, for running averages, and TensorFlow drops what comes to it"
+_FOR_THE_GRADIENT: Final = "it is kept for the gradient of the op, and TensorFlow drops what comes to it"
+_STATISTICS: Final = {
+    **dict.fromkeys(["batch_mean", "batch_variance"], _FOR_THE_CALLER),
+    **dict.fromkeys(["reserve_space_1", "reserve_space_2", "reserve_space_3"], _FOR_THE_GRADIENT),
+}
 
 
 @op
@@ -290,6 +296,7 @@ class FusedBatchNorm:
     shape = fused_batch_norm_shape
     kernel = _normalise
     gradient = _norm_grad("")
+    no_gradient_through = _STATISTICS
     examples = _NORM_EXAMPLES
 
 
@@ -307,6 +314,7 @@ class FusedBatchNormV2:
     shape = fused_batch_norm_shape
     kernel = _normalise
     gradient = _norm_grad("V2")
+    no_gradient_through = _STATISTICS
     examples = _NORM_EXAMPLES
 
 
@@ -326,6 +334,7 @@ class FusedBatchNormV3:
     shape = fused_batch_norm_shape
     kernel = _normalise
     gradient = _norm_grad("V3")
+    no_gradient_through = _STATISTICS
     examples = _NORM_EXAMPLES
 
 

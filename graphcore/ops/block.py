@@ -11,6 +11,10 @@
         examples = (Example([[-2.0, 3.0]]),)
 
 `@op` refuses a block that lacks a part, and otherwise notes it: nothing is parsed before the op is first asked for.
+
+Two more parts are for gradients that are not the whole truth: `full_gradient` is used where a gradient comes to an output, or is wanted of an
+input, that `gradient` leaves out; `no_gradient_through` names outputs, with the reason, through which none is defined: a gradient that comes to
+one of them is an error.
 """
 
 from __future__ import annotations
@@ -140,6 +144,9 @@ def make_registration(block: Any) -> OpRegistration:
         return entry
     entry.has_gradient = True
     entry.gradient = _creator(gradient, entry.op_def.name)
+    if hasattr(block, "full_gradient"):
+        entry.full_gradient = _creator(block.full_gradient, entry.op_def.name)
+    entry.no_gradient_through = dict(getattr(block, "no_gradient_through", {}))
     return entry
 
 

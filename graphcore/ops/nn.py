@@ -130,6 +130,30 @@ def _cross_entropy(k: KernelContext) -> Kernel:
     return lambda features, labels: tuple([part.astype(dtype) for part in cross_entropy(features.astype(wide), labels.astype(wide))])
 
 
+_SECOND_DERIVATIVE: Final = f"""softmax = Softmax[T=$T](features)
+      classes = {vector("int32", -1)}
+      weighted = Mul[T=$T](dcost_dbackprop, softmax)
+      total = Sum[T=$T, keep_dims=true](weighted, classes)
+      centred = Sub[T=$T](dcost_dbackprop, total)
+      through_backprop = Mul[T=$T](centred, softmax)
+      dcost_dfeatures = AddV2[T=$T](through_loss, through_backprop)"""
+
+
+def _cross_entropy_grad(op: str) -> str:
+    """Through both outputs, to both inputs."""
+    return f"""[T:{{half, float, double}}](features:T, labels:T, dcost_dloss:T, dcost_dbackprop:T) -> (dcost_dfeatures:T, dcost_dlabels:T) {{
+      donotcare_loss, dloss_dfeatures = {op}[T=$T](features, labels)
+      neg1 = {scalar("int32", -1)}
+      dcost_dloss_mat = ExpandDims[T=$T](dcost_dloss, neg1)
+      through_loss = Mul[T=$T](dcost_dloss_mat, dloss_dfeatures)
+      {_SECOND_DERIVATIVE}
+      log_softmax = LogSoftmax[T=$T](features)
+      weighted_log = Mul[T=$T](dcost_dloss_mat, log_softmax)
+      neg_log = Neg[T=$T](weighted_log)
+      dcost_dlabels = Sub[T=$T](neg_log, dcost_dbackprop)
+    }}"""
+
+
 @op
 class CrossEntropy:
     """The cross entropy of softmax(features) against labels, and its gradient by features.
@@ -150,16 +174,9 @@ class CrossEntropy:
       dcost_dfeatures = Mul[T=$T](dcost_dloss_mat, dloss_dfeatures)
       dcost_dlabels = ZerosLike[T=$T](labels)
     }}"""
-    examples = (Example([_X, _LABELS], differentiable=False),)
-
-
-_SECOND_DERIVATIVE: Final = f"""softmax = Softmax[T=$T](features)
-      classes = {vector("int32", -1)}
-      weighted = Mul[T=$T](dcost_dbackprop, softmax)
-      total = Sum[T=$T, keep_dims=true](weighted, classes)
-      centred = Sub[T=$T](dcost_dbackprop, total)
-      through_backprop = Mul[T=$T](centred, softmax)
-      dcost_dfeatures = AddV2[T=$T](through_loss, through_backprop)"""
+    # That is the reference's, in which labels and backprop count for nothing. Where they do count, as they do for second derivatives:
+    full_gradient = _cross_entropy_grad("CrossEntropy")
+    examples = (Example([_X, _LABELS]),)
 
 
 @op
@@ -176,17 +193,7 @@ class SoftmaxCrossEntropyWithLogits:
     shape = softmax_cross_entropy_shape
     kernel = _cross_entropy
     # As that of CrossEntropy, with the labels and the second output no longer left out.
-    gradient = f"""[T:{{half, float, double}}](features:T, labels:T, dcost_dloss:T, dcost_dbackprop:T) -> (dcost_dfeatures:T, dcost_dlabels:T) {{
-      donotcare_loss, dloss_dfeatures = SoftmaxCrossEntropyWithLogits[T=$T](features, labels)
-      neg1 = {scalar("int32", -1)}
-      dcost_dloss_mat = ExpandDims[T=$T](dcost_dloss, neg1)
-      through_loss = Mul[T=$T](dcost_dloss_mat, dloss_dfeatures)
-      {_SECOND_DERIVATIVE}
-      log_softmax = LogSoftmax[T=$T](features)
-      weighted_log = Mul[T=$T](dcost_dloss_mat, log_softmax)
-      neg_log = Neg[T=$T](weighted_log)
-      dcost_dlabels = Sub[T=$T](neg_log, dcost_dbackprop)
-    }}"""
+    gradient = _cross_entropy_grad("SoftmaxCrossEntropyWithLogits")
     examples = (Example([_X, _LABELS]),)
 
 

@@ -216,8 +216,15 @@ class ResourceGather:
         f"ResourceGather[batch_dims:int = 0, validate_indices:bool = true, dtype:type, Tindices:{INDEX}]"
         "(resource:resource, indices:Tindices) -> (output:dtype)"
     )
-    gradient = no_registered_gradient("its gradient is a sparse update of the variable; gather from what ReadVariableOp gives instead")
-    examples = (Example([_X, [1, 0, 1]], {"dtype": "float"}),)
+    # The reference's is a sparse update; here it is as large as the variable, with zeros in the rows that were not gathered.
+    gradient = """[batch_dims:int, validate_indices:bool, dtype:type, Tindices:type](resource:resource, indices:Tindices, dy:dtype) -> (dvalue:dtype, dindices:Tindices) {
+      minus_one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: -1>]()
+      rows = ExpandDims[T=$Tindices](indices, minus_one)
+      sizes = VariableShape[out_type=$Tindices](resource)
+      dvalue = ScatterNd[T=$dtype, Tindices=$Tindices](rows, dy, sizes)
+      dindices = ZerosLike[T=$Tindices](indices)
+    }"""
+    examples = (Example([_X, [1, 0, 1]], {"dtype": "float"}, differentiable=False),)
 
     def shape(c: InferenceContext) -> None:
         variable = c.with_rank_at_least(handle_shape(c), 1)

@@ -84,12 +84,16 @@ class GradientBody:
 
     def input_gradient(self, index: int) -> Tensor:
         """The gradient with respect to input `index` of the forward node; builds what it takes."""
-        ref = self.template.rets[index]
-        gradient = self._tensor(self._resolve(ref), ref[0])
+        gradient = self.result(index)
         if gradient.node in self._own and not same_shape(gradient, self.forward.inputs[index]):
             self.graph.set_shape_like(gradient, self.forward.inputs[index])
             self.alike.append((len(self.made), gradient, index))
         return gradient
+
+    def result(self, index: int) -> Tensor:
+        """The same, which has another shape where the input is a handle of what the gradient is for."""
+        ref = self.template.rets[index]
+        return self._tensor(self._resolve(ref), ref[0])
 
     def _resolve(self, wanted: Ref) -> Value:
         """The value of a body tensor; its producers are built first, without recursion."""

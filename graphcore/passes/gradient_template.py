@@ -10,7 +10,7 @@ from graphcore.errors import GraphError
 from graphcore.functions import instantiate_function
 from graphcore.graph import Node
 from graphcore.passes.actual_sizes import with_actual_sizes
-from graphcore.registry import GradientCreator, get_op_gradient_creator
+from graphcore.registry import GradientCreator, get_op_gradient_creator, op_registry
 
 Ref = tuple[str, int]
 
@@ -33,10 +33,12 @@ class GradientTemplate:
         args: the names of the args: forward inputs, then one gradient an output.
         nodes: the body by name.
         rets: per forward input the body tensor that is its gradient.
+        ignored: the forward outputs whose gradients it takes no notice of.
+        zeros: the forward inputs whose gradients it says are zero.
         programs: what passes keep that inline it many times.
     """
 
-    __slots__ = ("args", "function", "nodes", "programs", "rets")
+    __slots__ = ("args", "function", "ignored", "nodes", "programs", "rets", "zeros")
 
     def __init__(self, function: FunctionDef, attrs: Attrs) -> None:
         self.function = function
@@ -54,6 +56,13 @@ class GradientTemplate:
             else:
                 self.nodes[node_def.name] = BodyNode(node_def)
         self.rets = [rets[i] for i in range(len(rets))]
+        used = {ref[0] for ref in self.rets}.union(*[{ref[0] for ref in node.inputs} for node in self.nodes.values()])
+        self.ignored = tuple([number - len(rets) for name, number in self.args.items() if number >= len(rets) and name not in used])
+        self.zeros = frozenset([slot for slot, ref in enumerate(self.rets) if ref[0] in self.nodes and self._is_zeros_of(ref[0], slot)])
+
+    def _is_zeros_of(self, name: str, slot: int) -> bool:
+        node = self.nodes[name]
+        return node.node_def.op == "ZerosLike" and self.args.get(node.inputs[0][0]) == slot
 
 
 def call_template(node: Node) -> GradientTemplate:
@@ -80,8 +89,11 @@ def _parse(text: str) -> Ref:
 _cache: dict[tuple[GradientCreator, frozenset[tuple[str, Any]]], GradientTemplate] = {}
 
 
-def gradient_template(op: str, attrs: Attrs) -> GradientTemplate | None:
+def gradient_template(op: str, attrs: Attrs, *, full: bool = False) -> GradientTemplate | None:
     """The template of `op` with these attrs, None if it is registered as not differentiable.
+
+    Args:
+        full: take the gradient that leaves nothing out, if the op has one of its own for that.
 
     Raises:
         NotFoundError: `No gradient defined for op`.
@@ -89,6 +101,7 @@ def gradient_template(op: str, attrs: Attrs) -> GradientTemplate | None:
     creator = get_op_gradient_creator(op)
     if creator is None:
         return None
+    creator = (full and op_registry.look_up(op).full_gradient) or creator
     public = {name: value for name, value in attrs.items() if not name.startswith("_")}
     key = (creator, frozenset(public.items()))
     found = _cache.get(key)

@@ -9,8 +9,9 @@ import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import TensorValue
+from graphcore.definitions import name_ranges_for_node
 from graphcore.dtypes import DType, dtype_by_number
-from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.collecting import paused_collector
 from graphcore.passes.control_flow_structure import CONTROL_FLOW
@@ -92,7 +93,7 @@ class Backpropagation:
         self.arrived: dict[Tensor, list[Tensor]] = {}
         self.writer = GradientWriter(graph)
         self.scope = graph.scopes.name
-        self.templates: dict[tuple[str, int], GradientTemplate | None] = {}
+        self.templates: dict[tuple[str, int, bool], GradientTemplate | None] = {}
         self.pops_stacks = False  # something takes what a loop has pushed, which is no edge of the graph
 
     def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
@@ -179,7 +180,7 @@ class Backpropagation:
             for slot, gradient in through_functions(self, node, slots, scope).items():
                 self.arrive(node.inputs[slot], gradient, node, slot)
             return
-        template = self.template_of(node)
+        template = self.fitting_template(node, slots)
         if template is None:
             return
         scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
@@ -201,18 +202,54 @@ class Backpropagation:
         if self.trace is not None:
             self.trace.arrived(tensor, gradient, node, slot)
 
-    def template_of(self, node: Node) -> GradientTemplate | None:
-        """The gradient of the node's op; None if it is registered as not differentiable.
+    def fitting_template(self, node: Node, slots: list[int]) -> GradientTemplate | None:
+        """The gradient of the node's op that takes what has arrived into account; None if it is registered as not differentiable.
+
+        Raises:
+            UnimplementedError: something has arrived at an output through which there is no gradient.
+            NotFoundError, InvalidArgumentError: as `template_of`.
+        """
+        template = self.template_of(node)
+        if template is None or not (template.ignored or template.zeros):
+            return template
+        lost = [index for index in template.ignored if self._has_arrived(node.outputs[index])]
+        if node.registration.full_gradient is not None:
+            return self.template_of(node, full=True) if lost or not template.zeros.isdisjoint(slots) else template
+        for index in lost:
+            self._refuse_lost(node, index)
+        return template
+
+    def _has_arrived(self, tensor: Tensor) -> bool:
+        return (
+            tensor not in self.stop and tensor.shape.num_elements != 0 and not all(is_zeros(part) for part in self.arrived.get(tensor, ()))
+        )
+
+    def _refuse_lost(self, node: Node, index: int) -> None:
+        """Refuse to drop the gradient of an output that the op says has none, rather than to be silently wrong."""
+        ranges = name_ranges_for_node(node.node_def, node.op_def)[1]
+        name = next(name for name, (start, end) in ranges.items() if start <= index < end)
+        reason = node.registration.no_gradient_through.get(name)
+        if reason is not None:
+            raise UnimplementedError(
+                f"No gradient is defined through output '{name}' of op {node.op}, at which one arrives: {reason}. gc.stop_gradient on "
+                f"'{node.outputs[index].name}' leaves it out",
+                op=node.op,
+                node=node.name,
+                source=node.source,
+            )
+
+    def template_of(self, node: Node, *, full: bool = False) -> GradientTemplate | None:
+        """The gradient of the node's op; None if it is registered as not differentiable. `full`: that which leaves nothing out.
 
         Raises:
             NotFoundError: nothing is registered.
             InvalidArgumentError: what is registered does not fit the node.
         """
-        key = node.op, id(node.node_def.attr)  # nodes share their attrs
+        key = node.op, id(node.node_def.attr), full  # nodes share their attrs
         if key in self.templates:
             return self.templates[key]
         try:
-            found = call_template(node) if node.registration.is_function else gradient_template(node.op, node.node_def.attr)
+            found = call_template(node) if node.registration.is_function else gradient_template(node.op, node.node_def.attr, full=full)
         except GraphError as error:
             raise error.with_node(node.name, op=node.op, source=node.source) from None
         inputs, outputs = len(node.inputs), len(node.outputs)

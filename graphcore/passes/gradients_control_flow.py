@@ -166,7 +166,7 @@ class ControlFlowGradients:
             for slot, gradient in through_functions(_RegionDifferentiation(self, node, region), node, slots, scope).items():
                 back.arrive(node.inputs[slot], gradient, node, slot)
             return
-        template = back.template_of(node)
+        template = back.fitting_template(node, slots)
         if template is None:
             return
         scope = back.writer.new_scope(f"{back.scope}{node.name}_grad")

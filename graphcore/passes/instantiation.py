@@ -11,8 +11,8 @@ from graphcore.graph import copy_sharing_library
 from graphcore.passes.actual_sizes import with_actual_sizes
 from graphcore.passes.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.inline import inline_function_body
-from graphcore.passes.symbolic_gradient import symbolic_gradient
-from graphcore.registry import get_op_gradient_creator
+from graphcore.passes.symbolic_gradient import FULL, symbolic_gradient
+from graphcore.registry import get_op_gradient_creator, op_registry
 
 
 class InstantiatedFunctions:
@@ -63,6 +63,8 @@ class InstantiatedFunctions:
         creator = get_op_gradient_creator(function.name)
         if creator is None:
             raise InvalidArgumentError(f"No gradient is defined for {function.name}", op=function.name)
+        if function.attr.get(FULL) is True:
+            creator = op_registry.look_up(function.name).full_gradient or creator
         public = {key: value for key, value in function.attr.items() if not key.startswith("_")}
         return function_def_to_body(with_actual_sizes(function.name, creator(public)), public, self.library)
 

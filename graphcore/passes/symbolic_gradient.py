@@ -14,9 +14,12 @@ from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
 from graphcore.graph.node import NO_CONTROLS, input_text
 from graphcore.passes.function_body import FunctionBody
+from graphcore.passes.gradient_template import gradient_template
 from graphcore.registry import get_op_gradient_creator
 
 LABEL: Final = "Func"
+FULL: Final = "_full_gradient"
+"""The attr of an op whose gradient is to be the one that leaves nothing out."""
 
 
 def symbolic_gradient(body: FunctionBody) -> FunctionBody:
@@ -103,17 +106,29 @@ class _Helper:
             for tensor in node.inputs:
                 self.arrive(tensor, None)
             return
+        attrs_of_op = dict(node.node_def.attr)
+        if self.needs_full(node):
+            attrs_of_op[FULL] = True
         given = [self.total(tensor) for tensor in node.outputs]
         inputs = [*node.inputs, *given]
         types = tuple([_gradient_type(tensor.dtype) for tensor in node.inputs])
         attrs: dict[str, AttrValue] = {
             "Tin": tuple([tensor.dtype.base for tensor in inputs]),
             "Tout": types,
-            FUNC_ATTR: Func(node.op, dict(node.node_def.attr)),
+            FUNC_ATTR: Func(node.op, attrs_of_op),
         }
         made = self.add(GRADIENT_OP, inputs, attrs, types)
         for tensor, gradient in zip(node.inputs, made.outputs, strict=True):
             self.arrive(tensor, gradient)
+
+    def needs_full(self, node: Node) -> bool:
+        """True iff the op's gradient leaves something out that counts here, and there is one that does not."""
+        if node.registration.full_gradient is None:
+            return False
+        template = gradient_template(node.op, node.node_def.attr)
+        assert template is not None
+        lost = any(self.arrived[node.outputs[index]] for index in template.ignored)
+        return lost or any(node.inputs[slot] in self.arrived for slot in template.zeros)
 
     def total(self, tensor: Tensor) -> Tensor:
         """The sum of what has arrived at `tensor`, zeros if nothing has."""

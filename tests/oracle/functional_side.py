@@ -24,6 +24,15 @@ def gradient_of_graph(data: bytes, feeds: Mapping[str, Array], y: str, x: str, w
             return np.asarray(session.run(gradient, dict(feeds)))
 
 
+def gather_gradient(values: Array, indices: Array, weights: Array) -> Array:
+    """The gradient by a variable of a weighted sum of squares of rows that were gathered from it by its handle."""
+    table = tf.Variable(values)
+    with tf.GradientTape() as tape:
+        rows = table.sparse_read(indices)
+        loss = tf.reduce_sum(rows * rows * weights)
+    return np.asarray(tf.convert_to_tensor(tape.gradient(loss, table)))
+
+
 def run_with_gradients(name: str, points: Sequence[Array], first: Array, second: Array) -> list[list[Array]]:
     """Per point the program's value, the gradient of a weighted sum of it, and that of a weighted sum of the gradient."""
     tf.compat.v1.enable_control_flow_v2()

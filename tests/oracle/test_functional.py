@@ -62,3 +62,41 @@ def test_the_gradient_of_the_file_of_functions_is_tensorflows(number: int, oracl
         (gradient,) = gc.gradients("Identity:0", "x:0", grad_ys=gc.constant(weights))
     theirs = oracle.call(f"{SIDE}:gradient_of_graph", path.read_bytes(), feeds, "Identity:0", "x:0", weights)
     np.testing.assert_allclose(gc.Session(graph).run(gradient, feeds), theirs, rtol=1e-5)
+
+
+def called(graph: gc.Graph) -> list[gc.Tensor]:
+    """Calls of functions that call others, with their gradients and second derivatives."""
+    with graph.as_default():
+        inner = gc.function(lambda v, w: gc.tanh(v) * w, name="inner")
+        outer = gc.function(lambda v, w: (gc.exp(inner(inner(v, w), w)), inner(w, v)), name="outer")
+        x, w = gc.placeholder(gc.float64, [3], name="x"), gc.constant([1.0, 0.5, -0.25], gc.float64)
+        y = outer(x, w)[0] * inner(x, x) + outer(w, x)[1]
+        (gradient,) = gc.gradients(y, x, grad_ys=gc.constant(FIRST, gc.float64))
+        (again,) = gc.gradients(gradient, x, grad_ys=gc.constant(SECOND, gc.float64))
+        return [y, gradient, again]
+
+
+def test_tensorflow_runs_the_gradients_of_calls_that_are_built_here_and_finds_the_same_itself(oracle: Oracle) -> None:
+    graph = gc.Graph()
+    fetches = called(graph)
+    feeds = {"x:0": POINTS[0]}
+    mine = gc.Session(graph).run(fetches, feeds)
+    data = graph_def_to_bytes(graph.as_graph_def())
+    theirs = oracle.call("tests.oracle.graph_side:run_graph", data, "pb", feeds, [tensor.name for tensor in fetches])
+    for value, other in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(value, other, rtol=1e-9, atol=1e-12)
+    own = oracle.call(f"{SIDE}:gradient_of_graph", data, feeds, fetches[0].name, "x:0", FIRST)
+    np.testing.assert_allclose(mine[1], own, rtol=1e-9)
+
+
+def test_the_gradient_of_a_gather_from_a_variable_is_tensorflows_made_dense(oracle: Oracle) -> None:
+    values, indices = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([[2, 0], [2, 2]])
+    weights = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 2, 2)
+    with gc.Graph().as_default() as graph:
+        table = gc.Variable(values, name="table", use_resource=True)
+        rows = graph.apply_op("ResourceGather", [table.handle, indices], {"dtype": gc.float32}).outputs[0]
+        (gradient,) = gc.gradients(gc.reduce_sum(rows * rows * weights), table)
+        with gc.Session() as session:
+            session.run(table.initializer)
+            mine = session.run(gradient)
+    np.testing.assert_allclose(mine, oracle.call(f"{SIDE}:gather_gradient", values, indices, weights), rtol=1e-6)

@@ -171,7 +171,7 @@ def test_a_gradient_call_opens_into_the_forward_nodes_and_the_backward_ones(laye
     x, call = layers.find("x"), layers.find("layer")
     assert x is not None
     assert call is not None
-    gc.gradients(call.outputs[0], [x.outputs[0]])
+    gc.gradients(call.outputs[0], [x.outputs[0]], simplify=False)
     name = next(node.name for node in layers.nodes if node.op == "SymbolicGradient")
     scene = opened(layers, name)
     assert node_of(scene, f"{name}:/matmul").role == "forward"
@@ -179,6 +179,18 @@ def test_a_gradient_call_opens_into_the_forward_nodes_and_the_backward_ones(laye
     assert {node.role for node in backward} == {"gradient"}
     assert {node.op for node in backward} >= {"argument", "return", "SymbolicGradient"}
     assert next(group for group in scene.groups if group.id == f"{name}/").label.endswith("∇ layer")
+
+
+def test_a_call_and_its_gradient_open_into_the_functions_that_they_share_with_other_calls(layers: gc.Graph) -> None:
+    x, call = layers.find("x"), layers.find("layer")
+    assert x is not None
+    assert call is not None
+    gc.gradients(call.outputs[0], [x.outputs[0]])
+    scene = opened(layers, "gradients/layer_grad/forward", "gradients/layer_grad/gradient")
+    titles = {group.id: group.label for group in scene.groups}
+    assert titles["gradients/layer_grad/forward/"].endswith("layer_forward")
+    assert "layer_gradient" in titles["gradients/layer_grad/gradient/"]
+    assert node_of(scene, "gradients/layer_grad/forward:/matmul").op == "MatMul"
 
 
 def test_control_edges_of_an_open_call_lead_to_its_arguments_and_from_its_returns(graph: gc.Graph) -> None:

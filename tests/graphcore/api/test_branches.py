@@ -114,7 +114,7 @@ def test_branches_that_differ_are_refused_and_leave_nothing(graph: gc.Graph, fal
 
 def test_a_variable_cannot_be_changed_within_a_branch() -> None:
     v = gc.Variable(1.0, name="v")
-    with pytest.raises(InvalidArgumentError, match="'Assign:0' is a reference to a variable, which a function cannot take"):
+    with pytest.raises(InvalidArgumentError, match="'v:0' is a reference to a variable, which a function cannot take"):
         gc.cond(True, lambda: v.assign(2.0), lambda: v.assign(3.0))
 
 

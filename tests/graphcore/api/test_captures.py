@@ -143,7 +143,7 @@ def test_a_resource_is_changed_within_a_function_and_a_reference_is_refused_with
     x = placeholder()
     changed = add(x)
     np.testing.assert_array_equal(started().run(changed, POINT), POINT["x:0"])
-    with pytest.raises(gc.errors.InvalidArgumentError, match=r"'reference' is a reference.*use_resource=True"):
+    with pytest.raises(gc.errors.InvalidArgumentError, match=r"'reference:0' is a reference to a variable.*use_resource=True"):
         add_to_reference(x)
 
 

@@ -208,6 +208,34 @@ def test_rows_that_are_gathered_from_a_resource_have_a_gradient() -> None:
         assert session.run(gradient).tolist() == [[3, 4], [0, 0], [6, 8]]
 
 
+@pytest.mark.parametrize("simplify", [True, False], ids=["simplified", "plain"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_gather_from_a_handle_has_a_gradient_of_the_shape_of_the_variable(dtype: Any, simplify: bool) -> None:
+    w = gc.Variable(np.arange(6, dtype=np.float32).reshape(3, 2), name="w", use_resource=True)
+    indices = np.array([[2, 0], [2, 2]], dtype)
+    rows = gc.get_default_graph().apply_op("ResourceGather", [w.handle, indices], {"dtype": gc.float32}).outputs[0]
+    weights = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    y = gc.reduce_sum(rows * weights) + gc.reduce_sum(w * w)
+    (gradient,) = gc.gradients(y, w, simplify=simplify)
+    assert gradient.shape == gc.Shape([3, 2])
+    with gc.Session() as session:
+        session.run(w.initializer)
+        assert session.run(gradient).tolist() == [[0 + 2, 2 + 3], [4, 6], [8 + 0 + 4 + 6, 10 + 1 + 5 + 7]]
+    alone = gc.gradients(gc.reduce_sum(rows * rows), w)[0]
+    (twice,) = gc.gradients(gc.reduce_sum(alone * alone), w)
+    with gc.Session() as session:
+        session.run(w.initializer)
+        np.testing.assert_array_equal(session.run(twice), [[0, 8], [0, 0], [288, 360]])
+
+
+def test_a_gradient_through_a_handle_that_enters_a_loop_is_refused(graph: gc.Graph) -> None:
+    w = gc.Variable(3.0, name="w", use_resource=True)
+    entered = graph.apply_op("Enter", [w.handle], {"frame_name": "loop", "is_constant": True}, "entered").outputs[0]
+    y = graph.apply_op("Exit", [graph.apply_op("ReadVariableOp", [entered], {"dtype": gc.float32}).outputs[0]]).outputs[0]
+    with pytest.raises(UnimplementedError, match=r"'entered' .* hands the handle of variable 'w' on"):
+        gc.gradients(y * w, w)
+
+
 def test_an_assignment_of_another_shape_is_refused_and_changes_nothing() -> None:
     w = gc.Variable([1.0, 2.0], name="w", use_resource=True)
     with pytest.raises(InvalidArgumentError, match="Dimension 0 in both shapes must be equal"):

@@ -25,12 +25,9 @@ class Precision:
 
 DOUBLE = Precision(gc.float64, 1e-5, 2e-5)
 SINGLE = Precision(gc.float32, 1e-2, 2e-2)
-# As in the reference, the gradient goes neither through the further outputs, which are statistics, nor to the statistics given.
+# As in the reference, the gradient goes neither through the further outputs, which are statistics (a gradient that comes to one is refused),
+# nor to the statistics given.
 BATCH_NORM = {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}
-
-# The reference's body, which is kept, drops what arrives at the op's second output, through which the second derivative comes;
-# SoftmaxCrossEntropyWithLogits, which computes the same, has one.
-WITHOUT_SECOND = {"CrossEntropy"}
 
 
 def allows_double(case: Case) -> bool:
@@ -56,12 +53,18 @@ def precise_inputs(case: Case) -> list[Array]:
     return [array.astype(wanted) if array.dtype == np.float32 else array for array in case.arrays]
 
 
-def differentiated_outputs(case: Case, tensors: list[Any]) -> list[Any]:
-    """The floating outputs of the case, computed as precisely as the op can."""
+def differentiated_outputs(case: Case, tensors: list[Any], only: int | None = None) -> list[Any]:
+    """The floating outputs of the case (or that of number `only`), computed as precisely as the op can."""
     dtype = precision(case).dtype
-    attrs = {key: dtype if value == "float" else value for key, value in case.attrs.items()}
+    attrs = {
+        key: [dtype if item == "float" else item for item in value] if isinstance(value, list) else value
+        for key, value in case.attrs.items()
+    }
+    attrs = {key: dtype if isinstance(value, str) and value == "float" else value for key, value in attrs.items()}
     node = replace(case, attrs=attrs, outputs=None).build(tensors)
-    outputs = node.outputs[:1] if case.op_def.name in BATCH_NORM | WITHOUT_SECOND else node.outputs
+    outputs = node.outputs[:1] if case.op_def.name in BATCH_NORM else node.outputs
+    if only is not None:
+        outputs = [node.outputs[only]]
     return [output for output in outputs if output.dtype is dtype]
 
 
@@ -79,7 +82,7 @@ CASES = [
 class Differentiated:
     """One node whose floating inputs are placeholders and whose other inputs are constants, and a weighted sum of its outputs as a loss."""
 
-    def __init__(self, case: Case, inputs: Sequence[int] | None = None) -> None:
+    def __init__(self, case: Case, inputs: Sequence[int] | None = None, only: int | None = None) -> None:
         self.precision = precision(case)
         self.values = precise_inputs(case)
         variable = inputs or range(3 if case.op_def.name in BATCH_NORM else len(self.values))
@@ -87,7 +90,7 @@ class Differentiated:
         self.graph = gc.Graph()
         with self.graph.as_default():
             self.places = [self.placed(i, value) for i, value in enumerate(self.values)]
-            outputs = differentiated_outputs(case, self.places)
+            outputs = differentiated_outputs(case, self.places, only)
             self.loss = weighted(outputs) if outputs else None
 
     def placed(self, i: int, value: Array) -> Any:
@@ -157,7 +160,6 @@ TWICE = [case for case in CASES if case.id not in AT_ZERO and case.op_def.name n
 PARTLY = {
     "CropAndResize": [0],
     "CropAndResizeGradImage": [0],
-    "CrossEntropy": [0],  # as in the reference, no gradient goes to the labels
     "FusedBatchNormGrad": [0],  # what is given of the forward pass belongs together: moving one of it alone means nothing
     "FusedBatchNormGradV2": [0],
     "FusedBatchNormGradV3": [0],
@@ -191,8 +193,6 @@ def test_a_gradient_by_some_inputs_agrees_with_central_differences_and_so_does_t
     assert made.loss is not None
     gradients = made.gradients(made.loss)
     made.check(made.loss, gradients)
-    if case.op_def.name in WITHOUT_SECOND:
-        return
     with made.graph.as_default():
         loss = weighted([gradient for gradient in gradients if gradient is not None])
     made.check(loss, made.gradients(loss))
@@ -245,3 +245,95 @@ def test_the_gradient_of_gathering_from_nothing_is_empty(shape: list[int], indic
         (gradient,) = gc.gradients(y, x)
         with gc.Session() as session:
             assert session.run(gradient, {x: np.ones(shape)}).shape == tuple(shape)
+
+
+def several_outputs(case: Case) -> list[int]:
+    """The numbers of the floating outputs of a case, if it has more than one."""
+    with gc.Graph().as_default():
+        node = replace(case, outputs=None).build(constants(case.arrays))
+        found = [number for number, output in enumerate(node.outputs) if output.dtype.is_floating and output.shape.num_elements != 0]
+    return found if len(found) > 1 else []
+
+
+SEVERAL = [
+    (case, number)
+    for case in all_cases()
+    if case.entry.gradient is not None and case.runs and not case.takes_variable
+    for number in several_outputs(case)
+]
+
+
+def through_none(case: Case, number: int) -> str:
+    """Why an output of an op has no gradient through it, where its registration says so."""
+    names = [arg.name for arg in case.op_def.output_arg]
+    return case.entry.no_gradient_through.get(names[number], "") if len(names) > 1 else ""
+
+
+@pytest.mark.parametrize(
+    ("case", "number"), [each for each in SEVERAL if not through_none(*each)], ids=lambda item: item.id if isinstance(item, Case) else None
+)
+def test_each_output_of_an_op_has_a_gradient_through_it_and_a_second_derivative(case: Case, number: int) -> None:
+    by = PARTLY.get(case.op_def.name)
+    made = Differentiated(case, by, only=number)
+    assert made.loss is not None
+    gradients = made.gradients(made.loss)
+    if case.differentiable:
+        made.check(made.loss, gradients)
+    first = [gradient for gradient in gradients if gradient is not None]
+    if not first or not case.differentiable:
+        return
+    with made.graph.as_default():
+        loss = weighted(first)
+    made.check(loss, made.gradients(loss))
+
+
+@pytest.mark.parametrize(
+    ("case", "number"), [each for each in SEVERAL if through_none(*each)], ids=lambda item: item.id if isinstance(item, Case) else None
+)
+def test_a_gradient_that_comes_to_an_output_without_one_is_refused_and_explained(case: Case, number: int) -> None:
+    made = Differentiated(case, only=number)
+    x = made.places[made.floating[0]]
+    assert made.loss is not None
+    with pytest.raises(gc.errors.UnimplementedError, match=r"No gradient is defined through output .* gc\.stop_gradient"):
+        made.gradients(made.loss)
+    with made.graph.as_default():
+        assert "No gradient is defined through output" in gc.explain_gradient(made.loss, x).error
+
+
+def test_what_has_no_gradient_through_it_is_known() -> None:
+    """Whoever adds to this has to say why."""
+    assert {entry.op_def.name for entry in gc.op_registry if entry.no_gradient_through} == BATCH_NORM
+
+
+@pytest.mark.parametrize("simplify", [True, False], ids=["simplified", "plain"])
+@pytest.mark.parametrize("called", [True, False], ids=["in a function", "in the graph"])
+def test_the_cross_entropy_has_second_derivatives_and_gradients_by_its_labels(called: bool, simplify: bool) -> None:
+    @gc.function
+    def within(features: gc.Tensor, labels: gc.Tensor) -> Any:
+        return gc.get_default_graph().apply_op("CrossEntropy", [features, labels]).outputs[0]
+
+    with gc.Graph().as_default():
+        features, labels = gc.placeholder(gc.float64, [2, 3]), gc.placeholder(gc.float64, [2, 3])
+        loss = within(features, labels) if called else gc.get_default_graph().apply_op("CrossEntropy", [features, labels]).outputs[0]
+        feeds = {features: np.array([[0.1, 0.5, -0.3], [1.0, -1.0, 0.2]]), labels: np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])}
+        first = gc.gradients(loss, [features, labels], simplify=simplify)
+        second = gc.gradients(weighted(first), [features, labels], simplify=simplify)
+        with gc.Session() as session:
+            values = session.run([*first, *second], feeds)
+        other = gc.get_default_graph().apply_op("SoftmaxCrossEntropyWithLogits", [features, labels]).outputs[0]
+        other_first = gc.gradients(other, [features, labels])
+        other_second = gc.gradients(weighted(other_first), [features, labels])
+        with gc.Session() as session:
+            wanted = session.run([*other_first, *other_second], feeds)
+        for got, expected in zip(values, wanted, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_the_cross_entropy_has_the_prescribed_gradient_where_only_its_loss_and_its_features_count() -> None:
+    with gc.Graph().as_default() as graph:
+        features, labels = gc.placeholder(gc.float32, [2, 3]), gc.placeholder(gc.float32, [2, 3])
+        loss = graph.apply_op("CrossEntropy", [features, labels], name="cost").outputs[0]
+        gc.gradients(loss, features)
+        made = {record.body_node for record in graph.gradient_records.values() if record.forward == "cost"}
+        assert {"dcost_dloss_mat", "dcost_dfeatures"} <= made
+        assert "through_backprop" not in made

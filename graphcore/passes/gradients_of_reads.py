@@ -1,0 +1,45 @@
+"""The gradient by a variable of what was read of it: that of its rows becomes one of the variable's shape."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from graphcore.graph import Node, Tensor
+from graphcore.passes.gradient_body import GradientBody
+from graphcore.passes.gradient_template import gradient_template
+from graphcore.passes.gradient_writer import GradientWriter
+
+GATHER: Final = "ResourceGather"
+
+
+def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: bool) -> Tensor:
+    """The gradient by the variable that a ResourceGather has read.
+
+    Args:
+        node: the ResourceGather.
+        gradient: the gradient by what it gave.
+        name: the name scope of the call that builds gradients.
+        simplify: False inlines the plain registered body.
+    """
+    graph = node.graph
+    template = gradient_template(node.op, node.node_def.attr)
+    assert template is not None
+    with graph.name_scope(GradientWriter(graph).new_scope(f"{name}/{node.name}_grad")):
+        return GradientBody(graph, template, node, _Given(node, gradient), simplify=simplify).result(0)
+
+
+class _Given:
+    """The values of a node, and the gradient of the one thing that it gives."""
+
+    def __init__(self, node: Node, gradient: Tensor) -> None:
+        self.node = node
+        self.given = gradient
+
+    def input(self, slot: int) -> Tensor:
+        return self.node.inputs[slot]
+
+    def output(self, index: int) -> Tensor:
+        return self.node.outputs[index]
+
+    def gradient(self, _: int) -> Tensor:
+        return self.given
