@@ -48,7 +48,7 @@ def _versions(graph: Graph) -> str:
 
 def _results(graph: Graph) -> list[Tensor]:
     """The outputs of nodes that feed nothing."""
-    return [tensor for node in graph.op_nodes() if not graph.edge_store.successors(node) for tensor in node.outputs]
+    return [tensor for node in graph.op_nodes() if not graph.edge_store.has_successors(node) for tensor in node.outputs]
 
 
 def _tensor_line(tensor: Tensor) -> str:

@@ -368,6 +368,12 @@ class EdgeStore:
         found = [nodes[name]["node"] for name in self._succ[node.name]]
         return [other for other in found if other.id > 1]
 
+    def has_successors(self, node: Node) -> bool:
+        """True iff an op node takes anything from `node`: told at once, however many do."""
+        self.sync()
+        nodes = self._nodes
+        return any(nodes[name]["node"].id > 1 for name in self._succ[node.name])
+
     def consumers_of(self, node: Node) -> list[Node]:
         """The op nodes that take an output of `node`, each once. Without control edges; nodes that wait to be entered are left out."""
         nodes = self._nodes

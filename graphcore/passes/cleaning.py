@@ -56,7 +56,7 @@ def is_kept(node: Node) -> bool:
 
 
 def _is_wanted_leaf(graph: Graph, node: Node) -> bool:
-    return node.name not in graph.edge_store.detached and not graph.edge_store.successors(node)
+    return node.name not in graph.edge_store.detached and not graph.edge_store.has_successors(node)
 
 
 def _consumers_last(nodes: list[Node]) -> list[Node]:
@@ -145,5 +145,5 @@ def _split(rewriting: Rewriting, node: Node) -> None:
     rewriting.move_consumers(node, outputs, after)
     rewriting.remove(node)
     for part in parts:
-        if not rewriting.graph.edge_store.successors(part):
+        if not rewriting.graph.edge_store.has_successors(part):
             rewriting.graph.edge_store.detached.add(part.name)

@@ -158,7 +158,7 @@ class _Inlining:
         if self.options.keep_caller_node != "do_not_keep" and after is not None:
             self.keep_caller(outputs, after)
         graph = rewriting.graph
-        graph.edge_store.detached.update(node.name for node in added if not graph.edge_store.successors(node))
+        graph.edge_store.detached.update(node.name for node in added if not graph.edge_store.has_successors(node))
 
     def copy(self, node: Node) -> Node:
         old = node.node_def

@@ -141,7 +141,7 @@ class Rewriting:
             store.remove(old, consumer, slot)
             consumer.inputs = [*consumer.inputs[:slot], new, *consumer.inputs[slot + 1 :]]
             store.add(new, consumer, slot)
-        if not store.successors(old.node):
+        if not store.has_successors(old.node):
             store.detached.add(old.node.name)
 
     def feed(self, node: Node, slot: int, tensor: Tensor) -> None:
@@ -169,5 +169,5 @@ class Rewriting:
         self.graph.remove_node(node)
         self._moved.pop(node, None)
         for producer in producers:
-            if not self.graph.edge_store.successors(producer):
+            if not self.graph.edge_store.has_successors(producer):
                 self.graph.edge_store.detached.add(producer.name)

@@ -177,6 +177,7 @@ ELSEWHERE = {
     "FakeQuantWithMinMaxVars": "passes the gradient straight through, as if there were no steps",
     "PreventGradient": "is an error when it is differentiated",
     "ReadVariableOp": "takes a handle: the tests of variables differentiate it",
+    "ResourceGather": "takes a handle: the tests of variables differentiate it",
 }
 
 
