@@ -66,8 +66,6 @@ class Graph(GraphReader):
 
     evaluator: Evaluator | None = None
     """How `Tensor.eval` runs; the session room sets it."""
-    sweeper: Callable[[Graph], None] | None = None
-    """What forgets functions that were made for nodes which a cell has made no more; who makes such functions sets it."""
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
 
@@ -476,21 +474,15 @@ class Graph(GraphReader):
             if failed:
                 self.names.keep_released(run.cell)
                 return []
-            for node in reversed(stale):
-                self.remove_node(node)
+            rewiring.remove_all(self, stale)
             self.names.end_release()
-            if stale and Graph.sweeper is not None:
-                Graph.sweeper(self)
             return [node.name for node in stale]
 
     def drop_cell(self, cell: str) -> list[str]:
         """A cell is gone: remove what it made. Returns the names."""
         with self.lock:
             owned = self.cells.nodes_of(cell)
-            for node in reversed(owned):
-                self.remove_node(node)
-            if owned and Graph.sweeper is not None:
-                Graph.sweeper(self)
+            rewiring.remove_all(self, owned)
             return [node.name for node in owned]
 
     def evaluate(self, tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:

@@ -13,6 +13,7 @@ from graphcore.attrs import Attrs
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node
+from graphcore.graph.rewiring import sweepers
 from graphcore.passes.graph_to_function import graph_to_function_def
 from graphcore.source import SourceLocation
 
@@ -114,7 +115,7 @@ def sweep(graph: Graph) -> None:
             book.sources.pop(name, None)
 
 
-Graph.sweeper = staticmethod(sweep)
+sweepers.append(sweep)
 
 
 def _outermost(graph: Graph) -> Graph:
