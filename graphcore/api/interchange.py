@@ -217,7 +217,7 @@ def register_op_list(source: str | Path | bytes | Iterable[OpDef], registry: OpR
     """
     if isinstance(source, str | Path):
         source = _read(Path(source))
-    op_defs = _wire().op_list_from_bytes(source) if isinstance(source, bytes) else source
+    op_defs = _wire().op_defs_of(source) if isinstance(source, bytes) else source
     return register_ops(op_defs, registry)
 
 

@@ -11,6 +11,7 @@ from graphcore.definitions.wire.files import (
     node_def_to_bytes,
     op_def_from_bytes,
     op_def_to_bytes,
+    op_defs_of,
     op_list_from_bytes,
     op_list_to_bytes,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "node_def_to_bytes",
     "op_def_from_bytes",
     "op_def_to_bytes",
+    "op_defs_of",
     "op_list_from_bytes",
     "op_list_to_bytes",
     "read_meta_graphs",

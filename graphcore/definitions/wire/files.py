@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from google.protobuf import json_format, text_format
@@ -178,8 +179,17 @@ def op_list_from_bytes(data: bytes) -> list[OpDef]:
     Raises:
         InvalidArgumentError: it is none.
     """
+    return list(op_defs_of(data))
+
+
+def op_defs_of(data: bytes) -> Iterator[OpDef]:
+    """Read the OpDefs of an OpList one by one: who stops at one that is wrong does not wait for the rest.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
     message = parse_message(schema.OpList(), data, "OpList")
-    return [read_op_def(op_def, has_unknown=True) for op_def in message.op]
+    return map(functools.partial(read_op_def, has_unknown=may_have_unknown(message, data)), message.op)
 
 
 def op_list_to_bytes(op_defs: Iterable[OpDef]) -> bytes:

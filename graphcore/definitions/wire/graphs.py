@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
-from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, VersionDef
+from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef, VersionDef
 from graphcore.definitions.wire.ops import read_op_def, write_op_def
-from graphcore.definitions.wire.rest import rest_of
+from graphcore.definitions.wire.rest import has_unknown_fields, read_each, rest_of, without
 from graphcore.definitions.wire.values import read_attrs, write_attrs
 
 _NODE_FIELDS: Final = frozenset({"name", "op", "input", "device", "attr", "experimental_debug_info"})
 _FUNCTION_FIELDS: Final = frozenset({"signature", "node_def", "ret", "control_ret", "attr", "arg_attr"})
 _LIBRARY_FIELDS: Final = frozenset({"function", "gradient"})
+_NO_SIGNATURE: Final = OpDef(name="")
 _NO_LIBRARY: Final = FunctionDefLibrary()
 _NO_VERSIONS: Final = VersionDef()
 
@@ -54,14 +56,18 @@ def read_function_def(message: Any, *, has_unknown: bool = False) -> FunctionDef
     Raises:
         InvalidArgumentError: a shape in an attr is none.
     """
+    set_fields = {field.name: value for field, value in message.ListFields()}
+    complete = set_fields.keys() <= _FUNCTION_FIELDS and not (has_unknown and has_unknown_fields(message))
+    signature = read_op_def(set_fields["signature"], has_unknown=has_unknown) if "signature" in set_fields else _NO_SIGNATURE
+    rest = b"" if complete else without(message, _FUNCTION_FIELDS)
     return FunctionDef(
-        signature=read_op_def(message.signature, has_unknown=has_unknown),
+        signature=signature,
         node_def=tuple([read_node_def(node, has_unknown) for node in message.node_def]),
         ret=dict(message.ret),
         control_ret=dict(message.control_ret),
         attr=read_attrs(message.attr, has_unknown),
         arg_attr={index: read_attrs(attrs.attr, has_unknown) for index, attrs in message.arg_attr.items()},
-        other_fields=rest_of(message, _FUNCTION_FIELDS, has_unknown=has_unknown),
+        other_fields=rest,
     )
 
 
@@ -82,7 +88,7 @@ def write_function_def(function: FunctionDef, message: Any) -> None:
 
 def _read_library(message: Any, has_unknown: bool) -> FunctionDefLibrary:
     return FunctionDefLibrary(
-        function=tuple([read_function_def(function, has_unknown=has_unknown) for function in message.function]),
+        function=tuple(read_each(message.function, functools.partial(read_function_def, has_unknown=has_unknown))),
         gradient=tuple([GradientDef(entry.function_name, entry.gradient_func) for entry in message.gradient]),
         other_fields=rest_of(message, _LIBRARY_FIELDS, has_unknown=has_unknown),
     )

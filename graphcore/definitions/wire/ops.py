@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 from graphcore.attrs import AttrValue, NoValue
 from graphcore.definitions.types import ArgDef, AttrDef, OpDef, OpDeprecation
-from graphcore.definitions.wire.rest import rest_of
+from graphcore.definitions.wire.rest import has_unknown_fields, read_each, without
 from graphcore.definitions.wire.values import read_attr_value, write_attr_value
 from graphcore.dtypes import dtype_from_wire
 
 _ARG_FIELDS: Final = frozenset({"name", "description", "type", "type_attr", "number_attr", "type_list_attr", "is_ref"})
+_ATTR_FIELDS: Final = frozenset({"name", "type", "default_value", "description", "has_minimum", "minimum", "allowed_values"})
+_ARGS: Final = ("input_arg", "output_arg")
 _FLAGS: Final = ("is_commutative", "is_aggregate", "is_stateful", "allows_uninitialized_input", "is_distributed_communication")
 _OP_FIELDS: Final = frozenset(
     {"name", "input_arg", "output_arg", "control_output", "attr", "summary", "description", "deprecation", *_FLAGS},
@@ -23,44 +26,46 @@ def read_op_def(message: Any, *, has_unknown: bool = False) -> OpDef:
     Raises:
         InvalidArgumentError: a shape in a default is none.
     """
-    deprecation = message.deprecation
-    return OpDef(
-        name=message.name,
-        input_arg=tuple([_read_arg(arg, has_unknown) for arg in message.input_arg]),
-        output_arg=tuple([_read_arg(arg, has_unknown) for arg in message.output_arg]),
-        control_output=tuple(message.control_output),
-        attr=tuple([_read_attr_def(attr, has_unknown) for attr in message.attr]),
-        summary=message.summary,
-        description=message.description,
-        deprecation=OpDeprecation(deprecation.version, deprecation.explanation) if message.HasField("deprecation") else None,
-        other_fields=rest_of(message, _OP_FIELDS, has_unknown=has_unknown),
-        **{flag: getattr(message, flag) for flag in _FLAGS},
-    )
+    values, rest = _read_fields(message, _OP_FIELDS, has_unknown)
+    values.setdefault("name", "")
+    for name in _ARGS:
+        if name in values:
+            values[name] = tuple(read_each(values[name], functools.partial(_read_arg, has_unknown=has_unknown)))
+    if "attr" in values:
+        values["attr"] = tuple([_read_attr_def(attr, has_unknown) for attr in values["attr"]])
+    if "control_output" in values:
+        values["control_output"] = tuple(values["control_output"])
+    if "deprecation" in values:
+        deprecation = values["deprecation"]
+        values["deprecation"] = OpDeprecation(deprecation.version, deprecation.explanation)
+    return OpDef(**values, other_fields=rest)
+
+
+def _read_fields(message: Any, known: frozenset[str], has_unknown: bool) -> tuple[dict[str, Any], bytes]:
+    """The fields that are set, and the rest of the message. Most fields of most messages are not, hence this is quicker than asking each."""
+    values = {field.name: value for field, value in message.ListFields()}
+    if values.keys() <= known and not (has_unknown and has_unknown_fields(message)):
+        return values, b""
+    return {name: value for name, value in values.items() if name in known}, without(message, known)
 
 
 def _read_arg(message: Any, has_unknown: bool) -> ArgDef:
-    return ArgDef(
-        name=message.name,
-        description=message.description,
-        type=dtype_from_wire(message.type) if message.type else None,
-        type_attr=message.type_attr,
-        number_attr=message.number_attr,
-        type_list_attr=message.type_list_attr,
-        is_ref=message.is_ref,
-        other_fields=rest_of(message, _ARG_FIELDS, has_unknown=has_unknown),
-    )
+    values, rest = _read_fields(message, _ARG_FIELDS, has_unknown)
+    values.setdefault("name", "")
+    if "type" in values:
+        values["type"] = dtype_from_wire(values["type"])
+    return ArgDef(**values, other_fields=rest)
 
 
 def _read_attr_def(message: Any, has_unknown: bool) -> AttrDef:
-    return AttrDef(
-        name=message.name,
-        type=message.type,
-        default_value=read_attr_value(message.default_value, has_unknown) if message.HasField("default_value") else None,
-        description=message.description,
-        has_minimum=message.has_minimum,
-        minimum=message.minimum,
-        allowed_values=_as_list(read_attr_value(message.allowed_values, has_unknown)) if message.HasField("allowed_values") else None,
-    )
+    values, _ = _read_fields(message, _ATTR_FIELDS, has_unknown=False)
+    values.setdefault("name", "")
+    values.setdefault("type", "")
+    if "default_value" in values:
+        values["default_value"] = read_attr_value(values["default_value"], has_unknown)
+    if "allowed_values" in values:
+        values["allowed_values"] = _as_list(read_attr_value(values["allowed_values"], has_unknown))
+    return AttrDef(**values)
 
 
 def _as_list(value: AttrValue) -> tuple[AttrValue, ...]:

@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 from google.protobuf.unknown_fields import UnknownFieldSet
+
+_Value = TypeVar("_Value")
+_LARGEST_SHARED: Final = 256
+
+
+def read_each(messages: Iterable[Any], read: Callable[[Any], _Value]) -> list[_Value]:
+    """The values of messages. Small messages that are equal give one value, which is read once: long lists mostly hold few values.
+
+    Args:
+        messages: of one kind.
+        read: makes an immutable value of one, whatever else it was given.
+    """
+    known: dict[bytes, _Value] = {}
+    values = []
+    for message in messages:
+        data = message.SerializeToString()
+        value = known.get(data)
+        if value is None:
+            value = read(message)
+            if len(data) < _LARGEST_SHARED:
+                known[data] = value
+        values.append(value)
+    return values
+
+
+def has_unknown_fields(message: Any) -> bool:
+    """Whether the message has fields unknown to the schema; those of messages in it do not count."""
+    return len(UnknownFieldSet(message)) > 0
 
 
 def rest_of(message: Any, known: frozenset[str], *, has_unknown: bool) -> bytes:
@@ -16,8 +45,13 @@ def rest_of(message: Any, known: frozenset[str], *, has_unknown: bool) -> bytes:
         has_unknown: whether fields unknown to the schema may be there; looking for them takes time.
     """
     others = any(field.name not in known for field, _ in message.ListFields())
-    if not others and not (has_unknown and len(UnknownFieldSet(message))):
+    if not others and not (has_unknown and has_unknown_fields(message)):
         return b""
+    return without(message, known)
+
+
+def without(message: Any, known: frozenset[str]) -> bytes:
+    """The message without these fields, serialised."""
     copy = type(message)()
     copy.CopyFrom(message)
     for name in known:

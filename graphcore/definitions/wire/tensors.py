@@ -8,7 +8,7 @@ import numpy as np
 
 from graphcore.attrs import TensorValue
 from graphcore.definitions.wire import schema
-from graphcore.definitions.wire.rest import rest_of
+from graphcore.definitions.wire.rest import has_unknown_fields, without
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.shapes import Shape
 from graphcore.tensor_encoding import EncodedTensor
@@ -84,18 +84,20 @@ def write_shape(shape: Shape, message: Any) -> None:
 
 def read_tensor(message: Any, *, has_unknown: bool = False) -> TensorValue:
     """The constant that a TensorProto holds. Whether its parts fit is seen when its array is asked for."""
-    dtype = dtype_from_wire(message.dtype)
-    shape = message.tensor_shape
-    dims = None if shape.unknown_rank else tuple([dim.size for dim in shape.dim])
-    content = message.tensor_content
+    set_fields = {field.name: value for field, value in message.ListFields()}
+    dtype = dtype_from_wire(set_fields.get("dtype", 0))
+    dims: tuple[int, ...] | None = ()
+    if "tensor_shape" in set_fields:
+        shape = set_fields["tensor_shape"]
+        dims = None if shape.unknown_rank else tuple([dim.size for dim in shape.dim])
+    content = set_fields.get("tensor_content", b"")
     field = _VALUE_FIELDS.get(dtype.name)
     values: Any = ()
-    if field == "float8_val":
-        values = (message.float8_val,) if message.float8_val else ()
-    elif field is not None:
-        values = getattr(message, field)[:]
-    rest = rest_of(message, _KNOWN.get(dtype.name, _ALWAYS), has_unknown=has_unknown)
-    return TensorValue.from_encoded(EncodedTensor(dtype, dims, content, values, rest))
+    if field in set_fields:
+        values = (message.float8_val,) if field == "float8_val" else set_fields[field][:]
+    known = _KNOWN.get(dtype.name, _ALWAYS)
+    complete = set_fields.keys() <= known and not (has_unknown and has_unknown_fields(message))
+    return TensorValue.from_encoded(EncodedTensor(dtype, dims, content, values, b"" if complete else without(message, known)))
 
 
 def write_tensor(value: TensorValue, message: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from graphcore.attrs import NO_VALUE, Attrs, AttrValue, Func, NoValue, Placeholder, TensorValue
+from graphcore.definitions.wire.rest import read_each
 from graphcore.definitions.wire.tensors import read_shape, read_tensor, write_shape, write_tensor
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.errors import InvalidArgumentError
@@ -41,7 +43,7 @@ def read_attr_value(message: Any, has_unknown: bool = False) -> AttrValue:
     if field == "tensor":
         return read_tensor(message.tensor, has_unknown=has_unknown)
     if field == "func":
-        return Func(message.func.name, read_attrs(message.func.attr, has_unknown))
+        return _read_func(message.func, has_unknown)
     if field == "placeholder":
         return Placeholder(message.placeholder)
     return NoValue(message.SerializeToString()) if has_unknown and len(UnknownFieldSet(message)) else NO_VALUE
@@ -57,14 +59,18 @@ def _read_list(message: Any, has_unknown: bool) -> tuple[AttrValue, ...]:
         if name == "type":
             values += map(dtype_from_wire, items)
         elif name == "shape":
-            values += map(read_shape, items)
+            values += read_each(items, read_shape)
         elif name == "tensor":
-            values += [read_tensor(item, has_unknown=has_unknown) for item in items]
+            values += read_each(items, functools.partial(read_tensor, has_unknown=has_unknown))
         elif name == "func":
-            values += [Func(item.name, read_attrs(item.attr, has_unknown)) for item in items]
+            values += read_each(items, functools.partial(_read_func, has_unknown=has_unknown))
         else:
             values += items
     return tuple(values)
+
+
+def _read_func(message: Any, has_unknown: bool) -> Func:
+    return Func(message.name, read_attrs(message.attr, has_unknown))
 
 
 def read_attrs(attrs: Any, has_unknown: bool = False) -> dict[str, AttrValue]:
