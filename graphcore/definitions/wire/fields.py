@@ -57,6 +57,7 @@ class Field:
         "json_name",
         "kind",
         "name",
+        "number",
         "numbers",
         "oneof",
         "repeated",
@@ -64,6 +65,7 @@ class Field:
 
     def __init__(self, descriptor: Any) -> None:
         self.name: str = descriptor.name
+        self.number: int = descriptor.number
         self.json_name: str = descriptor.json_name
         self.kind = _KINDS[descriptor.type]
         self.is_message = self.kind == "message"

@@ -59,15 +59,15 @@ def read_function_def(message: Any, *, has_unknown: bool = False) -> FunctionDef
     set_fields = {field.name: value for field, value in message.ListFields()}
     complete = set_fields.keys() <= _FUNCTION_FIELDS and not (has_unknown and has_unknown_fields(message))
     signature = read_op_def(set_fields["signature"], has_unknown=has_unknown) if "signature" in set_fields else _NO_SIGNATURE
-    rest = b"" if complete else without(message, _FUNCTION_FIELDS)
+    nodes, arg_attr = set_fields.get("node_def", ()), set_fields.get("arg_attr", {})
     return FunctionDef(
         signature=signature,
-        node_def=tuple([read_node_def(node, has_unknown) for node in message.node_def]),
-        ret=dict(message.ret),
-        control_ret=dict(message.control_ret),
-        attr=read_attrs(message.attr, has_unknown),
-        arg_attr={index: read_attrs(attrs.attr, has_unknown) for index, attrs in message.arg_attr.items()},
-        other_fields=rest,
+        node_def=tuple([read_node_def(node, has_unknown) for node in nodes]),
+        ret=dict(set_fields.get("ret", ())),
+        control_ret=dict(set_fields.get("control_ret", ())),
+        attr=read_attrs(set_fields.get("attr", {}), has_unknown),
+        arg_attr={index: read_attrs(attrs.attr, has_unknown) for index, attrs in arg_attr.items()},
+        other_fields=b"" if complete else without(message, _FUNCTION_FIELDS),
     )
 
 

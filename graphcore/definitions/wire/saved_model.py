@@ -140,6 +140,8 @@ def _read_signature(message: Any) -> Signature:
 
 
 def _read_infos(infos: Any) -> dict[str, TensorInfo]:
+    if not infos:
+        return {}
     return {
         name: TensorInfo(info.name or info.coo_sparse.values_tensor_name, dtype_from_wire(info.dtype), read_shape(info.tensor_shape))
         for name, info in sorted(infos.items())

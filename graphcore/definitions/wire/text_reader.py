@@ -20,6 +20,12 @@ _ITEM: Final = re.compile(
 )
 _STRING, _WORD, _OPEN, _CLOSE = 2, 3, 4, 5
 """The groups of it: the value of a scalar field, the brace that opens a message, the one that closes it."""
+_LONGEST_REPEATED: Final = 1_000
+"""A longer message is not compared with the text after it."""
+_NOT_REPEATED: Final = 1 << 62
+_MERGED_AT_ONCE: Final = 1_000
+_LENGTH_DELIMITED: Final = 2
+"""How the wire form marks a message."""
 _SCHEMA: Final = Schema(TextField)
 
 
@@ -59,7 +65,7 @@ class _Entry:
 class _Frame:
     """A message that is being read. Without `fields` it is one that is skipped."""
 
-    __slots__ = ("closing", "fields", "full_name", "listed", "message", "of", "of_messages", "opened", "values")
+    __slots__ = ("began", "closing", "fields", "full_name", "listed", "message", "of", "of_messages", "opened", "values")
 
     def __init__(self, message: Any, known: Fields[TextField] | None) -> None:
         self.message = message
@@ -71,6 +77,8 @@ class _Frame:
         """The map that it is an entry of."""
         self.of_messages = False
         """Whether the values of that map are messages."""
+        self.began = _NOT_REPEATED
+        """Where the name of its field is, if that is repeated."""
         self.closing = ""
         self.opened = 0
         self.listed = False
@@ -130,6 +138,8 @@ class _Reader(Cursor):
                     frame.close()
                     self.frame = self.stack.pop()
                     pos = found.end()
+                    if 0 < pos - frame.began < _LONGEST_REPEATED:
+                        pos = self.repeat(frame, pos)
                 else:
                     pos = self.item(pos)
             elif frame.fields is None:
@@ -198,7 +208,25 @@ class _Reader(Cursor):
         if not field.is_message or (not field.repeated and self.is_set(message, field)) or len(self.stack) == MOST_NESTED:
             return self.item(found.start())
         self.push(field, found.start(_OPEN), listed=False)
+        if field.repeated and not field.is_map:
+            self.frame.began = found.start()
         return found.end()
+
+    def repeat(self, done: _Frame, pos: int) -> int:
+        """Take what is, letter by letter, the repeated message again that was read just now. The last time it is read: a comma may follow."""
+        text = self.text
+        block = text[done.began : pos]
+        count = 0
+        while text.startswith(block, pos) and text.startswith(block, pos + len(block)):
+            pos += len(block)
+            count += 1
+        if count and done.of is not None:
+            data = done.message.SerializeToString()
+            entry = _varint(done.of.number << 3 | _LENGTH_DELIMITED) + _varint(len(data)) + data
+            while count > 0:
+                self.frame.message.MergeFromString(entry * min(count, _MERGED_AT_ONCE))
+                count -= _MERGED_AT_ONCE
+        return pos
 
     def skip_found(self, found: re.Match[str], group: int) -> int:
         """Skip a field of a message that is skipped."""
@@ -381,3 +409,12 @@ class _Reader(Cursor):
                 raise self.expected(pos, '"," or "]"')
             pos = self.skip(pos + 1)
         return self.open(None, pos, listed=True)
+
+
+def _varint(number: int) -> bytes:
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    data.append(number)
+    return bytes(data)

@@ -191,7 +191,12 @@ class TextField(Field):
         return unescaped(body).decode() if "\\" in body else body
 
     def _strings(self, bodies: list[str]) -> list[Any]:
-        return list(map(self.string, bodies))
+        together = "".join(bodies).encode()
+        if b"\\" not in together:
+            return bodies if self.is_text else [body.encode() for body in bodies]
+        if self.is_text or _ODD_ESCAPE.search(together.replace(rb"\\", b"")) is not None:
+            return list(map(self.string, bodies))
+        return [body.encode().decode("unicode_escape").encode("latin-1") for body in bodies]
 
     def _member(self, word: str) -> int:
         number = self.numbers.get(word)

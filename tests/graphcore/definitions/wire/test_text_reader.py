@@ -199,3 +199,19 @@ def test_a_long_string_of_escapes_is_read() -> None:
     data = bytes(range(256)) * 2_000
     message = schema.TensorProto(tensor_content=data)
     assert ours(text_format.MessageToString(message), schema.TensorProto()).tensor_content == data
+
+
+@pytest.mark.parametrize("between", ["", " ", "\n", ", ", " ; ", " # comment\n", " , # comment\n"])
+@pytest.mark.parametrize("end", ["", ",", " ; ", " # comment\n, i: 1", "\n\n, i: 1", " i: 1", " shape {} , shape { dim { size: 1 } } i: 1"])
+@pytest.mark.parametrize("one", ["shape {}", "shape { dim { size: 1 } dim { size: 1 } dim { size: 1 } }", "shape: <dim <name: '},'>>"])
+def test_messages_that_are_the_same_again_and_again_are_read_as_often_as_they_are_there(one: str, between: str, end: str) -> None:
+    kind = type(schema.AttrValue().list)
+    for count in (1, 2, 3, 20):
+        text = f"i: 1 {between.join([one] * count)}{end}"
+        assert same(ours(text, kind()), theirs(text, kind()))
+    assert len(ours(between.join([one] * 2_500), kind()).shape) == 2_500
+
+
+def test_the_mistake_after_many_equal_messages_is_found() -> None:
+    with pytest.raises(TextError, match="1:20005: expected the name of a field, found ','"):
+        ours("op {} " * 3_333 + "op {},, ", schema.OpList())
