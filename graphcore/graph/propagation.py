@@ -48,6 +48,13 @@ def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -
     wave.run()
 
 
+def infer_orphan(graph: Graph, node: Node, removed: Node) -> None:
+    """Infer again what depends on `node`, the only one that `removed`, which is no longer in the graph, fed."""
+    wave = _Wave(graph)
+    wave.orphan(node, removed)
+    wave.run()
+
+
 def note_replaced(graph: Graph, node: Node, *, same_shapes: bool) -> None:
     """Infer again what depends on `node`, which has another definition now. With `same_shapes` only its value may have changed."""
     wave = _Wave(graph)
@@ -79,7 +86,20 @@ def same_outputs(before: Node, after: Node) -> bool:
 class _Wave:
     """One propagation: what waits to be inferred, in an order in which producers come first."""
 
-    __slots__ = ("_before", "_careful", "_graph", "_heap", "_infer", "_loops", "_opened", "_queued", "_starts", "_successors", "open")
+    __slots__ = (
+        "_before",
+        "_careful",
+        "_graph",
+        "_heap",
+        "_heirs",
+        "_infer",
+        "_loops",
+        "_opened",
+        "_queued",
+        "_starts",
+        "_successors",
+        "open",
+    )
 
     def __init__(self, graph: Graph) -> None:
         graph.edge_store.sync()
@@ -89,6 +109,7 @@ class _Wave:
         self._queued: set[Node] = set()
         self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # of what has changed in this wave
         self._starts: set[Node] = set()
+        self._heirs: dict[Node, Node] = {}  # what alone took the outputs of a removed node, whose shapes nobody knew
         self._careful: set[Node] = set()  # what has other inputs, or takes something whose types may have changed too
         self._infer = graph.refiner.add_node
         self._successors = graph.edge_store.data_successors()
@@ -102,6 +123,12 @@ class _Wave:
         self._starts.add(node)
         self._careful.add(node)
         self.infer(node)
+
+    def orphan(self, node: Node, removed: Node) -> None:
+        """Have `node` inferred, which nothing but this removed node fed, and which nothing else was fed by."""
+        if removed.error is not None:
+            self._heirs[node] = removed
+        self.start(node)
 
     def infer(self, node: Node) -> None:
         """Have `node` inferred."""
@@ -180,6 +207,12 @@ class _Wave:
                 return
         elif had_error is not None and node.error is not None and all(handle.dims is None for handle in before):
             node.output_handles = before
+            graph.publish("shapes", node)
+            return
+        elif node in self._heirs and _same_handles(before, self._heirs[node].output_handles):
+            # Unknown shapes that a wrong node made, and passed on to this one only, are now this one's: all follows from it as before.
+            node.output_handles = before
+            self.changed_value(node)
             graph.publish("shapes", node)
             return
         earlier = self._before.get(node)
@@ -301,6 +334,11 @@ def _differ(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...]) -> 
             if x.value != y.value:
                 return True
     return False
+
+
+def _same_handles(shapes: tuple[ShapeHandle, ...], others: tuple[ShapeHandle, ...]) -> bool:
+    """Is each of `shapes` of unknown rank and one of the others, not only equal to it?"""
+    return all(shape.dims is None and any(shape is other for other in others) for shape in shapes)
 
 
 def _unknowns(shapes: list[ShapeHandle]) -> set[int]:

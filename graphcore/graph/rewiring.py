@@ -16,7 +16,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph.node import Node, Tensor, input_text
 from graphcore.graph.order import may_feed, refuse_cycle
-from graphcore.graph.propagation import infer_downstream, note_replaced, same_outputs, type_misfit
+from graphcore.graph.propagation import infer_downstream, infer_orphan, note_replaced, same_outputs, type_misfit
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
@@ -149,7 +149,10 @@ def mark_orphans(graph: Graph, removed: Node, orphans: list[tuple[Node, int]]) -
         if slot < 0 and consumer in graph:
             graph.note(consumer)
             consumer.input_errors = {**consumer.input_errors, -1 - removed.id: f"Control input '{removed.name}' is no longer in the graph"}
-    infer_downstream(graph, *touched, include_start=True)
+    if len(touched) == 1:
+        infer_orphan(graph, touched[0], removed)
+    else:
+        infer_downstream(graph, *touched, include_start=True)
 
 
 def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> list[tuple[Node, int]]:

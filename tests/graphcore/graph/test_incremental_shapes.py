@@ -322,3 +322,45 @@ def test_a_known_shape_that_the_user_gave_outlives_a_change_before_it() -> None:
         y.set_shape([None, 4])
     apply(graph, (0, "partly", [3, None], 0, 0), 1)
     assert str(y.shape) == "[3,4]"
+
+
+def chain_of(count: int) -> tuple[gc.Graph, list[gc.Node]]:
+    graph = gc.Graph()
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [2, 3], name="x")
+        for i in range(count - 1):
+            x = gc.identity(x, name=f"n{i}")
+    return graph, [node for node in graph.nodes if node.is_op]
+
+
+def test_taking_a_chain_away_from_its_front_changes_each_shape_behind_it_once() -> None:
+    graph, nodes = chain_of(200)
+    changed: list[str] = []
+    unsubscribe = graph.subscribe(lambda change: changed.append(change.node) if change.kind == "shapes" else None)
+    for node in nodes:
+        graph.remove_node(node)
+    unsubscribe()
+    # All of it when the front goes, and then each once more: it is wrong itself now.
+    assert len(changed) == 199 + 198
+
+
+def test_shapes_that_a_removed_node_passed_on_are_taken_for_equal_only_where_one_node_got_them() -> None:
+    graph, nodes = chain_of(3)
+    with graph.as_default():
+        first, second = (gc.identity(nodes[1].outputs[0], name=name) for name in ("first", "second"))
+        after = gc.identity(first, name="after")
+    graph.remove_node(nodes[0])
+    shared = nodes[1].output_handles[0]
+    assert first.node.output_handles[0] is second.node.output_handles[0] is after.node.output_handles[0] is shared
+    graph.remove_node(nodes[1])
+    handles = [tensor.node.output_handles[0] for tensor in (first, second)]
+    assert handles[0] is not handles[1]
+    assert shared not in handles
+    assert after.node.output_handles[0] is handles[0]
+    graph.remove_node(first.node)
+    assert after.node.output_handles[0] is handles[0]
+    assert after.node.error is not None
+    with graph.as_default():
+        gc.identity(gc.placeholder(gc.float32, [7], name="y"), name="first")
+    assert after.shape == gc.Shape([7])
+    assert after.node.error is None
