@@ -286,6 +286,16 @@ class Pow:
         return integer_power
 
 
+def _choice_grad(chooses_x: str) -> GradientTemplate:
+    """All that arrives goes to the one that was chosen, to x if both are the same."""
+    return binary_grad(f"""
+        c = {chooses_x}(x, y) @ dz
+        mask = Cast[SrcT=bool, DstT=$T](c)
+        gx = Mul(dz, mask)
+        gy = Sub(dz, gx)
+    """)
+
+
 @op
 class Maximum:
     """The larger of x and y, with broadcasting; NaN if either is."""
@@ -293,12 +303,7 @@ class Maximum:
     signature = "Maximum[T:{bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = ufunc("maximum")
-    gradient = binary_grad("""
-        c = GreaterEqual(x, y) @ dz
-        mask = Cast[SrcT=bool, DstT=$T](c)
-        gx = Mul(dz, mask)
-        gy = Sub(dz, gx)
-    """)
+    gradient = _choice_grad("GreaterEqual")
     examples = (Example([_ROWS, [[-1.5], [1.5]]]),)
 
 
@@ -309,12 +314,7 @@ class Minimum:
     signature = "Minimum[T:{bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = ufunc("minimum")
-    gradient = binary_grad("""
-        c = LessEqual(x, y) @ dz
-        mask = Cast[SrcT=bool, DstT=$T](c)
-        gx = Mul(dz, mask)
-        gy = Sub(dz, gx)
-    """)
+    gradient = _choice_grad("LessEqual")
     examples = (Example([_ROWS, [[-1.5], [1.5]]]),)
 
 
