@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
-from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError, EncodeError
 
 from graphcore.definitions.types import FunctionDef, GraphDef, NodeDef, OpDef
@@ -23,6 +22,7 @@ from graphcore.definitions.wire.json_reader import JsonError, read_json
 from graphcore.definitions.wire.ops import read_op_def, write_op_def
 from graphcore.definitions.wire.text_cursor import TextError
 from graphcore.definitions.wire.text_reader import read_text
+from graphcore.definitions.wire.writers import write_json, write_text
 from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
 
 _CONTROL: Final = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r")
@@ -161,16 +161,12 @@ def graph_def_to_bytes(graph_def: GraphDef) -> bytes:
 
 def graph_def_to_text(graph_def: GraphDef) -> str:
     """A GraphDef in protobuf's text form (pbtxt). Fields that are unknown here cannot be named and are left out."""
-    message = _written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef")
-    text: str = text_format.MessageToString(message, descriptor_pool=schema.POOL)
-    return text
+    return write_text(_written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef"))
 
 
 def graph_def_to_json(graph_def: GraphDef) -> str:
     """A GraphDef in protobuf's JSON form. Fields that are unknown here cannot be named and are left out."""
-    message = _written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef")
-    text: str = json_format.MessageToJson(message, descriptor_pool=schema.POOL)
-    return text
+    return write_json(_written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef"))
 
 
 def op_list_from_bytes(data: bytes) -> list[OpDef]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from graphcore.definitions.types import GraphDef
@@ -26,6 +25,7 @@ from graphcore.definitions.wire.graphs import read_graph_def
 from graphcore.definitions.wire.tensors import read_shape, write_shape
 from graphcore.definitions.wire.text_cursor import TextError
 from graphcore.definitions.wire.text_reader import read_text
+from graphcore.definitions.wire.writers import write_text
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.shapes import Shape
@@ -235,7 +235,7 @@ def meta_graphs_to_bytes(meta_graphs: Collection[MetaGraph], *, text: bool = Fal
         for name, signature in meta_graph.signatures.items():
             _write_signature(signature, made.signature_def[name])
     if text:
-        return text_format.MessageToString(message, descriptor_pool=schema.POOL).encode()
+        return write_text(message).encode()
     data: bytes = message.SerializeToString(deterministic=True)
     return data
 

@@ -10,7 +10,6 @@ from graphcore.definitions.wire.text_scalars import QUOTED, SKIP, is_value, unes
 _SKIPPED: Final = re.compile(SKIP)
 _QUOTED: Final = re.compile(QUOTED)
 _TOKEN: Final = re.compile(rf"[A-Za-z_][-+0-9A-Za-z_]*+|(?:[-+0-9]|\.[0-9])[-+.0-9A-Za-z_]*+|{QUOTED}|[\"'][^\n]*+|.", re.DOTALL)
-_PIECE: Final = re.compile(rf"\s++|#[^\n]*+|({_TOKEN.pattern})", re.DOTALL)
 NAME: Final = re.compile(r"\w")
 _IDENTIFIER: Final = re.compile(r"[^\W\d]")
 _ANY_NAMES: Final = 3
@@ -56,18 +55,12 @@ class Cursor:
         sign = self.token(pos)
         return self.error(pos, f"expected {what}, found {short(sign) if sign else 'the end'}")
 
-    def unclosed(self, opened: int) -> TextError:
-        """An error about a message that nothing closes, opened here, at the last token of the text."""
-        last, end = opened, len(self.text)
-        while end > opened:
-            # No token and no comment goes beyond its line.
-            start = self.text.rfind("\n", 0, end) + 1
-            for found in _PIECE.finditer(self.text, start, end):
-                if found.lastindex is not None:
-                    last = found.start()
-            if last >= start:
-                break
-            end = start - 1
+    def unclosed(self, opened: int, pos: int) -> TextError:
+        """An error about a message that nothing closes, opened here, at the last token of the text, which is at `pos` or after."""
+        last = pos
+        while pos < len(self.text):
+            last = pos
+            pos = self.skip(pos + len(self.token(pos)))
         return self.error(
             last, f'expected "{CLOSING[self.text[opened]]}" for the "{self.text[opened]}" at {self.place(opened)}, found the end'
         )

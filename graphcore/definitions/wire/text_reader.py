@@ -118,6 +118,8 @@ class _Reader(Cursor):
         self.frame = _Frame(message, _SCHEMA.fields_of(message.DESCRIPTOR))
         self.stack: list[_Frame] = []
         """The messages around it."""
+        self.mark = 0
+        """A token that is not long before the present one."""
         self.no_run_before = 0
         """In a run up to here something is wrong: it is read one by one."""
 
@@ -128,10 +130,13 @@ class _Reader(Cursor):
         while True:
             found = match(text, pos)
             if found is None:
-                if pos == len(text) and not self.stack:
+                if pos < len(text):
+                    self.mark = pos
+                elif not self.stack:
                     return
                 pos = self.item(pos)
                 continue
+            self.mark = pos
             frame, group = self.frame, found.lastindex or 0
             if group == _CLOSE:
                 if found[_CLOSE] == frame.closing and not frame.listed:
@@ -189,6 +194,7 @@ class _Reader(Cursor):
             found = field.run.match(self.text, pos)
             if found is None or not self.take(values, field, found):
                 break
+            self.mark = pos
             pos = found.end()
         return pos
 
@@ -245,7 +251,7 @@ class _Reader(Cursor):
         if name == frame.closing and name:
             return self.close(pos)
         if not name:
-            raise self.unclosed(frame.opened)
+            raise self.unclosed(frame.opened, self.mark)
         if frame.fields is None:
             return self.skip_contents(self.skip_name(pos, frame.closing))
         if name == "[":
@@ -304,6 +310,7 @@ class _Reader(Cursor):
             if found is not None and self.take(values, field, found):
                 pos = found.end()
                 continue
+            self.mark = pos
             value, _, pos = self.scalar(field, pos)
             values.append(value)
             sign = self.token(pos)
@@ -401,6 +408,7 @@ class _Reader(Cursor):
     def skip_list(self, pos: int) -> int:
         """Skip the values of a list, up to its end or to a message in it."""
         while self.token(pos) not in CLOSING:
+            self.mark = pos
             pos = self.skip_value(pos)
             sign = self.token(pos)
             if sign == "]":

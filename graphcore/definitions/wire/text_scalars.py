@@ -13,6 +13,8 @@ from graphcore.definitions.wire.fields import RANGES, Field
 SKIP: Final = r"\s*+(?:#[^\n]*+\s*+)*+"
 """White space and comments."""
 QUOTED: Final = r'"(?:[^"\\\n]++|\\.)*+"' + "|" + r"'(?:[^'\\\n]++|\\.)*+'"
+_SPACE: Final = r"\s*+(?!#)"
+_COMMENT: Final = re.compile(r"#[^\n]*")
 _STRING: Final = r'"(?:[^"\\\n]++|\\.)*+"'
 _BODY: Final = re.compile(r'"((?:[^"\\\n]++|\\.)*+)"')
 WORD: Final = r"[-+.0-9A-Za-z_]++"
@@ -121,7 +123,10 @@ def _flag(word: str) -> bool:
 
 
 def _integers(words: list[str]) -> list[int]:
-    return list(map(int, words, repeat(0)))
+    try:
+        return list(map(int, words, repeat(0)))
+    except ValueError:
+        return list(map(integer, words))
 
 
 def _reals(words: list[str]) -> list[float]:
@@ -154,21 +159,24 @@ class TextField(Field):
         elif self.kind == "bool":
             self.word, self.words = _flag, _flags
 
-    def _pattern(self, item: str) -> re.Pattern[str]:
-        # Numbers with a leading zero are octal or wrong: they are looked at one by one, and so is all that comments are in.
-        # So many at once that the work for each block does not count, so few that a block takes little memory.
-        value = _STRING if self.word is None else rf"(?!-?0[0-9]){WORD}"
-        return re.compile(rf"(?:{item.format(value=value)}){{1,2000}}")
+    def _pattern(self, before: str, between: str) -> re.Pattern[str]:
+        # What is in strings looks like comments, and a string goes on in the next one: those are looked at one by one. So are numbers with
+        # a leading zero, which only an integer may have. A block is as long as makes the work for each not count, and takes little memory.
+        if self.word is None:
+            item = rf"{_STRING}\s*+(?![#\"']){between.format(SKIP=_SPACE)}"
+        else:
+            item = rf"{'' if self.words is _integers else '(?!-?0[0-9])'}{WORD}{SKIP}{between.format(SKIP=SKIP)}"
+        return re.compile(rf"(?:{before}{item}){{1,2000}}")
 
     @functools.cached_property
     def run(self) -> re.Pattern[str]:
         """What matches `name: value name: value ...`."""
-        return self._pattern(self.name + r""":\s*+{value}\s*+(?:[,;]\s*+(?!#)|(?![#,;"']))""")
+        return self._pattern(rf"{self.name}:\s*+", "(?:[,;]{SKIP}|(?![,;]))")
 
     @functools.cached_property
     def listed(self) -> re.Pattern[str]:
         """What matches `value, value, ...,` in a list in brackets."""
-        return self._pattern(r"{value}\s*+,\s*+(?!#)")
+        return self._pattern("", ",{SKIP}")
 
     def in_run(self, block: str) -> list[Any]:
         """The values in what `run` or `listed` matched.
@@ -178,6 +186,8 @@ class TextField(Field):
         """
         if self.word is None:
             return self.words(_BODY.findall(block))
+        if "#" in block:
+            block = _COMMENT.sub("", block)
         return self.words(block.replace(f"{self.name}:", " ").replace(",", " ").replace(";", " ").split())
 
     def string(self, body: str) -> str | bytes:

@@ -31,6 +31,7 @@ from graphcore.definitions.wire import (
     node_def_to_bytes,
     op_def_from_bytes,
     op_def_to_bytes,
+    op_defs_of,
     op_list_from_bytes,
     op_list_to_bytes,
     schema,
@@ -121,6 +122,28 @@ def test_op_defs_survive() -> None:
     assert op_def_from_bytes(op_def_to_bytes(OP)) == OP
     assert OP.deprecation == OpDeprecation(9, "Gone")
     assert op_list_from_bytes(op_list_to_bytes([OP, OpDef(name="Other")])) == [OP, OpDef(name="Other")]
+
+
+def test_the_op_defs_of_a_list_are_read_one_by_one() -> None:
+    wrong = schema.OpDef(name="Wrong")
+    wrong.attr.add(name="s", type="shape").default_value.shape.dim.add(size=-7)
+    op_defs = op_defs_of(schema.OpList(op=[schema.OpDef(name="Right"), wrong]).SerializeToString())
+    assert next(op_defs) == OpDef(name="Right")
+    with pytest.raises(InvalidArgumentError):
+        next(op_defs)
+
+
+def test_messages_in_lists_that_differ_in_what_nobody_knows_stay_different() -> None:
+    message = schema.NodeDef(name="n", op="Op")
+    for extra in (b"", UNKNOWN, b"", UNKNOWN + UNKNOWN, UNKNOWN):
+        for each in (message.attr["t"].list.tensor.add(dtype=1), message.attr["f"].list.func.add(name="f").attr["a"].tensor):
+            each.MergeFromString(extra)
+    data = message.SerializeToString(deterministic=True)
+    assert data.count(UNKNOWN) == 8
+    assert node_def_to_bytes(node_def_from_bytes(data)) == node_def_to_bytes(
+        node_def_from_bytes(node_def_to_bytes(node_def_from_bytes(data)))
+    )
+    assert node_def_to_bytes(node_def_from_bytes(data)).count(UNKNOWN) == 8
 
 
 def test_functions_and_nodes_survive() -> None:

@@ -127,6 +127,14 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "open string": lambda: b"node { name: '" + b"x" * 1_000_000,
     "a million inputs": lambda: many("input", 1_000_000),
     "a million ints": lambda: many("list", 1_000_000),
+    "a million ints in text, the last one wrong": lambda: b"node{attr{value{list{" + b"i: 1\n" * 1_000_000 + b"i: x}}}}",
+    "a million ints in JSON, the last one wrong": lambda: b'{"node":[{"attr":{"a":{"list":{"i":[' + b"1," * 1_000_000 + b'"x"]}}}}]}',
+    "a million strings in text and no end": lambda: b"node {" + b'input: "a"\n' * 1_000_000,
+    "a million strings in one line and no end": lambda: b"node {" + b'input: "a" ' * 1_000_000,
+    "a million empty functions in text": lambda: b"library {" + b"function {}\n" * 1_000_000 + b"}",
+    "a hundred thousand strings that are cut off": lambda: b"node {" + b"input: 'a\n" * 100_000,
+    "a hundred thousand octal numbers, half of them wrong": lambda: b"versions { bad_consumers: [" + b"017," * 100_000 + b"08]}",
+    "a hundred thousand nodes that are not closed": lambda: b"node {" * 100_000,
     "the same name 30000 times": lambda: many("node", 30_000),
 }
 
