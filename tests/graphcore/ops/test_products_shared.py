@@ -84,6 +84,27 @@ def test_what_a_part_raises_is_raised_and_blas_is_left_as_it_was(error: BaseExce
     assert blas_threads_now() == before
 
 
+def test_ctrl_c_in_a_product_of_minutes_is_heard_between_parts_whatever_was_known_of_the_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in one of 10^5 rows, whose parts take a tenth of a second each."""
+    monkeypatch.setattr(products, "_LONG", 1 << 20)
+    monkeypatch.setattr(products, "_PART", 1 << 18)
+    monkeypatch.setattr(products, "_AHEAD", 0)
+    in_this_thread(monkeypatch)
+    computed: list[slice] = []
+
+    def stopped(_a: Any, _b: Any, _out: Any, part: slice) -> None:
+        computed.append(part)
+        if len(computed) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(products, "_by_rows", stopped)
+    x = gc.placeholder(gc.float32, [None, None], name="x")
+    session = gc.Session()
+    with pytest.raises(KeyboardInterrupt):
+        session.run(x @ x, {x: np.ones((256, 256), np.float32)})
+    assert [part.stop - part.start for part in computed] == [16] * 3
+
+
 def test_blas_uses_one_thread_until_the_last_product_under_way_is_done() -> None:
     before = blas_threads_now()
     with blas.one_thread():
