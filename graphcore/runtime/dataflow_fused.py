@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from graphcore.kernel_context import DEAD
 from graphcore.runtime.dataflow import DataflowRun, checked_outputs
 from graphcore.runtime.dataflow_frames import Iteration, Outputs
 from graphcore.runtime.dataflow_table import BRANCH, SENDING, Call, Item, Tape
 from graphcore.runtime.explaining import explain_at
+
+
+def _is_scalar(pred: Any) -> bool:
+    return type(pred) is np.bool_ or (pred is not DEAD and not pred.shape)
 
 
 class FusedRun(DataflowRun):
@@ -38,18 +44,20 @@ class FusedRun(DataflowRun):
                 if is_watched:
                     self._go_on_to(call.item)
                 if arity == 2:
-                    value = kernel(registers[left], registers[right])
+                    first, second = registers[left], registers[right]
+                    value = DEAD if first is DEAD or second is DEAD else kernel(first, second)
                 elif arity == 1:
-                    value = kernel(registers[left])
-                elif arity == BRANCH and not registers[right].shape:
-                    live, taken = bool(registers[right]), registers[left]
+                    first = registers[left]
+                    value = DEAD if first is DEAD else kernel(first)
+                elif arity == BRANCH and _is_scalar(pred := registers[right]) and registers[left] is not DEAD:
+                    live, first = bool(pred), registers[left]
                     registers[call.outputs[not live]] = DEAD
-                    registers[call.outputs[live]] = taken
+                    registers[call.outputs[live]] = first
                     continue
                 else:
                     self._call(call, registers, at)
                     continue
-                if dtype is not None and getattr(value, "dtype", None) is not dtype:
+                if dtype is not None and getattr(value, "dtype", None) is not dtype and value is not DEAD:
                     value = checked_outputs(call.item, value)[0]
                 registers[out] = value
                 if clear >= 0:
@@ -66,6 +74,12 @@ class FusedRun(DataflowRun):
         """Make a call that is not of the simplest kind."""
         item = call.item
         values = [registers[i] for i in call.inputs]
+        if item.kind != SENDING and any(value is DEAD for value in values):
+            for register in call.outputs:
+                registers[register] = DEAD
+            for register in call.cleared:
+                registers[register] = None
+            return
         for slot in item.variables:
             values[slot] = values[slot].read()
         if item.kind == SENDING:

@@ -2,8 +2,8 @@
 
 A *group* runs when what its first node waits for is there. A node may join it if all that the node waits for comes from the group
 itself or is certainly there when the group runs: what the first node waits for, and what the groups that it waits for give. So
-nothing is held up by a value that it does not need, and all of a group is dead or alive together; a Switch may be the last of one, as
-one of the values that it gives is dead. What needs no more than feeds is the group that a run starts with. A constant is written into the groups that read it.
+nothing is held up by a value that it does not need, and all of a group is dead or alive together; but for a Switch, of whose values one is
+dead, and what computes with that and is waited for by nobody but for its value. What needs no more than feeds is the group that a run starts with. A constant is written into the groups that read it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,6 @@ def is_branch(item: Item) -> bool:
     return item.kind == SWITCH and item.count == 2 and not item.variables and item.node.op != "_SwitchN"
 
 
-def _is_side(source: Source) -> bool:
-    """Whether it is a value that may be dead though what gives it is not."""
-    return source[0].kind == SWITCH and source[1] != CONTROL
-
-
 class _Groups:
     """Finds the groups of a table."""
 
@@ -62,6 +57,7 @@ class _Groups:
         self.start = Group((), ())
         self.groups: list[Group] = [self.start]
         self.of: dict[Item, Group] = {}
+        self.maybe_dead: set[Item] = set()
         self._triggered: dict[frozenset[Source], Group] = {}
         for item in self.sources:
             for port, consumer, slot, _ in item.data_edges:
@@ -72,10 +68,10 @@ class _Groups:
         for item in table.items:
             self._learn(item)
             if all(source in done for (source, _), _ in self.sources[item]):
-                if item.kind in (PLAIN, SENDING):
+                if is_branch(item) or (item.kind == PLAIN and self._only_computes(item)):
+                    self._join_with_dead(item)
+                if item.kind in (PLAIN, SENDING) and item not in self.of:
                     self._join(item)
-                elif is_branch(item):
-                    self._join_as_last(item)
             done.add(item)
 
     def _learn(self, item: Item) -> None:
@@ -92,7 +88,9 @@ class _Groups:
         known = {self.of[source]: None for source, _ in wanted if source in self.of}
         group = next((group for group in known if all(self._is_there(group, source) for source in wanted)), None)
         if group is None:
-            if all(source[0] in self.feeds or (self.of.get(source[0]) is self.start and not _is_side(source)) for source in wanted):
+            if all(
+                source[0] in self.feeds or (self.of.get(source[0]) is self.start and not self._may_be_dead(source)) for source in wanted
+            ):
                 group = self.start
             else:
                 group = self._triggered.get(frozenset(wanted))
@@ -108,13 +106,25 @@ class _Groups:
         group.members.append(item)
         self.of[item] = group
 
-    def _join_as_last(self, item: Item) -> None:
-        """Have a Switch run with what gives its inputs, if one group does; what it gives may be dead, so nothing follows it there."""
+    def _join_with_dead(self, item: Item) -> None:
+        """Have a Switch, or what computes with what one gives, run with what gives its inputs, if one group does."""
         wanted = self.wanted(item)
+        follows = any(self._may_be_dead(source) for source in wanted)
+        if not follows and item.kind != SWITCH:
+            return
         for group in {self.of[source]: None for source, _ in wanted if source in self.of}:
-            if all(self._is_there(group, source) for source in wanted):
+            if all(self.of.get(source[0]) is group if self._may_be_dead(source) else self._is_there(group, source) for source in wanted):
                 self._add(group, item, wanted)
+                self.maybe_dead.add(item)
                 return
+
+    def _only_computes(self, item: Item) -> bool:
+        """Whether nothing but its values goes in and comes out of `item`, so that it may be dead by itself."""
+        return not (item.control_edges or item.merge_controls) and bool(item.dtypes) and all(s[1] != CONTROL for s, _ in self.sources[item])
+
+    def _may_be_dead(self, source: Source) -> bool:
+        """Whether it is a value that may be dead though the group that gives it is not."""
+        return source[0].kind == SWITCH if source[0] not in self.maybe_dead else source[1] != CONTROL
 
     def wanted(self, item: Item) -> list[Source]:
         """What `item` waits for, less constants; one that reads nothing else waits for those."""
@@ -123,7 +133,7 @@ class _Groups:
 
     def _is_there(self, group: Group, source: Source) -> bool:
         own = self.of.get(source[0])
-        return source in group.triggers or (not _is_side(source) and (own is group or own in group.around))
+        return source in group.triggers or (not self._may_be_dead(source) and (own is group or own in group.around))
 
 
 class _Writer:

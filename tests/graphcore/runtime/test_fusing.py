@@ -15,7 +15,7 @@ import graphcore as gc
 from graphcore.errors import GraphError
 from graphcore.runtime.dataflow_fusing import fuse
 from graphcore.runtime.dataflow_table import Table, build_table
-from tests.graphcore.runtime.loop_graphs import cond, enter, op, outputs, while_loop
+from tests.graphcore.runtime.loop_graphs import cond, enter, merge, op, outputs, switch, while_loop
 from tests.graphcore.runtime.random_programs import Program
 
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -134,6 +134,27 @@ def test_a_loop_takes_few_items_and_reads_what_stays_the_same_without_waiting_fo
     for _ in range(5):
         expected = np.tanh(expected * np.float32(0.5))
     assert (turns, value) == (5, expected)
+
+
+def test_what_is_computed_on_a_branch_runs_with_its_switch_and_only_if_it_is_taken() -> None:
+    x, p = gc.placeholder(gc.float32, [None], name="x"), gc.placeholder(gc.bool_, [], name="p")
+    no, yes = switch(op("Abs", [x]) * 1.0, op("LogicalNot", [op("LogicalNot", [p])]))
+    inner_no, inner_yes = switch(op("Abs", [no]), op("Greater", [op("Sum", [no, gc.constant(0)]), gc.constant(4.0)]))
+    checked = merge(
+        op("Reshape", [inner_no, gc.constant([3])]), op("Sqrt", [inner_yes])
+    )  # two elements are no three: refused where it runs
+    result = merge(checked, op("Neg", [op("AddV2", [yes, x])]))
+    plain, fused = tables([result], [x, p])
+    assert len(fused.items) <= 4 < len(plain.items)
+    for engine in ("dataflow", "plan"):
+        session = gc.Session(engine=engine)
+        assert session.run(result, {x: [1.0, 2.0], p: True}).tolist() == [-2.0, -4.0]
+        assert session.run(result, {x: [-1.0, 4.0], p: False}).tolist() == [1.0, 2.0]
+        with pytest.raises(GraphError, match="Reshape"):
+            session.run(result, {x: [-1.0, -2.0], p: False})
+        with pytest.raises(GraphError, match=r"[Dd]ead|not taken|no value"):
+            session.run(op("Exp", [yes]), {x: [1.0, 2.0], p: False})
+        assert session.run(op("Exp", [no]), {x: [0.0, 0.0], p: False}).tolist() == [1.0, 1.0]
 
 
 def test_long_chains_of_branches_merges_and_loops_need_no_stack() -> None:
