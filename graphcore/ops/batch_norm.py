@@ -103,7 +103,7 @@ def _norm_grad(version: str) -> Callable[[Attrs], str]:
     """The gradient goes through y alone: the other outputs are statistics for the caller and for the gradient itself."""
 
     def gradient(attrs: Attrs) -> str:
-        v3, u = version == "V3", "float" if not version else "U"
+        v3 = version == "V3"
         stats = "T" if not version else "U"
         types = f"T=$T, {'U=$U, ' if version else ''}"
         names = ["y", "batch_mean", "batch_variance", "saved_mean", "saved_variance", *(["saved"] if v3 else [])]
@@ -115,11 +115,30 @@ def _norm_grad(version: str) -> Callable[[Attrs], str]:
         return f"""[{head}, epsilon:float, exponential_avg_factor:float, data_format:string, is_training:bool](x:T, scale:{stats}, offset:{stats}, mean:{stats}, variance:{stats}, {arrived}) -> (dx:T, dscale:{stats}, doffset:{stats}, dmean:{stats}, dvariance:{stats}) {{
           {", ".join(names)} = FusedBatchNorm{version}[{types}exponential_avg_factor=$exponential_avg_factor, {kept}](x, scale, offset, mean, variance)
           dx, dscale, doffset, unused_1, unused_2 = FusedBatchNormGrad{version}[{types}{kept}](dy, x, scale, {saved[0]}, {saved[1]}{", saved" if v3 else ""})
-          dmean = ZerosLike[T=${u if version else "T"}](mean)
-          dvariance = ZerosLike[T=${u if version else "T"}](variance)
-        }}"""
+{_by_statistics(attrs, stats, trained=trained)}        }}"""
 
     return gradient
+
+
+def _by_statistics(attrs: Attrs, stats: str, *, trained: bool) -> str:
+    """The gradients by the statistics given: they are not used while training; otherwise y is scale (x - mean) / deviation + offset."""
+    if trained:
+        return f"  dmean = ZerosLike[T=${stats}](mean)\n  dvariance = ZerosLike[T=${stats}](variance)\n"
+    lines = [
+        f"eps_float = {scalar('float', attrs.get('epsilon', 9.999999747378752e-05))}",
+        f"eps = Cast[SrcT=float, DstT=${stats}](eps_float)",
+        f"shifted = AddV2[T=${stats}](variance, eps)",
+        f"r = Rsqrt[T=${stats}](shifted)",
+        f"sr = Mul[T=${stats}](scale, r)",
+        f"moved = Mul[T=${stats}](sr, doffset)",
+        f"dmean = Neg[T=${stats}](moved)",
+        f"minus_half_float = {scalar('float', -0.5)}",
+        f"minus_half = Cast[SrcT=float, DstT=${stats}](minus_half_float)",
+        f"srr = Mul[T=${stats}](sr, r)",
+        f"stretched = Mul[T=${stats}](srr, dscale)",
+        f"dvariance = Mul[T=${stats}](stretched, minus_half)",
+    ]
+    return "".join(f"  {line}\n" for line in lines)
 
 
 def _norm_grad_grad(version: str) -> Callable[[Attrs], str]:
@@ -141,8 +160,10 @@ def _norm_grad_grad(version: str) -> Callable[[Attrs], str]:
             f"v:T, vscale:{stats}, voffset:{stats}, unused_1:{stats}, unused_2:{stats}) -> "
             f"(dg:T, dx:T, dscale:{scale_type}, dmean:{stats}, dvariance:{stats}{', dreserve:U' if v3 else ''}) {{"
         )
-        zeros = "".join(f"  d{name} = ZerosLike[T=${stats}]({name})\n" for name in ("mean", "variance", *(("reserve",) if v3 else ())))
-        return f"{head}\n{_common(attrs)}{_while_training() if attrs.get('is_training', True) else _frozen()}{zeros}}}"
+        trained = bool(attrs.get("is_training", True))
+        without = [*(("mean", "variance") if trained else ()), *(("reserve",) if v3 else ())]
+        zeros = "".join(f"  d{name} = ZerosLike[T=${stats}]({name})\n" for name in without)
+        return f"{head}\n{_common(attrs)}{_while_training() if trained else _frozen(stats)}{zeros}}}"
 
     return gradient
 
@@ -230,7 +251,7 @@ def _while_training() -> str:
     return "".join(f"  {line}\n" for line in lines)
 
 
-def _frozen() -> str:
+def _frozen(stats: str) -> str:
     lines = [
         "v2 = Mul[T=float](sr, vf)",
         "dgf = AddV2[T=float](v2, direct)",
@@ -241,6 +262,21 @@ def _frozen() -> str:
         "vsr = Mul[T=float](vs_w, r_w)",
         "dxf = Mul[T=float](vsr, gf)",
         "dx = Cast[SrcT=float, DstT=$T](dxf)",
+        "gsum = Sum[T=float](gf, axes)",
+        "vr = Mul[T=float](vscalef, rv)",
+        "moved = Mul[T=float](vr, gsum)",
+        "dmeanf = Neg[T=float](moved)",
+        f"dmean = Cast[SrcT=float, DstT=${stats}](dmeanf)",
+        "gh = Mul[T=float](gf, h)",
+        "ghsum = Sum[T=float](gh, axes)",
+        "p1 = Mul[T=float](scalef, dscale)",
+        "p2 = Mul[T=float](vscalef, ghsum)",
+        "p = AddV2[T=float](p1, p2)",
+        "rr = Mul[T=float](rv, rv)",
+        "stretched = Mul[T=float](rr, p)",
+        f"minus_half = {scalar('float', -0.5)}",
+        "dvariancef = Mul[T=float](stretched, minus_half)",
+        f"dvariance = Cast[SrcT=float, DstT=${stats}](dvariancef)",
     ]
     return "".join(f"  {line}\n" for line in lines)
 

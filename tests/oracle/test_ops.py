@@ -49,6 +49,7 @@ OTHER_GRADIENTS = {
         for name, examples in {"V2": (0, 1, 2), "V3": (0, 1, 2, 3), "PartV2": (1, 2), "PartV3": (1, 2, 4)}.items()
         for i in examples
     },
+    **{f"FusedBatchNorm{version}-1": "TensorFlow has no gradient by the statistics that are given" for version in ("", "V2", "V3")},
     "CropAndResizeGradImage-0": "TensorFlow has no second derivative of crops",
     "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
     "DeepCopy-0": "TensorFlow has no gradient of DeepCopy",

@@ -25,8 +25,7 @@ class Precision:
 
 DOUBLE = Precision(gc.float64, 1e-5, 2e-5)
 SINGLE = Precision(gc.float32, 1e-2, 2e-2)
-# As in the reference, the gradient goes neither through the further outputs, which are statistics (a gradient that comes to one is refused),
-# nor to the statistics given.
+# As in the reference, the gradient does not go through the further outputs, which are statistics: one that comes to them is refused.
 BATCH_NORM = {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}
 
 
@@ -85,7 +84,7 @@ class Differentiated:
     def __init__(self, case: Case, inputs: Sequence[int] | None = None, only: int | None = None) -> None:
         self.precision = precision(case)
         self.values = precise_inputs(case)
-        variable = inputs or range(3 if case.op_def.name in BATCH_NORM else len(self.values))
+        variable = inputs or range(len(self.values))
         self.floating = [i for i in variable if self.values[i].dtype == self.precision.dtype.as_numpy]
         self.graph = gc.Graph()
         with self.graph.as_default():
