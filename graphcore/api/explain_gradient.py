@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore import dtypes
 from graphcore.api.gradient_explanation import (
     BackwardNode,
     GradientCut,
@@ -23,6 +24,7 @@ from graphcore.passes.gradient_inside import cut_inside, kept_inside
 from graphcore.passes.gradient_paths import GradientPaths
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradients import DIFFERENTIABLE, build_gradients
+from graphcore.passes.gradients_of_reads import reads_of
 
 _SCOPE: Final = "gradients"
 _MOST_PATHS: Final = 4
@@ -49,6 +51,10 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     graph.as_graph_element(x_tensor)
     stop = tensors_of(stop_gradients or [], "stop_gradients")
     flow = Flow(y_tensor, stop)
+    handle = getattr(x, "handle", None)
+    if isinstance(handle, Tensor) and handle.dtype is dtypes.resource and x_tensor.node not in flow.upstream:
+        # It is read in several places: one that counts is explained.
+        x_tensor = next((read for read in reads_of(handle) if read.node in flow.upstream), x_tensor)
     cuts = tuple([_described(cut) for cut in flow.cuts(x_tensor)])
     if y_tensor.dtype not in DIFFERENTIABLE:
         error = f"'{y_tensor.name}' is {y_tensor.dtype.name}: only tensors of floating or complex dtype can be differentiated"

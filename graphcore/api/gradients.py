@@ -11,7 +11,7 @@ from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.passes.gradients import build_gradients
-from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable
+from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
 
 
 def gradients(
@@ -46,34 +46,34 @@ def gradients(
     _check_seeds(y_tensors, given)
     stop = tensors_of(stop_gradients or [], "stop_gradients")
     found = build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
-    gathers = {i: tensor.node for i, tensor in enumerate(x_tensors) if tensor.node.op == GATHER and tensor in gathered}
-    for i, gradient in enumerate(found):
-        if i in gathers and gradient is not None:
-            found[i] = gradient_by_variable(gathers[i], gradient, name=name, simplify=simplify)
+    for i in gathered:
+        gradient = found[i]
+        if gradient is not None:
+            found[i] = gradient_by_variable(x_tensors[i].node, gradient, name=name, simplify=simplify)
     if len(counts) == len(found):
         return found
     parts = iter(found)
     return [_sum(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
 
 
-def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], set[Tensor]]:
+def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], list[int]]:
     """The tensors to differentiate by, and how many of them each x has: a variable that is a resource has one a read of it.
 
     Returns:
-        The counts, the tensors, and those of them that are rows of a variable rather than all of it.
+        The counts, the tensors, and which of these are rows of a variable rather than all of it.
 
     Raises:
         UnimplementedError: it is read within a function that a y depends on, or in a loop.
     """
-    counts, tensors, gathered = [], [], set[Tensor]()
+    counts: list[int] = []
+    tensors: list[Tensor] = []
+    gathered: list[int] = []
     for x in xs:
         handle = getattr(x, "handle", None)
         found = tensors_of(x, "xs")
         if isinstance(handle, Tensor) and handle.dtype is resource:
-            reads = [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op == "ReadVariableOp"]
-            rows = [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op == GATHER]
-            found += [read for read in (*reads, *rows) if read not in found]
-            gathered.update(rows)
+            found += [read for read in reads_of(handle) if read not in found]
+            gathered += [len(tensors) + i for i, read in enumerate(found) if read.node.op == GATHER]
             check_read_outside(ys, handle)
         counts.append(len(found))
         tensors += found

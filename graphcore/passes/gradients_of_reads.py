@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from graphcore.graph import Node, Tensor
+from graphcore.inference import handle_to_shape
 from graphcore.passes.gradient_body import GradientBody
 from graphcore.passes.gradient_template import gradient_template
 from graphcore.passes.gradient_writer import GradientWriter
@@ -25,7 +26,17 @@ def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: b
     template = gradient_template(node.op, node.node_def.attr)
     assert template is not None
     with graph.name_scope(GradientWriter(graph).new_scope(f"{name}/{node.name}_grad")):
-        return GradientBody(graph, template, node, _Given(node, gradient), simplify=simplify).result(0)
+        found = GradientBody(graph, template, node, _Given(node, gradient), simplify=simplify).result(0)
+    handle = node.inputs[0]
+    known = (handle.node.handle_data or {}).get(handle.index)
+    if known:
+        graph.set_shape(found, handle_to_shape(known[0].shape))
+    return found
+
+
+def reads_of(handle: Tensor) -> list[Tensor]:
+    """What is read of a variable by its handle, all of it or rows, other than within functions and loops."""
+    return [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op in {"ReadVariableOp", GATHER}]
 
 
 class _Given:

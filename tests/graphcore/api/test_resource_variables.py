@@ -222,6 +222,10 @@ def test_a_gather_from_a_handle_has_a_gradient_of_the_shape_of_the_variable(dtyp
         session.run(w.initializer)
         assert session.run(gradient).tolist() == [[0 + 2, 2 + 3], [4, 6], [8 + 0 + 4 + 6, 10 + 1 + 5 + 7]]
     alone = gc.gradients(gc.reduce_sum(rows * rows), w)[0]
+    assert alone.shape == gc.Shape([3, 2])
+    by_variable, by_rows = gc.gradients(gc.reduce_sum(rows * rows), [w, rows])
+    assert (by_variable.shape, by_rows.shape) == (gc.Shape([3, 2]), rows.shape)
+    assert "ResourceGather" in str(gc.explain_gradient(rows, w)), "it is explained by what is read of it there"
     (twice,) = gc.gradients(gc.reduce_sum(alone * alone), w)
     with gc.Session() as session:
         session.run(w.initializer)
