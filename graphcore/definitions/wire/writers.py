@@ -18,6 +18,7 @@ _ESCAPED: Final = {code: f"\\{code:03o}" for code in (*range(32), *range(127, 25
     ord(letter): f"\\{escape}" for letter, escape in zip("\t\n\r\"'\\", "tnr\"'\\", strict=True)
 }
 _ESCAPED_LETTERS: Final = {code: text for code, text in _ESCAPED.items() if code < 128}
+_BYTES: Final = [_ESCAPED.get(code, chr(code)) for code in range(256)]
 _TO_ESCAPE: Final = re.compile(r"[\x00-\x1f\x7f\"'\\]")
 _TO_ESCAPE_IN_BYTES: Final = re.compile(rb"[\x00-\x1f\x7f-\xff\"'\\]")
 _NAMES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -47,7 +48,7 @@ def _text_string(value: str) -> str:
 
 
 def _text_bytes(value: bytes) -> str:
-    return f'"{value.decode() if _TO_ESCAPE_IN_BYTES.search(value) is None else value.decode("latin-1").translate(_ESCAPED)}"'
+    return f'"{value.decode() if _TO_ESCAPE_IN_BYTES.search(value) is None else "".join(map(_BYTES.__getitem__, value))}"'
 
 
 def _json_bytes(value: bytes) -> str:
