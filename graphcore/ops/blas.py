@@ -37,9 +37,11 @@ def products_under_way() -> int:
     return len(_under_way)
 
 
-def enter() -> object:
-    """BLAS uses one thread from now on, in the whole process, until all who have entered have left; what `leave` takes."""
-    token = object()  # rather than a number: leaving twice, or without having come in, does no harm
+def enter(token: object) -> None:
+    """BLAS uses one thread from now on, in the whole process, until all tokens that were entered have left.
+
+    Tokens rather than a number: who was interrupted while coming in may leave all the same.
+    """
     setting = _setting()
     with _lock:
         _under_way.add(token)
@@ -47,11 +49,10 @@ def enter() -> object:
             count, set_count = setting
             _before.append(count())
             set_count(1)
-    return token
 
 
 def leave(token: object) -> None:
-    """What was entered with `token` is done."""
+    """What was entered with `token`, if it was, is done."""
     with _lock:
         _under_way.discard(token)
         if not _under_way and _before:
@@ -63,8 +64,9 @@ def leave(token: object) -> None:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """BLAS uses one thread within the block, in the whole process."""
-    token = enter()
+    token = object()
     try:
+        enter(token)
         yield
     finally:
         leave(token)

@@ -111,8 +111,9 @@ def _shared(m: int, depth: int, n: int) -> Way:
     if len(parts) < 2:
 
         def whole(a: Any, b: Any, out: Any) -> Any:
-            token = enter()
+            token = object()
             try:
+                enter(token)
                 return np.matmul(a, b, out)
             finally:
                 leave(token)
@@ -174,8 +175,9 @@ class _Shared:
             raise self._error
 
     def _work(self) -> None:
-        token = enter()
+        token = object()
         try:
+            enter(token)
             while self._parts:
                 self._take()
         finally:
