@@ -13,6 +13,7 @@ from graphcore.definitions.wire.values import read_attrs, write_attrs
 _NODE_FIELDS: Final = frozenset({"name", "op", "input", "device", "attr", "experimental_debug_info"})
 _FUNCTION_FIELDS: Final = frozenset({"signature", "node_def", "ret", "control_ret", "attr", "arg_attr"})
 _LIBRARY_FIELDS: Final = frozenset({"function", "gradient"})
+_NO_NODE: Final = NodeDef("", "")
 _NO_SIGNATURE: Final = OpDef(name="")
 _NO_LIBRARY: Final = FunctionDefLibrary()
 _NO_VERSIONS: Final = VersionDef()
@@ -24,6 +25,9 @@ def read_node_def(message: Any, has_unknown: bool = False) -> NodeDef:
     Raises:
         InvalidArgumentError: a shape in an attr is none.
     """
+    name = message.name
+    if not name and not message.ByteSize():  # as a hostile file has millions of them
+        return _NO_NODE
     names: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     rest = b""
@@ -33,7 +37,7 @@ def read_node_def(message: Any, has_unknown: bool = False) -> NodeDef:
     if has_unknown or message.HasField("experimental_type"):
         rest = rest_of(message, _NODE_FIELDS, has_unknown=has_unknown)
     attr = read_attrs(message.attr, has_unknown)
-    return NodeDef(message.name, message.op, tuple(message.input[:]), message.device, attr, names, functions, rest)
+    return NodeDef(name, message.op, tuple(message.input[:]), message.device, attr, names, functions, rest)
 
 
 def write_node_def(node_def: NodeDef, message: Any) -> None:

@@ -135,6 +135,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a hundred thousand strings that are cut off": lambda: b"node {" + b"input: 'a\n" * 100_000,
     "a hundred thousand octal numbers, half of them wrong": lambda: b"versions { bad_consumers: [" + b"017," * 100_000 + b"08]}",
     "a hundred thousand nodes that are not closed": lambda: b"node {" * 100_000,
+    "a million empty nodes": lambda: b"\x0a\x00" * 1_000_000,
     "the same name 30000 times": lambda: many("node", 30_000),
 }
 
