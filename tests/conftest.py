@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Generator
+import signal
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder in MARKED_FOLDERS:
             item.add_marker(MARKED_FOLDERS[folder])
     items.sort(key=lambda item: "browser" in item.keywords)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, which it does not where a shell started the tests in the background: they ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

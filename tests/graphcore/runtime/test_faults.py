@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -195,14 +194,6 @@ def test_ctrl_c_in_a_kernel_stops_the_run(engine: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         setting.run()
     setting.check_afterwards()
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, which it does not in the workers of a parallel test run."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -59,14 +59,6 @@ def graph() -> Iterator[gc.Graph]:
 
 
 @pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, which it does not in the workers of a parallel test run."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture
 def no_finalisers() -> Iterator[None]:
     """What ends a call is not raised in a finaliser, where it would be lost: that is Python's rule."""
     collector.collect()

@@ -71,6 +71,7 @@ def test_a_time_limit_holds_while_a_plan_is_made(how: str, engine: str) -> None:
 
 
 @ENGINES
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_holds_while_a_plan_is_made(engine: str) -> None:
     work = many_small()
     session, main = gc.Session(engine=engine), threading.main_thread().ident or 0
