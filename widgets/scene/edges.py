@@ -177,8 +177,8 @@ SHAPE_TONES: Final = {
     "matrix": 3,
     "rank 3 and more": 4,
     "sizes partly known": 5,
-    "rank unknown": 6,
-    "several shapes": 7,
+    "several shapes": 6,
+    "rank unknown": 7,  # the red one
 }
 
 
