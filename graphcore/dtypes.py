@@ -135,7 +135,9 @@ variant: Final = _by_name["variant"]
 
 INVALID: Final = DType("INVALID", 0, None)
 """What a file means by number 0. It is no type: look-ups by name or number never give it."""
-_unknown: dict[int, DType] = {0: INVALID}
+# A reference to it is no type either, nor a reference, by the reference's arithmetic.
+INVALID.ref = DType(f"unknown dtype enum ({_REF_OFFSET})", _REF_OFFSET, None)
+_unknown: dict[int, DType] = {0: INVALID, _REF_OFFSET: INVALID.ref}
 
 ALL_TYPES: Final[tuple[DType, ...]] = tuple(_by_name[name] for name, _, _ in _TABLE)
 

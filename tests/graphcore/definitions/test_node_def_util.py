@@ -189,8 +189,12 @@ REF = op("Refs", "I a: Ref(T)", "I b: Ref(N * int32)", "O c: Ref(L)", "A T: type
             REF, {"T": d.bool_, "N": 2, "L": (d.float32, d.string)}, (d.bool_.ref, d.int32.ref, d.int32.ref), (d.float32.ref, d.string.ref),
             {"a": (0, 1), "b": (1, 3)}, {"c": (0, 2)},
         ),
+        (
+            REF, {"T": Placeholder("T"), "N": 1, "L": (d.int64,)}, (d.dtype_from_wire(100), d.int32.ref), (d.int64.ref,),
+            {"a": (0, 1), "b": (1, 2)}, {"c": (0, 1)},
+        ),
     ],
-    ids=["N4-simple", "N4-polymorphic", "N4-polymorphic again", "N4-repeats", "N4-repeats none", "N4-type lists", "N4-refs"],
+    ids=["N4-simple", "N4-polymorphic", "N4-polymorphic again", "N4-repeats", "N4-repeats none", "N4-type lists", "N4-refs", "N4-refs to what is not known"],
 )  # fmt: skip
 def test_types_and_ranges_follow_from_the_attrs(
     op_def: OpDef,
