@@ -28,13 +28,13 @@ _MIDDLING: Final = (10**6, 1 << 21)
 """Products of so many multiplications gain nothing from a second thread; smaller ones OpenBLAS gives none on most servers."""
 _PART: Final = 6_000_000
 """So many multiplications a part must have at least to be worth a thread: they take some 150 microseconds, and handing it over 30."""
-_AHEAD: Final = 1_500_000
-"""So many multiplications more are in the part of the thread that begins, while others wake up."""
+_AHEAD: Final = 4_000_000
+"""So many multiplications more are in the part of the thread that begins, while others wake up: some 80 microseconds."""
 _LONG: Final = 1 << 32
 """Nor more than so many, which take some 100 milliseconds: Ctrl-C is heard between parts."""
 _SHORTEST: Final = 8
 """Parts of fewer rows or columns are computed slowly."""
-_ROUND: Final = 16
+_ROUND: Final = 8
 """Parts are of multiples of so many rows or columns: so many BLAS computes at once."""
 _REMEMBERED: Final = 512
 
@@ -137,7 +137,8 @@ def _by_columns(a: Any, b: Any, out: Any, part: slice) -> None:
 
 def _cut(length: int, count: int, multiple: int = 1, ahead: int = 0) -> list[slice]:
     """`length` in `count` parts, or fewer, about equal but that the first is by `ahead` longer; they begin at multiples of `multiple`."""
-    bounds = [(ahead + (length - ahead) * i // count) // multiple * multiple for i in range(1, count)]
+    half = multiple // 2
+    bounds = [(ahead + (length - ahead) * i // count + half) // multiple * multiple for i in range(1, count)]
     bounds = [*dict.fromkeys([0, *bounds]), length]
     return [slice(first, last) for first, last in itertools.pairwise(bounds)]
 
