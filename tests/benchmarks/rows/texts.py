@@ -64,7 +64,7 @@ GRAPH = Row(
     order=3.9,
     title="read a transformer's graph in text",
     unit="ms",
-    budgets=(Budget(0.8, "tensorflow"),),
+    budgets=(Budget(0.7, "tensorflow"),),
     ours=lambda: our_reading(graph_text),
     tensorflow=lambda: tensorflow_reading(tensorflow_graph_text),
 )
