@@ -151,7 +151,8 @@ class DataflowRun:
         """Stop before `item` if somebody wishes so."""
         if self.cancellation is not None:
             self.step.node = item.node  # before asking: who cancels asks afterwards what is under way
-            self.stopped = self.stopped or self.step.is_late()
+            if self.step.is_late():
+                self.stopped = True  # only ever made true: who cancels does so at the same time, from another thread
         if self.stopped:
             raise CancelledError(STOPPED, op=item.node.op, node=item.name, source=item.node.source)
 
