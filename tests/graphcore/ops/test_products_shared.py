@@ -15,6 +15,7 @@ import graphcore as gc
 from graphcore.ops import blas, products
 from graphcore.ops.products import batch_product, product, share
 from graphcore.pool import kernel_pool
+from tests.support.threads import LiveThreads, threads_that_compute, wait_for_pool
 
 SIZES = [(512, 512, 512), (1200, 130, 200), (200, 131, 1201), (40, 5000, 300), (3, 2000, 2000), (700, 700, 701)]
 
@@ -80,6 +81,7 @@ def test_what_a_part_raises_is_raised_and_blas_is_left_as_it_was(error: BaseExce
 
     with pytest.raises(type(error)):
         share(fails, [slice(0, 1), slice(1, 2), slice(2, 3)], 2)
+    wait_for_pool()  # who was to help may come late
     assert blas.products_under_way() == 0
     assert blas_threads_now() == before
 
@@ -115,7 +117,26 @@ def test_blas_uses_one_thread_until_the_last_product_under_way_is_done() -> None
     assert blas_threads_now() == before
     a, b = matrices(300, 300, 300)
     product(np, a, b)
+    wait_for_pool()  # who was to help may come late
     assert blas_threads_now() == before
+
+
+def test_what_another_thread_has_begun_when_a_part_fails_ends_and_leaves_the_pool_idle() -> None:
+    begun, gate, live, main = threading.Event(), threading.Event(), LiveThreads(), threading.current_thread()
+
+    def compute(_: slice) -> None:
+        if threading.current_thread() is main:
+            assert begun.wait(30)
+            raise ValueError("no good")
+        begun.set()
+        assert gate.wait(30)
+
+    with pytest.raises(ValueError, match="no good"):
+        share(compute, [slice(0, 1), slice(1, 2), slice(2, 3)], 2)
+    assert [thread.name for thread in threads_that_compute()] == ["graphcore-kernels"]
+    gate.set()
+    live.check_none_is_left()
+    assert blas.products_under_way() == 0
 
 
 @pytest.mark.parametrize(

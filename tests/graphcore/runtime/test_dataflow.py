@@ -15,6 +15,7 @@ from graphcore.kernel_context import RefVariable
 from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.program import Step
 from tests.graphcore.runtime.loop_graphs import cond, enter, op, outputs, switch, while_loop
+from tests.support.threads import LiveThreads
 
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
@@ -252,10 +253,10 @@ def test_a_recorded_loop_tells_frame_and_iteration_and_its_sends_and_receives() 
 def test_a_run_that_waits_for_ever_ends_when_its_time_is_over_and_another_runs_afterwards() -> None:
     late = op("Neg", [recv("never")])
     with session() as running:
-        before = threading.active_count()
+        before = LiveThreads()
         with pytest.raises(DeadlineExceededError):
             running.run(late, options=gc.RunOptions(timeout_in_ms=50))
-        assert threading.active_count() <= before
+        before.check_none_is_left()
         running.rendezvous.send(key("never"), None, np.float32(3.0))
         assert running.run(late) == -3.0
 
@@ -270,6 +271,21 @@ def test_an_endless_loop_ends_when_it_is_cancelled() -> None:
         program.run_step(Step(None, manager), [])
     with pytest.raises(CancelledError):
         program.run_step(Step(None, manager), [])
+
+
+def test_a_cancellation_that_comes_while_a_run_looks_at_the_clock_is_not_lost() -> None:
+    manager = gc.CancellationManager()
+
+    class Interrupted(Step):
+        """Another thread cancels just then."""
+
+        def is_late(self) -> bool:
+            manager.start_cancel()
+            return False
+
+    program = build_dataflow([gc.exp(gc.negative(gc.constant(1.0)))], [], [], kernel_of)
+    with pytest.raises(CancelledError):
+        program.run_step(Interrupted(None, manager), [])
 
 
 def giving(node: gc.Node, result: Any) -> Any:

@@ -22,7 +22,12 @@ from graphcore.errors import (
 )
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import OpRegistration, op_registry
+from graphcore.runtime import watching
+from graphcore.runtime.program import current
+from tests.support.threads import LiveThreads
 
+LIMIT = 500
+"""Milliseconds of a run that is to be stopped in the middle: enough for it to begin on a machine that has other work."""
 Behaviour = Callable[[Any], Any]
 _behaviour: dict[str, Behaviour] = {}
 
@@ -72,10 +77,11 @@ class Setting:
         before = self.first.assign_add(self.x)
         with gc.control_dependencies([before]):
             self.faulty = gc.get_default_graph().apply_op(op, [self.x], name="faulty").outputs[0]
-        self.step = self.second.assign_add(self.faulty + 1.0)
+        self.after = self.faulty + 1.0
+        self.step = self.second.assign_add(self.after)
         self.session = gc.Session(engine=engine)
         self.session.run(gc.initialize_all_variables())
-        self.threads = threading.active_count()
+        self.threads = LiveThreads()
 
     def run(self, **options: Any) -> Any:
         return self.session.run(self.step, {self.x: [1, 2, 3]}, **options)
@@ -86,11 +92,24 @@ class Setting:
         assert self.session.run(self.second).tolist() == [0, 0, 0]
         _behaviour["now"] = lambda x: x * 2
         assert self.run().tolist() == [3, 5, 7]
-        assert threading.active_count() <= self.threads
+        self.threads.check_none_is_left()
 
 
-def slowly(x: Any) -> Any:
-    time.sleep(0.1)
+def its_time_ends(x: Any) -> Any:
+    """A kernel during which the time of its run is over."""
+    assert current.step is not None
+    current.step.deadline = time.monotonic()
+    return x
+
+
+def until_cancelled(x: Any) -> Any:
+    """A kernel that takes until somebody ends its run."""
+    assert current.step is not None
+    assert current.step.cancellation is not None
+    ended, until = current.step.cancellation, time.monotonic() + 60
+    while not ended.is_cancelled():
+        assert time.monotonic() < until
+        time.sleep(0.001)
     return x
 
 
@@ -160,24 +179,30 @@ def test_a_kernel_that_leaves_a_declared_output_unset_is_an_internal_error(behav
 
 
 @ENGINES
-def test_a_run_that_takes_too_long_is_stopped_before_the_next_node(engine: str) -> None:
-    def slow(x: Any) -> Any:
-        time.sleep(0.55)
-        return x * 2
-
-    setting = Setting(slow, engine)
-    options = gc.RunOptions(timeout_in_ms=500)  # the first update is done by then, on a busy machine too
+@pytest.mark.parametrize(
+    ("slow", "limit"), [(its_time_ends, 60_000), (until_cancelled, LIMIT)], ids=["the run notices", "who waits notices"]
+)
+def test_a_run_that_takes_too_long_is_stopped_before_the_next_node(
+    slow: Behaviour, limit: int, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "PATIENCE", 30.0)  # the kernel ends by itself, however busy the machine is
+    setting = Setting(lambda x: x, engine)
+    setting.run()  # planned once, it begins at once
+    setting.session.run(gc.initialize_all_variables())
+    _behaviour["now"] = slow
     with pytest.raises(DeadlineExceededError) as caught:
-        setting.run(options=options)
-    assert "500 ms" in caught.value.message
+        setting.run(options=gc.RunOptions(timeout_in_ms=limit))
+    assert f"{limit} ms" in caught.value.message
+    assert (caught.value.node, caught.value.op) == (setting.after.node.name, "AddV2")
     setting.check_afterwards()
 
 
-def test_a_session_may_limit_all_its_runs() -> None:
-    setting = Setting(slowly, "auto")
-    session = gc.Session(options=gc.SessionOptions(operation_timeout_in_ms=60))
+def test_a_session_may_limit_all_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "PATIENCE", 30.0)
+    setting = Setting(until_cancelled, "auto")
+    session = gc.Session(options=gc.SessionOptions(operation_timeout_in_ms=LIMIT))
     session.run(gc.initialize_all_variables())
-    with pytest.raises(DeadlineExceededError):
+    with pytest.raises(DeadlineExceededError, match=f"{LIMIT} ms"):
         session.run(setting.step, {setting.x: [1, 2, 3]})
 
 
@@ -185,7 +210,7 @@ def test_a_session_may_limit_all_its_runs() -> None:
 def test_a_run_in_time_is_not_stopped(engine: str) -> None:
     setting = Setting(lambda x: x, engine)
     assert setting.run(options=gc.RunOptions(timeout_in_ms=20_000)).tolist() == [2, 3, 4]
-    assert threading.active_count() <= setting.threads
+    setting.threads.check_none_is_left()
 
 
 @ENGINES
@@ -208,7 +233,7 @@ def test_ctrl_c_in_the_middle_of_a_long_sequence_of_kernels_tells_where() -> Non
     session.run(w.initializer)
     feeds = {x: np.eye(50, dtype=np.float32)}
     session.run(step, feeds)
-    threads = threading.active_count()
+    threads = LiveThreads()
     until = time.monotonic() + 20
 
     def run_until_stopped() -> None:
@@ -222,7 +247,7 @@ def test_ctrl_c_in_the_middle_of_a_long_sequence_of_kernels_tells_where() -> Non
     timer.join()
     notes = "\n".join(getattr(caught.value, "__notes__", []))
     assert not notes or "stopped while running" in notes  # between two runs there is no node to name
-    assert threading.active_count() <= threads
+    threads.check_none_is_left()
     assert session.run(w).shape == (50, 50)
     session.run(step, feeds)
 
@@ -323,10 +348,10 @@ def test_a_produced_value_of_the_wrong_type_aborts_the_rendezvous_with_that_erro
 def test_a_run_that_waits_for_a_value_ends_when_its_time_is_over(engine: str) -> None:
     y, key = receiving()
     session = gc.Session(engine=engine)
-    threads = threading.active_count()
+    threads = LiveThreads()
     with pytest.raises(DeadlineExceededError):
         session.run(y, options=gc.RunOptions(timeout_in_ms=30))
-    assert threading.active_count() <= threads
+    threads.check_none_is_left()
     session.rendezvous.send(key, None, np.zeros(2, np.float32))
     assert session.run(y).tolist() == [1, 1]
 
@@ -354,7 +379,7 @@ def test_closing_a_session_ends_its_runs_that_wait(engine: str) -> None:
 
 @ENGINES
 def test_a_timeout_reaches_into_functions(engine: str) -> None:
-    _behaviour["now"] = slowly
+    _behaviour["now"] = its_time_ends
 
     @gc.function
     def slow(x: gc.Tensor) -> gc.Tensor:
@@ -363,8 +388,9 @@ def test_a_timeout_reaches_into_functions(engine: str) -> None:
 
     x = gc.placeholder(gc.float32, [3], name="x")
     session = gc.Session(engine=engine)
-    with pytest.raises(DeadlineExceededError):
-        session.run(slow(x) + 1.0, {x: [1, 2, 3]}, options=gc.RunOptions(timeout_in_ms=30))
+    with pytest.raises(DeadlineExceededError) as caught:
+        session.run(slow(x) + 1.0, {x: [1, 2, 3]}, options=gc.RunOptions(timeout_in_ms=60_000))
+    assert caught.value.op == "Exp"
 
 
 @ENGINES

@@ -19,6 +19,7 @@ from graphcore.kernel_context import KernelContext
 from graphcore.registry import OpRegistration, op_registry
 from graphcore.runtime import parallel
 from graphcore.runtime.aside import Aside, LeftError, call_aside
+from tests.support.threads import LiveThreads
 
 SIZE = 6_000
 LIMIT = 500
@@ -84,7 +85,7 @@ class Held:
         _behaviour["now"] = lambda x: x
         self.run(timeout_in_ms=60_000)  # planned once, it begins at once
         self.session.run(self.w.initializer)
-        self.threads = threading.active_count()
+        self.threads = LiveThreads()
         _behaviour["now"] = self._wait
 
     def _wait(self, x: Any) -> Any:
@@ -107,10 +108,7 @@ class Held:
     def check_threads(self) -> None:
         """No thread stays once the kernel has come to its end."""
         self.gate.set()
-        until = time.monotonic() + 30
-        while threading.active_count() > self.threads and time.monotonic() < until:
-            time.sleep(0.01)
-        assert threading.active_count() <= self.threads
+        self.threads.check_none_is_left(within=30)
 
 
 @ENGINES
@@ -226,7 +224,7 @@ def press_when_within(thread: int, functions: set[str]) -> None:
 @pytest.mark.parametrize("kind", ["edit distance", "while"])
 def test_work_of_many_calls_ends_where_it_is_and_leaves_no_thread(kind: str, how: str, engine: str) -> None:
     work, feeds = endless_work(kind)
-    session, before, main = gc.Session(engine=engine), threading.active_count(), threading.main_thread().ident or 0
+    session, before, main = gc.Session(engine=engine), LiveThreads(), threading.main_thread().ident or 0
     if how == "timeout":
         with pytest.raises(DeadlineExceededError):
             session.run(work, feeds, options=gc.RunOptions(timeout_in_ms=LIMIT))
@@ -236,10 +234,7 @@ def test_work_of_many_calls_ends_where_it_is_and_leaves_no_thread(kind: str, how
         with pytest.raises(KeyboardInterrupt):
             session.run(work, feeds)
         presser.join()
-    until = time.monotonic() + 30
-    while threading.active_count() > before and time.monotonic() < until:
-        time.sleep(0.01)
-    assert threading.active_count() <= before
+    before.check_none_is_left(within=30)
     assert session.run(gc.constant(3.0)) == 3.0
 
 
@@ -276,7 +271,7 @@ def test_a_call_aside_gives_what_it_gives_and_raises_what_it_raises() -> None:
 
 
 def test_leaving_a_call_that_is_over_or_about_to_end_harms_nobody() -> None:
-    before = threading.active_count()
+    before = LiveThreads()
     for _ in range(200):
         call = Aside(sum, range(50))
         call.leave()
@@ -288,4 +283,4 @@ def test_leaving_a_call_that_is_over_or_about_to_end_harms_nobody() -> None:
     assert over.wait(30)
     over.leave()
     assert over.result() == 3
-    assert threading.active_count() <= before
+    before.check_none_is_left()

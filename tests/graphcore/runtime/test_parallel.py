@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -14,6 +13,7 @@ from graphcore import pool
 from graphcore.errors import GraphError
 from graphcore.runtime import parallel
 from graphcore.runtime.plan import Plan
+from tests.support.threads import LiveThreads
 
 SIDE = 600
 
@@ -166,13 +166,10 @@ def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_othe
 def test_threads_go_when_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.05)
     some = pool.Pool(2)
-    before = threading.active_count()
+    live = LiveThreads()
     assert [task.result() for task in [some.submit(divmod, i, 3) for i in range(20)]] == [divmod(i, 3) for i in range(20)]
-    assert threading.active_count() - before <= 2
+    assert 1 <= len(live.new()) <= 2
     with pytest.raises(ZeroDivisionError):
         some.submit(divmod, 1, 0).result()
-    deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert threading.active_count() <= before
+    live.check_all_ended()
     assert some.submit(divmod, 7, 3).result() == (2, 1)

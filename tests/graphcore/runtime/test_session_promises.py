@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ import graphcore as gc
 from graphcore.errors import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.source import CellRun, SourceLocation
 from tests.graphcore.runtime.loop_graphs import cond, op, while_loop
+from tests.support.threads import LiveThreads
 
 ENGINES = pytest.mark.parametrize("engine", ["plan", "dataflow"])
 KINDS = pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])
@@ -180,10 +180,10 @@ def test_a_time_limit_ends_a_loop_and_the_session_goes_on(engine: str) -> None:
     endless = while_loop(lambda v: op("GreaterEqual", [v, v]), lambda v: [op("Identity", [v])], [gc.constant(1.0)])[0]
     with gc.Session(engine=engine) as session:
         session.run(w.initializer)
-        threads = threading.active_count()
+        threads = LiveThreads()
         with pytest.raises(DeadlineExceededError, match="within 30 ms"):
             session.run([endless, w.assign(5.0)], options=gc.RunOptions(timeout_in_ms=30))
-        assert threading.active_count() <= threads
+        threads.check_none_is_left()
         assert session.run(w) in (1.0, 5.0)
         assert session.run(w.assign(2.0)) == 2.0
 

@@ -1,0 +1,110 @@
+"""Which threads are left behind. Idle threads of the kernel pool are not: they come and go as they like, but what they compute must end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from types import FrameType
+from typing import Final
+
+from graphcore.pool import Pool, kernel_pool
+
+SETTLING: Final = 30.0
+"""Seconds that threads of a pool have to come to the end of what they compute, which nothing can stop."""
+_POLL: Final = 0.005
+
+
+class LiveThreads:
+    """The threads that are alive when this is made, to be compared with those that are alive later.
+
+    Attributes:
+        before: these threads themselves: neither a name nor a number of theirs is ever taken for another's.
+    """
+
+    def __init__(self) -> None:
+        self.before = frozenset(threading.enumerate())
+
+    def new(self) -> list[threading.Thread]:
+        """The threads that were not there, those of pools too."""
+        return [thread for thread in threading.enumerate() if thread not in self.before]
+
+    def check_none_is_left(self, within: float = 0.0) -> None:
+        """No thread is alive that was not there before, but for idle ones of the kernel pool, and none of a pool computes.
+
+        Args:
+            within: seconds that others than pools' threads have to end; they must have ended unless given.
+
+        Raises:
+            AssertionError: one is left; it is named, with the place where it is.
+        """
+        begun = time.monotonic()
+        while True:
+            computing = threads_that_compute()
+            left = [thread for thread in self.new() if not _is_of_pool(thread)]
+            if not left and not computing:
+                return
+            waited = time.monotonic() - begun
+            assert waited < (within if left else SETTLING), told([*left, *computing], waited)
+            time.sleep(_POLL)
+
+    def check_all_ended(self, within: float = SETTLING) -> None:
+        """No thread is alive that was not there before, not even an idle one of a pool.
+
+        Args:
+            within: seconds that they have to end.
+
+        Raises:
+            AssertionError: one is left; it is named, with the place where it is.
+        """
+        begun = time.monotonic()
+        while left := self.new():
+            waited = time.monotonic() - begun
+            assert waited < within, told(left, waited)
+            time.sleep(_POLL)
+
+
+def wait_for_pool() -> None:
+    """Wait until no thread of a pool computes.
+
+    Raises:
+        AssertionError: one does not end; it is named, with the place where it is.
+    """
+    LiveThreads().check_none_is_left(SETTLING)
+
+
+def threads_that_compute() -> list[threading.Thread]:
+    """The threads of pools that are not idle, and idle ones that have to take what waits."""
+    waits = not kernel_pool._tasks.empty()
+    return [thread for thread in threading.enumerate() if _is_of_pool(thread) and (waits or not _is_idle(_frame(thread)))]
+
+
+def told(left: list[threading.Thread], seconds: float) -> str:
+    """What an error says of threads that were left."""
+    return f"required no thread to be left, got after {seconds:.2f} s: {'; '.join(map(_place, left))}"
+
+
+def _is_of_pool(thread: threading.Thread) -> bool:
+    """Whether a pool started it: that shows in what it runs, and in its name while it starts and ends."""
+    frame = _frame(thread)
+    while frame is not None and frame.f_code is not Pool._work.__code__:
+        frame = frame.f_back
+    return frame is not None or thread.name == "graphcore-kernels"
+
+
+def _is_idle(frame: FrameType | None) -> bool:
+    """Whether a thread of a pool waits for work: it has none in hand, and is in nothing that it called."""
+    return frame is not None and frame.f_code is Pool._work.__code__ and frame.f_locals.get("task") is None
+
+
+def _frame(thread: threading.Thread) -> FrameType | None:
+    """Where a thread is; None while it starts or ends, and for this one, which waits for no work."""
+    return None if thread is threading.current_thread() else sys._current_frames().get(thread.ident or 0)
+
+
+def _place(thread: threading.Thread) -> str:
+    frame = _frame(thread)
+    calls = [] if frame is None else traceback.extract_stack(frame)[-4:]
+    where = " > ".join(f"{call.name} ({call.filename.rpartition('/')[2]}:{call.lineno})" for call in calls)
+    return f"'{thread.name}' in {where or 'nothing: it starts or ends'}"
