@@ -98,8 +98,15 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
             f"'{os.fspath(path)}' holds {_listed(unknown)}, which the session's graph does not have; it has {_listed(storages)}"
         )
     fitting = [(storage, _fitted(name, storage, values[name])) for name, storage in storages.items()]
-    for storage, value in fitting:
-        storage.assign(value)
+    before = [(storage, storage.value) for storage in storages.values()]
+    try:
+        for storage, value in fitting:
+            with storage.lock:  # an update under way would bring the old value back
+                storage.assign(value)
+    except BaseException:  # Ctrl-C: all or nothing
+        for storage, old in before:
+            storage.value = old
+        raise
 
 
 def _storages(session: Session) -> dict[str, RefVariable]:

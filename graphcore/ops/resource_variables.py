@@ -156,7 +156,8 @@ class AssignVariableOp:
         def assign(variable: RefVariable, value: Any) -> None:
             if validate and not variable.shape.is_compatible_with(Shape(value.shape)):
                 raise invalid(k, f"assigning a value of shape {Shape(value.shape)} to a variable of shape {variable.shape}")
-            variable.assign(value)
+            with variable.lock:  # not between the reading and the writing of an update
+                variable.assign(value)
 
         return assign
 

@@ -94,7 +94,8 @@ class Assign:
         def assign(ref: RefVariable, value: Any) -> RefVariable:
             if validate and value.shape != ref.shape.dims and not ref.shape.is_compatible_with(Shape(value.shape)):
                 raise invalid(k, f"Assign requires shapes of both tensors to match. lhs shape= {ref.shape} rhs shape= {Shape(value.shape)}")
-            ref.assign(value)
+            with ref.lock:  # not between the reading and the writing of an update
+                ref.assign(value)
             return ref
 
         return assign

@@ -5,7 +5,8 @@ The ops on reference variables and those on resources share a rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +22,29 @@ Update = Callable[..., tuple[Any, ...]]
 
 GRADIENTS: Final = frozenset({"grad", "delta"})
 """The inputs that are shaped like the variable; all others are scalars."""
+
+
+class _Locks:
+    """The locks of several variables, taken in the same order by everybody, and once each."""
+
+    __slots__ = ("_left", "_taken")
+
+    def __init__(self, variables: Iterable[RefVariable]) -> None:
+        self._left = sorted({variable.lock for variable in variables}, key=id, reverse=True)
+        self._taken: list[Lock] = []
+
+    def __enter__(self) -> None:
+        try:
+            while self._left:
+                self._left[-1].acquire()
+                self._taken.append(self._left.pop())
+        except BaseException:  # Ctrl-C while it waits
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_error: object) -> None:
+        while self._taken:
+            self._taken.pop().release()
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -56,7 +80,7 @@ class Rule(msgspec.Struct, frozen=True):
 
         def apply(*arguments: Any) -> RefVariable | None:
             variables = arguments[:count]
-            with variables[0].lock:
+            with variables[0].lock if count == 1 else _Locks(variables):
                 values = [variable.read() for variable in variables]
                 for shape in [*[value.shape for value in values[1:]], *[arguments[i].shape for i in gradients]]:
                     if shape != values[0].shape:

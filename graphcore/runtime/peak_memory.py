@@ -275,11 +275,11 @@ class _Replay:
 
     def run(self) -> PeakMemory:
         """The peak."""
+        self.ready.extend(self.table.roots)
         for feed, tensor in zip(self.table.feeds, self.table.fed, strict=True):
             given = Value(tensor, "")
             self.not_counted.add(given)
             self._give(feed, [given])
-        self.ready.extend(self.table.roots)
         last: list[Value] = []
         while self.ready:
             item = self.ready.popleft()

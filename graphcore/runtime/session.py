@@ -249,7 +249,8 @@ class Session:
         wanted = frozenset(containers or ("",))
         for (container, _name), variable in list(self.resources.variables.items()):
             if container in wanted:
-                variable.value = None
+                with variable.lock:  # an update under way would bring the value back
+                    variable.value = None
 
     def close(self) -> None:
         """Give the variables and plans free; runs that wait for a value end."""

@@ -8,6 +8,7 @@ import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,3 +125,63 @@ def test_memory_stays_flat_over_many_runs() -> None:
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert after - before < 20_000
+
+
+class Updating:
+    """A variable, or a slot of an optimizer, in the middle of an update by another thread."""
+
+    def __init__(self, session: gc.Session, name: str) -> None:
+        self.storage = next(storage for (_, key), storage in session.resources.variables.items() if key == name)
+
+    def check_waits(self, work: Callable[[], object]) -> None:
+        """`work` is done when the update is, and not before."""
+        done = threading.Event()
+
+        def call() -> None:
+            work()
+            done.set()
+
+        with self.storage.lock:
+            thread = threading.Thread(target=call)
+            thread.start()
+            assert not done.wait(0.2)
+        thread.join(30)
+        assert done.is_set()
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+@pytest.mark.parametrize("kind", ["ref", "resource"])
+def test_a_value_given_while_an_update_is_under_way_is_not_lost_to_it(kind: str, engine: str) -> None:
+    if kind == "ref":
+        assign: gc.Node | gc.Tensor = gc.Variable(0.0, name="v").initializer
+    else:
+        assign = gc.ops.assign_variable_op(gc.ops.var_handle_op(dtype=gc.float32, shape=gc.Shape([]), shared_name="v"), gc.constant(0.0))
+    session = gc.Session(engine=engine)
+    session.run(assign)
+    Updating(session, "v").check_waits(lambda: session.run(assign))
+
+
+def test_forgetting_and_restoring_values_wait_for_updates_under_way(tmp_path: Path) -> None:
+    v = gc.Variable(0.0, name="v")
+    session = gc.Session()
+    session.run(v.initializer)
+    gc.save_variables(session, tmp_path / "v.npz")
+    Updating(session, "v").check_waits(session.reset)
+    Updating(session, "v").check_waits(lambda: gc.restore_variables(session, tmp_path / "v.npz"))
+
+
+@pytest.mark.parametrize("name", ["w", "slot"])
+def test_an_optimizer_waits_for_updates_of_the_variable_and_of_its_slots(name: str) -> None:
+    w, slot = gc.Variable(np.zeros(2, np.float32), name="w"), gc.Variable(np.zeros(2, np.float32), name="slot")
+    step = gc.apply_op("ApplyMomentum", inputs=[w, slot, 0.1, np.ones(2, np.float32), 0.9])
+    session = gc.Session()
+    session.run(gc.initialize_all_variables())
+    Updating(session, name).check_waits(lambda: session.run(step))
+
+
+def test_an_optimizer_whose_slot_is_its_variable_does_not_wait_for_itself() -> None:
+    w = gc.Variable(np.zeros(2, np.float32), name="w")
+    step = gc.apply_op("ApplyMomentum", inputs=[w, w, 0.1, np.ones(2, np.float32), 0.9])
+    session = gc.Session()
+    session.run(w.initializer)
+    assert np.isfinite(session.run(step)).all()
