@@ -89,7 +89,7 @@ class CancellationManager:
         """Call what was registered, in that order, then cancel the managers below. Only the first call does anything.
 
         Raises:
-            Exception: the first that a callback raised, after all were called.
+            BaseException: the first that a callback raised, or Ctrl-C while one was called, after all were called.
         """
         with self._lock:
             if self._ended():
@@ -97,15 +97,17 @@ class CancellationManager:
             self._canceller = threading.get_ident()
             callbacks, self._callbacks = [self._callbacks[token] for token in sorted(self._callbacks)], {}
             callbacks += [child.start_cancel for child in self._children]
-        failures: list[Exception] = []
-        for callback in callbacks:
-            try:
-                callback()
-            except Exception as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
-                failures.append(error)
-        with self._lock:
-            self._done.set()
-            self._canceller = None
+        failures: list[BaseException] = []
+        try:
+            for callback in callbacks:
+                try:
+                    callback()
+                except BaseException as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
+                    failures.append(error)
+        finally:
+            with self._lock:
+                self._done.set()
+                self._canceller = None
         if failures:
             raise failures[0]
 

@@ -70,7 +70,14 @@ class DataflowRun:
         Raises:
             GraphError: what a kernel raised, with its node.
         """
-        self._turn()
+        try:
+            if self.cancellation is not None:
+                self._watch()
+            self._turn()
+        except BaseException:
+            if self.own is not None:
+                self.own.start_cancel()  # nobody waits for this run any more
+            raise
 
     def result(self, number: int) -> Any:
         """What was fetched; there once all that it needs has been fed, and not fed itself.

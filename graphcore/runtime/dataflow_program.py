@@ -63,9 +63,9 @@ class DataflowProgram:
         """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
         return peak_of_dataflow(self._table, sizes)
 
-    def begin(self) -> DataflowRun:
-        """A run to which values are fed one after the other."""
-        return DataflowRun(self._table, _UNWATCHED)
+    def begin(self, step: Step | None = None) -> DataflowRun:
+        """A run to which values are fed one after the other; cancelling `step` stops it before the next node."""
+        return DataflowRun(self._table, step or _UNWATCHED)
 
     def explain(self, error: BaseException) -> BaseException:
         """`error` as a GraphError; those of nodes have been explained already."""

@@ -16,6 +16,9 @@ from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
 from graphcore.runtime.lowering import MakeKernel
+from graphcore.runtime.prepared import meets
+from graphcore.runtime.program import Step
+from graphcore.runtime.watching import run_watched
 
 SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
 
@@ -27,12 +30,16 @@ class PartialRun:
         structure: all that the steps may fetch.
         feeds: all that the steps may feed.
         make_kernel: makes the kernel of a node.
+        watched: who may stop the run, if anybody may.
+
+    Attributes:
+        meets: whether its nodes send or receive.
 
     Raises:
         GraphError: a node cannot run, or a loop is malformed, fed or fetched from.
     """
 
-    def __init__(self, structure: FetchStructure, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
+    def __init__(self, structure: FetchStructure, feeds: Sequence[Tensor], make_kernel: MakeKernel, watched: Step | None = None) -> None:
         self._waiting_fetches = {*structure.tensors, *structure.targets}
         self._fetches = frozenset(self._waiting_fetches)
         self._feeders: dict[Tensor, Feeder] = {tensor: make_feeder(tensor) for tensor in feeds}
@@ -41,7 +48,9 @@ class PartialRun:
         self._feed_numbers = {tensor: number for number, tensor in enumerate(feeds)}
         self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
         program = build_dataflow(structure.tensors, structure.targets, feeds, make_kernel)
-        self._run = program.begin()
+        self._run = program.begin(watched)
+        self._watched = watched
+        self.meets = meets(program.nodes)
         self._enters: dict[object, list[Node]] = {}
         for node in program.nodes:
             if node.op in ENTER:
@@ -54,6 +63,21 @@ class PartialRun:
     def is_over(self) -> bool:
         """Whether all has been fed and fetched, or a node has failed."""
         return self._failed or not (self._unfed or self._waiting_fetches)
+
+    def step_within(self, timeout_in_ms: int, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> Any:
+        """As `step`, in so many milliseconds at most, if somebody may stop the run; when they have passed the run is over.
+
+        Raises:
+            DeadlineExceededError: they have passed.
+        """
+        watched = self._watched
+        if watched is None:
+            return self.step(structure, feeds)
+        try:
+            return run_watched(_OneStep(self, structure, feeds), (), watched, timeout_in_ms)[0]
+        finally:
+            # Stopped: over, even where a kernel that nobody waits for has not come to its end.
+            self._failed = self._failed or (watched.cancellation is not None and watched.cancellation.is_cancelled())
 
     def step(self, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> Any:
         """Take some feeds, give some fetches. If either is refused, nothing has happened.
@@ -139,6 +163,19 @@ class PartialRun:
 
     def _is_fed(self, node: Node) -> bool:
         return bool(node.outputs) and all(tensor in self._feeders for tensor in node.outputs)
+
+
+class _OneStep:
+    """One step of a partial run, in the place of a program."""
+
+    def __init__(self, run: PartialRun, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> None:
+        self._run = run
+        self._structure = structure
+        self._feeds = feeds
+
+    def run_step(self, _step: Step, _values: Sequence[Any]) -> list[Any]:
+        """What the step gives, as the only result."""
+        return [self._run.step(self._structure, self._feeds)]
 
 
 def _refused(text: str, node: Node) -> GraphError:

@@ -43,7 +43,7 @@ class Prepared:
                 *(node.name for node in structure.targets),
             ]
         )
-        self.meets = any(node.op in _MEETING_OPS for node in needed)
+        self.meets = meets(needed)
 
     def finish(self, results: list[Any]) -> Any:
         """The results as the caller gets them: arrays of his own, scalars as NumPy's, in the structure that he asked in."""
@@ -66,6 +66,11 @@ class Prepared:
         self.program.close()
         if self.specialised is not None:
             self.specialised.close()
+
+
+def meets(nodes: Iterable[Node]) -> bool:
+    """Whether any of `nodes` sends or receives."""
+    return any(node.op in _MEETING_OPS for node in nodes)
 
 
 def _tell_apart(results: list[Any]) -> None:

@@ -133,8 +133,8 @@ class Rendezvous:
 
         name = str(key)
         waiter = _Receive(args or _own_args(), done)
-        self._start(name, waiter)
         try:
+            self._start(name, waiter)
             in_time = arrived.wait(timeout)
         except BaseException:  # Ctrl-C: nobody waits any more, and what comes is for the next who does
             if self._forget(name, waiter):

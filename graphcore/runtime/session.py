@@ -21,6 +21,7 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
 from graphcore.runtime.callables import SessionCallable
+from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.connections import connect, resolve_connections
 from graphcore.runtime.devices import check_devices, local_devices
 from graphcore.runtime.engines import build_program, check_engine
@@ -199,9 +200,11 @@ class Session:
         Raises:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
-        with self._lock, self.graph.lock:
+        limit = self.options.operation_timeout_in_ms
+        with self._lock, self.graph.lock, planning_within(limit):
             self._check_may_plan()
-            run = PartialRun(parse_fetches(self.graph, fetches), resolve_feeds(self.graph, feeds), self._make_kernel)
+            watched = Step(None, CancellationManager()) if limit else None
+            run = PartialRun(parse_fetches(self.graph, fetches), resolve_feeds(self.graph, feeds), self._make_kernel, watched)
             self._last_handle += 1
             handle = f"partial_run_{self._last_handle}"
             self._partial_runs[handle] = run
@@ -213,19 +216,23 @@ class Session:
         Raises:
             InvalidArgumentError: the handle is unknown or its run over; a feed or fetch was not set up or has been there before;
                 a fetch cannot be computed from the feeds so far.
-            GraphError: a node failed, which ends the run.
+            GraphError: a node failed, or it took longer than a run of this session may, which ends the run.
         """
         run = self._partial_runs.get(handle)
         if run is None:
             raise InvalidArgumentError(SET_UP_FIRST)
         structure = parse_fetches(self.graph, fetches)
         feeds = resolve_feeds(self.graph, feed_dict or ())
+        values = dict(zip(feeds, (feed_dict or {}).values(), strict=True))
         try:
-            result = run.step(structure, dict(zip(feeds, (feed_dict or {}).values(), strict=True)))
+            return run.step_within(self.options.operation_timeout_in_ms, structure, values)
+        except BaseException as error:
+            if run.is_over and run.meets:
+                self._end_meeting(error)
+            raise
         finally:
             if run.is_over:
                 self._partial_runs.pop(handle, None)
-        return result
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that it can run on.
@@ -344,13 +351,17 @@ class Session:
                     metadata.trace = self.trace
 
     def _told(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
-        """The error to raise. Whoever waits for a value of a run that has failed is told too, and later runs meet elsewhere."""
+        """The error to raise."""
         told = program.explain(error)
         if told is not error:
             told.__cause__ = error
         if prepared.meets:
-            self._renew_rendezvous(told if isinstance(told, GraphError) else CancelledError(f"The run was stopped: {told!r}"))
+            self._end_meeting(told)
         return told
+
+    def _end_meeting(self, error: BaseException) -> None:
+        """Tell whoever waits for a value of a run that has failed; later runs meet elsewhere."""
+        self._renew_rendezvous(error if isinstance(error, GraphError) else CancelledError(f"The run was stopped: {error!r}"))
 
     def _renew_rendezvous(self, status: GraphError) -> None:
         ended, self.rendezvous = self.rendezvous, Rendezvous()

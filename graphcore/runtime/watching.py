@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from graphcore.errors import CancelledError, DeadlineExceededError
 from graphcore.graph.node import Node
 from graphcore.runtime.aside import Aside, LeftError
 from graphcore.runtime.cancellation import CancellationManager
-from graphcore.runtime.program import Program, Step, current
+from graphcore.runtime.program import Step, current
 from graphcore.time_limit import time_limit
 
 PATIENCE: Final = 0.1
@@ -23,7 +23,14 @@ def planning_within(timeout_in_ms: int) -> AbstractContextManager[None]:
     return time_limit(time.monotonic() + timeout_in_ms / 1000, _too_long(timeout_in_ms)) if timeout_in_ms else nullcontext()
 
 
-def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_ms: int, begun: float = 0.0) -> list[Any]:
+class Runs(Protocol):
+    """What can be run as a step: a program, or a part of a run."""
+
+    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """Run it; see `Program.run_step`."""
+
+
+def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms: int, begun: float = 0.0) -> list[Any]:
     """Run `program` as `step`, for `timeout_in_ms` milliseconds at most (0: for as long as it takes).
 
     Args:
@@ -60,12 +67,12 @@ def run_watched(program: Program, values: Sequence[Any], step: Step, timeout_in_
     return result
 
 
-def _run(program: Program, values: Sequence[Any], step: Step) -> list[Any]:
+def _run(program: Runs, values: Sequence[Any], step: Step) -> list[Any]:
     with under_way(step):
         return program.run_step(step, values)
 
 
-def _run_in_time(program: Program, values: Sequence[Any], step: Step, text: str) -> list[Any]:
+def _run_in_time(program: Runs, values: Sequence[Any], step: Step, text: str) -> list[Any]:
     with time_limit(step.deadline, text):  # the bodies of functions are planned when they are called
         return _run(program, values, step)
 

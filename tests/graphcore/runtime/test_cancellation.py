@@ -105,3 +105,19 @@ def test_check_stops_what_was_cancelled() -> None:
     manager.start_cancel()
     with pytest.raises(CancelledError):
         manager.check()
+
+
+def test_ctrl_c_in_a_callback_does_not_keep_the_others_from_being_called_nor_who_waits_from_going_on() -> None:
+    manager, called = gc.CancellationManager(), list[int]()
+
+    def press() -> None:
+        raise KeyboardInterrupt
+
+    first, second = manager.get_cancellation_token(), manager.get_cancellation_token()
+    manager.register_callback(first, press)
+    manager.register_callback(second, lambda: called.append(2))
+    with pytest.raises(KeyboardInterrupt):
+        manager.start_cancel()
+    assert called == [2]
+    assert manager.is_cancelled()
+    assert not manager.deregister_callback(first)  # would wait for ever for a cancellation that has no end

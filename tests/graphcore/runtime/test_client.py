@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.errors import DeadlineExceededError, FailedPreconditionError, InternalError, InvalidArgumentError, NotFoundError
 from graphcore.source import CellRun, SourceLocation
 from tests.graphcore.runtime.loop_graphs import cond, enter, op, switch, while_loop
 
@@ -153,7 +155,7 @@ class TestDS:
         metadata = gc.RunMetadata()
         direct().run([], ["y"], options=gc.RunOptions(trace_level=gc.RunOptions.SOFTWARE_TRACE), run_metadata=metadata)
         assert metadata.trace is not None
-        assert len(metadata.trace.step_stats().dev_stats) <= 1
+        assert [entry.device for entry in metadata.trace.step_stats().dev_stats] == [DEVICE]
 
     def test_a_closed_session_does_nothing(self) -> None:
         session = direct()
@@ -446,6 +448,52 @@ class TestPartialRuns:
         assert "float32 [3], float32 [2]" in caught.value.message
         with pytest.raises(InvalidArgumentError, match="setup"):
             session.partial_run(handle, z)
+
+    def test_a_limit_on_all_runs_of_a_session_holds_for_each_step(self) -> None:
+        x, received = gc.placeholder(gc.float32, [], name="x"), receive()
+        forever = while_loop(lambda v: op("LessEqual", [v, v]), lambda v: [op("AddV2", [v, v])], [x])[0]
+        for late in (op("Neg", [received]), forever):
+            session = gc.Session(options=gc.SessionOptions(operation_timeout_in_ms=200))
+            handle = session.partial_run_setup([x, late], [x])
+            threads = threading.active_count()
+            with pytest.raises(DeadlineExceededError, match="200 ms"):
+                session.partial_run(handle, late, {x: 1.0})
+            with pytest.raises(InvalidArgumentError, match="setup"):
+                session.partial_run(handle, x)
+            assert threading.active_count() <= threads
+
+    def test_a_step_that_fails_aborts_the_rendezvous_with_its_error(self) -> None:
+        session = gc.Session()
+        met, handle = session.rendezvous, session.partial_run_setup(op("Neg", [receive()]))
+        met.send(KEY, None, np.float64(1.0))
+        with pytest.raises(InternalError, match="expected to receive float, got float64"):
+            session.partial_run(handle, "Neg:0")
+        with pytest.raises(InternalError, match="expected to receive float, got float64"):
+            met.recv(KEY, timeout=5)
+
+    @pytest.mark.usefixtures("interruptible")
+    def test_ctrl_c_while_a_step_waits_leaves_nobody_waiting_in_its_place(self) -> None:
+        session = gc.Session()
+        late = op("Neg", [receive()])
+        met, handle = session.rendezvous, session.partial_run_setup(late)
+        presser = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident or 0, signal.SIGINT))
+        presser.start()
+        with pytest.raises(KeyboardInterrupt):
+            session.partial_run(handle, late)
+        presser.join()
+        assert not met._queues
+        session.rendezvous.send(KEY, None, np.float32(2.0))
+        assert session.run(late) == -2.0
+
+
+DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+KEY = gc.create_key(DEVICE, 1, DEVICE, "v")
+
+
+def receive() -> Any:
+    """What comes under `KEY`."""
+    ends = {"tensor_name": "v", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
+    return op("_Recv", [], {"tensor_type": gc.float32, **ends})
 
 
 def test_a_static_graph_may_not_change() -> None:
