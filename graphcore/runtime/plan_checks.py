@@ -10,6 +10,7 @@ import numpy as np
 from graphcore.dtypes import as_dtype
 from graphcore.errors import InternalError
 from graphcore.graph.node import Node
+from graphcore.kernel_context import RefVariable
 from graphcore.registry import Kernel
 from graphcore.shapes import Shape
 
@@ -36,6 +37,7 @@ def checked(node: Node, kernel: Kernel) -> Kernel:
     if type(kernel) is np.ufunc or not node.outputs:
         return kernel
     wanted = [(i, dtype.as_numpy, node.outputs[i].shape) for i, dtype in enumerate(node.output_types) if not dtype.is_ref]
+    references = [(i, dtype.base) for i, dtype in enumerate(node.output_types) if dtype.is_ref]
     count = len(node.outputs)
 
     def run(*inputs: Any) -> Any:
@@ -45,6 +47,9 @@ def checked(node: Node, kernel: Kernel) -> Kernel:
             raise outputs_unset(node, f"got {described(given)}" if not isinstance(values, tuple | list) else f"got {len(values)}")
         for i, dtype, shape in wanted:
             _check(node, i, dtype, shape, values[i])
+        for i, base in references:
+            if getattr(values[i], "dtype", None) is not base:
+                raise _wrong_type(node, i, values[i])
         return given
 
     return run
@@ -90,7 +95,7 @@ def _wrong_type(node: Node, index: int, value: Any) -> InternalError:
 
 def _type_name(value: Any) -> str:
     try:
-        return as_dtype(value.dtype).name
+        return as_dtype(value.dtype).name + ("_ref" if type(value) is RefVariable else "")
     except (AttributeError, TypeError, ValueError):
         return type(value).__name__
 

@@ -13,6 +13,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import (
+    AbortedError,
     CancelledError,
     DeadlineExceededError,
     GraphError,
@@ -20,7 +21,7 @@ from graphcore.errors import (
     InvalidArgumentError,
     ResourceExhaustedError,
 )
-from graphcore.kernel_context import KernelContext
+from graphcore.kernel_context import KernelContext, RefVariable
 from graphcore.registry import OpRegistration, op_registry
 from graphcore.runtime import watching
 from graphcore.runtime.program import current
@@ -409,3 +410,50 @@ def test_ex_a_value_of_the_wrong_type_that_a_kernel_gives_aborts_the_rendezvous_
     _behaviour["now"] = lambda x: x * 2
     session.rendezvous.send(key, None, np.zeros(2, np.float32))
     assert session.run(broken).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("engine", ["auto", "plan", "dataflow"])
+def test_ex_a_reference_that_gets_another_type_ends_the_run_and_aborts_the_rendezvous(engine: str) -> None:
+    other = RefVariable("other", gc.float64, gc.Shape([]))
+    other.assign(np.array(1.0))
+    entry = OpRegistration(gc.OpDefBuilder("FaultyVariable").output("v: Ref(float)").finalize(), lambda c: c.set_output(0, c.scalar()))
+    entry.kernel = lambda _: lambda: other
+    op_registry.register(entry)
+    try:
+        bad = gc.get_default_graph().apply_op("FaultyVariable", [], name="bad").outputs[0]
+        attrs = {"tensor_name": "v", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
+        sending = gc.get_default_graph().apply_op("_Send", [gc.identity(bad)], attrs)
+        session = gc.Session(engine=engine)
+        met = session.rendezvous
+        text = r"Output 0 of type double_ref does not match declared output type float_ref for node \{\{node bad\}\}"
+        with pytest.raises(InternalError, match=text):
+            session.run(sending)
+        with pytest.raises(InternalError, match=text):
+            met.recv(gc.create_key(DEVICE, 1, DEVICE, "v"), timeout=5)
+    finally:
+        del op_registry._by_name["FaultyVariable"]
+
+
+@pytest.mark.parametrize("engine", ["auto", "plan", "dataflow"])
+def test_ex_aborting_while_a_run_waits_ends_it_and_every_later_receive_with_that_status(engine: str) -> None:
+    y, key = receiving()
+    session = gc.Session(engine=engine)
+    met = session.rendezvous
+    timer = threading.Timer(0.05, lambda: met.start_abort(AbortedError("enough")))
+    timer.start()
+    with pytest.raises(AbortedError, match="enough") as caught:
+        session.run(y)
+    timer.join()
+    assert caught.value.node == "received"
+    with pytest.raises(AbortedError, match="enough"):
+        met.recv(key, timeout=5)
+
+
+def test_ex_a_session_takes_the_engine_that_knows_of_dead_values_where_one_may_be_received() -> None:
+    y, key = receiving()
+    attrs = {"tensor_name": "out", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
+    sending = gc.get_default_graph().apply_op("_Send", [y], attrs)
+    session = gc.Session()
+    session.rendezvous.send(key, None, None, is_dead=True)
+    session.run(sending)
+    assert session.rendezvous.recv(gc.create_key(DEVICE, 1, DEVICE, "out"), timeout=5).is_dead
