@@ -9,7 +9,7 @@ from typing import Any
 
 from graphcore.runtime.dataflow_table import FrameTable, Item
 from graphcore.runtime.events import Around, Kind, Recorder
-from graphcore.runtime.holdings import Holdings
+from graphcore.runtime.holdings import Holdings, gives_to_variables
 from graphcore.runtime.program import Step
 
 Outputs = Sequence[Any] | None
@@ -130,6 +130,8 @@ class Teller:
             size += getattr(value, "nbytes", 0)
         if outputs and kind == "end":
             self._holdings.add(outputs)
+        if kind == "end" and gives_to_variables(item.node):
+            self._holdings.settle()
         self._recorder.record(
             kind,
             item.name,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from graphcore.dtypes import resource
+from graphcore.graph.node import Node
 from graphcore.runtime.program import Step
 
 
@@ -38,6 +40,13 @@ class Holdings:
             if id(owner) not in self._sizes and owner.flags.writeable and id(owner) not in self._given:
                 self._add(owner)
 
+    def settle(self) -> None:
+        """A node has run that may give arrays to variables: what a variable has taken, which is read-only from then on, is its own."""
+        for identity, (reference, size) in list(self._sizes.items()):
+            array = reference()
+            if array is not None and not array.flags.writeable and self._sizes.pop(identity, None) is not None:
+                self._step.hold(-size)
+
     def close(self) -> None:
         """The run is over: what it gives belongs to who called it."""
         self._step.hold(-sum([size for _, size in list(self._sizes.values())]))
@@ -53,6 +62,11 @@ class Holdings:
 
         sizes[identity] = (weakref.ref(array, gone), array.nbytes)
         step.hold(array.nbytes)
+
+
+def gives_to_variables(node: Node) -> bool:
+    """Whether an array that `node` takes may be the value of a variable afterwards."""
+    return node.op_def.is_stateful or any(dtype.is_ref or dtype is resource for dtype in node.input_types)
 
 
 def _owner(value: Any) -> Any:

@@ -52,6 +52,7 @@ class _LoopWriter(Writer):
         self.order = {value: place for place, value in enumerate(lowered.decisions.values())}
         self.ways = lowered.ways
         self.bases: list[Guard] = [NOWHERE]
+        self.unread: set[Value] = set()  # what a loop carries and nobody reads: it would only keep an array from going
         self.deaths: dict[Guard, list[Note]] = {}
         if watched:
             self.parameters = self.parameters.replace("note", "note, turn, leave", 1)
@@ -146,6 +147,7 @@ class _LoopWriter(Writer):
         if isinstance(mark, Begin):
             self._assign(outputs, inputs, node)
             self._clear(number)
+            self.unread.update(value for value in self.released.get(number, ()) if value in mark.outputs)
             self._may_die(mark)
             self._write("while True:")
             self.around.append((self.indent, self.guard, self.deaths))
@@ -161,7 +163,8 @@ class _LoopWriter(Writer):
             ending = f"{self._told(dead)}; break" if dead else "break"
             self._write(f"if not (truth({pred}) if {pred}.shape else {pred}): {ending}", node)
         elif isinstance(mark, Turn):
-            self._assign([header.name for header in mark.headers], inputs, node)
+            turned = [(header.name, value) for header, value in zip(mark.headers, inputs, strict=True) if header not in self.unread]
+            self._assign([name for name, _ in turned], [value for _, value in turned], node)
             self._clear(number)
             assert mark.loop is not None
             dead = dead_phase(self.ways, mark.loop, AFTER) if self.watched else []

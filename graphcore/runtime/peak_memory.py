@@ -26,6 +26,8 @@ _STRIDED: Final = frozenset({"Transpose", "StridedSlice", "Slice", "BroadcastTo"
 """Views that need not lie in one piece, so that a Reshape of them may be a copy."""
 _OTHERS: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
 _KEEPING: Final = ("TensorArray", "Stack", "TensorList")
+_TAKING: Final = frozenset({"Assign", "AssignVariableOp"})
+"""What they are given is the variable's from then on, where it may be, and does not count any more."""
 _RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
 
 
@@ -144,11 +146,19 @@ class Account:
             self.peak = max(self.peak, self.live)
         self._holders[owner] += 1
 
+    def is_held(self, owner: object) -> bool:
+        """Whether something has hold of the array `owner`."""
+        return owner in self._holders
+
     def use(self, within: PeakMemory) -> None:
         """For a moment, what functions hold is there too."""
         if within.is_bound and not self.reason:
             self.reason = within.reason
         self.peak = max(self.peak, self.live + (within.bytes or 0))
+
+    def may_be_less(self, node: Node) -> None:
+        """What the variable of `node` takes counts here as long as others need it; in the run it is the variable's."""
+        self.reason = self.reason or f"what '{node.name}' (op {node.op}) gives to a variable need not count any more"
 
     def result(self) -> PeakMemory:
         """The peak."""
@@ -216,7 +226,10 @@ def _plan_peak(lowered: Lowered, sizes: Sizes) -> PeakMemory:
             account.hold(owners.of(operation.outputs[0]))
         else:
             _hold_outputs(account, owners, sizes, operation, not_counted)
-        for value in released.get(number, ()):
+        gone = released.get(number, ())
+        if operation.node.op in _TAKING and len(operation.inputs) == 2 and operation.inputs[1] not in gone:
+            account.may_be_less(operation.node)
+        for value in gone:
             if value not in not_counted and owners.of(value) not in not_counted:
                 account.drop(owners.of(value))
     return account.result()
@@ -286,11 +299,14 @@ class _Replay:
             if item.context is None:  # something fed, or a fetch, which keeps what it gets
                 self._give(item, [])
                 continue
+            given = self.slots.get(item.base + 1)
             outputs = self._execute(item)
             for slot in range(item.base, item.base + item.count):
                 self._drop(self.slots.pop(slot))
             for value in last:  # the engine has hold of what the last node gave until it has what this one gives
                 self._drop(value)
+            if item.node.op in _TAKING and self.account.is_held(self.owners.of(given)):
+                self.account.may_be_less(item.node)
             last = outputs
             self._give(item, outputs)
         return self.account.result()

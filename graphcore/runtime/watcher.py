@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from graphcore.errors import CancelledError
 from graphcore.pool import Task, kernel_pool
 from graphcore.runtime.events import Around, Recorder
-from graphcore.runtime.holdings import Holdings
+from graphcore.runtime.holdings import Holdings, gives_to_variables
 from graphcore.runtime.lowering import Lowered
 from graphcore.runtime.program import Step
 
@@ -36,7 +36,7 @@ class Watcher:
         before, after: to be called with a node's number, and after it with its outputs too (a sending node's input).
     """
 
-    __slots__ = ("_call", "_holdings", "_lowered", "_names", "_notes", "_record", "_sends", "_step", "after", "before")
+    __slots__ = ("_call", "_giving", "_holdings", "_lowered", "_names", "_notes", "_record", "_sends", "_step", "after", "before")
 
     def __init__(self, lowered: Lowered, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
         self._lowered = lowered
@@ -51,6 +51,7 @@ class Watcher:
             return
         self.before, self.after = self._start, self._end
         self._names = [operation.node.name for operation in lowered.operations]
+        self._giving = {number for number, operation in enumerate(lowered.operations) if gives_to_variables(operation.node)}
         self._sends = {number for number, operation in enumerate(lowered.operations) if operation.node.op in SENDING}
 
     def note(self, first: int, last: int) -> None:
@@ -111,6 +112,8 @@ class Watcher:
             return
         self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
         self._holdings.add(values)
+        if number in self._giving:
+            self._holdings.settle()
 
     def close(self) -> None:
         """The run is over: what it gives belongs to who called it."""

@@ -13,6 +13,7 @@ import pytest
 import graphcore as gc
 from graphcore.attrs import Func
 from graphcore.runtime.tracing import CPU
+from tests.graphcore.runtime.loop_graphs import enter, op, while_loop
 
 
 @pytest.fixture(autouse=True)
@@ -254,3 +255,53 @@ def test_tracing_does_not_change_what_a_run_gives() -> None:
         for _ in range(5):
             session.run(step, {x: value}, options=options)
     assert np.array_equal(plain.run(w), watched.run(w))
+
+
+def held_and_predicted(session: gc.Session, fetches: object, feeds: dict[gc.Tensor, object]) -> tuple[int, gc.PeakMemory]:
+    session.run(fetches, feeds, options=gc.RunOptions(trace=True))
+    assert session.trace is not None
+    return session.trace.peak_bytes, session.predicted_peak(fetches, feeds)
+
+
+def test_what_waits_for_a_feed_is_predicted_to_come_after_what_waits_for_nothing() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    fetches = [gc.tanh(gc.constant([1.0, 2.0])), gc.tanh(x + x), gc.identity(gc.constant(0))]
+    held, predicted = held_and_predicted(gc.Session(engine="dataflow"), fetches, {x: [1.0, 2.0]})
+    assert predicted == gc.PeakMemory(held)
+    assert held == 3 * 8
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+@pytest.mark.parametrize("is_read_later", [False, True])
+def test_what_a_variable_has_taken_does_not_count_any_more(is_read_later: bool, engine: str) -> None:
+    x = gc.placeholder(gc.float32, [1000], name="x")
+    w = gc.Variable(np.zeros(1000, np.float32), name="w")
+    taken = gc.exp(x)
+    with gc.control_dependencies([w.assign(taken)]):
+        later = gc.tanh(gc.tanh(x) * 2.0)
+    y = gc.reduce_sum(later * taken if is_read_later else later)
+    session = gc.Session(engine=engine)
+    session.run(w.initializer)
+    held, predicted = held_and_predicted(session, y, {x: np.ones(1000, np.float32)})
+    assert predicted.bytes is not None
+    assert held <= predicted.bytes
+    assert predicted.is_bound is is_read_later
+    assert held == predicted.bytes or is_read_later
+    assert held <= 2 * 4000
+
+
+def test_what_a_loop_carries_and_nobody_reads_is_given_free_at_once() -> None:
+    x = gc.placeholder(gc.float32, [1000], name="x")
+    limit, one = enter(gc.constant(5), "f", constant=True), enter(gc.constant(1), "f", constant=True)
+    values = [gc.constant(0), gc.exp(x), x]
+
+    def body(i: gc.Tensor, a: gc.Tensor, waited_for: gc.Tensor) -> list[gc.Tensor]:
+        with gc.control_dependencies([waited_for.node]):
+            turned = op("Tanh", [op("Tanh", [a])])
+        return [op("AddV2", [i, one]), turned, op("Exp", [a])]
+
+    end = while_loop(lambda i, *_: op("Less", [i, limit]), body, values, "f")[1]
+    held, predicted = held_and_predicted(gc.Session(engine="plan"), end, {x: np.ones(1000, np.float32)})
+    assert predicted.bytes is not None
+    assert held <= predicted.bytes
+    assert held <= 3 * 4000
