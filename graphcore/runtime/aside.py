@@ -28,19 +28,30 @@ class Aside:
         arguments, named: what to call it with.
     """
 
-    __slots__ = ("_done", "_error", "_is_over", "_lock", "_result", "_thread")
+    __slots__ = ("_done", "_error", "_has_begun", "_is_over", "_lock", "_result", "_thread")
 
     def __init__(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> None:
         self._done = threading.Event()
         self._lock = threading.Lock()
-        self._is_over = False
+        self._is_over = self._has_begun = False
         self._result: Any = None
         self._error: BaseException | None = None
         call = copy_context().run
         self._thread = threading.Thread(
             target=self._work, args=(call, function, *arguments), kwargs=named, name="graphcore-aside", daemon=True
         )
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # Ctrl-C while it waits for the thread to begin: nobody will know of the call
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Do not make the call; if it is under way already, stop it as `leave` does."""
+        with self._lock:
+            if not self._has_begun:
+                self._is_over = True
+        self.leave()
 
     def _work(self, *arguments: Any, **named: Any) -> None:
         try:
@@ -50,6 +61,10 @@ class Aside:
         self._done.set()
 
     def _call(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> None:
+        with self._lock:
+            self._has_begun = True
+            if self._is_over:
+                return
         try:
             self._result = call(*arguments, **named)
         except BaseException as error:  # noqa: BLE001 - who waits gets it

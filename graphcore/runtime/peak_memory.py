@@ -299,13 +299,13 @@ class _Replay:
             if item.context is None:  # something fed, or a fetch, which keeps what it gets
                 self._give(item, [])
                 continue
-            given = self.slots.get(item.base + 1)
+            taken = self.slots[item.base + 1] if item.node.op in _TAKING else None
             outputs = self._execute(item)
             for slot in range(item.base, item.base + item.count):
                 self._drop(self.slots.pop(slot))
             for value in last:  # the engine has hold of what the last node gave until it has what this one gives
                 self._drop(value)
-            if item.node.op in _TAKING and self.account.is_held(self.owners.of(given)):
+            if taken is not None and self.account.is_held(self.owners.of(taken)):
                 self.account.may_be_less(item.node)
             last = outputs
             self._give(item, outputs)

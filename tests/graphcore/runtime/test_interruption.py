@@ -284,3 +284,31 @@ def test_leaving_a_call_that_is_over_or_about_to_end_harms_nobody() -> None:
     over.leave()
     assert over.result() == 3
     before.check_none_is_left()
+
+
+@ENGINES
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_ctrl_c_while_the_thread_of_a_run_begins_ends_the_run_too(has_begun: bool, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(engine)
+    start, begun = threading.Thread.start, threading.Event()
+
+    def interrupted(thread: threading.Thread) -> None:
+        if thread.name != "graphcore-aside" or begun.is_set():
+            start(thread)
+            return
+        begun.set()
+        if not has_begun:
+            later = threading.Timer(0.3, start, (thread,))
+            start(later)
+        else:
+            start(thread)
+            assert held.begun.wait(30)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        held.run(timeout_in_ms=60_000)
+    time.sleep(0.5)
+    held.gate.set()
+    held.check_threads()
+    assert set(held.session.run(held.w)) == {float(has_begun)}  # the second update is never made
