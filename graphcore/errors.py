@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 if TYPE_CHECKING:
     from graphcore.source import SourceLocation
+
+
+class Located(Protocol):
+    """What an error can be about: a node, with its op and the line that made it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def op(self) -> str:
+        """The name of its op."""
+
+    @property
+    def source(self) -> SourceLocation | None:
+        """The line of user code that made it."""
 
 
 class GraphError(Exception):
@@ -39,6 +55,17 @@ class GraphError(Exception):
         self.source = source
         self._explain: Callable[[], tuple[Any, ...]] | None = None
         self._chains: tuple[Any, ...] = ()
+
+    @classmethod
+    def at(cls, node: Located, message: str, *, attr: str = "", input: str = "") -> Self:
+        """An error that is a node's: it tells the node's name, its op and the line that made it.
+
+        Args:
+            node: whose.
+            message: what was required, and what came.
+            attr, input: which of the node's, where it is about one.
+        """
+        return cls(message, op=node.op, node=node.name, attr=attr, input=input, source=node.source)
 
     @property
     def chains(self) -> tuple[Any, ...]:

@@ -58,12 +58,10 @@ class RefVariable:
             FailedPreconditionError: it has none yet.
         """
         if self.value is None:
-            raise FailedPreconditionError(
+            raise FailedPreconditionError.at(
+                self,
                 f"Attempting to use uninitialized value {self.name}: run its initializer "
                 f"(gc.initialize_all_variables()) in this session first",
-                op=self.op,
-                node=self.name,
-                source=self.source,
             )
         return self.value
 
@@ -84,12 +82,7 @@ class RefVariable:
     def _check_dtype(self, array: Array) -> None:
         wanted = self.dtype.as_numpy
         if wanted is not None and array.dtype != wanted and array.dtype.kind != "O":
-            raise InternalError(
-                f"Variable '{self.name}' is {self.dtype.name}, and was given a value of type {array.dtype}",
-                op=self.op,
-                node=self.name,
-                source=self.source,
-            )
+            raise InternalError.at(self, f"Variable '{self.name}' is {self.dtype.name}, and was given a value of type {array.dtype}")
 
 
 def _is_on_device(value: Any) -> bool:

@@ -221,9 +221,6 @@ def _floating(dtype: object) -> DType:
 
 def _require_differentiable(tensor: Tensor) -> None:
     if not (tensor.dtype.base.is_floating or tensor.dtype.base.is_complex):
-        raise InvalidArgumentError(
-            f"check_gradient requires tensors of floating or complex dtype, but '{tensor.name}' is {tensor.dtype.name}",
-            op=tensor.node.op,
-            node=tensor.node.name,
-            source=tensor.node.source,
+        raise InvalidArgumentError.at(
+            tensor.node, f"check_gradient requires tensors of floating or complex dtype, but '{tensor.name}' is {tensor.dtype.name}"
         )

@@ -92,11 +92,9 @@ def _check_seeds(ys: list[Tensor], given: Sequence[Tensor | None]) -> None:
         if seed is None:
             continue
         if seed.dtype.base is not y.dtype.base or not seed.shape.is_compatible_with(y.shape):
-            raise InvalidArgumentError(
+            raise InvalidArgumentError.at(
+                y.node,
                 f"The gradient given for '{y.name}' must be {y.dtype.base.name} {y.shape}, got '{seed.name}' {seed.dtype.name} {seed.shape}",
-                node=y.node.name,
-                op=y.node.op,
-                source=y.node.source,
             )
 
 

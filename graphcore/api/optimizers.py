@@ -66,7 +66,7 @@ class Optimizer(ABC):
         """
         variables = loss.graph.get_collection(TRAINABLE_VARIABLES) if var_list is None else list(var_list)
         if not variables:
-            raise InvalidArgumentError("No variables to optimize.", node=loss.node.name, op=loss.node.op, source=loss.node.source)
+            raise InvalidArgumentError.at(loss.node, "No variables to optimize.")
         found = gradients(loss, variables, None if grad_loss is None else [grad_loss])
         return list(zip(found, variables, strict=True))
 

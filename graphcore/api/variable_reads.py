@@ -23,22 +23,18 @@ def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
     inward = {node for node, slot in handle.consumers() if slot >= 0 and node.op in _PASS_HANDLES_ON}
     for node in needed_nodes(ys, [], []) if inward else ():
         if node in inward:
-            raise UnimplementedError(
+            raise UnimplementedError.at(
+                node,
                 f"'{node.name}' (op {node.op}) hands the handle of variable '{handle.node.name}' on, and gradients do not come back through it: "
                 "read the variable before, and hand its value on",
-                op=node.op,
-                node=node.name,
-                source=node.source,
             )
     callers = {node for node, slot in handle.consumers() if slot >= 0 and _called(node)}
     for node in needed_nodes(ys, [], []) if callers else ():
         if node in callers and _reads(node.graph, _called(node)):
-            raise UnimplementedError(
+            raise UnimplementedError.at(
+                node,
                 f"'{node.name}' (op {node.op}) reads variable '{handle.node.name}' within a function, and gradients do not come back through "
                 "its handle: read it before, where no control dependencies are in force, and use that value in the function",
-                op=node.op,
-                node=node.name,
-                source=node.source,
             )
 
 

@@ -249,12 +249,10 @@ class Variable:
         around = get_default_graph().outer
         while not self.is_resource and around is not None:
             if around is self.graph:
-                raise InvalidArgumentError(
+                raise InvalidArgumentError.at(
+                    self.op,
                     f"'{self.name}' is a reference to a variable, which a function cannot take: make the variable with use_resource=True, "
                     "or change it outside of functions, branches and loops",
-                    op=self.op.op,
-                    node=self.op.name,
-                    source=self.op.source,
                 )
             around = around.outer
         return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], None, name)

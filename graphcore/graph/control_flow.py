@@ -149,4 +149,4 @@ def _validate(nodes: list[Node], info: Mapping[Node, NodeFrame]) -> None:
 
 
 def _located(kind: type[GraphError], text: str, node: Node) -> GraphError:
-    return kind(text, op=node.op, node=node.name, source=node.source)
+    return kind.at(node, text)

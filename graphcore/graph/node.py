@@ -181,9 +181,7 @@ class Node:
         try:
             return self.attr[name]
         except KeyError:
-            raise InvalidArgumentError(
-                f"No attr named '{name}' in node '{self.name}' (op {self.op})", op=self.op, node=self.name, attr=name, source=self.source
-            ) from None
+            raise InvalidArgumentError.at(self, f"No attr named '{name}' in node '{self.name}' (op {self.op})", attr=name) from None
 
     def add_attr(self, name: str, value: object) -> None:
         """Set an attr; see `Graph.set_attr`."""

@@ -36,12 +36,10 @@ def get_output_type(node: Node | None, index: int) -> DType:
     if node is None:
         raise InvalidArgumentError("Attempt to get an output of a node that is null")
     if not 0 <= index < len(node.output_types):
-        raise InvalidArgumentError(
+        raise InvalidArgumentError.at(
+            node,
             f"Attempt to get output {index} of {node.name} not in range [0, {len(node.output_types)}). "
             f"Node: {format_node_for_error(node.node_def)}",
-            op=node.op,
-            node=node.name,
-            source=node.source,
         )
     return node.output_types[index]
 

@@ -37,16 +37,14 @@ def add_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int
     _require_slots(src, src_output, dst, dst_input)
     tensor, present = src.outputs[src_output], dst.inputs[dst_input]
     if present in graph and graph.edge_store.has(present, dst, dst_input):
-        raise InvalidArgumentError(
+        raise InvalidArgumentError.at(
+            dst,
             f"Input {dst_input} of node {dst.name} is fed from {present.name} already; update_edge feeds it from elsewhere",
-            op=dst.op,
-            node=dst.name,
             input=present.name,
-            source=dst.source,
         )
     problem = type_misfit(dst.name, dst_input, tensor, dst.input_types[dst_input])
     if problem:
-        raise InvalidArgumentError(problem, op=dst.op, node=dst.name, input=tensor.name, source=dst.source)
+        raise InvalidArgumentError.at(dst, problem, input=tensor.name)
     if src is not dst:
         refuse_cycle(graph, dst, [src])
     feed(graph, tensor, dst, dst_input)
@@ -55,18 +53,12 @@ def add_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int
 
 def _require_slots(src: Node, src_output: int, dst: Node, dst_input: int) -> None:
     if not 0 <= src_output < len(src.outputs):
-        raise InvalidArgumentError(
-            f"Node '{src.name}' (type: '{src.op}', num of outputs: {len(src.outputs)}) does not have output {src_output}",
-            op=src.op,
-            node=src.name,
-            source=src.source,
+        raise InvalidArgumentError.at(
+            src, f"Node '{src.name}' (type: '{src.op}', num of outputs: {len(src.outputs)}) does not have output {src_output}"
         )
     if not 0 <= dst_input < len(dst.inputs):
-        raise InvalidArgumentError(
-            f"Node '{dst.name}' (type: '{dst.op}', num of inputs: {len(dst.inputs)}) does not have input {dst_input}",
-            op=dst.op,
-            node=dst.name,
-            source=dst.source,
+        raise InvalidArgumentError.at(
+            dst, f"Node '{dst.name}' (type: '{dst.op}', num of inputs: {len(dst.inputs)}) does not have input {dst_input}"
         )
 
 
@@ -76,7 +68,7 @@ def update_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: 
     tensor = src.outputs[src_output]
     problem = type_misfit(dst.name, dst_input, tensor, dst.input_types[dst_input])
     if problem:
-        raise InvalidArgumentError(problem, op=dst.op, node=dst.name, input=tensor.name, source=dst.source)
+        raise InvalidArgumentError.at(dst, problem, input=tensor.name)
     refuse_cycle(graph, dst, [src])
     graph.edge_store.remove(dst.inputs[dst_input], dst, dst_input)
     feed(graph, tensor, dst, dst_input)
@@ -90,7 +82,7 @@ def remove_edge(graph: Graph, edge: Edge) -> None:
         return
     found = graph.edge_store.find(src, dst, (edge.src_output, edge.dst_input)) if src in graph and dst in graph else None
     if found is None or found.id != edge.id:
-        raise InvalidArgumentError(f"Edge {edge} is not in the graph", op=dst.op, node=dst.name, source=dst.source)
+        raise InvalidArgumentError.at(dst, f"Edge {edge} is not in the graph")
     graph.note(dst)
     graph.edge_store.remove(src.outputs[edge.src_output], dst, edge.dst_input)
     graph.publish("inputs", dst)
@@ -119,12 +111,10 @@ def _require_same_types(node: Node, node_def: NodeDef, name: str) -> None:
     validate_node_def(node_def, node.op_def)
     types = in_out_types_for_node(node_def, node.op_def)
     if types != (node.input_types, node.output_types):
-        raise InvalidArgumentError(
+        raise InvalidArgumentError.at(
+            node,
             f"Attr '{name}' of node '{node.name}' (op {node.op}) decides the types that its edges carry: required to keep them",
-            op=node.op,
-            node=node.name,
             attr=name,
-            source=node.source,
         )
 
 

@@ -244,7 +244,7 @@ class _Wave:
         if problems or controls or node.input_errors:
             node.input_errors = {**controls, **problems}
         if problems:
-            node.error = InvalidArgumentError("; ".join(problems.values()), op=node.op, node=node.name, source=node.source)
+            node.error = InvalidArgumentError.at(node, "; ".join(problems.values()))
             _forget_shapes(node)
             return
         try:

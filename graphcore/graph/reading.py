@@ -149,11 +149,8 @@ class GraphReader:
         node_name, index = parse_tensor_name(name)
         node = self.get_operation_by_name(node_name)
         if not 0 <= index < len(node.outputs):
-            raise InvalidArgumentError(
-                f"Node '{node.name}' (type: '{node.op}', num of outputs: {len(node.outputs)}) does not have output {index}",
-                op=node.op,
-                node=node.name,
-                source=node.source,
+            raise InvalidArgumentError.at(
+                node, f"Node '{node.name}' (type: '{node.op}', num of outputs: {len(node.outputs)}) does not have output {index}"
             )
         return node.outputs[index]
 
@@ -181,15 +178,10 @@ class GraphReader:
         """
         node = obj.node if isinstance(obj, Tensor) else obj
         if node.graph is not self:
-            raise InvalidArgumentError(
-                f"'{obj.name}' (op {node.op}) belongs to another graph than this one", op=node.op, node=node.name, source=node.source
-            )
+            raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) belongs to another graph than this one")
         if self.find_node_id(node.id) is not node:
-            raise InvalidArgumentError(
-                f"'{obj.name}' (op {node.op}) is no longer in the graph: its cell ran again without making it",
-                op=node.op,
-                node=node.name,
-                source=node.source,
+            raise InvalidArgumentError.at(
+                node, f"'{obj.name}' (op {node.op}) is no longer in the graph: its cell ran again without making it"
             )
         return obj
 
@@ -202,15 +194,10 @@ class GraphReader:
         if node is None:
             raise InvalidArgumentError("Node is null")
         if node.id >= self._next_id:
-            raise InvalidArgumentError(
-                f"node id {node.id} is >= than number of nodes in graph {self._next_id}", op=node.op, node=node.name, source=node.source
-            )
+            raise InvalidArgumentError.at(node, f"node id {node.id} is >= than number of nodes in graph {self._next_id}")
         if self.find_node_id(node.id) is not node:
-            raise InvalidArgumentError(
-                f"Node with id {node.id} is different from the passed in node. Does it belong to a different graph?",
-                op=node.op,
-                node=node.name,
-                source=node.source,
+            raise InvalidArgumentError.at(
+                node, f"Node with id {node.id} is different from the passed in node. Does it belong to a different graph?"
             )
         return True
 

@@ -68,12 +68,10 @@ class FunctionGraph(Graph):
         if source is not tensor:
             return self.capture(source)
         if tensor.dtype.is_ref:
-            raise InvalidArgumentError(
+            raise InvalidArgumentError.at(
+                tensor.node,
                 f"'{tensor.name}' is a reference to a variable, which a function cannot take: read it before, and assign to it after the "
                 "function has given a value",
-                op=tensor.node.op,
-                node=tensor.node.name,
-                source=tensor.node.source,
             )
         made = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape)
         return made

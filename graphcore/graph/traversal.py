@@ -190,9 +190,4 @@ def _producers(graph: Graph, node: Node) -> list[Node]:
 
 def _cycle_error(left: list[Node]) -> InvalidArgumentError:
     names = ", ".join([node.name for node in left[:3]])
-    return InvalidArgumentError(
-        f"Graph is invalid, contains a cycle with {len(left)} nodes, including: {names}",
-        op=left[0].op,
-        node=left[0].name,
-        source=left[0].source,
-    )
+    return InvalidArgumentError.at(left[0], f"Graph is invalid, contains a cycle with {len(left)} nodes, including: {names}")

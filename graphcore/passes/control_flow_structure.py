@@ -164,11 +164,9 @@ def merged_branches(structure: ControlFlow, merge: Node) -> tuple[Tensor, list[i
     ends = [structure.tensor_guards(tensor)[depth:] for tensor in merge.inputs]
     predicates = {end[0][0] for end in ends if end}
     if len(predicates) != 1 or not all(ends):
-        raise UnimplementedError(
+        raise UnimplementedError.at(
+            merge,
             f"The branches that Merge '{merge.name}' joins cannot be told apart: required a Switch of one predicate before each input",
-            op=merge.op,
-            node=merge.name,
-            source=merge.source,
         )
     return predicates.pop(), [end[0][1] for end in ends]
 

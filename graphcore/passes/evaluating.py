@@ -148,4 +148,4 @@ def _explained(error: Exception, node: Node) -> GraphError:
         return error.with_node(node.name, op=node.op, source=node.source)
     kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     text = f"{str(error) or type(error).__name__}\n\t [[{{{{node {node.name}}}}}]] = {node.op}"
-    return kind(text, op=node.op, node=node.name, source=node.source)
+    return kind.at(node, text)

@@ -61,11 +61,8 @@ def build_gradients(
     """
     for y in ys:
         if y.dtype not in _NUMBERS:
-            raise InvalidArgumentError(
-                f"Only tensors of floating or complex dtype can be differentiated, but '{y.name}' is {y.dtype.name}",
-                op=y.node.op,
-                node=y.node.name,
-                source=y.node.source,
+            raise InvalidArgumentError.at(
+                y.node, f"Only tensors of floating or complex dtype can be differentiated, but '{y.name}' is {y.dtype.name}"
             )
     with graph.name_scope(name), paused_collector():
         found = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
@@ -230,12 +227,10 @@ class Backpropagation:
         name = next(name for name, (start, end) in ranges.items() if start <= index < end)
         reason = node.registration.no_gradient_through.get(name)
         if reason is not None:
-            raise UnimplementedError(
+            raise UnimplementedError.at(
+                node,
                 f"No gradient is defined through output '{name}' of op {node.op}, at which one arrives: {reason}. gc.stop_gradient on "
                 f"'{node.outputs[index].name}' leaves it out",
-                op=node.op,
-                node=node.name,
-                source=node.source,
             )
 
     def template_of(self, node: Node, *, full: bool = False) -> GradientTemplate | None:
@@ -254,12 +249,10 @@ class Backpropagation:
             raise error.with_node(node.name, op=node.op, source=node.source) from None
         inputs, outputs = len(node.inputs), len(node.outputs)
         if found is not None and (len(found.rets) != inputs or len(found.args) != inputs + outputs):
-            raise InvalidArgumentError(
+            raise InvalidArgumentError.at(
+                node,
                 f"The gradient function of op {node.op} must take {inputs} inputs and {outputs} gradients and give "
                 f"{inputs} results; it takes {len(found.args)} and gives {len(found.rets)}",
-                op=node.op,
-                node=node.name,
-                source=node.source,
             )
         self.templates[key] = found
         return found

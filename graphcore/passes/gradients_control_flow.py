@@ -52,12 +52,10 @@ class ControlFlowGradients:
         self.structure = ControlFlow([y.node for y in ys])
         for tensor in (*ys, *back.xs):
             if self.structure.frames.get(tensor.node):
-                raise InvalidArgumentError(
+                raise InvalidArgumentError.at(
+                    tensor.node,
                     f"'{tensor.name}' is within the loop '{self.structure.frames[tensor.node]}': it has a value in each iteration, and cannot be "
                     f"differentiated or differentiated by from outside",
-                    op=tensor.node.op,
-                    node=tensor.node.name,
-                    source=tensor.node.source,
                 )
         self.useful = self._useful()
         self._refuse_stacks()
@@ -90,12 +88,10 @@ class ControlFlowGradients:
             if node.op != "StackPopV2" or _stack_of(node) not in stored:
                 continue
             pushed = stored[_stack_of(node)].inputs[1]
-            raise UnimplementedError(
+            raise UnimplementedError.at(
+                node,
                 f"Gradients through stacks are not supported: '{node.name}' gives back what '{pushed.name}' was in an iteration of a loop. "
                 f"Loops that keep what they need for their gradients in lists, as gc.gradients builds them, can be differentiated again",
-                op=node.op,
-                node=node.name,
-                source=node.source,
             )
 
     def _depends(self, tensor: Tensor) -> bool:
@@ -282,11 +278,9 @@ class ControlFlowGradients:
         back = self.back
         assert variable.switch is not None
         if variable.merge.outputs[0] in back.arrived:
-            raise UnimplementedError(
+            raise UnimplementedError.at(
+                variable.merge,
                 f"Loop variable '{variable.merge.name}' is used before the loop's condition: required a loop whose body begins at its Switch",
-                op=variable.merge.op,
-                node=variable.merge.name,
-                source=variable.merge.source,
             )
         inside = variable.switch.outputs[1]
         if inside in back.arrived:

@@ -148,7 +148,7 @@ def _functions(node: Node) -> list[Func]:
     found = [attrs.get("then_branch"), attrs.get("else_branch")] if node.op.endswith("If") else attrs.get("branches")
     branches = [item for item in found if isinstance(item, Func)] if isinstance(found, list | tuple) else []
     if not branches or len(branches) < (2 if node.op.endswith("If") else 1):
-        raise InvalidArgumentError(f"'{node.name}' (op {node.op}) names no branches", op=node.op, node=node.name, source=node.source)
+        raise InvalidArgumentError.at(node, f"'{node.name}' (op {node.op}) names no branches")
     return branches
 
 

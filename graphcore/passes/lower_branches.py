@@ -55,5 +55,5 @@ def _branches(node: Node) -> list[Func]:
     value = node.node_def.attr.get("branches")
     found = [item for item in value if isinstance(item, Func)] if isinstance(value, tuple) else []
     if not found:
-        raise InvalidArgumentError(f"Node '{node.name}' ({node.op}) names no branches", op=node.op, node=node.name, source=node.source)
+        raise InvalidArgumentError.at(node, f"Node '{node.name}' ({node.op}) names no branches")
     return found

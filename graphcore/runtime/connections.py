@@ -35,11 +35,8 @@ def _source(graph: Graph, name: str, target: str) -> Tensor:
     if node is None:
         raise InvalidArgumentError(f"Tensor connection from '{name}' to '{target}': unknown node '{place.node}'")
     if not 0 <= place.index < len(node.outputs):
-        raise InvalidArgumentError(
-            f"Tensor connection from '{name}' to '{target}': unknown edge; '{node.name}' has {len(node.outputs)} outputs",
-            node=node.name,
-            op=node.op,
-            source=node.source,
+        raise InvalidArgumentError.at(
+            node, f"Tensor connection from '{name}' to '{target}': unknown edge; '{node.name}' has {len(node.outputs)} outputs"
         )
     return node.outputs[place.index]
 
@@ -62,11 +59,8 @@ def connect(
     instead = {copy_of(target): copy_of(source) for target, source in connections.items()}
     for target, source in instead.items():
         if _depends(source, target, fed, instead):
-            raise InvalidArgumentError(
-                f"The tensor connection from '{source.name}' to '{target.name}' would create a cycle",
-                node=target.node.name,
-                op=target.node.op,
-                source=target.node.source,
+            raise InvalidArgumentError.at(
+                target.node, f"The tensor connection from '{source.name}' to '{target.name}' would create a cycle"
             )
     for target in instead:
         source = _end(target, instead)

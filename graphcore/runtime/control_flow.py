@@ -43,4 +43,4 @@ def _require_outside(inside: NodeFrame, tensor: Tensor, done: str, instead: str)
 
 
 def _refused(node: Node, text: str) -> InvalidArgumentError:
-    return InvalidArgumentError(text, op=node.op, node=node.name, source=node.source)
+    return InvalidArgumentError.at(node, text)

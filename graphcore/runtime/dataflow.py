@@ -161,7 +161,7 @@ class DataflowRun:
             if self.step.is_late():
                 self.stopped = True  # only ever made true: who cancels does so at the same time, from another thread
         if self.stopped:
-            raise CancelledError(STOPPED, op=item.node.op, node=item.name, source=item.node.source)
+            raise CancelledError.at(item.node, STOPPED)
 
     def _execute(self, item: Item, at: Iteration) -> Outputs:
         """What `item` gives in iteration `at`; its inputs are given free."""
@@ -280,12 +280,10 @@ class DataflowRun:
         if array.dtype == wanted:
             return (array,)
         assert item.context is not None
-        raise InternalError(
+        raise InternalError.at(
+            item.node,
             f"'{item.name}' (op {item.node.op}) expected to receive {item.node.output_types[0].name}, got {array.dtype} "
             f"under {edge_key(item.context, (at.frame.number(), at.number))}",
-            op=item.node.op,
-            node=item.name,
-            source=item.node.source,
         )
 
     def _fetched(self, number: int, value: Any) -> Any:

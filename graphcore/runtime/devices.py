@@ -34,17 +34,10 @@ def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) ->
             known[request] = any(DeviceSpec.parse(request).is_specification_of(device) for device in there)
         if not known[request]:
             names = ", ".join(device.name for device in devices)
-            raise InvalidArgumentError(
+            raise InvalidArgumentError.at(
+                node,
                 f"Cannot assign a device for operation {node.name}: {{{{node {node.name}}}}} was explicitly assigned to {request} "
                 f"but available devices are [ {names} ]. Make sure the device specification refers to a valid device.",
-                op=node.op,
-                node=node.name,
-                source=node.source,
             )
         if node.registration.kernel is None and not node.registration.is_function:
-            raise InvalidArgumentError(
-                f"No OpKernel was registered to support Op '{node.op}' used by {{{{node {node.name}}}}}",
-                op=node.op,
-                node=node.name,
-                source=node.source,
-            )
+            raise InvalidArgumentError.at(node, f"No OpKernel was registered to support Op '{node.op}' used by {{{{node {node.name}}}}}")

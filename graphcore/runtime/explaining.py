@@ -27,19 +27,12 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
     kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
     actual = ", ".join([described(value.value if isinstance(value, RefVariable) else value) for value in inputs])
-    return kind(
-        f"{text}\n\t [[{{{{node {node.name}}}}}]] = {called}{f' on {actual}' if actual else ''}",
-        op=node.op,
-        node=node.name,
-        source=node.source,
-    )
+    return kind.at(node, f"{text}\n\t [[{{{{node {node.name}}}}}]] = {called}{f' on {actual}' if actual else ''}")
 
 
 def dead_fetch(number: int, tensor: Tensor) -> InvalidArgumentError:
     """The error for fetching `tensor` when it lies on a branch that was not taken."""
-    return InvalidArgumentError(
+    return InvalidArgumentError.at(
+        tensor.node,
         f"Retval[{number}] does not have value: '{tensor.name}' (op {tensor.node.op}) lies on a branch that was not taken in this run",
-        op=tensor.node.op,
-        node=tensor.node.name,
-        source=tensor.node.source,
     )

@@ -28,9 +28,7 @@ def resolve_feeds(graph: Graph, feeds: Iterable[Any]) -> list[Tensor]:
     for key in feeds:
         tensor = _feed_tensor(graph, key)
         if tensor in known:
-            raise InvalidArgumentError(
-                f'Endpoint "{tensor.name}" fed more than once.', node=tensor.node.name, op=tensor.node.op, source=tensor.node.source
-            )
+            raise InvalidArgumentError.at(tensor.node, f'Endpoint "{tensor.name}" fed more than once.')
         known.add(tensor)
         tensors.append(tensor)
     return tensors
@@ -47,11 +45,8 @@ def _feed_tensor(graph: Graph, key: Any) -> Tensor:
     if not isinstance(element, Node):
         return element
     if len(element.outputs) != 1:
-        raise InvalidArgumentError(
-            f"FeedInputs: node '{element.name}' (op {element.op}) has {len(element.outputs)} outputs; feed one of its tensors",
-            op=element.op,
-            node=element.name,
-            source=element.source,
+        raise InvalidArgumentError.at(
+            element, f"FeedInputs: node '{element.name}' (op {element.op}) has {len(element.outputs)} outputs; feed one of its tensors"
         )
     return element.outputs[0]
 
@@ -89,11 +84,8 @@ def make_feeder(tensor: Tensor) -> Feeder:
 def _cast(tensor: Tensor, value: Any) -> Array:
     target = tensor.dtype.base.as_numpy
     if isinstance(value, Tensor):
-        raise InvalidArgumentError(
-            f"The value fed to '{tensor.name}' must be a value (array, number, list), got the tensor '{value.name}'",
-            node=tensor.node.name,
-            op=tensor.node.op,
-            source=tensor.node.source,
+        raise InvalidArgumentError.at(
+            tensor.node, f"The value fed to '{tensor.name}' must be a value (array, number, list), got the tensor '{value.name}'"
         )
     try:
         array: Array = np.asarray(value)
@@ -104,11 +96,8 @@ def _cast(tensor: Tensor, value: Any) -> Array:
         got = str(array.dtype)
     except (TypeError, ValueError) as error:
         got = f"{type(value).__name__} ({error})"
-    raise InvalidArgumentError(
-        f"Cannot feed a value of type {got} for Tensor '{tensor.name}', which has dtype {tensor.dtype.base.name}",
-        node=tensor.node.name,
-        op=tensor.node.op,
-        source=tensor.node.source,
+    raise InvalidArgumentError.at(
+        tensor.node, f"Cannot feed a value of type {got} for Tensor '{tensor.name}', which has dtype {tensor.dtype.base.name}"
     )
 
 
@@ -120,11 +109,9 @@ def _exact(array: Array, target: np.dtype[Any] | None) -> bool:
 
 def _wrong_shape(tensor: Tensor, actual: tuple[int, ...]) -> InvalidArgumentError:
     got = "[" + ",".join(map(str, actual)) + "]"
-    return InvalidArgumentError(
+    return InvalidArgumentError.at(
+        tensor.node,
         f"Cannot feed value of shape {got} for Tensor '{tensor.name}', which has shape {tensor.shape} (node '{tensor.node.name}', op {tensor.node.op})",
-        node=tensor.node.name,
-        op=tensor.node.op,
-        source=tensor.node.source,
     )
 
 

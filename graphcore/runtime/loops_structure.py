@@ -371,9 +371,7 @@ class _Finder:
 
 
 def _unfit(node: Node, reason: str) -> UnimplementedError:
-    return UnimplementedError(
+    return UnimplementedError.at(
+        node,
         f"'{node.name}' (op {node.op}) is no part of a branch or loop that the plan engine knows: {reason}; the dataflow engine runs it",
-        op=node.op,
-        node=node.name,
-        source=node.source,
     )

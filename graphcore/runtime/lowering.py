@@ -261,12 +261,10 @@ class Lowering:
 
 
 def _no_reference(node: Node, slot: int, value: Value) -> InvalidArgumentError:
-    return InvalidArgumentError(
+    return InvalidArgumentError.at(
+        node,
         f"Input {slot} of {node.name} was passed {value.tensor.dtype.base.name} from {node.inputs[slot].name}, which is fed, "
         f"incompatible with expected {node.input_types[slot].name}: what is fed is no variable",
-        op=node.op,
-        node=node.name,
-        source=node.source,
     )
 
 
@@ -352,11 +350,6 @@ def check_runs(node: Node) -> None:
         GraphError: it carries an error, or its op has no kernel.
     """
     if node.error is not None:
-        raise type(node.error)(node.error.message, op=node.op, node=node.name, source=node.source)
+        raise type(node.error).at(node, node.error.message)
     if node.registration.kernel is None and not node.registration.is_function:
-        raise InvalidArgumentError(
-            f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run",
-            op=node.op,
-            node=node.name,
-            source=node.source,
-        )
+        raise InvalidArgumentError.at(node, f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run")

@@ -107,10 +107,8 @@ def out_of_memory(error: MemoryError) -> str:
 
 def _too_large(node: Node, shape: str, dtype: DType, size: int) -> ResourceExhaustedError:
     inputs = ", ".join(f"{tensor.name} {tensor.dtype.name} {tensor.shape}" for tensor in node.inputs)
-    return ResourceExhaustedError(
+    return ResourceExhaustedError.at(
+        node,
         f"The output of '{node.name}' = {node.op}({inputs}) has shape {shape} and type {dtype.name}: "
         f"that takes {size / _GIB:.2f} GiB, and there are {memory_limit() / _GIB:.2f} GiB",
-        op=node.op,
-        node=node.name,
-        source=node.source,
     )

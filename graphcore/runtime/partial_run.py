@@ -179,4 +179,4 @@ class _OneStep:
 
 
 def _refused(text: str, node: Node) -> GraphError:
-    return InvalidArgumentError(text, op=node.op, node=node.name, source=node.source)
+    return InvalidArgumentError.at(node, text)

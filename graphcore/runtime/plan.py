@@ -96,12 +96,7 @@ class Plan:
             return outputs_unset(node, f"it left some unset or gave more ({error})")
         kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
         text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
-        return kind(
-            f"{text}\n\t [[{{{{node {node.name}}}}}]] = {_called(node)}{self._actual(error, node)}",
-            op=node.op,
-            node=node.name,
-            source=node.source,
-        )
+        return kind.at(node, f"{text}\n\t [[{{{{node {node.name}}}}}]] = {_called(node)}{self._actual(error, node)}")
 
     def close(self) -> None:
         """Forget the source text."""

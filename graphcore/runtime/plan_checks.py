@@ -68,11 +68,8 @@ def _check(node: Node, index: int, dtype: np.dtype[Any] | None, shape: Shape, va
 
 def outputs_unset(node: Node, text: str) -> InternalError:
     """The error for a kernel that gave another number of outputs than its op declares."""
-    return InternalError(
-        f"The kernel of {{{{node {node.name}}}}} = {_called(node)} was required to give {len(node.outputs)} outputs; {text}",
-        op=node.op,
-        node=node.name,
-        source=node.source,
+    return InternalError.at(
+        node, f"The kernel of {{{{node {node.name}}}}} = {_called(node)} was required to give {len(node.outputs)} outputs; {text}"
     )
 
 
@@ -101,7 +98,7 @@ def _type_name(value: Any) -> str:
 
 
 def _broken(node: Node, text: str, value: Any) -> InternalError:
-    return InternalError(f"{text}: {_called(node)} gave {described(value)}", op=node.op, node=node.name, source=node.source)
+    return InternalError.at(node, f"{text}: {_called(node)} gave {described(value)}")
 
 
 def _called(node: Node) -> str:

@@ -33,12 +33,7 @@ def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collec
                 continue
             if node in state:
                 if not state[node]:
-                    raise InvalidArgumentError(
-                        f"Graph is invalid, contains a cycle through '{node.name}' (op {node.op})",
-                        op=node.op,
-                        node=node.name,
-                        source=node.source,
-                    )
+                    raise InvalidArgumentError.at(node, f"Graph is invalid, contains a cycle through '{node.name}' (op {node.op})")
                 continue
             state[node] = False
             pending.append((node, True))

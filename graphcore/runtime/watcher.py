@@ -93,7 +93,7 @@ class Watcher:
         cancellation = step.cancellation
         step.node = node  # before asking: who cancels asks afterwards what is under way
         if cancellation is not None and (cancellation.is_cancelled() or cancellation.is_cancelling() or step.is_late()):
-            raise CancelledError(f"The run was stopped before '{node.name}' (op {node.op})", op=node.op, node=node.name, source=node.source)
+            raise CancelledError.at(node, f"The run was stopped before '{node.name}' (op {node.op})")
 
     def _start(self, number: int) -> None:
         if self._step.cancellation is not None:

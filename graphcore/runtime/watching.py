@@ -95,7 +95,7 @@ def _too_long(timeout_in_ms: int) -> str:
 def _left(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
     assert node is not None
     text = f"{_too_long(timeout_in_ms)}; stopped while running '{node.name}' (op {node.op})"
-    return DeadlineExceededError(text, op=node.op, node=node.name, source=node.source)
+    return DeadlineExceededError.at(node, text)
 
 
 def _may_be_left(node: Node) -> bool:
