@@ -370,9 +370,10 @@ class EdgeStore:
 
     def has_successors(self, node: Node) -> bool:
         """True iff an op node takes anything from `node`: told at once, however many do."""
-        self.sync()
-        nodes = self._nodes
-        return any(nodes[name]["node"].id > 1 for name in self._succ[node.name])
+        if self._pending:
+            self.sync()
+        after = self._succ[node.name]
+        return len(after) > 1 or (bool(after) and self._sink.name not in after)
 
     def consumers_of(self, node: Node) -> list[Node]:
         """The op nodes that take an output of `node`, each once. Without control edges; nodes that wait to be entered are left out."""
@@ -395,6 +396,18 @@ class EdgeStore:
         nodes = self._nodes
         found = [nodes[name]["node"] for name in self._pred[node.name]]
         return [other for other in found if other.id > 1]
+
+    def all_successors(self, node: Node) -> list[Node]:
+        """The nodes that edges lead to from `node`, each once, the sink included."""
+        self._anchor()
+        nodes = self._nodes
+        return [nodes[name]["node"] for name in self._succ[node.name]]
+
+    def all_predecessors(self, node: Node) -> list[Node]:
+        """The nodes that edges lead from to `node`, each once, the source included."""
+        self._anchor()
+        nodes = self._nodes
+        return [nodes[name]["node"] for name in self._pred[node.name]]
 
     # ---- source and sink -------------------------------------------------------------------------------------------
 

@@ -144,6 +144,8 @@ def _disconnect(graph: Graph, node: Node) -> None:
 
 def mark_orphans(graph: Graph, removed: Node, orphans: list[tuple[Node, int]]) -> None:
     """Mark the consumers of a removed node."""
+    if not orphans:
+        return
     touched = [consumer for consumer, slot in orphans if slot >= 0 and consumer in graph]
     for consumer, slot in orphans:
         if slot < 0 and consumer in graph:

@@ -59,7 +59,8 @@ def dfs_from(
         edges = store.all_out_edges(node)
         return [edge.dst for edge in edges if edge_filter is None or edge_filter(edge)]
 
-    _walk(start, following, enter, leave, key)
+    plain = edge_filter is None and (key is by_id or key is by_name)  # then the edges' ids decide nothing
+    _walk(start, store.all_successors if plain else following, enter, leave, key)
 
 
 def reverse_dfs(
@@ -84,31 +85,34 @@ def reverse_dfs_from(
         edges = store.all_in_edges(node)
         return [edge.src for edge in edges if edge_filter is None or edge_filter(edge)]
 
-    _walk(start, preceding, enter, leave, key)
+    plain = edge_filter is None and (key is by_id or key is by_name)
+    _walk(start, store.all_predecessors if plain else preceding, enter, leave, key)
 
 
 def _walk(
     start: Iterable[Node], neighbours: Callable[[Node], list[Node]], enter: Visit | None, leave: Visit | None, key: NodeKey | None
 ) -> None:
-    pending: list[tuple[Node, bool]] = [(node, False) for node in start]
+    pending = list(start)
     visited: set[Node] = set()
+    path: list[Node] = []  # what has been entered and is still to be left; each waits below what follows it
     while pending:
-        node, leaving = pending.pop()
-        if leaving:
-            assert leave is not None
-            leave(node)
-            continue
+        node = pending.pop()
         if node in visited:
+            if path and path[-1] is node:
+                path.pop()
+                assert leave is not None
+                leave(node)
             continue
         visited.add(node)
         if enter is not None:
             enter(node)
         if leave is not None:
-            pending.append((node, True))
+            pending.append(node)
+            path.append(node)
         following = neighbours(node)
-        if key is not None:
+        if key is not None and len(following) > 1:
             following.sort(key=key)
-        pending += [(other, False) for other in following if other not in visited]
+        pending += [other for other in following if other not in visited]
 
 
 def post_order(graph: Graph, key: NodeKey | None = None, edge_filter: EdgeFilter | None = None) -> list[Node]:

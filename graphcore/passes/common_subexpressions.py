@@ -28,19 +28,16 @@ def eliminate_common_subexpressions(graph: Graph, consider: Callable[[Node], boo
     Returns:
         True iff anything was merged.
     """
-    known: dict[Hashable, list[Node]] = {}
+    known = _Known()
     changed = False
     with Rewriting(graph) as rewriting:
         for node in reverse_post_order(graph, by_id):
             if not _may_merge(node) or (consider is not None and not consider(node)):
                 continue
-            alike = known.setdefault(_key(node), [])
-            first = next((other for other in alike if attrs_equal(other.node_def.attr, node.node_def.attr)), None)
-            if first is None:
-                alike.append(node)
-                continue
-            _merge(rewriting, node, first)
-            changed = True
+            first = known.first_like(node)
+            if first is not node:
+                _merge(rewriting, node, first)
+                changed = True
     return changed
 
 
@@ -50,12 +47,39 @@ def _may_merge(node: Node) -> bool:
     return not node.op_def.is_stateful and not any(tensor.dtype.is_ref for tensor in node.inputs)
 
 
+class _Known:
+    """The nodes met so far, found by what they compute."""
+
+    __slots__ = ("_alone", "_by_attrs")
+
+    def __init__(self) -> None:
+        self._alone: dict[Hashable, Node] = {}
+        self._by_attrs: dict[Hashable, list[Node]] = {}
+
+    def first_like(self, node: Node) -> Node:
+        """The first node that computes the same, `node` itself if there was none."""
+        key = _key(node)
+        first = self._alone.setdefault(key, node)
+        if first is node:
+            return node
+        # Attrs take long to hash: most nodes share their inputs with no other node of their op.
+        self._by_attrs.setdefault((key, _hash_of_attrs(first)), [first])
+        alike = self._by_attrs.setdefault((key, _hash_of_attrs(node)), [])
+        found = next((other for other in alike if attrs_equal(other.node_def.attr, node.node_def.attr)), None)
+        if found is None:
+            alike.append(node)
+        return found or node
+
+
 def _key(node: Node) -> Hashable:
     inputs = [(tensor.node.id, tensor.index) for tensor in node.inputs]
     if node.op_def.is_commutative:
         inputs.sort()
-    attrs = frozenset([(name, attr_value_hash(value)) for name, value in node.node_def.attr.items()])
-    return node.op, tuple(inputs), frozenset([control.id for control in node.control_inputs]), attrs
+    return node.op, tuple(inputs), frozenset([control.id for control in node.control_inputs])
+
+
+def _hash_of_attrs(node: Node) -> Hashable:
+    return frozenset([(name, attr_value_hash(value)) for name, value in node.node_def.attr.items()])
 
 
 def _merge(rewriting: Rewriting, node: Node, first: Node) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -14,15 +15,19 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.constant_costs import is_cheap
 from graphcore.graph.from_nodes import producers_of
-from graphcore.graph.traversal import by_name, reverse_dfs
+from graphcore.graph.order import renew_stale_ranks
+from graphcore.graph.traversal import by_name
 from graphcore.passes.declarations import PassDeclaration, declares
-from graphcore.passes.evaluating import evaluate, may_be_evaluated, size_in_bytes, values_from_shapes
+from graphcore.passes.evaluating import SHAPE_OPS, evaluate, may_be_evaluated, size_in_bytes, values_from_shapes
 from graphcore.passes.rewriting import Rewriting
 from graphcore.shapes import Shape
 
 MAX_CONSTANT_BYTES: Final = 10 * 1024 * 1024
 # What these give is no larger than what they take, so a shape that is not known beforehand does no harm.
 _ANY_SHAPE: Final = frozenset({"Cast", "Const", "Identity", "IdentityN", "Less", "NoOp", "StopGradient"})
+
+
+_rank: Final = attrgetter("rank")
 
 
 class ConstantFoldingOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +106,9 @@ class _Foldable:
         self.options = options
         self.waits_for: dict[Node, dict[Node, None]] = {}
         self.shapes: dict[Node, list[Array]] = {}
-        reverse_dfs(graph, None, self.look_at, by_name)
+        renew_stale_ranks(graph)
+        for node in sorted(graph.op_nodes(), key=_rank):
+            self.look_at(node)
 
     def wanted(self) -> list[Tensor]:
         """The tensors that somebody takes who is not folded, but for constants; by the names of their nodes."""
@@ -115,9 +122,12 @@ class _Foldable:
 
     def look_at(self, node: Node) -> None:
         """Decide on a node whose producers are decided on."""
-        if not node.is_op or not self.is_foldable(node):
+        known = self.waits_for
+        if not (node.op in SHAPE_OPS or all([tensor.node in known for tensor in node.inputs])):
+            return  # most nodes are told by this alone
+        if not self.is_foldable(node):
             return
-        if node not in self.shapes and not all(tensor.node in self.waits_for for tensor in node.inputs):
+        if node not in self.shapes and not all(tensor.node in known for tensor in node.inputs):
             return
         waits_for = self.waits_for[node] = {}
         for producer in producers_of(node):

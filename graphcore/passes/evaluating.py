@@ -24,7 +24,7 @@ _LEFT_TO_THE_RUN: Final = CONTROL_FLOW_OPS | frozenset(
     | {"_Send", "_HostSend", "Send", "_Recv", "_HostRecv", "Recv"}
     | {"GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"}
 )
-_SHAPE_OPS: Final = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+SHAPE_OPS: Final = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -42,7 +42,7 @@ def may_be_evaluated(node: Node) -> bool:
 
 def values_from_shapes(node: Node, shapes: Sequence[Shape]) -> list[Array] | None:
     """The outputs of a Shape, ShapeN, Size or Rank node where the shapes of its inputs tell them, None otherwise."""
-    if node.op not in _SHAPE_OPS or not shapes:
+    if node.op not in SHAPE_OPS or not shapes:
         return None
     dtype = node.output_types[0]
     if node.op == "Rank":

@@ -35,7 +35,6 @@ class Rewriting:
     def __enter__(self) -> Self:
         self._pause.__enter__()
         self._transaction.__enter__()
-        self.graph.ranks_are_stale = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -121,12 +120,14 @@ class Rewriting:
                 store.remove_control(node, consumer)
                 if control is not None and control not in kept:
                     kept.append(control)
+                    self._connect(control, consumer)
                     store.add_control(control, consumer)
                 consumer.control_inputs = kept
                 continue
             old, new = consumer.inputs[edge.dst_input], outputs[edge.src_output]
             store.remove(old, consumer, edge.dst_input)
             consumer.inputs = [*consumer.inputs[: edge.dst_input], new, *consumer.inputs[edge.dst_input + 1 :]]
+            self._connect(new.node, consumer)
             store.add(new, consumer, edge.dst_input)
 
     def move_tensor(self, old: Tensor, new: Tensor) -> None:
@@ -140,6 +141,7 @@ class Rewriting:
             self._moved[consumer] = None
             store.remove(old, consumer, slot)
             consumer.inputs = [*consumer.inputs[:slot], new, *consumer.inputs[slot + 1 :]]
+            self._connect(new.node, consumer)
             store.add(new, consumer, slot)
         if not store.has_successors(old.node):
             store.detached.add(old.node.name)
@@ -150,6 +152,7 @@ class Rewriting:
         self.graph.note(node)
         store.remove(node.inputs[slot], node, slot)
         node.inputs = [*node.inputs[:slot], tensor, *node.inputs[slot + 1 :]]
+        self._connect(tensor.node, node)
         store.add(tensor, node, slot)
         self._moved[node] = None
 
@@ -159,8 +162,14 @@ class Rewriting:
             return
         self.graph.note(dst)
         dst.control_inputs = [*dst.control_inputs, src]
+        self._connect(src, dst)
         self.graph.edge_store.add_control(src, dst)
         self._moved[dst] = None
+
+    def _connect(self, producer: Node, consumer: Node) -> None:
+        """Note if an edge between these goes against the ranks."""
+        if producer.rank >= consumer.rank:
+            self.graph.ranks_are_stale = True
 
     def remove(self, node: Node) -> None:
         """Take out a node that nothing uses; what only it used is left over for `remove_dead_nodes`."""

@@ -19,6 +19,7 @@ from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, In
 from graphcore.functions.canonicalize import EXECUTOR_ATTR
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, debug_string
+from graphcore.graph.collecting import paused_collector
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_to_body
 from graphcore.registry import Kernel
@@ -236,7 +237,8 @@ class FunctionLibraryRuntime:
         if runtime is not self:
             return runtime._instantiated(name, attrs, options)
         key = (self.device, canonicalize(name, attrs, options))
-        return self._handles.get(key, lambda: self._new_item(name, attrs, options, key))
+        with paused_collector():
+            return self._handles.get(key, lambda: self._new_item(name, attrs, options, key))
 
     def _new_item(self, name: str, attrs: Mapping[str, object], options: InstantiateOptions, key: tuple[str, str]) -> FunctionItem:
         functions = self._functions_of(options)
@@ -310,7 +312,7 @@ class FunctionLibraryRuntime:
             self._under_way.depth = depth
 
     def _make(self, item: FunctionItem) -> Program:
-        with self._handles.lock:
+        with self._handles.lock, paused_collector():
             if item.program is None:
                 ready = runnable_body(item.functions, item.body)
                 feeds = [node.outputs[0] for node in ready.args]
@@ -322,7 +324,7 @@ class FunctionLibraryRuntime:
             return item.program
 
     def _build(self, item: FunctionItem, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
-        with self._handles.lock:
+        with self._handles.lock, paused_collector():
             return build_plan(fetches, targets, feeds, lambda node, context: self._item_kernel(item, node, context))
 
     def _item_kernel(self, item: FunctionItem, node: Node, context: KernelContext) -> Kernel:
