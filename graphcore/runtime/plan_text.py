@@ -64,8 +64,9 @@ class Writer:
         self.operations = lowered.operations
         self.results = lowered.results
         self.scope: dict[str, Any] = dict(lowered.variables)
-        parameters = ["before", "after", "begin", "note"] if watched else []
-        self.parameters = ", ".join(parameters + [value.name for value in lowered.feeds])
+        self.observers = ["before", "after", "begin", "note"] if watched else []
+        self.feeds = [value.name for value in lowered.feeds]
+        self.parameters = ", ".join(self.observers + self.feeds)
         self.watched = watched
         self.released = lowered.released()
         self.skipped = lowered.skipped
@@ -84,19 +85,25 @@ class Writer:
     def _in_parts(self) -> PlanText:
         """What one part makes and another reads lies in the list `v`."""
         places = self._share_between_parts()
-        separator = ", " if self.parameters else ""
         lines: list[str] = []
         nodes: dict[int, Node] = {}
         parts = range(0, len(self.operations), PART)
+        given: list[str] = []
         for first in parts:
-            lines.append(f"def part{first}(v{separator}{self.parameters}):")
+            given.append(", ".join(["v", *self.observers, *self._feeds_of(self.operations[first : first + PART])]))
+            lines.append(f"def part{first}({given[-1]}):")
             for number in range(first, min(first + PART, len(self.operations))):
                 lines.append(self._line(number, self.operations[number]))
                 nodes[len(lines)] = self.operations[number].node
         lines += [f"def run({self.parameters}):", f"    v = [None] * {places}"]
-        lines += [f"    part{first}(v{separator}{self.parameters})" for first in parts]
+        lines += [f"    part{first}({names})" for first, names in zip(parts, given, strict=True)]
         lines += [f"    {self._noted(None)}return {self._list_of_results()}", ""]
         return PlanText("\n".join(lines), self.scope, nodes, self.notes)
+
+    def _feeds_of(self, operations: Sequence[Operation]) -> list[str]:
+        """The feeds that these read: a part with all of many would take long to compile and to call."""
+        read = {value.name for operation in operations for value in operation.inputs}
+        return [name for name in self.feeds if name in read]
 
     def _share_between_parts(self) -> int:
         places = 0
@@ -158,15 +165,16 @@ class Writer:
         kernel, node = operation.kernel, operation.node
         if type(kernel) is np.ufunc or any(kernel is exact for exact in _EXACT) or node.registration.is_function:
             return ""
-        text = ""
+        checks: list[str] = []
         for value, dtype in zip(operation.outputs, node.output_types, strict=True):
             wanted = None if dtype.is_ref or dtype is string else dtype.as_numpy
             if wanted is None:
                 continue
             self.scope[f"d_{dtype.name}"] = wanted
+            checks.append(f"; {value.name}.dtype is d_{dtype.name} or w{number}({value.tensor.index}, {value.name})")
+        if checks:
             self.scope[f"w{number}"] = wrong_dtype(node)
-            text += f"; {value.name}.dtype is d_{dtype.name} or w{number}({value.tensor.index}, {value.name})"
-        return text
+        return "".join(checks)
 
     def _argument(self, value: Value, read: bool) -> str:
         if value.constant is not None:

@@ -12,6 +12,7 @@ from tests.benchmarks.work import Array, Budget, Row, Work, random_floats
 NODES = 100
 CALLED = 10
 CALLS, INLINED = 1_000, 20
+LONG = 5_000
 RUNS, ROUNDS = 200, 15
 X = random_floats(7, 4)
 Run = Callable[[], Array]
@@ -155,6 +156,35 @@ def tensorflow_inlining() -> Work:
     return Work(run=lambda: tf_optimizer.OptimizeGraph(config, meta_graph), per=CALLS * INLINED)
 
 
+def our_gradient(size: int) -> tuple[Any, Any, Any]:
+    """A session, and the gradient of a call of a function of so many nodes, which has not run yet."""
+    import graphcore as gc
+
+    graph = gc.Graph()
+    graph.library.add_function_def(our_function("Long", size))
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [4], name="x")
+        (gradient,) = gc.gradients(graph.apply_op("Long", [x]).outputs[0], [x])
+    return gc.Session(graph=graph), gradient, x
+
+
+def tensorflow_gradient(size: int) -> tuple[Any, Any, Any]:
+    """The same in TensorFlow."""
+    import tensorflow as tf
+
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [4], name="x")
+        (gradient,) = tf.compat.v1.gradients(tensorflow_function("Long", size)(x), [x])
+    return tf.compat.v1.Session(graph=graph), gradient, x
+
+
+def first_run(made: tuple[Any, Any, Any]) -> object:
+    """The forward and the backward function instantiated, optimised, planned and run."""
+    session, gradient, x = made
+    return session.run(gradient, {x: X})
+
+
 INSTANTIATE = Row(
     order=9.0,
     title="instantiate a function of 100 nodes",
@@ -178,4 +208,12 @@ INLINE = Row(
     budgets=(Budget(20),),
     ours=lambda: Work(run=our_inlining, prepare=our_calls, per=CALLS * INLINED),
     tensorflow=tensorflow_inlining,
+)
+FIRST_RUN = Row(
+    order=9.3,
+    title="first run of the gradient of a function of 5,000 nodes, a node",
+    unit="us",
+    budgets=(Budget(600), Budget(1, "tensorflow")),
+    ours=lambda: Work(run=first_run, prepare=lambda: our_gradient(LONG), per=LONG),
+    tensorflow=lambda: Work(run=first_run, prepare=lambda: tensorflow_gradient(LONG), per=LONG),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -80,6 +82,34 @@ def test_after_a_pass_the_node_defs_tell_the_whole_graph(seed: int) -> None:
         texts = [tensor.name.removesuffix(":0") for tensor in node.inputs] + [f"^{control.name}" for control in node.control_inputs]
         assert list(node.node_def.input) == texts
     assert results(copied) == results(graph)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_after_passes_an_edge_is_refused_exactly_if_it_closes_a_cycle(seed: int) -> None:
+    graph, functions = random_graph(seed)
+    choose = random.Random(seed)
+    for name in choose.choices(list(PASSES), k=5):
+        PASSES[name](functions, graph)
+        adders = [node for node in graph.nodes if node.op in {"Add", "Sub"}]
+        sources = [node for node in graph.nodes if node.output_types[:1] == (FLOAT,)]
+        for node, producer in [(choose.choice(adders), choose.choice(sources)) for _ in range(10)] if adders else ():
+            before = [other.node_def for other in graph.nodes]
+            assert is_refused(graph, producer, node) == (node.name in nx.ancestors(graph.nx, producer.name) | {producer.name}), (
+                f"after {name}"
+            )
+            assert [other.node_def for other in graph.nodes] == before
+
+
+def is_refused(graph: gc.Graph, producer: gc.Node, node: gc.Node) -> bool:
+    """Whether `node` cannot take `producer`; the graph stays as it is."""
+    refused = False
+    with contextlib.suppress(LookupError), graph.transaction():
+        try:
+            graph.update_edge(producer, 0, node, 0)
+        except gc.errors.InvalidArgumentError as error:
+            refused = "a cycle" in str(error)
+        raise LookupError
+    return refused
 
 
 def test_a_pass_that_fails_leaves_the_graph_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

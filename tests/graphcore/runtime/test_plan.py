@@ -219,6 +219,20 @@ def test_a_chain_of_seven_thousand_nodes_runs_in_parts() -> None:
     assert source.count("def part") == 4
 
 
+def test_a_part_takes_the_feeds_that_it_reads_and_no_others(graph: gc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_text, "PART", 2)
+    feeds = [gc.placeholder(gc.float32, [2], name=f"x{i}") for i in range(6)]
+    total = feeds[0]
+    for feed in feeds[1:]:
+        total = gc.maximum(total, feed)
+    session = gc.Session(graph)
+    values = {feed: np.array([i, -i], np.float32) for i, feed in enumerate(feeds)}
+    assert session.run([total, feeds[5]], values)[0].tolist() == [5.0, 0.0]
+    (prepared,) = session._plans.values()
+    parts = [line.partition("(")[2] for line in prepared.program.source.splitlines() if line.startswith("def part")]
+    assert parts == ["v, feed0, feed1, feed2):", "v, feed3, feed4):", "v, feed5):"]
+
+
 def test_parts_give_what_one_function_gives_and_errors_find_their_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_text, "PART", 3)
     x = gc.placeholder(gc.float32, None, name="x")
