@@ -123,11 +123,10 @@ class _Foldable:
     def look_at(self, node: Node) -> None:
         """Decide on a node whose producers are decided on."""
         known = self.waits_for
-        if not (node.op in SHAPE_OPS or all([tensor.node in known for tensor in node.inputs])):
-            return  # most nodes are told by this alone
-        if not self.is_foldable(node):
+        from_constants = all(tensor.node in known for tensor in node.inputs)
+        if not (from_constants or node.op in SHAPE_OPS) or not self.is_foldable(node):
             return
-        if node not in self.shapes and not all(tensor.node in known for tensor in node.inputs):
+        if not from_constants and node not in self.shapes:
             return
         waits_for = self.waits_for[node] = {}
         for producer in producers_of(node):

@@ -229,6 +229,7 @@ def test_a_part_takes_the_feeds_that_it_reads_and_no_others(graph: gc.Graph, mon
     values = {feed: np.array([i, -i], np.float32) for i, feed in enumerate(feeds)}
     assert session.run([total, feeds[5]], values)[0].tolist() == [5.0, 0.0]
     (prepared,) = session._plans.values()
+    assert isinstance(prepared.program, Plan)
     parts = [line.partition("(")[2] for line in prepared.program.source.splitlines() if line.startswith("def part")]
     assert parts == ["v, feed0, feed1, feed2):", "v, feed3, feed4):", "v, feed5):"]
 
