@@ -177,8 +177,13 @@ class OpRegistry:
                 return
             # One that fails stays registered: asking again says again what is wrong with it.
             entry = make()
-            del self._lazy[name]
-            self._add(entry)
+            try:
+                del self._lazy[name]
+                self._add(entry)
+            except BaseException:  # Ctrl-C too
+                if name not in self._by_name:
+                    self._lazy[name] = make
+                raise
 
     def _is_taken(self, name: str) -> bool:
         return name in self._by_name or name in self._lazy or name in self._promised

@@ -16,7 +16,19 @@ MOST_LINES = 500
 
 # Lowest first; graphcore's by their names in it. A module imports from its own layer and from lower ones.
 LAYERS = (
-    ("errors", "dtypes", "shapes", "attrs", "device_spec", "source", "fingerprint", "tensor_encoding", "rendezvous_key", "time_limit"),
+    (
+        "errors",
+        "dtypes",
+        "shapes",
+        "attrs",
+        "device_spec",
+        "source",
+        "fingerprint",
+        "tensor_encoding",
+        "rendezvous_key",
+        "time_limit",
+        "importing",
+    ),
     ("definitions",),
     ("inference", "kernel_context", "pool", "registry"),
     ("text",),  # reading a function looks its ops up

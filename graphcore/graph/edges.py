@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph.journal import EdgeJournal
 from graphcore.graph.node import Node, Tensor
+from graphcore.importing import import_whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -95,7 +95,7 @@ class EdgeStore:
         """The read-only graph, as it is now."""
         self._anchor()
         if self._view is None:
-            graph = import_module("networkx").MultiDiGraph()
+            graph = import_whole("networkx").MultiDiGraph()
             graph._node, graph._succ, graph._pred = self._nodes, self._succ, self._pred
             graph._adj = self._succ
             self._view = graph.copy(as_view=True)

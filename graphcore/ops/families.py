@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from graphcore.importing import import_whole
 from graphcore.registry import OpRegistry, op_registry
 
 _BLOCK: Final = re.compile(r"^@op\nclass (\w+)", re.MULTILINE)
@@ -35,7 +36,7 @@ def promise_families(package: str, path: Iterable[str], registry: OpRegistry = o
             if not file.is_file():
                 importlib.import_module(name)
                 continue
-            registry.promise(block_names(file.read_text(encoding="utf-8")), partial(importlib.import_module, name))
+            registry.promise(block_names(file.read_text(encoding="utf-8")), partial(import_whole, name))
 
 
 promise_families(__package__, [str(Path(__file__).parent)])

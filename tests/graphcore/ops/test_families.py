@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from graphcore.errors import AlreadyExistsError
 from graphcore.ops import families
+from graphcore.importing import import_whole
 from graphcore.ops.families import block_names, promise_families
 from graphcore.registry import OpRegistry, op_registry
 
@@ -69,3 +72,38 @@ def test_a_promised_op_is_loaded_when_it_is_asked_for_and_its_name_is_taken_till
     assert registry.look_up_op_def("Promised").name == "Promised"
     assert "some_ops.family" in sys.modules
     assert [entry.op_def.name for entry in registry] == ["Promised"]
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_while_a_family_is_imported_loses_none_of_its_ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "slow_ops"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "family.py").write_text(
+        "import time\n"
+        "from graphcore.definitions import OpDefBuilder\n"
+        "from slow_ops import registry\n"
+        "from graphcore.registry import OpRegistration\n"
+        "def op(block):\n"
+        "    registry.register_lazy(block.__name__, lambda: OpRegistration(OpDefBuilder(block.__name__).finalize()))\n"
+        "@op\nclass Early:\n    pass\n"
+        "for _ in range(100):\n    time.sleep(0.01)\n"
+        "@op\nclass Late:\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = OpRegistry()
+    vars(importlib.import_module("slow_ops"))["registry"] = registry
+    promise_families("slow_ops", [str(package)], registry)
+    presser = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident or 0, signal.SIGINT))
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        registry.look_up("Late")
+    presser.join()
+    assert registry.look_up_op_def("Late").name == "Late"
+    assert registry.look_up_op_def("Early").name == "Early"
+    assert registry.names() == ["Early", "Late"]
+
+
+def test_a_module_that_cannot_be_imported_says_why() -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        import_whole("no_such_module")
