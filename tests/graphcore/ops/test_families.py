@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from graphcore.errors import AlreadyExistsError
-from graphcore.ops import families
 from graphcore.importing import import_whole
+from graphcore.ops import families
 from graphcore.ops.families import block_names, promise_families
 from graphcore.registry import OpRegistry, op_registry
 
