@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from graphcore.inference.handles import is_fully_defined, same_defined_shape
-from graphcore.runtime.lowering import JOIN, Lowered, Operation, Value
+from graphcore.runtime.schedule import JOIN, Operation, Schedule, Value
 
 _PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_Recv"})
 _NEW: Final = frozenset(
@@ -35,14 +35,14 @@ _READING: Final = _NEW | {
 """Ops that only look at their inputs: their outputs share no memory with them."""
 
 
-def reuse_buffers(lowered: Lowered) -> None:
+def reuse_buffers(schedule: Schedule) -> None:
     """Say for each operation into which input's buffer its result may go.
 
     Only results of operations of which it is certain that nobody else has hold are overwritten: never feeds, constants, variables,
     fetched values, nor what a view may look at.
     """
-    trusted = all(value.tensor.node.op in _PLACEHOLDERS or _is_known(value) for value in lowered.feeds)
-    operations = lowered.operations
+    trusted = all(value.tensor.node.op in _PLACEHOLDERS or _is_known(value) for value in schedule.feeds)
+    operations = schedule.operations
     shared = _shared(operations)
     for number, operation in enumerate(operations):
         if operation.apart:

@@ -12,9 +12,9 @@ from graphcore.runtime.dataflow import DataflowRun
 from graphcore.runtime.dataflow_fused import FusedRun
 from graphcore.runtime.dataflow_fusing import fuse
 from graphcore.runtime.dataflow_table import Table, build_table
-from graphcore.runtime.lowering import MakeKernel
 from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_dataflow
 from graphcore.runtime.program import Step
+from graphcore.runtime.schedule import MakeKernel
 
 _UNWATCHED: Final = Step()
 

@@ -17,9 +17,9 @@ from graphcore.kernel_context import DEAD, KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.aside import call_aside
 from graphcore.runtime.control_flow import checked_frames
-from graphcore.runtime.lowering import MakeKernel, check_runs
 from graphcore.runtime.parallel import has_large, is_long
 from graphcore.runtime.prune import needed_nodes
+from graphcore.runtime.schedule import MakeKernel, check_runs
 from graphcore.runtime.twins import find_twins
 from graphcore.time_limit import check_time
 

@@ -11,10 +11,10 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.control_flow import checked_frames
 from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.loops import build_loop_plan
-from graphcore.runtime.lowering import MakeKernel
 from graphcore.runtime.plan import build_plan
 from graphcore.runtime.program import Program
 from graphcore.runtime.prune import needed_nodes
+from graphcore.runtime.schedule import MakeKernel
 
 Engine = Literal["auto", "plan", "dataflow"]
 """`plan`: one generated Python function; `dataflow`: tokens, frames and iterations; `auto`: a plan where the graph allows one."""

@@ -9,16 +9,16 @@ from graphcore.graph.control_flow import NodeFrame
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.buffers import reuse_buffers
 from graphcore.runtime.events import Around
-from graphcore.runtime.loops_lowering import Begin, LoweredLoops, lower_loops
 from graphcore.runtime.loops_memory import peak_of_loops
+from graphcore.runtime.loops_schedule import Begin, LoopSchedule, schedule_loops
 from graphcore.runtime.loops_structure import find_structure
 from graphcore.runtime.loops_text import loops_text
-from graphcore.runtime.lowering import Lowered, MakeKernel
 from graphcore.runtime.memory import guard_sizes
 from graphcore.runtime.parallel import has_large, mark_long
 from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan import Plan
 from graphcore.runtime.program import Step
+from graphcore.runtime.schedule import MakeKernel, Schedule
 from graphcore.runtime.watcher import Note, Watcher
 
 
@@ -35,7 +35,7 @@ class LoopPlan(Plan):
             CancelledError: it was cancelled.
         """
         run = self._compile_watched()
-        watcher = _LoopWatcher(self.lowered, step, self._notes, values)
+        watcher = _LoopWatcher(self.schedule, step, self._notes, values)
         try:
             return run(watcher.before, watcher.after, watcher.begin, watcher.note, watcher.turn, watcher.leave, *values)
         finally:
@@ -43,8 +43,8 @@ class LoopPlan(Plan):
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
         """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
-        assert isinstance(self.lowered, LoweredLoops)
-        return peak_of_loops(self.lowered, sizes)
+        assert isinstance(self.schedule, LoopSchedule)
+        return peak_of_loops(self.schedule, sizes)
 
 
 class _LoopWatcher(Watcher):
@@ -52,12 +52,12 @@ class _LoopWatcher(Watcher):
 
     __slots__ = ("_around", "_loops")
 
-    def __init__(self, lowered: Lowered, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
-        super().__init__(lowered, step, notes, given)
+    def __init__(self, schedule: Schedule, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
+        super().__init__(schedule, step, notes, given)
         self._around: list[tuple[int, str, int, Around]] = []
         self._loops = {
             number: operation.loop.name
-            for number, operation in enumerate(lowered.operations)
+            for number, operation in enumerate(schedule.operations)
             if isinstance(operation, Begin) and operation.loop is not None
         }
 
@@ -98,10 +98,10 @@ def build_loop_plan(
         GraphError: a node carries an error or cannot run; a tensor is larger than the memory.
     """
     structure = find_structure(nodes, info, feeds)
-    lowered = lower_loops(structure, nodes, fetches, targets, feeds, make_kernel)
+    schedule = schedule_loops(structure, nodes, fetches, targets, feeds, make_kernel)
     any_large = has_large(nodes, feeds)
-    guard_sizes(lowered, any_large=any_large)
+    guard_sizes(schedule, any_large=any_large)
     if any_large:
-        mark_long(lowered)
-    reuse_buffers(lowered)
-    return LoopPlan(lowered)
+        mark_long(schedule)
+    reuse_buffers(schedule)
+    return LoopPlan(schedule)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from graphcore.graph.control_flow import MERGE
 from graphcore.graph.node import Node
 from graphcore.runtime.events import UNNEEDED
-from graphcore.runtime.loops_lowering import enter_guard, enter_phase
+from graphcore.runtime.loops_schedule import enter_guard, enter_phase
 from graphcore.runtime.loops_structure import BEFORE, INSIDE, Loop, Unit, Ways
 from graphcore.runtime.watcher import Note
 

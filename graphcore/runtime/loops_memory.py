@@ -7,14 +7,14 @@ next iteration makes it anew before the old one goes.
 from __future__ import annotations
 
 from graphcore.errors import UnimplementedError
-from graphcore.runtime.loops_lowering import Begin, End, LoweredLoops, Mark, Test
-from graphcore.runtime.lowering import Value
+from graphcore.runtime.loops_schedule import Begin, End, LoopSchedule, Mark, Test
 from graphcore.runtime.peak_memory import PeakMemory, Sizes
+from graphcore.runtime.schedule import Value
 
 
-def peak_of_loops(lowered: LoweredLoops, sizes: Sizes) -> PeakMemory:
+def peak_of_loops(schedule: LoopSchedule, sizes: Sizes) -> PeakMemory:
     """The bound."""
-    operations = lowered.operations
+    operations = schedule.operations
     segments: list[int] = []  # where something runs as often as something else: between the same turns and tests
     around, depths = [0], []
     for number, operation in enumerate(operations):
@@ -34,11 +34,11 @@ def peak_of_loops(lowered: LoweredLoops, sizes: Sizes) -> PeakMemory:
             if not isinstance(operation, Mark):
                 peak = max(peak, live + (sizes.within(operation.node).bytes or 0))
             for value in operation.outputs:
-                if value.is_reference or value.name in lowered.variables:
+                if value.is_reference or value.name in schedule.variables:
                     continue
                 size, last = sizes.of(value.tensor), value.last_use
                 goes = not value.is_kept and segments[last] == segments[number]
-                if goes and lowered.guards[operations[last]] <= lowered.guards[operation]:
+                if goes and schedule.guards[operations[last]] <= schedule.guards[operation]:
                     going.setdefault(last, []).append(value)
                 elif depths[number] and not isinstance(operation, Begin):
                     size *= 2

@@ -11,10 +11,10 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.explaining import dead_fetch
 from graphcore.runtime.loops_dead import dead_phase, dead_unit
-from graphcore.runtime.loops_lowering import Begin, Choose, Decide, End, Leave, LoweredLoops, Mark, Test, Turn
+from graphcore.runtime.loops_schedule import Begin, Choose, Decide, End, Leave, LoopSchedule, Mark, Test, Turn
 from graphcore.runtime.loops_structure import AFTER, INSIDE, NOWHERE, Guard
-from graphcore.runtime.lowering import Lowered, Operation, Value
 from graphcore.runtime.plan_text import PlanText, Writer
+from graphcore.runtime.schedule import Operation, Schedule, Value
 from graphcore.runtime.watcher import Note
 
 _INFIX: Final[dict[Any, str]] = {
@@ -31,26 +31,26 @@ _INFIX: Final[dict[Any, str]] = {
 """What Python's operators do just as well, and several times faster where both sides are NumPy scalars."""
 
 
-def loops_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
-    """Generate the code of `lowered`.
+def loops_text(schedule: Schedule, *, watched: bool = False) -> PlanText:
+    """Generate the code of `schedule`.
 
     Args:
         watched: call `before(number)` and `after(number, *outputs)` around each node, `note(first, last)` for those that need no kernel
             or are dead, and `turn(number)` when an iteration of a loop begins, `leave()` when the loop has ended; `run` then takes
             these, and `begin`, first.
     """
-    assert isinstance(lowered, LoweredLoops)
-    return _LoopWriter(lowered, watched).write()
+    assert isinstance(schedule, LoopSchedule)
+    return _LoopWriter(schedule, watched).write()
 
 
 class _LoopWriter(Writer):
-    def __init__(self, lowered: LoweredLoops, watched: bool) -> None:
-        super().__init__(lowered, watched)
-        self.guards = lowered.guards
-        self.decisions = lowered.decisions
-        self.fetches, self.result_guards = lowered.fetches, lowered.result_guards
-        self.order = {value: place for place, value in enumerate(lowered.decisions.values())}
-        self.ways = lowered.ways
+    def __init__(self, schedule: LoopSchedule, watched: bool) -> None:
+        super().__init__(schedule, watched)
+        self.guards = schedule.guards
+        self.decisions = schedule.decisions
+        self.fetches, self.result_guards = schedule.fetches, schedule.result_guards
+        self.order = {value: place for place, value in enumerate(schedule.decisions.values())}
+        self.ways = schedule.ways
         self.bases: list[Guard] = [NOWHERE]
         self.unread: set[Value] = set()  # what a loop carries and nobody reads: it would only keep an array from going
         self.deaths: dict[Guard, list[Note]] = {}

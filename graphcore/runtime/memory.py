@@ -15,7 +15,7 @@ import numpy as np
 from graphcore.dtypes import DType
 from graphcore.errors import ResourceExhaustedError
 from graphcore.graph.node import Node, Tensor
-from graphcore.runtime.lowering import Lowered, Operation
+from graphcore.runtime.schedule import Operation, Schedule
 
 _SIZED_BY_INPUT: Final = {
     **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "Empty"), 0),
@@ -60,7 +60,7 @@ def tensor_bytes(tensor: Tensor) -> int | None:
     return None if count < 0 or dtype is None else count * dtype.itemsize
 
 
-def guard_sizes(lowered: Lowered, *, any_large: bool = True) -> None:
+def guard_sizes(schedule: Schedule, *, any_large: bool = True) -> None:
     """Refuse what is larger than the memory, now where the shape is known, else before it is made.
 
     Args:
@@ -70,7 +70,7 @@ def guard_sizes(lowered: Lowered, *, any_large: bool = True) -> None:
         ResourceExhaustedError: a tensor can never fit.
     """
     limit = memory_limit()
-    for operation in lowered.operations:
+    for operation in schedule.operations:
         for value in operation.outputs if any_large else ():
             size = tensor_bytes(value.tensor)
             if size is not None and size > limit and not value.is_reference and operation.node.op not in VIEWS:

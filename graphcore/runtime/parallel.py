@@ -11,8 +11,8 @@ import numpy as np
 
 from graphcore.graph.node import Node, Tensor
 from graphcore.pool import blas_threads, core_count
-from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value, number
 from graphcore.runtime.plan_checks import is_ours
+from graphcore.runtime.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
 
 PAYS_FROM: Final = 300.0
 """Microseconds that a kernel must take for another thread to be worth while: handing it over and back takes some 50."""
@@ -67,13 +67,13 @@ def is_long(node: Node) -> bool:
     return cost(node) >= LONG_FROM and not any("func" in attr.type for attr in node.op_def.attr)
 
 
-def mark_long(lowered: Lowered) -> None:
+def mark_long(schedule: Schedule) -> None:
     """Have kernels that take long called so that Ctrl-C need not wait for them."""
-    for operation in lowered.operations:
+    for operation in schedule.operations:
         operation.is_long = operation.kernel is not None and not operation.apart and is_long(operation.node)
 
 
-def run_apart(lowered: Lowered, nodes: Iterable[Node], threads: int = 0) -> None:
+def run_apart(schedule: Schedule, nodes: Iterable[Node], threads: int = 0) -> None:
     """Have heavy operations that do not depend on each other run at once, all but one in other threads.
 
     Operations with state keep their order.
@@ -82,26 +82,26 @@ def run_apart(lowered: Lowered, nodes: Iterable[Node], threads: int = 0) -> None
         nodes: what the operations were made of, producers first.
         threads: how many may run at once; 0 for as many as there are cores.
     """
-    if (threads or core_count()) < 2 or len(lowered.operations) < 3:
+    if (threads or core_count()) < 2 or len(schedule.operations) < 3:
         return
-    heavy = {operation for operation in lowered.operations if _may_move(operation) and cost(operation.node) >= PAYS_FROM}
+    heavy = {operation for operation in schedule.operations if _may_move(operation) and cost(operation.node) >= PAYS_FROM}
     if len(heavy) < 2:
         return
-    levels = _levels(lowered, nodes, heavy)
-    if len(levels) < len(lowered.operations):
+    levels = _levels(schedule, nodes, heavy)
+    if len(levels) < len(schedule.operations):
         return
     groups: dict[int, list[Operation]] = {}
-    for operation in lowered.operations:
+    for operation in schedule.operations:
         if operation in heavy:
             groups.setdefault(levels[operation], []).append(operation)
     if not any(len(group) > 1 for group in groups.values()):
         return
     apart = {operation for group in groups.values() for operation in group[:-1]}
-    lowered.operations = _in_two_steps(sorted(lowered.operations, key=levels.__getitem__), apart)
-    begun = {operation.node: operation for operation in lowered.operations if operation.apart == BEGIN}
-    for operation in apart & lowered.skipped.keys():
-        lowered.skipped[begun[operation.node]] = lowered.skipped.pop(operation)
-    number(lowered.operations, lowered.results)
+    schedule.operations = _in_two_steps(sorted(schedule.operations, key=levels.__getitem__), apart)
+    begun = {operation.node: operation for operation in schedule.operations if operation.apart == BEGIN}
+    for operation in apart & schedule.skipped.keys():
+        schedule.skipped[begun[operation.node]] = schedule.skipped.pop(operation)
+    number(schedule.operations, schedule.results)
 
 
 def _may_move(operation: Operation) -> bool:
@@ -118,9 +118,9 @@ def _may_move(operation: Operation) -> bool:
     return type(operation.kernel) is np.ufunc or node.op in _SLOW
 
 
-def _levels(lowered: Lowered, nodes: Iterable[Node], heavy: set[Operation]) -> dict[Operation, int]:
+def _levels(schedule: Schedule, nodes: Iterable[Node], heavy: set[Operation]) -> dict[Operation, int]:
     """How many heavy operations must be done, one after the other, before each operation."""
-    operations = {operation.node: operation for operation in lowered.operations}
+    operations = {operation.node: operation for operation in schedule.operations}
     levels: dict[Operation, int] = {}
     values: dict[Value, int] = {}
     after: dict[Node, int] = {}

@@ -15,9 +15,9 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
-from graphcore.runtime.lowering import MakeKernel
 from graphcore.runtime.prepared import meets
 from graphcore.runtime.program import Step
+from graphcore.runtime.schedule import MakeKernel
 from graphcore.runtime.watching import run_watched
 
 SET_UP_FIRST = "Must run 'setup' before performing partial runs!"

@@ -19,8 +19,8 @@ from graphcore.graph import Graph, constant_value
 from graphcore.graph.control_flow import ENTER, MERGE, SWITCH
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.dataflow_table import Item, Table
-from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
 from graphcore.runtime.memory import VIEWS, tensor_bytes
+from graphcore.runtime.schedule import BEGIN, JOIN, Operation, Schedule, Value
 
 _STRIDED: Final = frozenset({"Transpose", "StridedSlice", "Slice", "BroadcastTo"})
 """Views that need not lie in one piece, so that a Reshape of them may be a copy."""
@@ -195,20 +195,20 @@ class Owners:
             self._owner[output] = self.of(first)
 
 
-def peak_of_plan(lowered: Lowered, sizes: Sizes) -> PeakMemory:
+def peak_of_plan(schedule: Schedule, sizes: Sizes) -> PeakMemory:
     """The peak of a plan without branches and loops."""
     try:
-        return _plan_peak(lowered, sizes)
+        return _plan_peak(schedule, sizes)
     except UnimplementedError as error:
         return PeakMemory(None, reason=error.message)
 
 
-def _plan_peak(lowered: Lowered, sizes: Sizes) -> PeakMemory:
-    released = lowered.released()
+def _plan_peak(schedule: Schedule, sizes: Sizes) -> PeakMemory:
+    released = schedule.released()
     account, owners = Account(), Owners()
-    not_counted: set[object] = set(lowered.feeds)
+    not_counted: set[object] = set(schedule.feeds)
     tasks: dict[Value, list[Value]] = {}
-    for number, operation in enumerate(lowered.operations):
+    for number, operation in enumerate(schedule.operations):
         if operation.apart != JOIN:
             account.use(sizes.within(operation.node))
         if operation.apart == BEGIN:

@@ -13,7 +13,6 @@ from graphcore.errors import GraphError, InternalError, InvalidArgumentError, Re
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.buffers import reuse_buffers
-from graphcore.runtime.lowering import JOIN, Lowered, MakeKernel, lower
 from graphcore.runtime.memory import guard_sizes, keep_freed_memory, out_of_memory
 from graphcore.runtime.parallel import has_large, mark_long, run_apart
 from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
@@ -21,6 +20,7 @@ from graphcore.runtime.plan_checks import described, outputs_unset
 from graphcore.runtime.plan_text import PlanText, plan_text
 from graphcore.runtime.program import Step
 from graphcore.runtime.prune import needed_nodes
+from graphcore.runtime.schedule import JOIN, MakeKernel, Schedule, schedule_nodes
 from graphcore.runtime.watcher import Note, Watcher
 
 _numbers: Final = itertools.count(1)
@@ -34,22 +34,22 @@ class Plan:
         source: the generated code, one line a node, which it names; tracebacks and profilers point into it.
         nodes: the nodes that really run, in order.
         run: the function: fed arrays in, fetched arrays out.
-        lowered: the operations behind the code.
+        schedule: the operations behind the code.
     """
 
-    __slots__ = ("_line_nodes", "_lock", "_notes", "_watched", "filename", "lowered", "nodes", "run", "source")
+    __slots__ = ("_line_nodes", "_lock", "_notes", "_watched", "filename", "nodes", "run", "schedule", "source")
     _text = staticmethod(plan_text)
 
-    def __init__(self, lowered: Lowered) -> None:
-        text = self._text(lowered)
-        self.lowered = lowered
+    def __init__(self, schedule: Schedule) -> None:
+        text = self._text(schedule)
+        self.schedule = schedule
         self.source = text.annotated()
         self.filename, self.run = _compiled(text, self.source)
         self._line_nodes = {self.filename: text.line_nodes}
         self._lock = threading.Lock()
         self._watched: Callable[..., list[Any]] | None = None
         self._notes: Sequence[Note] = ()
-        self.nodes = [operation.node for operation in lowered.operations if operation.apart != JOIN]
+        self.nodes = [operation.node for operation in schedule.operations if operation.apart != JOIN]
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run it recorded, node by node, and stop before the next node when the step is cancelled.
@@ -58,7 +58,7 @@ class Plan:
             CancelledError: it was cancelled.
         """
         run = self._watched or self._compile_watched()
-        watcher = Watcher(self.lowered, step, self._notes, values)
+        watcher = Watcher(self.schedule, step, self._notes, values)
         try:
             return run(watcher.before, watcher.after, watcher.begin, watcher.note, *values)
         finally:
@@ -66,7 +66,7 @@ class Plan:
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
         """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
-        return peak_of_plan(self.lowered, sizes)
+        return peak_of_plan(self.schedule, sizes)
 
     def node_at(self, traceback: TracebackType | None) -> Node | None:
         """The node whose line the innermost frame of this plan was at."""
@@ -106,7 +106,7 @@ class Plan:
     def _compile_watched(self) -> Callable[..., list[Any]]:
         with self._lock:
             if self._watched is None:
-                text = self._text(self.lowered, watched=True)
+                text = self._text(self.schedule, watched=True)
                 filename, run = _compiled(text, text.annotated())
                 self._line_nodes = {**self._line_nodes, filename: text.line_nodes}
                 self._notes = text.notes
@@ -120,7 +120,7 @@ class Plan:
             if traceback.tb_frame.f_code.co_filename in self._line_nodes:
                 frame = traceback.tb_frame
             traceback = traceback.tb_next
-        operation = next((operation for operation in self.lowered.operations if operation.node is node), None)
+        operation = next((operation for operation in self.schedule.operations if operation.node is node), None)
         if frame is None or operation is None or not operation.inputs:
             return ""
         shared = frame.f_locals.get("v")
@@ -150,15 +150,15 @@ def build_plan(
         GraphError: a needed node carries an error, cannot run, or depends on itself; a tensor is larger than the memory.
     """
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
-    lowered = lower(nodes, fetches, targets, feeds, make_kernel)
+    schedule = schedule_nodes(nodes, fetches, targets, feeds, make_kernel)
     any_large = has_large(nodes, feeds)
-    guard_sizes(lowered, any_large=any_large)
+    guard_sizes(schedule, any_large=any_large)
     keep_freed_memory()
     if any_large:
-        run_apart(lowered, nodes, threads)
-        mark_long(lowered)
-    reuse_buffers(lowered)
-    return Plan(lowered)
+        run_apart(schedule, nodes, threads)
+        mark_long(schedule)
+    reuse_buffers(schedule)
+    return Plan(schedule)
 
 
 def _compiled(text: PlanText, source: str) -> tuple[str, Callable[..., list[Any]]]:

@@ -11,8 +11,8 @@ from graphcore.dtypes import string
 from graphcore.graph.node import Node
 from graphcore.pool import kernel_pool
 from graphcore.runtime.aside import call_aside
-from graphcore.runtime.lowering import BEGIN, JOIN, Lowered, Operation, Value
 from graphcore.runtime.plan_checks import wrong_dtype
+from graphcore.runtime.schedule import BEGIN, JOIN, Operation, Schedule, Value
 from graphcore.runtime.watcher import SENDING, Note
 
 PART: Final = 2000
@@ -47,29 +47,29 @@ class PlanText:
         return "\n".join(lines)
 
 
-def plan_text(lowered: Lowered, *, watched: bool = False) -> PlanText:
-    """Generate the code of `lowered`.
+def plan_text(schedule: Schedule, *, watched: bool = False) -> PlanText:
+    """Generate the code of `schedule`.
 
     Args:
         watched: call `before(number)` and `after(number, *outputs)` around each node, `begin(number, kernel, *inputs)` for one that
             runs in another thread, and `note(first, last)` for those that need no kernel; `run` then takes these four first.
     """
-    return Writer(lowered, watched).write()
+    return Writer(schedule, watched).write()
 
 
 class Writer:
     """Writes the function of some operations."""
 
-    def __init__(self, lowered: Lowered, watched: bool) -> None:
-        self.operations = lowered.operations
-        self.results = lowered.results
-        self.scope: dict[str, Any] = dict(lowered.variables)
+    def __init__(self, schedule: Schedule, watched: bool) -> None:
+        self.operations = schedule.operations
+        self.results = schedule.results
+        self.scope: dict[str, Any] = dict(schedule.variables)
         self.observers = ["before", "after", "begin", "note"] if watched else []
-        self.feeds = [value.name for value in lowered.feeds]
+        self.feeds = [value.name for value in schedule.feeds]
         self.parameters = ", ".join(self.observers + self.feeds)
         self.watched = watched
-        self.released = lowered.released()
-        self.skipped = lowered.skipped
+        self.released = schedule.released()
+        self.skipped = schedule.skipped
         self.notes: list[Note] = []
 
     def write(self) -> PlanText:

@@ -80,7 +80,7 @@ class Specialised:
             made = self._build(*copied)
         except GraphError:  # the general plan will say what is wrong, when and if it comes to it
             made = self.general
-        self.is_useless = not any(shapes) and len(made.lowered.operations) >= len(self.general.lowered.operations)
+        self.is_useless = not any(shapes) and len(made.schedule.operations) >= len(self.general.schedule.operations)
         return self._plans.setdefault(shapes, made)
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ from graphcore.errors import CancelledError
 from graphcore.pool import Task, kernel_pool
 from graphcore.runtime.events import Around, Recorder
 from graphcore.runtime.holdings import Holdings, gives_to_variables
-from graphcore.runtime.lowering import Lowered
 from graphcore.runtime.program import Step
+from graphcore.runtime.schedule import Schedule
 
 SENDING: Final = frozenset({"_Send", "_HostSend"})
 
@@ -36,10 +36,10 @@ class Watcher:
         before, after: to be called with a node's number, and after it with its outputs too (a sending node's input).
     """
 
-    __slots__ = ("_call", "_giving", "_holdings", "_lowered", "_names", "_notes", "_record", "_sends", "_step", "after", "before")
+    __slots__ = ("_call", "_giving", "_holdings", "_names", "_notes", "_record", "_schedule", "_sends", "_step", "after", "before")
 
-    def __init__(self, lowered: Lowered, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
-        self._lowered = lowered
+    def __init__(self, schedule: Schedule, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
+        self._schedule = schedule
         self._step = step
         self._notes = notes
         self._call = step.call
@@ -50,9 +50,9 @@ class Watcher:
         if step.recorder is None:
             return
         self.before, self.after = self._start, self._end
-        self._names = [operation.node.name for operation in lowered.operations]
-        self._giving = {number for number, operation in enumerate(lowered.operations) if gives_to_variables(operation.node)}
-        self._sends = {number for number, operation in enumerate(lowered.operations) if operation.node.op in SENDING}
+        self._names = [operation.node.name for operation in schedule.operations]
+        self._giving = {number for number, operation in enumerate(schedule.operations) if gives_to_variables(operation.node)}
+        self._sends = {number for number, operation in enumerate(schedule.operations) if operation.node.op in SENDING}
 
     def note(self, first: int, last: int) -> None:
         """The notes from `first` to `last` are due now."""
@@ -89,7 +89,7 @@ class Watcher:
         return given
 
     def _check(self, number: int) -> None:
-        step, node = self._step, self._lowered.operations[number].node
+        step, node = self._step, self._schedule.operations[number].node
         cancellation = step.cancellation
         step.node = node  # before asking: who cancels asks afterwards what is under way
         if cancellation is not None and (cancellation.is_cancelled() or cancellation.is_cancelling() or step.is_late()):

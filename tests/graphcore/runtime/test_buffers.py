@@ -9,8 +9,8 @@ import pytest
 
 import graphcore as gc
 from graphcore.runtime import buffers
-from graphcore.runtime.lowering import Operation, lower
 from graphcore.runtime.prune import needed_nodes
+from graphcore.runtime.schedule import Operation, schedule_nodes
 from tests.graphcore.ops.op_cases import Array, Case, all_cases
 
 CASES = [case for case in all_cases() if case.runs and not case.takes_variable and not case.is_of_lists and case.op_def.output_arg]
@@ -31,8 +31,8 @@ def operation_of(case: Case) -> Operation | None:
     """What runs the case with all inputs fed; None where nothing needs to run."""
     feeds = [gc.placeholder(gc.as_dtype(array.dtype), array.shape) for array in case.arrays]
     node = case.build_plain(feeds)
-    lowered = lower(needed_nodes(node.outputs, [], feeds), node.outputs, [], feeds, lambda n, k: n.registration.kernel(k))  # type: ignore[misc]  # it has one
-    return lowered.operations[-1] if lowered.operations and lowered.operations[-1].node is node else None
+    schedule = schedule_nodes(needed_nodes(node.outputs, [], feeds), node.outputs, [], feeds, lambda n, k: n.registration.kernel(k))  # type: ignore[misc]  # it has one
+    return schedule.operations[-1] if schedule.operations and schedule.operations[-1].node is node else None
 
 
 def check_keeps_to_itself(operation: Operation, arrays: list[Array]) -> None:

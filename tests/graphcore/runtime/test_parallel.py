@@ -104,12 +104,12 @@ def test_an_error_in_another_thread_names_its_node(monkeypatch: pytest.MonkeyPat
     x, y = two_branches()
     session = gc.Session()
     plan = session.plan(y, {x: None})
-    (handed,) = [operation for operation in plan.lowered.operations if operation.apart == "begin"]
+    (handed,) = [operation for operation in plan.schedule.operations if operation.apart == "begin"]
 
     def fails(_: object) -> None:
         raise ValueError("no good")
 
-    number = plan.lowered.operations.index(handed)
+    number = plan.schedule.operations.index(handed)
     monkeypatch.setitem(plan.run.__globals__, f"k{number}", fails)
     with pytest.raises(ValueError, match="no good") as caught:
         plan.run(np.zeros((SIDE, SIDE), np.float32))
@@ -137,7 +137,7 @@ def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_othe
     session.run(y, feeds)
     plan = next(iter(session._plans.values())).program
     assert isinstance(plan, Plan)
-    (handed,) = [operation for operation in plan.lowered.operations if operation.apart == "begin"]
+    (handed,) = [operation for operation in plan.schedule.operations if operation.apart == "begin"]
     both = threading.Barrier(2)
 
     def meets(kernel: Callable[..., object]) -> Callable[..., object]:
@@ -147,7 +147,7 @@ def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_othe
 
         return run
 
-    for operation in plan.lowered.operations:
+    for operation in plan.schedule.operations:
         if operation.node.name in ("left", "right") and operation.kernel is not None:
             monkeypatch.setattr(operation, "kernel", meets(operation.kernel))
     session.run(y, feeds, options=gc.RunOptions(trace=True))

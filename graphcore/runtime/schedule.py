@@ -1,4 +1,4 @@
-"""From nodes to operations: constants folded, equal computations merged, what only passes values on left out."""
+"""The schedule of a plan: from nodes to operations. Constants are folded, equal computations merged, what only passes values on is left out."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Skipped(Operation):
         self.how = how
 
 
-class Lowered:
+class Schedule:
     """What a plan does.
 
     Attributes:
@@ -123,9 +123,9 @@ class Lowered:
         return released
 
 
-def lower(
+def schedule_nodes(
     needed: Iterable[Node], fetches: Sequence[Tensor], targets: Collection[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
-) -> Lowered:
+) -> Schedule:
     """The operations that compute `fetches` and run `targets`.
 
     Args:
@@ -136,7 +136,7 @@ def lower(
     Raises:
         GraphError: a node carries an error or cannot run.
     """
-    lowering = Lowering(feeds, make_kernel)
+    scheduler = Scheduler(feeds, make_kernel)
     nodes = list(needed)
     twins = find_twins(nodes)
     if twins:
@@ -146,21 +146,21 @@ def lower(
         if is_limited:
             check_time(node.name, node.op)
         if node in twins:
-            lowering.stand_in(node, twins[node])
+            scheduler.stand_in(node, twins[node])
         else:
-            lowering.add(node)
-    results = [lowering.values[tensor] for tensor in fetches]
-    operations = _without_dead(lowering.operations, results, nodes, targets)
-    lowered = Lowered(operations, [lowering.values[tensor] for tensor in feeds], results, lowering.variables)
-    number(lowered.operations, results)
-    for operation in lowered.operations:
+            scheduler.add(node)
+    results = [scheduler.values[tensor] for tensor in fetches]
+    operations = _without_dead(scheduler.operations, results, nodes, targets)
+    schedule = Schedule(operations, [scheduler.values[tensor] for tensor in feeds], results, scheduler.variables)
+    number(schedule.operations, results)
+    for operation in schedule.operations:
         if is_limited:
             check_time(operation.node.name, operation.node.op)
-        bind(operation, make_kernel, lowering.variables)
-    return lowered
+        bind(operation, make_kernel, scheduler.variables)
+    return schedule
 
 
-class Lowering:
+class Scheduler:
     """Makes operations of nodes, one after the other; `values` says what stands for each tensor so far."""
 
     def __init__(self, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:

@@ -1,4 +1,4 @@
-"""From branches and loops to operations: each with the branches that it lies on, between marks where loops begin, test, turn and end."""
+"""The schedule of loops and branches: each operation with the branches that it lies on, between marks where loops begin, test, turn and end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphcore.graph.control_flow import ENTER, EXIT, MERGE, SWITCH
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.events import PASSED, UNNEEDED
 from graphcore.runtime.loops_structure import AFTER, BEFORE, INSIDE, NOWHERE, Branch, Guard, Loop, Structure, Unit, Ways
-from graphcore.runtime.lowering import Lowered, Lowering, MakeKernel, Operation, Skipped, Value, bind, check_runs, number
+from graphcore.runtime.schedule import MakeKernel, Operation, Schedule, Scheduler, Skipped, Value, bind, check_runs, number
 
 _PASSING: Final = SWITCH | ENTER | EXIT | {"_SwitchN", "LoopCond"}
 _NOTHING: Final = frozenset({"ControlTrigger", "NoOp"})
@@ -96,7 +96,7 @@ class Leave(Mark):
     """All that runs when the loop has ended has run."""
 
 
-class LoweredLoops(Lowered):
+class LoopSchedule(Schedule):
     """What a plan with branches and loops does.
 
     Attributes:
@@ -113,25 +113,25 @@ class LoweredLoops(Lowered):
         operations: list[Operation],
         feeds: list[Value],
         results: list[Value],
-        lowering: _LoopLowering,
+        scheduler: _LoopScheduler,
         fetches: Sequence[Tensor],
     ) -> None:
-        super().__init__(operations, feeds, results, lowering.variables)
-        self.guards = lowering.guards
-        self.decisions = lowering.decisions
+        super().__init__(operations, feeds, results, scheduler.variables)
+        self.guards = scheduler.guards
+        self.decisions = scheduler.decisions
         self.fetches = fetches
-        self.ways = lowering.ways
-        self.result_guards = [lowering.ways.guard_of(lowering.structure.outermost, tensor) for tensor in fetches]
+        self.ways = scheduler.ways
+        self.result_guards = [scheduler.ways.guard_of(scheduler.structure.outermost, tensor) for tensor in fetches]
 
 
-def lower_loops(
+def schedule_loops(
     structure: Structure,
     nodes: Iterable[Node],
     fetches: Sequence[Tensor],
     targets: Collection[Node],
     feeds: Sequence[Tensor],
     make_kernel: MakeKernel,
-) -> LoweredLoops:
+) -> LoopSchedule:
     """The operations that compute `fetches` and run `targets`.
 
     Args:
@@ -140,26 +140,26 @@ def lower_loops(
     Raises:
         GraphError: a node carries an error or cannot run.
     """
-    lowering = _LoopLowering(structure, feeds, make_kernel)
-    lowering.run()
-    results = [lowering.values[tensor] for tensor in fetches]
+    scheduler = _LoopScheduler(structure, feeds, make_kernel)
+    scheduler.run()
+    results = [scheduler.values[tensor] for tensor in fetches]
     awaited = {structure.twins.get(node, node) for node in (*targets, *[node for other in nodes for node in other.control_inputs])}
-    lowered = LoweredLoops(
-        _wanted(lowering.operations, results, awaited, lowering.guards),
-        [lowering.values[tensor] for tensor in feeds],
+    schedule = LoopSchedule(
+        _wanted(scheduler.operations, results, awaited, scheduler.guards),
+        [scheduler.values[tensor] for tensor in feeds],
         results,
-        lowering,
+        scheduler,
         fetches,
     )
-    number(lowered.operations, results)
-    _keep_through_loops(lowered.operations)
-    for operation in lowered.operations:
+    number(schedule.operations, results)
+    _keep_through_loops(schedule.operations)
+    for operation in schedule.operations:
         if not isinstance(operation, Mark) and operation.node.op not in _PASSING:
-            bind(operation, make_kernel, lowering.variables)
-    return lowered
+            bind(operation, make_kernel, scheduler.variables)
+    return schedule
 
 
-class _LoopLowering(Lowering):
+class _LoopScheduler(Scheduler):
     def __init__(self, structure: Structure, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
         super().__init__(feeds, make_kernel)
         self.structure = structure
@@ -176,17 +176,17 @@ class _LoopLowering(Lowering):
         """Lower everything."""
         for tensor in self.ways.feeds:
             self._decide(tensor)
-        self._lower_phase(self.loop, 0)
+        self._add_phase(self.loop, 0)
 
-    def _lower_phase(self, loop: Loop, phase: int) -> None:
+    def _add_phase(self, loop: Loop, phase: int) -> None:
         for unit in loop.phases[phase]:
             self.loop, self.guard = loop, unit.guard
             self.merged = self.scopes.setdefault((loop, phase, unit.guard), {})
             if unit.loop is not None:
-                self._lower_loop(unit.loop, unit)
+                self._add_loop(unit.loop, unit)
                 continue
             assert unit.node is not None
-            self._lower_node(unit.node)
+            self._add_node(unit.node)
             for tensor in unit.node.outputs:
                 self._decide(tensor)
         if phase == 0:
@@ -218,7 +218,7 @@ class _LoopLowering(Lowering):
         for operation in self.operations[before:]:
             self.guards[operation] = self.guard
 
-    def _lower_node(self, node: Node) -> None:
+    def _add_node(self, node: Node) -> None:
         check_runs(node)
         if node.outputs and all(tensor in self.values for tensor in node.outputs):
             return
@@ -227,7 +227,7 @@ class _LoopLowering(Lowering):
         elif node.op in _NOTHING:
             self.skip(node, PASSED)
         elif node.op in MERGE:
-            self._lower_merge(node)
+            self._add_merge(node)
             self.skip(node, PASSED)
         elif node.op in _PASSING:
             passed = self._passed(node, self.values[node.inputs[0]])
@@ -245,7 +245,7 @@ class _LoopLowering(Lowering):
         self._append(Mark(node, [value], [read]))
         return read
 
-    def _lower_merge(self, node: Node) -> None:
+    def _add_merge(self, node: Node) -> None:
         values = [self.values[tensor] for tensor in node.inputs]
         outputs = [self._value(tensor, tensor.index) for tensor in node.outputs]
         outputs[0].is_reference = node.output_types[0].is_ref
@@ -266,7 +266,7 @@ class _LoopLowering(Lowering):
     def _value(self, tensor: Tensor, index: int) -> Value:
         return Value(tensor, f"t{self.next_number}_{index}")
 
-    def _lower_loop(self, loop: Loop, unit: Unit) -> None:
+    def _add_loop(self, loop: Loop, unit: Unit) -> None:
         around, pivot = self.loop, loop.pivot
         assert pivot is not None
         self._skip_enters(around, unit, unit.phase)
@@ -288,10 +288,10 @@ class _LoopLowering(Lowering):
             self._decide_within(loop, enter.outputs[0])
         for variable in loop.variables:
             self._decide_within(loop, variable.merge.outputs[0])
-        self._lower_phase(loop, 0)
+        self._add_phase(loop, 0)
         self.guard = NOWHERE
         self._append(Test(pivot, [self.values[pivot.inputs[0]]], [], loop))
-        self._lower_phase(loop, 1)
+        self._add_phase(loop, 1)
         self.guard = NOWHERE
         for variable in loop.variables:
             self.skip(variable.next, PASSED)
@@ -299,7 +299,7 @@ class _LoopLowering(Lowering):
         self.guard = unit.guard
         self._append(End(pivot, [], [], loop))
         self.base = unit.guard
-        self._lower_after(loop, unit)
+        self._add_after(loop, unit)
         self.guard, self.base = unit.guard, base
         self._append(Leave(pivot, [], [], loop))
         self.loop = around
@@ -308,11 +308,11 @@ class _LoopLowering(Lowering):
         self.loop = loop
         self._decide(tensor)
 
-    def _lower_after(self, loop: Loop, unit: Unit) -> None:
+    def _add_after(self, loop: Loop, unit: Unit) -> None:
         """What runs when the loop has ended: on the branches that the loop lies on, and its own."""
         for after in loop.phases[2]:
             after.guard |= unit.guard
-        self._lower_phase(loop, 2)
+        self._add_phase(loop, 2)
 
 
 def _all_loops(loop: Loop) -> Iterable[Loop]:
