@@ -16,15 +16,18 @@ from graphcore.api.gradient_explanation import (
     GradientStep,
     GradientSum,
 )
-from graphcore.api.gradients import tensors_of
+from graphcore.api.gradients import summed, tensors_of
+from graphcore.api.variable_reads import check_read_outside
+from graphcore.attrs import AttrValue
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph import Graph, Tensor, constant_value
+from graphcore.graph import Graph, Node, Tensor, constant_value
+from graphcore.graph.order import renew_stale_ranks
 from graphcore.passes.gradient_flow import Cut, Flow
 from graphcore.passes.gradient_inside import cut_inside, kept_inside
-from graphcore.passes.gradient_paths import GradientPaths
+from graphcore.passes.gradient_paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradients import DIFFERENTIABLE, build_gradients
-from graphcore.passes.gradients_of_reads import reads_of
+from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
 
 _SCOPE: Final = "gradients"
 _MOST_PATHS: Final = 4
@@ -36,7 +39,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
 
     Args:
         y: a tensor.
-        x: a tensor or variable of the same graph.
+        x: a tensor or variable of the same graph; of a variable that is a resource all reads that `y` uses count, and their sum.
         stop_gradients: as given to `gc.gradients`.
 
     Returns:
@@ -52,14 +55,25 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     stop = tensors_of(stop_gradients or [], "stop_gradients")
     flow = Flow(y_tensor, stop)
     handle = getattr(x, "handle", None)
-    if isinstance(handle, Tensor) and handle.dtype is dtypes.resource and x_tensor.node not in flow.upstream:
-        # It is read in several places: one that counts is explained.
-        x_tensor = next((read for read in reads_of(handle) if read.node in flow.upstream), x_tensor)
-    cuts = tuple([_described(cut) for cut in flow.cuts(x_tensor)])
+    variable = handle if isinstance(handle, Tensor) and handle.dtype is dtypes.resource else None
+    reads = [x_tensor] if variable is None else _reads_that_count(x_tensor, variable, flow)
+    name = variable.name if variable is not None and (len(reads) > 1 or reads[0].node.op == GATHER) else reads[0].name
     if y_tensor.dtype not in DIFFERENTIABLE:
         error = f"'{y_tensor.name}' is {y_tensor.dtype.name}: only tensors of floating or complex dtype can be differentiated"
-        return GradientExplanation(y=y_tensor.name, x=x_tensor.name, error=error)
-    return _Trial(graph, y_tensor, x_tensor, stop).explanation(flow, cuts)
+        return GradientExplanation(y=y_tensor.name, x=name, error=error)
+    cuts = tuple(dict.fromkeys([_described(cut) for read in reads for cut in flow.cuts(read)]))
+    if variable is not None:
+        try:
+            check_read_outside([y_tensor], variable)
+        except GraphError as error:
+            return GradientExplanation(y=y_tensor.name, x=name, error=error.message, cuts=cuts)
+    return _Trial(y_tensor, name, reads, variable, stop).explanation(flow, cuts)
+
+
+def _reads_that_count(first: Tensor, handle: Tensor, flow: Flow) -> list[Tensor]:
+    """What `y` takes of a variable, in the order in which gradients are summed; where it takes nothing, the value that it is asked for by."""
+    reads = dict.fromkeys([first, *reads_of(handle)])
+    return [read for read in reads if read is flow.y or read.node in flow.upstream] or [first]
 
 
 class _UndoError(Exception):
@@ -67,12 +81,22 @@ class _UndoError(Exception):
 
 
 class _Trial:
-    """The gradient built, looked at and taken back."""
+    """The gradient built, looked at and taken back.
 
-    def __init__(self, graph: Graph, y: Tensor, x: Tensor, stop: Sequence[Tensor]) -> None:
-        self.graph = graph
+    Args:
+        y: what is differentiated.
+        name: what it is differentiated by is called.
+        xs: the tensors that it is differentiated by: one, or the reads of a variable.
+        variable: the handle of that variable, None for another tensor.
+        stop: as given to `gc.gradients`.
+    """
+
+    def __init__(self, y: Tensor, name: str, xs: Sequence[Tensor], variable: Tensor | None, stop: Sequence[Tensor]) -> None:
+        self.graph = y.graph
         self.y = y
-        self.x = x
+        self.name = name
+        self.xs = xs
+        self.variable = variable
         self.stop = stop
 
     def explanation(self, flow: Flow, cuts: tuple[GradientCut, ...]) -> GradientExplanation:
@@ -86,48 +110,72 @@ class _Trial:
             return found[0]
 
     def _look(self, flow: Flow, cuts: tuple[GradientCut, ...]) -> GradientExplanation:
-        graph, names = self.graph, (self.y.name, self.x.name)
+        graph, names = self.graph, (self.y.name, self.name)
         built = self._built_before()
         trace = GradientTrace()
-        known = set(graph.gradient_records)
+        known, first_new = set(graph.gradient_records), graph.num_node_ids
         with graph.name_scope(None), graph.control_dependencies(None):
             scope = graph.unique_name(_SCOPE) + "/"
             try:
-                (gradient,) = build_gradients(graph, [self.y], [self.x], [None], stop_gradients=self.stop, trace=trace)
+                found = build_gradients(graph, [self.y], self.xs, [None], stop_gradients=self.stop, trace=trace)
+                made = [name for name in graph.gradient_records if name not in known]
+                parts = self._by_variable(found)
+                gradient = summed(graph, [part for part in parts if part is not None], _SCOPE)
             except GraphError as error:
                 return GradientExplanation(y=names[0], x=names[1], error=error.message, cuts=cuts)
-        kept = kept_inside(self.x, flow, trace)
-        cuts = (*cuts, *[_described(cut_inside(self.x, flow, node, slot)) for node, slot in kept])
+        kept = {x: kept_inside(x, flow, trace) for x in self.xs}
+        inside = [_described(cut_inside(x, flow, node, slot)) for x in self.xs for node, slot in kept[x]]
+        cuts = tuple(dict.fromkeys([*cuts, *inside]))
         if gradient is None:
             return GradientExplanation(y=names[0], x=names[1], cuts=cuts)
-        made = [name for name in graph.gradient_records if name not in known]
-        namer = _Namer(scope, next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None))
-        paths = GradientPaths(self.x, self.y, flow, kept)
-        backward = self._backward(made, namer)
+        old = next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None)
+        namer = _Namer(graph, scope, old, first_new)
+        ways = [GradientPaths(x, self.y, flow, kept[x]) for x, part in zip(self.xs, parts, strict=True) if part is not None]
+        backward = self._backward([name for name in graph.gradient_records if name not in known], namer)
+        slots = {node: sorted({slot for way in ways for slot in way.slots(node)}) for node in _consumers_first(ways)}
+        slots.update({way.x.node: [0] for way in ways if self.variable is not None and way.x.node.op == GATHER})
+        tensors = frozenset[Tensor]().union(*[way.tensors for way in ways])
+        sums = [_sum(tensor, total, trace, namer) for tensor, total in trace.sums.items() if tensor in tensors]
         return GradientExplanation(
             y=names[0],
             x=names[1],
             gradient=namer(gradient.name),
             kind=f"{gradient.dtype.name} {gradient.shape}",
-            built=namer.old is not None or not made,
+            built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
             is_zero=_is_zero(gradient),
-            path_count=paths.count,
-            paths=tuple([tuple([node.name for node in path]) for path in paths.shortest(_MOST_PATHS)]),
+            path_count=min(sum(way.count for way in ways), MOST_COUNTED),
+            paths=_shortest(ways),
             steps=tuple(
                 [
                     GradientStep(
-                        node=node.name,
-                        op=node.op,
-                        inputs=paths.slots(node),
-                        backward=tuple(backward.get(node.name, ())),
-                        source=node.source,
+                        node=node.name, op=node.op, inputs=tuple(taken), backward=tuple(backward.get(node.name, ())), source=node.source
                     )
-                    for node in paths.nodes
+                    for node, taken in slots.items()
                 ]
             ),
-            sums=tuple([_sum(tensor, total, trace, namer) for tensor, total in trace.sums.items() if tensor in paths.tensors]),
+            sums=(*sums, *self._sum_of_reads(parts, gradient, namer)),
             cuts=cuts,
         )
+
+    def _by_variable(self, found: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """The gradients by the variable of those by what is read of it: where that is rows, another tensor."""
+        return [
+            gradient_by_variable(x.node, gradient, name=_SCOPE, simplify=True)
+            if gradient is not None and self.variable is not None and x.node.op == GATHER
+            else gradient
+            for x, gradient in zip(self.xs, found, strict=True)
+        ]
+
+    def _sum_of_reads(self, parts: Sequence[Tensor | None], total: Tensor, namer: _Namer) -> list[GradientSum]:
+        """What is summed because the variable is read several times: each read passes the gradient of its value back to its input 0."""
+        summed_parts = [
+            GradientPart(gradient=namer(part.name), node=x.node.name, input=0)
+            for x, part in zip(self.xs, parts, strict=True)
+            if part is not None
+        ]
+        if len(summed_parts) < 2:
+            return []
+        return [GradientSum(tensor=self.name, gradient=namer(total.name), parts=tuple(summed_parts))]
 
     def _built_before(self) -> list[str]:
         """The scopes of earlier backward passes from y, the latest first."""
@@ -146,16 +194,50 @@ class _Trial:
 
 
 class _Namer:
-    """The names that nodes of the trial have in the graph, or would have."""
+    """The names that tensors and nodes of the trial have in the graph, or would have.
 
-    def __init__(self, scope: str, old: str | None) -> None:
+    Args:
+        graph: with the trial in it.
+        scope: the scope that the backward pass of the trial is in.
+        old: the scope of one like it that was built before, None if there is none.
+        first_new: the id of the trial's first node.
+    """
+
+    def __init__(self, graph: Graph, scope: str, old: str | None, first_new: int) -> None:
         self.scope = scope
         self.old = old
+        self._new = [node for node in graph.op_nodes() if node.id >= first_new and not node.name.startswith(scope)] if old else []
+        self._names: dict[str, str] = {}
+        if self._new:
+            before = {_what(node): node.name for node in graph.op_nodes() if node.id < first_new}
+            for node in self._new:  # beside the pass: what makes the gradient by a variable of those by its reads
+                inputs = tuple([self(tensor.name) for tensor in node.inputs])
+                self._names[node.name] = before.get((node.op, inputs, tuple(node.node_def.attr.items())), node.name)
 
     def __call__(self, name: str) -> str:
-        if self.old is None or not name.startswith(self.scope):
+        if self.old is None:
             return name
-        return self.old + name.removeprefix(self.scope)
+        node, colon, index = name.partition(":")
+        if node in self._names:
+            return self._names[node] + colon + index
+        return self.old + name.removeprefix(self.scope) if name.startswith(self.scope) else name
+
+
+def _what(node: Node) -> tuple[str, tuple[str, ...], tuple[tuple[str, AttrValue], ...]]:
+    return node.op, tuple([tensor.name for tensor in node.inputs]), tuple(node.node_def.attr.items())
+
+
+def _consumers_first(ways: Sequence[GradientPaths]) -> list[Node]:
+    """The nodes on any of several sets of ways, consumers before producers."""
+    if len(ways) == 1:
+        return ways[0].nodes
+    renew_stale_ranks(ways[0].x.graph)
+    return sorted({node for way in ways for node in way.nodes}, key=lambda node: node.rank, reverse=True)
+
+
+def _shortest(ways: Sequence[GradientPaths]) -> tuple[tuple[str, ...], ...]:
+    found = sorted([path for way in ways for path in way.shortest(_MOST_PATHS)], key=len)
+    return tuple([tuple([node.name for node in path]) for path in found[:_MOST_PATHS]])
 
 
 def _sum(tensor: Tensor, total: Tensor, trace: GradientTrace, namer: _Namer) -> GradientSum:

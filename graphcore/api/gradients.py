@@ -53,7 +53,7 @@ def gradients(
     if len(counts) == len(found):
         return found
     parts = iter(found)
-    return [_sum(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
+    return [summed(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
 
 
 def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], list[int]]:
@@ -80,7 +80,8 @@ def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor
     return counts, tensors, gathered
 
 
-def _sum(graph: Graph, parts: list[Tensor], name: str) -> Tensor | None:
+def summed(graph: Graph, parts: list[Tensor], name: str) -> Tensor | None:
+    """The gradient by a variable whose reads have these gradients, None if there are none. A sum gets a node in scope `name`."""
     if len(parts) < 2:
         return parts[0] if parts else None
     with graph.name_scope(name):

@@ -76,8 +76,8 @@ class GradientPaths:
         self.nodes = list(dict.fromkeys([step for node in reversed(order) for hop in self._hops[node] for step, _ in hop.through]))
 
     def slots(self, node: Node) -> tuple[int, ...]:
-        """The inputs of `node` through which the gradient goes on to x."""
-        return tuple(sorted(self._slots[node]))
+        """The inputs of `node` through which the gradient goes on to x; none for a node on no way."""
+        return tuple(sorted(self._slots.get(node, ())))
 
     def shortest(self, most: int) -> list[tuple[Node, ...]]:
         """The shortest ways, from x to y."""

@@ -199,6 +199,58 @@ def test_the_gradient_of_a_variable_is_that_of_all_its_reads(use_resource: bool)
         assert "ReadVariableOp" in str(gc.explain_gradient(y, w)) or not use_resource
 
 
+def several_reads(graph: gc.Graph) -> tuple[gc.Tensor, gc.Variable]:
+    """A value that uses a variable in three places and, cut off, in a fourth."""
+    w = gc.Variable(np.arange(6, dtype=np.float32).reshape(3, 2), name="w", use_resource=True)
+    again = graph.apply_op("ReadVariableOp", [w.handle], {"dtype": gc.float32}, name="again").outputs[0]
+    graph.apply_op("ReadVariableOp", [w.handle], {"dtype": gc.float32}, name="unused")
+    rows = graph.apply_op("ResourceGather", [w.handle, gc.constant([0, 2, 0])], {"dtype": gc.float32}, name="rows").outputs[0]
+    parts = [gc.square(w, name="squared") * again, rows * rows, gc.stop_gradient(again, name="stop")]
+    return gc.add_n([gc.reduce_sum(part) for part in parts], name="y"), w
+
+
+def test_all_reads_of_a_resource_are_explained_in_order_with_their_sum(graph: gc.Graph) -> None:
+    y, w = several_reads(graph)
+    before = [node.node_def for node in graph.nodes]
+    told = gc.explain_gradient(y, w)
+    assert [node.node_def for node in graph.nodes] == before
+    assert (told.x, told.built, told.path_count) == ("w:0", False, 4)
+    assert [part.node for part in told.sums[-1].parts] == ["w/Read/ReadVariableOp", "again", "rows"]
+    assert (told.sums[-1].tensor, told.sums[-1].gradient) == ("w:0", told.gradient)
+    assert [(cut.kind, cut.node) for cut in told.cuts] == [("stop_gradient", "stop")]
+    steps = {step.node: step for step in told.steps}
+    assert {"y", "squared", "rows"} <= set(steps)
+    assert steps["rows"].backward[-1].op == "ScatterNd", "the gradient of rows becomes one of the variable"
+    (gradient,) = gc.gradients(y, [w])
+    assert gradient.name == told.gradient
+    after = gc.explain_gradient(y, w)
+    assert (after.gradient, after.built) == (gradient.name, True)
+    assert [part.gradient for part in after.sums[-1].parts] == [tensor.name for tensor in gradient.node.inputs]
+    places = {step.node: place for place, step in enumerate(after.steps)}
+    for name, place in places.items():
+        assert all(places.get(tensor.node.name, place + 1) > place for tensor in graph.get_operation_by_name(name).inputs)
+
+
+def test_what_one_read_of_a_resource_is_cut_from_another_may_still_reach(graph: gc.Graph) -> None:
+    y, w = several_reads(graph)
+    stopped = gc.explain_gradient(y, w, stop_gradients=[graph.get_tensor_by_name("squared:0"), graph.get_tensor_by_name("rows:0")])
+    assert [part.node for part in stopped.sums[-1].parts] == ["again", "rows"]
+    assert ("stop_gradients", "squared") in [(cut.kind, cut.node) for cut in stopped.cuts]
+    whole = gc.explain_gradient(y, w, stop_gradients=[y])
+    assert whole.is_none
+    assert gc.gradients(y, [w], stop_gradients=[y]) == [None]
+
+
+def test_a_resource_that_a_function_reads_is_explained_by_the_refusal(graph: gc.Graph) -> None:
+    w = gc.Variable([1.0, 2.0], name="w", use_resource=True)
+    text = "Read(h:resource) -> (y:float) {\n  r = ReadVariableOp[dtype=float](h)\n  y = Square[T=float](r:value:0)\n  return y = y:y:0\n}"
+    graph.library.add_function_def(gc.parse_function(text))
+    y = gc.reduce_sum(graph.apply_op("Read", [w.handle]).outputs[0]) + gc.reduce_sum(w)
+    with pytest.raises(UnimplementedError) as caught:
+        gc.gradients(y, [w])
+    assert gc.explain_gradient(y, w).error == caught.value.message
+
+
 def test_rows_that_are_gathered_from_a_resource_have_a_gradient() -> None:
     w = gc.Variable(np.arange(6, dtype=np.float32).reshape(3, 2), name="w", use_resource=True)
     rows = gc.ops.gather_v2(w, [2, 0, 2], 0)
