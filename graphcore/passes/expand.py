@@ -75,7 +75,7 @@ def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: Expan
         chosen = options.multi_device if node.op in _PARTITIONED else options.native
         if node.name in options.keep:
             chosen = msgspec.structs.replace(chosen, keep_caller_node="fetchable")
-        body = _fitting_body(bodies, node, chosen)
+        body = fitting_body(bodies, node, chosen)
         if body is not None and size + len(body.graph) <= options.max_nodes:
             size += len(body.graph)
             found.append((node, body, chosen))
@@ -107,7 +107,7 @@ def _is_marked(library: FunctionLibraryDefinition, node: NodeDef) -> bool:
         return False
 
 
-def _fitting_body(bodies: FunctionBodies, node: Node, options: InlineFunctionBodyOptions) -> FunctionBody | None:
+def fitting_body(bodies: FunctionBodies, node: Node, options: InlineFunctionBodyOptions) -> FunctionBody | None:
     """The body to inline, None if the call has to stay. Why it has to is told by whoever runs it."""
     try:
         called = called_function(node.node_def)

@@ -6,12 +6,11 @@ from typing import Final
 
 import msgspec
 
-from graphcore.errors import GraphError
 from graphcore.graph import Graph, Node
 from graphcore.passes.declarations import ANY, PassDeclaration, declares
-from graphcore.passes.expand import FunctionBodies, called_function
+from graphcore.passes.expand import FunctionBodies, fitting_body
 from graphcore.passes.function_body import FunctionBody
-from graphcore.passes.inline import InlineFunctionBodyOptions, check_inlining, inline_checked, is_function_call
+from graphcore.passes.inline import InlineFunctionBodyOptions, inline_checked, is_function_call
 from graphcore.passes.lower_branches import lower_branches
 from graphcore.passes.lower_loops import lower_loop
 from graphcore.passes.lowering import Lowering
@@ -103,7 +102,7 @@ def _inline_all(functions: InlinableFunctions, graph: Graph, outermost: set[str]
             continue
         keep = "fetchable" if node.name in outermost else "do_not_keep"
         chosen = InlineFunctionBodyOptions(output_control_src="control_outputs", keep_caller_node=keep)  # type: ignore[arg-type]  # one of them
-        body = _fitting(functions, node, chosen)
+        body = fitting_body(functions, node, chosen)
         if body is not None and size + len(body.graph) <= options.max_nodes:
             size += len(body.graph)
             found.append((node, body, chosen))
@@ -112,14 +111,3 @@ def _inline_all(functions: InlinableFunctions, graph: Graph, outermost: set[str]
             for node, body, chosen in found:
                 inline_checked(rewriting, functions.library, node, body, chosen)
     return bool(found)
-
-
-def _fitting(functions: FunctionBodies, node: Node, options: InlineFunctionBodyOptions) -> FunctionBody | None:
-    """The body to put in the place of a call, None if the call has to stay; a run tells why."""
-    try:
-        called = called_function(node.node_def)
-        body = functions.body_of(called.name, called.attr)
-        check_inlining(node, body, options)
-    except GraphError:
-        return None
-    return body

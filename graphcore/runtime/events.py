@@ -54,12 +54,17 @@ class Event(msgspec.Struct, frozen=True):
     @property
     def iterations(self) -> tuple[int, ...]:
         """The turns of all loops that it happened in, outermost first; () outside of loops."""
-        return (*[iteration for _, iteration in self.around], self.iteration) if self.frame else ()
+        return turns(self.around, self.frame, self.iteration)
 
     @property
     def path(self) -> str:
         """The node with the calls that lead to it, as views name it."""
         return f"{self.call} > {self.node}" if self.call else self.node
+
+
+def turns(around: Around, frame: str, iteration: int) -> tuple[int, ...]:
+    """The turns of the loop of `frame` and of all around it, outermost first; () where that is "": outside of loops."""
+    return (*[turn for _, turn in around], iteration) if frame else ()
 
 
 class Recorder:

@@ -9,7 +9,7 @@ from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhausted
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.memory import out_of_memory
-from graphcore.runtime.plan_checks import described
+from graphcore.runtime.plan_checks import called, described
 
 
 def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> BaseException:
@@ -17,17 +17,15 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
 
     What is no Exception (Ctrl-C) stays what it is and gets a note that says so.
     """
-    declared = ", ".join([f"{tensor.name} {tensor.dtype.name} {tensor.shape}" for tensor in node.inputs])
-    called = f"{node.op}({declared})"
     if not isinstance(error, Exception):
-        error.add_note(f"stopped while running '{node.name}' = {called}" + (f"\n  made in {node.source}" if node.source else ""))
+        error.add_note(f"stopped while running '{node.name}' = {called(node)}" + (f"\n  made in {node.source}" if node.source else ""))
         return error
     if isinstance(error, GraphError):
         return error.with_node(node.name, op=node.op, source=node.source)
     kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
     actual = ", ".join([described(value.value if isinstance(value, RefVariable) else value) for value in inputs])
-    return kind.at(node, f"{text}\n\t [[{{{{node {node.name}}}}}]] = {called}{f' on {actual}' if actual else ''}")
+    return kind.at(node, f"{text}\n\t [[{{{{node {node.name}}}}}]] = {called(node)}{f' on {actual}' if actual else ''}")
 
 
 def dead_fetch(number: int, tensor: Tensor) -> InvalidArgumentError:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 import linecache
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final
 
-from graphcore.errors import GraphError, InternalError, InvalidArgumentError, ResourceExhaustedError
+from graphcore.errors import GraphError, InternalError
 from graphcore.graph.node import Node, Tensor
-from graphcore.kernel_context import RefVariable
 from graphcore.runtime.buffers import reuse_buffers
-from graphcore.runtime.memory import guard_sizes, keep_freed_memory, out_of_memory
+from graphcore.runtime.explaining import explain_at
+from graphcore.runtime.memory import guard_sizes, keep_freed_memory
 from graphcore.runtime.parallel import has_large, mark_long, run_apart
 from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
-from graphcore.runtime.plan_checks import described, outputs_unset
+from graphcore.runtime.plan_checks import outputs_unset
 from graphcore.runtime.plan_text import PlanText, plan_text
 from graphcore.runtime.program import Step
 from graphcore.runtime.prune import needed_nodes
@@ -84,19 +84,12 @@ class Plan:
         What is no Exception (Ctrl-C) stays what it is and gets a note that says so.
         """
         node = self.node_at(error.__traceback__)
-        if not isinstance(error, Exception):
-            if node is not None:
-                error.add_note(f"stopped while running {_called(node)}" + (f"\n  made in {node.source}" if node.source else ""))
-            return error
+        is_plain = isinstance(error, Exception) and not isinstance(error, GraphError)
         if node is None:
-            return error if isinstance(error, GraphError) else InternalError(f"{type(error).__name__}: {error}")
-        if isinstance(error, GraphError):
-            return error.with_node(node.name, op=node.op, source=node.source)
-        if isinstance(error, AttributeError | TypeError | ValueError) and any(text in str(error) for text in _UNPACKING):
+            return InternalError(f"{type(error).__name__}: {error}") if is_plain else error
+        if is_plain and isinstance(error, AttributeError | TypeError | ValueError) and any(text in str(error) for text in _UNPACKING):
             return outputs_unset(node, f"it left some unset or gave more ({error})")
-        kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
-        text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
-        return kind.at(node, f"{text}\n\t [[{{{{node {node.name}}}}}]] = {_called(node)}{self._actual(error, node)}")
+        return explain_at(node, error, self._actual(error, node))
 
     def close(self) -> None:
         """Forget the source text."""
@@ -113,7 +106,7 @@ class Plan:
                 self._watched = run
             return self._watched
 
-    def _actual(self, error: BaseException, node: Node) -> str:
+    def _actual(self, error: BaseException, node: Node) -> Iterator[Any]:
         """What the inputs really were, where the plan's frame still tells."""
         traceback, frame = error.__traceback__, None
         while traceback is not None:
@@ -122,14 +115,11 @@ class Plan:
             traceback = traceback.tb_next
         operation = next((operation for operation in self.schedule.operations if operation.node is node), None)
         if frame is None or operation is None or not operation.inputs:
-            return ""
+            return
         shared = frame.f_locals.get("v")
-        found = []
         for value in operation.inputs:
             name = value.name
-            actual = shared[int(name[2:-1])] if shared is not None and name[0] == "v" else frame.f_locals.get(name, value.constant)
-            found.append(described(actual.value if isinstance(actual, RefVariable) else actual))
-        return f" on {', '.join(found)}"
+            yield shared[int(name[2:-1])] if shared is not None and name[0] == "v" else frame.f_locals.get(name, value.constant)
 
 
 def build_plan(
@@ -168,8 +158,3 @@ def _compiled(text: PlanText, source: str) -> tuple[str, Callable[..., list[Any]
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     run: Callable[..., list[Any]] = text.scope["run"]
     return filename, run
-
-
-def _called(node: Node) -> str:
-    inputs = ", ".join(f"{tensor.name} {tensor.dtype.name} {tensor.shape}" for tensor in node.inputs)
-    return f"{node.op}({inputs})"

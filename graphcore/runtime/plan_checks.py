@@ -69,7 +69,7 @@ def _check(node: Node, index: int, dtype: np.dtype[Any] | None, shape: Shape, va
 def outputs_unset(node: Node, text: str) -> InternalError:
     """The error for a kernel that gave another number of outputs than its op declares."""
     return InternalError.at(
-        node, f"The kernel of {{{{node {node.name}}}}} = {_called(node)} was required to give {len(node.outputs)} outputs; {text}"
+        node, f"The kernel of {{{{node {node.name}}}}} = {called(node)} was required to give {len(node.outputs)} outputs; {text}"
     )
 
 
@@ -98,8 +98,9 @@ def _type_name(value: Any) -> str:
 
 
 def _broken(node: Node, text: str, value: Any) -> InternalError:
-    return InternalError.at(node, f"{text}: {_called(node)} gave {described(value)}")
+    return InternalError.at(node, f"{text}: {called(node)} gave {described(value)}")
 
 
-def _called(node: Node) -> str:
+def called(node: Node) -> str:
+    """The op of a node on what it declares to take."""
     return f"{node.op}({', '.join([f'{tensor.name} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"

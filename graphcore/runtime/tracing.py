@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.graph.node import Node
-from graphcore.runtime.events import Around, Event
+from graphcore.runtime.events import Around, Event, turns
 
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
 _Place = tuple[str, str, int, Around, str]
@@ -52,7 +52,7 @@ class NodeExecStats(msgspec.Struct, frozen=True):
     @property
     def iterations(self) -> tuple[int, ...]:
         """The turns of all loops that it ran in, outermost first; () outside of loops."""
-        return (*[iteration for _, iteration in self.around], self.iteration) if self.frame else ()
+        return turns(self.around, self.frame, self.iteration)
 
     @property
     def scheduled_micros(self) -> int:

@@ -119,6 +119,11 @@ _PIECES: Final = (
 )  # fmt: skip
 
 
+def same(first: Any, second: Any) -> bool:
+    """Whether two messages are equal as bytes: what is not a number does not equal itself."""
+    return bool(first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True))
+
+
 def damaged_text(text: str, rng: random.Random) -> str:
     """A text after one to three changes, mostly of whole tokens."""
     tokens: list[str] = _TOKEN.findall(text)

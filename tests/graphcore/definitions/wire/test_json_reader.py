@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphcore.definitions.wire import schema
 from graphcore.definitions.wire.json_reader import JsonError, read_json
-from tests.support.messages import damaged_json, random_message
+from tests.support.messages import damaged_json, random_message, same
 
 PRINTING = ("preserving_proto_field_name", "use_integers_for_enums", "always_print_fields_with_no_presence", "ensure_ascii", "sort_keys")
 INT64 = "expected an integer from -9223372036854775808 to 9223372036854775807"
@@ -32,11 +32,6 @@ def printed(message: Any, rng: random.Random) -> str:
     options = {option: rng.random() < 0.3 for option in PRINTING}
     text: str = json_format.MessageToJson(message, descriptor_pool=schema.POOL, indent=rng.choice([None, 2]), **options)
     return text
-
-
-def same(first: Any, second: Any) -> bool:
-    """As bytes: what is not a number does not equal itself."""
-    return bool(first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True))
 
 
 def on_purpose(text: str, ours: str, theirs: str) -> bool:

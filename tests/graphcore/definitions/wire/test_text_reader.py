@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from graphcore.definitions.wire import schema
 from graphcore.definitions.wire.text_cursor import TextError
 from graphcore.definitions.wire.text_reader import read_text
-from tests.support.messages import damaged_text, random_message
+from tests.support.messages import damaged_text, random_message, same
 
 PRINTING = ("as_utf8", "as_one_line", "use_short_repeated_primitives", "pointy_brackets", "force_colon", "use_index_order")
 COUNT = 5_000
@@ -39,11 +39,6 @@ def printed(message: Any, rng: random.Random) -> str:
     options: dict[str, Any] = {option: rng.random() < 0.3 for option in PRINTING}
     text: str = text_format.MessageToString(message, descriptor_pool=schema.POOL, **options)
     return text
-
-
-def same(first: Any, second: Any) -> bool:
-    """As bytes: what is not a number does not equal itself."""
-    return bool(first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True))
 
 
 @settings(max_examples=400)
