@@ -44,7 +44,8 @@ def functional_gradient(node: Node, *, simplify: bool = True) -> FunctionalGradi
     Args:
         node: the node.
         simplify: False leaves calls to SymbolicGradient as well, but for those of functions with state (what was drawn at random must be
-            what the gradient takes) or with branches and loops (whose gradients here have gradients themselves).
+            what the gradient takes), with branches and loops (whose gradients here have gradients themselves), or with ops that have
+            outputs without a gradient (where one comes to those, only the pass here knows of it and refuses).
     """
     found = _BY_OP.get(node.op)
     if found is not None:
@@ -81,7 +82,7 @@ def _sort_of(library: FunctionLibraryDefinition, name: str) -> _Sort:
         assert definition is not None
         reachable = library.reachable_definitions(definition)
         ops = {inner.op for function in (definition, *reachable) for inner in function.node_def}
-        is_plain = ops.isdisjoint(_BRANCHES_AND_LOOPS) and not any(_has_state(library, op) for op in ops)
+        is_plain = ops.isdisjoint(_BRANCHES_AND_LOOPS) and not any(_has_state(library, op) or _drops_some(library, op) for op in ops)
         found = known[name] = _Sort(library.version, name in reachable, is_plain)
     return found
 
@@ -97,5 +98,12 @@ def _runs_itself(node: Node) -> bool:
 def _has_state(library: FunctionLibraryDefinition, op: str) -> bool:
     try:
         return op not in library and op != "StatefulPartitionedCall" and library.look_up_op_def(op).is_stateful
+    except GraphError:
+        return False
+
+
+def _drops_some(library: FunctionLibraryDefinition, op: str) -> bool:
+    try:
+        return bool(library.look_up(op).no_gradient_through)
     except GraphError:
         return False

@@ -121,3 +121,35 @@ def test_a_second_derivative_can_be_inlined_and_computes_the_same(graph: gc.Grap
         pass
     assert not any(node.op in {"SymbolicGradient", "Outer", "Product"} for node in graph.nodes)
     np.testing.assert_allclose(gc.Session().run(end, FEEDS), before)
+
+
+NORM = """Norm(x:float, s:float, o:float, m:float, v:float) -> (y:float, mean:float) {
+  n = FusedBatchNormV3[T=float, U=float](x, s, o, m, v)
+  return y = n:y:0
+  return mean = n:batch_mean:0
+}"""
+AROUND = """Around(x:float, s:float, o:float, m:float, v:float) -> (y:float, mean:float) {
+  n = Norm(x, s, o, m, v)
+  return y = n:y:0
+  return mean = n:mean:0
+}"""
+
+
+@pytest.mark.parametrize("simplify", [True, False], ids=["simplified", "plain"])
+@pytest.mark.parametrize("name", ["Norm", "Around"])
+def test_a_gradient_at_a_statistic_within_a_function_is_refused_and_one_beside_it_is_not(
+    name: str, simplify: bool, graph: gc.Graph
+) -> None:
+    for text in (NORM, AROUND):
+        graph.library.add_function_def(gc.parse_function(text))
+    numbers = np.random.default_rng(1)
+    inputs = [gc.constant(numbers.random(shape, np.float32)) for shape in ((2, 2, 2, 3), *[(3,)] * 4)]
+    y, mean = graph.apply_op(name, inputs).outputs
+    loss = gc.reduce_sum(y * y * y)
+    found, expected = [gc.gradients(loss, inputs[:3], simplify=plain) for plain in (simplify, True)]
+    with gc.Session() as session:
+        for value, other in zip(*session.run([found, expected]), strict=True):
+            np.testing.assert_allclose(value, other, rtol=1e-6)
+            assert np.abs(value).max() > 0
+    with pytest.raises(gc.errors.UnimplementedError, match="No gradient is defined through output 'batch_mean'"):
+        gc.gradients(loss + gc.reduce_sum(mean), inputs[:3], simplify=simplify)
