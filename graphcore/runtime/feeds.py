@@ -65,17 +65,17 @@ def make_feeder(tensor: Tensor) -> Feeder:
     fixed = [(i, size) for i, size in enumerate(shape or ()) if size is not None]
 
     def feed(value: Any) -> Array:
-        if type(value) is not np.ndarray or value.dtype != target:
+        if type(value) is not np.ndarray or (value.dtype is not target and value.dtype != target):
             value = _cast(tensor, value)
         actual = value.shape
-        if rank is not None:
+        if rank is not None and actual != shape:
             if len(actual) != rank:
                 raise _wrong_shape(tensor, actual)
             for i, size in fixed:
                 if actual[i] != size:
                     raise _wrong_shape(tensor, actual)
         view: Array = value.view()
-        view.flags.writeable = False
+        view.setflags(write=False)
         return view
 
     return feed

@@ -53,7 +53,7 @@ class Prepared:
                     results[i] = value[()]
                 elif value.base is not None or not value.flags.writeable:
                     results[i] = value.copy()
-        if len(results) > 1 and len({id(value) for value in results}) < len(results):
+        if len(results) > 1 and len(set(map(id, results))) < len(results):
             _tell_apart(results)
         return self.structure.pack(results)
 

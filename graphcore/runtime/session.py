@@ -123,7 +123,10 @@ class Session:
             DeadlineExceededError: it took longer than it may.
         """
         key = _plan_key(fetches, feed_dict)
-        prepared = self._plans.get(key) if key is not None else None
+        try:
+            prepared = self._plans.get(key)
+        except TypeError:  # what has no hash cannot be a key
+            key = prepared = None
         begun = 0.0
         if prepared is None or prepared.version != self.graph.version:
             begun = time.monotonic()
@@ -455,14 +458,9 @@ def _noting(changed: set[str]) -> Callable[[Change], None]:
 
 
 def _plan_key(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
-    """What names the plan of these arguments; None if they cannot be keys."""
-    shape = _frozen(fetches) if isinstance(fetches, list | tuple | Mapping) else fetches
-    key = (shape, tuple(feed_dict)) if feed_dict else (shape, ())
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
+    """What names the plan of these arguments, if it can be a key."""
+    shape = fetches if type(fetches) is Tensor else _frozen(fetches)
+    return (shape, tuple(feed_dict)) if feed_dict else (shape, ())
 
 
 def _frozen(fetch: Any) -> Any:
