@@ -22,6 +22,7 @@ from graphcore.runtime.program import Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.schedule import JOIN, MakeKernel, Schedule, schedule_nodes
 from graphcore.runtime.watcher import Note, Watcher
+from graphcore.time_limit import check_time
 
 _numbers: Final = itertools.count(1)
 _UNPACKING: Final = ("values to unpack", "cannot unpack", "has no attribute 'dtype'")
@@ -152,9 +153,18 @@ def build_plan(
 
 
 def _compiled(text: PlanText, source: str) -> tuple[str, Callable[..., list[Any]]]:
-    """Compile `text`; tracebacks show `source` in its place, line by line."""
+    """Compile `text`, function by function, so that Ctrl-C and a time limit need not wait for all of a long one.
+
+    Tracebacks show `source` in its place, line by line.
+    """
     filename = f"<graphcore plan {next(_numbers)}>"
-    exec(compile(text.source, filename, "exec"), text.scope)  # noqa: S102 - the text holds nothing but names made here
+    lines = text.source.split("\n")
+    for first, end in itertools.pairwise([*text.starts, len(lines)]):
+        node = text.line_nodes.get(first + 2)  # that of the first line within the function
+        if node is not None:
+            check_time(node.name, node.op)
+        piece = "\n" * first + "\n".join(lines[first:end])
+        exec(compile(piece, filename, "exec"), text.scope)  # noqa: S102 - the text holds nothing but names made here
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     run: Callable[..., list[Any]] = text.scope["run"]
     return filename, run

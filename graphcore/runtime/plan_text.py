@@ -14,6 +14,7 @@ from graphcore.runtime.aside import call_aside
 from graphcore.runtime.plan_checks import wrong_dtype
 from graphcore.runtime.schedule import BEGIN, JOIN, Operation, Schedule, Value
 from graphcore.runtime.watcher import SENDING, Note
+from graphcore.time_limit import check_time
 
 PART: Final = 2000
 """How many lines one generated function has at most: compiling takes longer than in proportion."""
@@ -29,12 +30,16 @@ class PlanText:
         scope: the kernels and constants that it refers to.
         line_nodes: the node of each line, by line number from 1.
         notes: what the watched text tells of without calling a kernel.
+        starts: the lines, from 0, that functions begin at: what can be compiled by itself.
     """
 
-    __slots__ = ("line_nodes", "notes", "scope", "source")
+    __slots__ = ("line_nodes", "notes", "scope", "source", "starts")
 
-    def __init__(self, source: str, scope: dict[str, Any], line_nodes: dict[int, Node], notes: Sequence[Note] = ()) -> None:
+    def __init__(
+        self, source: str, scope: dict[str, Any], line_nodes: dict[int, Node], notes: Sequence[Note] = (), starts: Sequence[int] = (0,)
+    ) -> None:
         self.notes = notes
+        self.starts = starts
         self.source = source
         self.scope = scope
         self.line_nodes = line_nodes
@@ -89,16 +94,21 @@ class Writer:
         nodes: dict[int, Node] = {}
         parts = range(0, len(self.operations), PART)
         given: list[str] = []
+        starts = []
         for first in parts:
+            node = self.operations[first].node
+            check_time(node.name, node.op)
+            starts.append(len(lines))
             given.append(", ".join(["v", *self.observers, *self._feeds_of(self.operations[first : first + PART])]))
             lines.append(f"def part{first}({given[-1]}):")
             for number in range(first, min(first + PART, len(self.operations))):
                 lines.append(self._line(number, self.operations[number]))
                 nodes[len(lines)] = self.operations[number].node
+        starts.append(len(lines))
         lines += [f"def run({self.parameters}):", f"    v = [None] * {places}"]
         lines += [f"    part{first}({names})" for first, names in zip(parts, given, strict=True)]
         lines += [f"    {self._noted(None)}return {self._list_of_results()}", ""]
-        return PlanText("\n".join(lines), self.scope, nodes, self.notes)
+        return PlanText("\n".join(lines), self.scope, nodes, self.notes, starts)
 
     def _feeds_of(self, operations: Sequence[Operation]) -> list[str]:
         """The feeds that these read: a part with all of many would take long to compile and to call."""

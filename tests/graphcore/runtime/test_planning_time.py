@@ -7,14 +7,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import graphcore as gc
 from graphcore.errors import DeadlineExceededError
+from graphcore.runtime import plan as plan_module
 from graphcore.runtime.aside import Aside, LeftError
+from graphcore.runtime.plan import Plan
+from graphcore.runtime.plan_text import PART
 from graphcore.runtime.prepared import Prepared
+from graphcore.time_limit import time_limit
 from tests.graphcore.runtime.test_interruption import ENGINES
 
 LIMIT = 250
@@ -132,3 +137,27 @@ def test_a_call_that_loses_word_that_nobody_waits_for_it_is_told_again() -> None
     call.leave()
     assert call.wait(60)
     assert lost
+
+
+def test_a_long_plan_is_compiled_in_parts_and_a_time_limit_holds_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    y = x
+    for _ in range(2 * PART + 10):
+        y = gc.tanh(y)
+    session, lowered = gc.Session(), gc.Session().plan(y, {x: None}).lowered
+    with time_limit(time.monotonic() - 1.0, "Too late"), pytest.raises(DeadlineExceededError, match="Too late; stopped while planning"):
+        Plan(lowered)
+    left = [2]
+
+    def interrupted(*arguments: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        return compile(*arguments)
+
+    monkeypatch.setattr(plan_module, "compile", interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        session.run(y, {x: [0.0, 0.0]})
+    left[0] = 100
+    assert session.run(y, {x: [0.0, 0.0]}).tolist() == [0, 0]
+    assert left[0] == 100 - 4
