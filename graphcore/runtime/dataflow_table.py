@@ -17,7 +17,7 @@ from graphcore.kernel_context import DEAD, KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.aside import call_aside
 from graphcore.runtime.control_flow import checked_frames
-from graphcore.runtime.parallel import has_large, is_long
+from graphcore.runtime.parallel import aside_if_long, has_large, is_long
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.schedule import MakeKernel, check_runs
 from graphcore.runtime.twins import find_twins
@@ -317,7 +317,7 @@ class _Builder:
         item.dtype = item.dtypes[0] if item.dtypes else None
         item.context = self._context(node)
         kernel = self.make_kernel(node, item.context)
-        item.kernel = partial(call_aside, kernel) if self.has_large and is_long(node) else kernel
+        item.kernel = partial(call_aside, kernel) if self.has_large and is_long(node) else aside_if_long(node, kernel)
         return item
 
     def _context(self, node: Node) -> KernelContext:

@@ -101,7 +101,6 @@ def build_loop_plan(
     schedule = schedule_loops(structure, nodes, fetches, targets, feeds, make_kernel)
     any_large = has_large(nodes, feeds)
     guard_sizes(schedule, any_large=any_large)
-    if any_large:
-        mark_long(schedule)
+    mark_long(schedule, any_large=any_large)
     reuse_buffers(schedule)
     return LoopPlan(schedule)

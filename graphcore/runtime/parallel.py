@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore.graph.node import Node, Tensor
 from graphcore.pool import blas_threads, core_count
+from graphcore.registry import Kernel
+from graphcore.runtime.aside import call_aside
 from graphcore.runtime.plan_checks import is_ours
 from graphcore.runtime.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
 
@@ -22,6 +24,10 @@ _SLOW: Final = frozenset(
     {"Exp", "Log", "Log1p", "Expm1", "Tanh", "Sigmoid", "Pow", "Sin", "Cos", "Tan", "Erf", "Softmax", "LogSoftmax", "Softplus"}
 )
 _CUBIC: Final = frozenset({"MatrixDeterminant", "MatrixInverse", "MatrixSolve"})
+_TRANSFORMS: Final = frozenset({"FFT", "IFFT", "FFT2D", "IFFT2D", "FFT3D", "IFFT3D"})
+_SORTING: Final = frozenset({"TopKV2", "NthElement", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"})
+_BY_FIRST_INPUT: Final = _CUBIC | _TRANSFORMS | _SORTING
+"""What their kernels cost the shape of the first input tells, and nothing tells them to stop while they run."""
 LONG_FROM: Final = 2.0e5
 """Microseconds of a kernel that people would not wait for to end when they press Ctrl-C."""
 _LARGE: Final = 5_000
@@ -29,10 +35,15 @@ _LARGE: Final = 5_000
 _FLOPS_PER_MICROSECOND: Final = 2.0e4
 _SLOW_PER_MICROSECOND: Final = 300.0
 _FAST_PER_MICROSECOND: Final = 1500.0
+_TRANSFORMED_PER_MICROSECOND: Final = 500.0
+_SORTED_PER_MICROSECOND: Final = 300.0
 
 
 def cost(node: Node) -> float:
     """About how many microseconds the kernel of `node` takes by itself, as the shapes tell; 0 where they do not."""
+    if node.op in _BY_FIRST_INPUT:
+        known = node.inputs[0].shape.as_list() if node.inputs[0].shape.is_fully_defined else ()
+        return _cost_by_first_input(node.op, tuple([size or 0 for size in known]))
     sizes = [tensor.shape.num_elements for tensor in (*node.inputs, *node.outputs)]
     if not sizes or min(sizes) < 0:
         return 0.0
@@ -47,11 +58,15 @@ def cost(node: Node) -> float:
         return 2.0 * min(window, 10_000) * max(sizes) / _FLOPS_PER_MICROSECOND
     if node.op == "Einsum":  # of two matrices: the root of (ij)(jk)(ik) is what a product costs
         return 2.0 * math.sqrt(math.prod(sizes)) / _FLOPS_PER_MICROSECOND
-    if node.op in _CUBIC:
-        side = max([size or 1 for size in node.inputs[0].shape.as_list()[-2:]], default=1)
-        return 10.0 * side * sizes[0] / _FLOPS_PER_MICROSECOND
     per_microsecond = _SLOW_PER_MICROSECOND if node.op in _SLOW else _FAST_PER_MICROSECOND
     return max(sizes) / per_microsecond
+
+
+def _cost_by_first_input(op: str, shape: tuple[int, ...]) -> float:
+    size = math.prod(shape)
+    if op in _CUBIC:
+        return 10.0 * max(shape[-2:], default=1) * size / _FLOPS_PER_MICROSECOND
+    return size * math.log2(size + 2) / (_TRANSFORMED_PER_MICROSECOND if op in _TRANSFORMS else _SORTED_PER_MICROSECOND)
 
 
 def has_large(nodes: Iterable[Node], feeds: Iterable[Tensor] = ()) -> bool:
@@ -67,10 +82,31 @@ def is_long(node: Node) -> bool:
     return cost(node) >= LONG_FROM and not any("func" in attr.type for attr in node.op_def.attr)
 
 
-def mark_long(schedule: Schedule) -> None:
-    """Have kernels that take long called so that Ctrl-C need not wait for them."""
+def mark_long(schedule: Schedule, *, any_large: bool = True) -> None:
+    """Have kernels that take long called so that Ctrl-C need not wait for them.
+
+    Args:
+        any_large: whether any known shape is large at all.
+    """
     for operation in schedule.operations:
-        operation.is_long = operation.kernel is not None and not operation.apart and is_long(operation.node)
+        if any_large:
+            operation.is_long = operation.kernel is not None and not operation.apart and is_long(operation.node)
+        if operation.node.op in _BY_FIRST_INPUT and operation.kernel is not None:
+            operation.kernel = aside_if_long(operation.node, operation.kernel)
+
+
+def aside_if_long(node: Node, kernel: Kernel) -> Kernel:
+    """`kernel`, called so that Ctrl-C need not wait for it, where the arrays that it gets tell that it takes long and no shape told before."""
+    if node.op not in _BY_FIRST_INPUT or node.inputs[0].shape.is_fully_defined:
+        return kernel
+    op = node.op
+
+    def call(first: Any, *others: Any) -> Any:
+        if _cost_by_first_input(op, first.shape) >= LONG_FROM:
+            return call_aside(kernel, first, *others)
+        return kernel(first, *others)
+
+    return call
 
 
 def run_apart(schedule: Schedule, nodes: Iterable[Node], threads: int = 0) -> None:

@@ -147,7 +147,7 @@ def build_plan(
     keep_freed_memory()
     if any_large:
         run_apart(schedule, nodes, threads)
-        mark_long(schedule)
+    mark_long(schedule, any_large=any_large)
     reuse_buffers(schedule)
     return Plan(schedule)
 

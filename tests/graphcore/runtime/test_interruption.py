@@ -312,3 +312,35 @@ def test_ctrl_c_while_the_thread_of_a_run_begins_ends_the_run_too(has_begun: boo
     held.gate.set()
     held.check_threads()
     assert set(held.session.run(held.w)) == {float(has_begun)}  # the second update is never made
+
+
+@ENGINES
+@pytest.mark.parametrize("op", ["MatrixInverse", "FFT", "TopKV2", "Unique"])
+def test_kernels_of_which_only_the_arrays_tell_that_they_take_long_are_called_aside(
+    op: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = gc.placeholder(gc.complex64 if op == "FFT" else gc.float32, [None, None] if op == "MatrixInverse" else [None], name="x")
+    y = gc.get_default_graph().apply_op(op, [x, 1] if op == "TopKV2" else [x]).outputs[0]
+    called: list[Any] = []
+
+    def aside(kernel: Callable[..., Any], *arguments: Any) -> Any:
+        called.append(arguments[0].shape)
+        return kernel(*arguments)
+
+    monkeypatch.setattr(parallel, "call_aside", aside)
+    session = gc.Session(engine=engine)
+    small, large = (np.eye(size) if op == "MatrixInverse" else np.arange(float(size)) for size in (3, 40))
+    monkeypatch.setattr(parallel, "LONG_FROM", parallel._cost_by_first_input(op, large.shape))
+    expected = session.run(y, {x: small})
+    assert called == []
+    session.run(y, {x: large})
+    assert called == [large.shape]
+    np.testing.assert_array_equal(session.run(y, {x: small}), expected)
+
+
+def test_a_kernel_of_known_shape_that_sorts_or_transforms_is_called_aside_when_it_takes_long() -> None:
+    session = gc.Session()
+    for size, is_aside in ((100, False), (50_000_000, True)):
+        x = gc.placeholder(gc.float32, [size])
+        for y in (gc.get_default_graph().apply_op("TopKV2", [x, 1]), gc.get_default_graph().apply_op("Unique", [x])):
+            assert ("aside(" in session.plan(y.outputs[0], {x: None}).source) is is_aside
