@@ -144,9 +144,9 @@ def test_a_long_plan_is_compiled_in_parts_and_a_time_limit_holds_between_them(mo
     y = x
     for _ in range(2 * PART + 10):
         y = gc.tanh(y)
-    session, lowered = gc.Session(), gc.Session().plan(y, {x: None}).lowered
+    session, schedule = gc.Session(), gc.Session().plan(y, {x: None}).schedule
     with time_limit(time.monotonic() - 1.0, "Too late"), pytest.raises(DeadlineExceededError, match="Too late; stopped while planning"):
-        Plan(lowered)
+        Plan(schedule)
     left = [2]
 
     def interrupted(*arguments: Any) -> Any:
