@@ -7,7 +7,6 @@ import queue
 import threading
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from functools import partial
 from typing import Any, Final
 
 IDLE_SECONDS: Final = 1.0
@@ -79,19 +78,12 @@ class Pool:
     def submit(self, kernel: Callable[..., Any], *arguments: Any) -> Task:
         """Have `kernel(*arguments)` called by another thread."""
         task = Task(kernel, arguments)
-        self._put(task.run)
-        return task
-
-    def call(self, function: Callable[[], object]) -> None:
-        """Have `function()` called by another thread, and hear no more of it; it raises nothing."""
-        self._put(partial(copy_context().run, function))
-
-    def _put(self, task: Callable[[], object]) -> None:
         with self._lock:
-            self._tasks.put(task)
+            self._tasks.put(task.run)
             if self._idle < self._tasks.qsize() and self._threads < self._size:
                 self._threads += 1
                 threading.Thread(target=self._work, name="graphcore-kernels", daemon=True).start()
+        return task
 
     def _work(self) -> None:
         while True:

@@ -1,21 +1,20 @@
-"""Products of matrices that wait neither for other threads nor for other programs.
+"""Products of matrices: by all of BLAS's threads when alone, each by one when there are several at once, with the same result.
 
-A large product is computed in parts, of rows or columns, by the thread that wants it and by idle ones of the pool: whoever is free takes
-the next part. What the parts are depends on the sizes alone, and so do the results, to the last bit; who computes them does not matter.
+What a product gives never depends on what else runs, to the last bit: one thread computes it only where it is known to give what all of
+them give. OpenBLAS adds up blocks of the depth, and how long they are depends on whether it has one thread; so a thread that is alone may
+have to be given those blocks one by one.
 """
 
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from graphcore.ops.blas import enter, leave, one_thread, products_under_way, threads_for_parts
-from graphcore.pool import kernel_pool
+from graphcore.ops.blas import all_threads, enter, is_crowded, leave, one_thread, threads_of_blas
 from graphcore.registry import Kernel
 
 ONE_THREAD: Final = 1 << 18
@@ -26,27 +25,25 @@ _VECTORS: Final = 1 << 15
 """Of a matrix and a vector from so many on; from 9,216 to be exact, but then telling it to use one takes as long as the product."""
 _MIDDLING: Final = (10**6, 1 << 21)
 """Products of so many multiplications gain nothing from a second thread; smaller ones OpenBLAS gives none on most servers."""
-_PART: Final = 6_000_000
-"""So many multiplications a part must have at least to be worth a thread: they take some 150 microseconds, and handing it over 30."""
-_AHEAD: Final = 4_000_000
-"""So many multiplications more are in the part of the thread that begins, while others wake up: some 80 microseconds."""
+_LARGE: Final = 1 << 30
+"""Larger products are always computed by all threads, one after the other: trying whether one gives the same would take too long."""
 _LONG: Final = 1 << 32
-"""Nor more than so many, which take some 100 milliseconds: Ctrl-C is heard between parts."""
+"""Nor more than so many at a time, which take some 100 milliseconds: Ctrl-C is heard in between."""
 _SHORTEST: Final = 8
 """Parts of fewer rows or columns are computed slowly."""
-_ROUND: Final = 8
-"""Parts are of multiples of so many rows or columns: so many BLAS computes at once."""
+_BLOCKS: Final = (192, 224, 256, 320, 352, 384, 448, 512, 640, 768, 1024)
+"""How deep the blocks of OpenBLAS may be; that depends on the processor and the type."""
 _REMEMBERED: Final = 512
 
-Way = Callable[[Any, Any, Any], Any]
-"""A way to compute a product: two matrices, and where it goes; both matrices are of the sizes that the way is for."""
+Way = Callable[..., Any]
+"""A way to compute a product: two matrices of the sizes that the way is for, and where it goes, if that is given."""
 
 
 def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
     """a: [m, k]  b: [k, n] -> [m, n], written into `out` if that is given."""
     way = way_for(*a.shape, b.shape[1]) if xp is np and a.dtype.kind in "fc" else None
     if way is not None:
-        return way(a, b, np.empty((a.shape[0], b.shape[1]), a.dtype) if out is None else out)
+        return way(a, b, out)
     return xp.dot(a, b, out)
 
 
@@ -59,29 +56,37 @@ def batch_product(xp: Any, x: Any, y: Any) -> Any:
         return np.matmul(x, y)
     if x.ndim == y.ndim == 2:
         return product(xp, x, y)
-    count = threads_for_parts()
-    if x.ndim != y.ndim or x.shape[0] != y.shape[0] or x.shape[0] < 2 or count < 2:
-        with one_thread():
-            return np.matmul(x, y)
     result = np.empty((*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), m, n), np.result_type(x, y))
-    parts = _cut(x.shape[0], min(count, x.shape[0]))
-    share(lambda part: np.matmul(x[part], y[part], result[part]), parts, count)
+    if result.size * depth <= _LONG and not is_crowded():
+        with all_threads():
+            return np.matmul(x, y, result)
+    for place in np.ndindex(result.shape[:-2]):
+        product(xp, _at(x, place), _at(y, place), result[place])
     return result
 
 
+def _at(batch: Any, place: tuple[int, ...]) -> Any:
+    """The matrix at `place` of a batch that is broadcast."""
+    own = place[len(place) - (batch.ndim - 2) :]
+    return batch[tuple([0 if size == 1 else i for i, size in zip(own, batch.shape, strict=False)])]
+
+
 def kernel_for(m: int, depth: int, n: int) -> Kernel | None:
-    """The product of matrices [m, depth] and [depth, n] in parts; None where that has no use."""
-    way, empty = way_for(m, depth, n), np.empty
-    return None if way is None else lambda a, b: way(a, b, empty((m, n), a.dtype))
+    """The product of matrices [m, depth] and [depth, n] in a way of its own; None where that has no use."""
+    return way_for(m, depth, n)
 
 
 @lru_cache(_REMEMBERED)
 def way_for(m: int, depth: int, n: int) -> Way | None:
     """How to compute the product of matrices [m, depth] and [depth, n]; None to call BLAS once, as it is."""
-    size = m * depth * n
+    size, threads = m * depth * n, threads_of_blas()
     if size <= (_TWO_THREADS if min(m, n) > 1 else _VECTORS):
         return None
-    return _shared(m, depth, n) if threads_for_parts() else _in_small_parts(m, depth, n)
+    if size > _LONG:
+        return _in_long_parts(m, depth, n, threads)
+    if threads == 1:
+        return None
+    return _by_free_threads if threads else _in_small_parts(m, depth, n)
 
 
 def _in_small_parts(m: int, depth: int, n: int) -> Way | None:
@@ -90,112 +95,91 @@ def _in_small_parts(m: int, depth: int, n: int) -> Way | None:
     most = min(ONE_THREAD // max(1, depth * min(m, n)), max(m, n))
     if not _MIDDLING[0] < size <= _MIDDLING[1] or most < _SHORTEST:
         return None
-    longer = max(m, n)
-    by_part = _by_rows if m > n else _by_columns
-    parts = _cut(longer, -(-longer // most))
+    return _in_parts(np.matmul, m, n, -(-max(m, n) // most))
 
-    def in_parts(a: Any, b: Any, out: Any) -> Any:
-        for part in parts:
-            by_part(a, b, out, part)
-        return out
+
+def _in_long_parts(m: int, depth: int, n: int, threads: int) -> Way:
+    return _in_parts(_by_free_threads if threads > 1 else np.matmul, m, n, min(max(m, n), -(-m * depth * n // _LONG)))
+
+
+def _in_parts(way: Way, m: int, n: int, count: int) -> Way:
+    """One after the other: of rows, or of columns if there are more of them."""
+    bounds = [max(m, n) * i // count for i in range(count + 1)]
+    parts = [slice(first, last) for first, last in itertools.pairwise(bounds)]
+    if m > n:
+
+        def in_parts(a: Any, b: Any, out: Any = None) -> Any:
+            result = np.empty((m, n), a.dtype) if out is None else out
+            for part in parts:
+                way(a[part], b, result[part])
+            return result
+    else:
+
+        def in_parts(a: Any, b: Any, out: Any = None) -> Any:
+            result = np.empty((m, n), a.dtype) if out is None else out
+            for part in parts:
+                way(a, b[:, part], result[:, part])
+            return result
 
     return in_parts
 
 
-def _shared(m: int, depth: int, n: int) -> Way:
-    """By as many threads as it pays; BLAS uses one in each."""
-    count = threads_for_parts()
-    by_part = _by_rows if m >= n else _by_columns
-    size = m * depth * n
-    parts = _cut(max(m, n), min(count * -(-size // (count * _LONG)), size // _PART), _ROUND, max(m, n) * _AHEAD // size)
-    if len(parts) < 2:
-
-        def whole(a: Any, b: Any, out: Any) -> Any:
-            token = object()
-            try:
-                enter(token)
-                return np.matmul(a, b, out)
-            finally:
-                leave(token)
-
-        return whole
-
-    def shared(a: Any, b: Any, out: Any) -> Any:
-        share(lambda part: by_part(a, b, out, part), parts, count)
-        return out
-
-    return shared
+def _by_free_threads(a: Any, b: Any, out: Any = None) -> Any:
+    """By all threads of BLAS, or by this one if others have products too. dot is matmul for two matrices, and quicker to call."""
+    blocks = _blocks(a, b) if is_crowded() else None
+    token = object()
+    try:
+        enter(token, all_threads=blocks is None)
+        if blocks is not None:
+            return _by_blocks(a, b, out, blocks)
+        return np.dot(a, b) if out is None else np.matmul(a, b, out)
+    finally:
+        leave(token)
 
 
-def _by_rows(a: Any, b: Any, out: Any, part: slice) -> None:
-    np.matmul(a[part], b, out[part])
+def _by_blocks(a: Any, b: Any, out: Any, ends: Sequence[int]) -> Any:
+    """The sum of the products of blocks of the depth that end at `ends`."""
+    first = ends[0]
+    total = np.matmul(a[:, :first], b[:first], out)
+    for begin, end in itertools.pairwise(ends):
+        total += np.matmul(a[:, begin:end], b[begin:end])
+    return total
 
 
-def _by_columns(a: Any, b: Any, out: Any, part: slice) -> None:
-    np.matmul(a, b[:, part], out[:, part])
+def _blocks(a: Any, b: Any) -> Sequence[int] | None:
+    """With which blocks of the depth one thread gives what all give, to the last bit; None if that is not known."""
+    if a is not b and (a.base is b or b.base is a or (a.base is not None and a.base is b.base)):
+        return None  # maybe a matrix and the same transposed, whose product is computed otherwise
+    if a.size * b.shape[1] > _LARGE or not (a.flags.forc and b.flags.forc):
+        return None
+    return _tried(*a.shape, b.shape[1], a.dtype, a.flags.c_contiguous, b.flags.c_contiguous)
 
 
-def _cut(length: int, count: int, multiple: int = 1, ahead: int = 0) -> list[slice]:
-    """`length` in `count` parts, or fewer, about equal but that the first is by `ahead` longer; they begin at multiples of `multiple`."""
-    half = multiple // 2
-    bounds = [(ahead + (length - ahead) * i // count + half) // multiple * multiple for i in range(1, count)]
-    bounds = [*dict.fromkeys([0, *bounds]), length]
-    return [slice(first, last) for first, last in itertools.pairwise(bounds)]
+@lru_cache(_REMEMBERED)
+def _tried(m: int, depth: int, n: int, dtype: Any, a_by_rows: bool, b_by_rows: bool) -> Sequence[int] | None:
+    """The order in which numbers are added does not depend on what they are: one product tells of all that are laid out like it."""
+    a, b, out = _numbers(m, depth, dtype, a_by_rows), _numbers(depth, n, dtype, b_by_rows), np.empty((m, n), dtype)
+    with all_threads():
+        wanted = np.dot(a, b)
+        if not np.array_equal(np.matmul(a, b, out), wanted):
+            return None
+    for blocks in dict.fromkeys([(depth,), *[_of_two_threads(depth, most) for most in _BLOCKS]]):
+        with one_thread():
+            _by_blocks(a, b, out, blocks)
+        if np.array_equal(out, wanted):
+            return blocks
+    return None
 
 
-def share(compute: Callable[[slice], object], parts: Sequence[slice], threads: int) -> None:
-    """Compute all parts, in this thread and, unless other products are under way there, in others; BLAS uses one thread for each.
+def _of_two_threads(depth: int, most: int) -> tuple[int, ...]:
+    """Where the blocks of OpenBLAS end that it uses with several threads: as deep as may be, but the last two about equal."""
+    ends = [0]
+    while ends[-1] < depth:
+        left = depth - ends[-1]
+        ends.append(ends[-1] + (most if left >= 2 * most else -(-left // 2) if left > most else left))
+    return tuple(ends[1:])
 
-    Raises:
-        BaseException: what computing a part raised.
-    """
-    _Shared(compute, parts).run(min(len(parts), threads - products_under_way()) - 1)
 
-
-class _Shared:
-    """Parts that several threads compute: each takes the next that nobody has."""
-
-    __slots__ = ("_all_done", "_compute", "_error", "_left", "_lock", "_parts")
-
-    def __init__(self, compute: Callable[[slice], object], parts: Sequence[slice]) -> None:
-        self._compute = compute
-        self._parts = list(reversed(parts))
-        self._left = len(parts)
-        self._lock = threading.Lock()
-        self._all_done = threading.Lock()
-        self._all_done.acquire()
-        self._error: BaseException | None = None
-
-    def run(self, helpers: int) -> None:
-        for _ in range(helpers):  # first of all: they take a while to wake up
-            kernel_pool.call(self._work)
-        self._work()
-        if self._error is None:
-            self._all_done.acquire()  # what others have begun
-        if self._error is not None:
-            raise self._error
-
-    def _work(self) -> None:
-        token = object()
-        try:
-            enter(token)
-            while self._parts:
-                self._take()
-        finally:
-            leave(token)
-
-    def _take(self) -> None:
-        """Compute the next part."""
-        try:
-            part = self._parts.pop()
-        except IndexError:  # others were quicker
-            return
-        try:
-            self._compute(part)
-        except BaseException as error:  # noqa: BLE001 - who wants the product gets it
-            self._error = error
-            self._parts.clear()
-        with self._lock:
-            self._left -= 1
-            if (self._left == 0 or self._error is not None) and self._all_done.locked():
-                self._all_done.release()
+def _numbers(rows: int, columns: int, dtype: Any, by_rows: bool) -> Any:
+    numbers = np.resize(np.random.default_rng(rows).standard_normal(4099), rows * columns).astype(dtype)
+    return numbers.reshape(rows, columns) if by_rows else numbers.reshape(columns, rows).T

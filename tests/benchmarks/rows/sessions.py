@@ -19,7 +19,7 @@ DEEP = 100_000
 KERNELS = 20
 SIDE = 510  # a tanh of so many numbers squared takes some 100 us
 THREADS, RUNS_A_THREAD = 8, 5
-WIDE, LARGE = 256, 512
+SMALL, WIDE, LARGE = 128, 256, 512
 GAIN_TURNS = 5
 TURNS = 12
 MANY_RUNS = 100_000
@@ -98,9 +98,9 @@ def in_threads(work: Callable[[int], Float]) -> list[Float]:
 def concurrent(product: bool = True) -> Work:
     """One session, run by eight threads at once; no result may be lost or mixed up.
 
-    OpenBLAS serves one product of several threads at a time, and its threads spin while they wait for each other: on a machine that
-    has other work the same calls take from once to four times as long, whoever makes them. So a figure takes several turns,
-    and another row has the same without products, where nothing but sessions can stand in the way of threads.
+    OpenBLAS serves one product of several threads at a time, and its threads spin while they wait for each other: by hand the same
+    calls take from once to four times as long. So a figure takes several turns, and another row has the same without products, where
+    nothing but sessions can stand in the way of threads.
     """
     import graphcore as gc
 
@@ -132,59 +132,77 @@ def concurrent_by_hand(product: bool = True) -> Work:
     return Work(run=lambda: in_threads(work), fewest=TURNS, outcome=lambda: in_threads(work))
 
 
-def gain(work: Callable[[int], Float]) -> Work:
-    """How long the threads' runs take at once, in times of how long they take one after another."""
+def gain(work: Callable[[int], Float], runs: int) -> Work:
+    """How long each thread's runs take at once, in times of how long they take one after another."""
+
+    def several(i: int) -> Float:
+        results = [work(i) for _ in range(runs)]
+        return results[-1]
 
     def figure() -> float:
         taken: list[float] = []
         for _ in range(GAIN_TURNS):
             begun = time.perf_counter()
             for i in range(THREADS):
-                work(i)
+                several(i)
             between = time.perf_counter()
-            in_threads(work)
+            in_threads(several)
             taken.append((time.perf_counter() - between) / (between - begun))
         return statistics.median(taken)
 
     return Work(figure=figure, outcome=lambda: in_threads(work))
 
 
-def our_gain() -> Work:
-    """Runs of one session with two large products each."""
+def our_gain(size: int, runs: int) -> Work:
+    """Runs of one session with two products each."""
     import graphcore as gc
 
     graph = gc.Graph()
     with graph.as_default():
-        x = gc.placeholder(gc.float32, [LARGE, LARGE], name="x")
+        x = gc.placeholder(gc.float32, [size, size], name="x")
         y = gc.reduce_sum(gc.tanh(gc.tanh(x @ x) @ x), 0)
     session = gc.Session(graph=graph)
-    values = [random_floats(seed, LARGE, LARGE) for seed in range(THREADS)]
-    return gain(lambda i: session.run(y, {x: values[i]}))
+    values = [random_floats(seed, size, size) for seed in range(THREADS)]
+    return gain(lambda i: session.run(y, {x: values[i]}), runs)
 
 
-def tensorflow_gain() -> Work:
+def tensorflow_gain(size: int, runs: int) -> Work:
     """The same in TensorFlow."""
     import tensorflow as tf
 
     tf1 = tf.compat.v1
     graph = tf.Graph()
     with graph.as_default():
-        x = tf1.placeholder(tf.float32, [LARGE, LARGE], name="x")
+        x = tf1.placeholder(tf.float32, [size, size], name="x")
         y = tf.reduce_sum(tf.tanh(tf.matmul(tf.tanh(tf.matmul(x, x)), x)), 0)
     session = tf1.Session(graph=graph)
-    values = [random_floats(seed, LARGE, LARGE) for seed in range(THREADS)]
-    return gain(lambda i: session.run(y, {x: values[i]}))
+    values = [random_floats(seed, size, size) for seed in range(THREADS)]
+    return gain(lambda i: session.run(y, {x: values[i]}), runs)
 
 
-def numpy_gain() -> Work:
+def numpy_gain(size: int, runs: int) -> Work:
     """The same calls on arrays."""
-    values = [random_floats(seed, LARGE, LARGE) for seed in range(THREADS)]
+    values = [random_floats(seed, size, size) for seed in range(THREADS)]
 
     def work(i: int) -> Float:
         result: Float = np.tanh(np.tanh(values[i] @ values[i]) @ values[i]).sum(0)
         return result
 
-    return gain(work)
+    return gain(work, runs)
+
+
+def gain_row(order: float, size: int, runs: int = 1) -> Row:
+    """All threads' runs at once beside the same runs one after another; no more may be lost than one gains."""
+    what = f"products of {size}x{size}"
+    return Row(
+        order=order,
+        title=f"{THREADS} threads at once, in times of one after another, {what if runs == 1 else f'{runs} runs each, {what}'}",
+        unit="x",
+        budgets=(Budget(1.0),),
+        ours=lambda: our_gain(size, runs),
+        numpy=lambda: numpy_gain(size, runs),
+        tensorflow=lambda: tensorflow_gain(size, runs),
+    )
 
 
 def resident_bytes() -> int:
@@ -273,15 +291,10 @@ CONCURRENT_LIGHT = Row(
     ours=lambda: concurrent(product=False),
     numpy=lambda: concurrent_by_hand(product=False),
 )
-GAIN = Row(
-    order=6.47,
-    title=f"{THREADS} threads at once, in times of one after another, products of {LARGE}x{LARGE}",
-    unit="x",
-    budgets=(Budget(1.0),),
-    ours=our_gain,
-    numpy=numpy_gain,
-    tensorflow=tensorflow_gain,
-)
+GAIN = gain_row(6.47, LARGE)
+GAIN_LONG = gain_row(6.475, LARGE, 15)
+GAIN_MIDDLING = gain_row(6.48, WIDE, 100)
+GAIN_SMALL = gain_row(6.485, SMALL, 400)
 FLAT = Row(
     order=6.5,
     title=f"memory grown in {MANY_RUNS:,} runs",
