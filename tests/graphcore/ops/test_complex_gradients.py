@@ -21,6 +21,10 @@ LEFT_OUT = {
 }
 
 
+# Examples that give nothing complex when they are given complex numbers.
+GIVE_NOTHING_COMPLEX = {"Cast-0": "whole numbers", "Cast-1": "truth values", "_ArrayToList-0": "the types that its attr lists"}
+
+
 def takes_complex(case: Case) -> bool:
     """True if the op takes complex numbers wherever this example gives it floats or complex numbers."""
     found = False
@@ -46,6 +50,7 @@ CASES = [
     and not (case.takes_variable or case.functions or case.is_of_lists)
     and takes_complex(case)
     and case.op_def.name not in LEFT_OUT
+    and case.id not in GIVE_NOTHING_COMPLEX
 ]
 
 
@@ -84,6 +89,7 @@ def test_what_is_left_out_is_left_out_for_a_reason() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_complex_gradient_and_its_gradient_agree_with_central_differences(case: Case, made: Made) -> None:
+    assert made.outputs
     for y in made.outputs:
         checked = gc.check_gradient(y, made.xs, made.feed)
         assert checked.passed, checked
