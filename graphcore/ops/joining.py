@@ -198,6 +198,11 @@ def _parts(x: Any, axis: int, sizes: tuple[int, ...]) -> Any:
     return tuple(parts) if len(parts) != 1 else parts[0]
 
 
+def _together(attrs: Attrs) -> str:
+    """The pieces put together again; a Concat takes two at least."""
+    return "Identity[T=$T](dy)" if attrs.get("num_split") == 1 else "Concat[N=$num_split, T=$T](dim, dy)"
+
+
 @op
 class Split:
     """Takes a tensor apart into equal pieces along one dimension.
@@ -208,11 +213,17 @@ class Split:
 
     signature = "Split[num_split:int, T:type](split_dim:int32, value:T) -> (output:num_split*T)"
     shape = split_shape
-    gradient = """[T:type, num_split:int](dim:int32, x:T, dy:num_split*T) -> (d_dim:int32, dx:T) {
-      d_dim = ZerosLike[T=int32](dim)
-      dx = Concat[N=$num_split, T=$T](dim, dy)
-    }"""
-    examples = (Example([0, _A], {"num_split": 2}, outputs=[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]), Example([-1, _A], {"num_split": 3}))
+    examples = (
+        Example([0, _A], {"num_split": 2}, outputs=[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]),
+        Example([-1, _A], {"num_split": 3}),
+        Example([1, _A], {"num_split": 1}, outputs=[_A]),
+    )
+
+    def gradient(attrs: Attrs) -> str:
+        return f"""[T:type, num_split:int](dim:int32, x:T, dy:num_split*T) -> (d_dim:int32, dx:T) {{
+          d_dim = ZerosLike[T=int32](dim)
+          dx = {_together(attrs)}
+        }}"""
 
     def kernel(k: KernelContext) -> Kernel:
         count, known = required_int(k.attrs, "num_split"), constant_int(k, 0)
@@ -240,15 +251,18 @@ class SplitV:
 
     signature = "SplitV[num_split:int, T:type, Tlen:{int8, int32, int64} = int64](value:T, size_splits:Tlen, split_dim:int32) -> (output:num_split*T)"
     shape = split_v_shape
-    gradient = """[T:type, Tlen:type, num_split:int](x:T, size_splits:Tlen, dim:int32, dy:num_split*T) -> (dx:T, d_size_splits:Tlen, d_dim:int32) {
-      dx = Concat[N=$num_split, T=$T](dim, dy)
-      d_size_splits = ZerosLike[T=$Tlen](size_splits)
-      d_dim = ZerosLike[T=int32](dim)
-    }"""
     examples = (
         Example([_A, [1, 2], 1], {"num_split": 2}, outputs=[[[1.0], [4.0]], [[2.0, 3.0], [5.0, 6.0]]]),
         Example([_A, np.array([1, -1, 1]), -1], {"num_split": 3}),
+        Example([_A, [2], 0], {"num_split": 1}, outputs=[_A]),
     )
+
+    def gradient(attrs: Attrs) -> str:
+        return f"""[T:type, Tlen:type, num_split:int](x:T, size_splits:Tlen, dim:int32, dy:num_split*T) -> (dx:T, d_size_splits:Tlen, d_dim:int32) {{
+          dx = {_together(attrs)}
+          d_size_splits = ZerosLike[T=$Tlen](size_splits)
+          d_dim = ZerosLike[T=int32](dim)
+        }}"""
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -256,6 +270,9 @@ class SplitV:
         def split(x: Any, size_splits: Any, dim: Any) -> Any:
             axis = normal_axis(k, one_int(k, dim), x.ndim)
             given = ints(size_splits) if known is None else known
+            if len(given) == 1 and given[0] != x.shape[axis]:  # a size of -1 too
+                text = f"Input size: {x.shape[axis]} output size: {given[0]}"
+                raise invalid(k, f"If there is only one output, it must have the same size as the input. {text}")
             left = x.shape[axis] - sum(size for size in given if size >= 0)
             sizes = tuple([left if size == -1 else size for size in given])
             if min(sizes) < 0 or sum(sizes) != x.shape[axis] or given.count(-1) > 1:
