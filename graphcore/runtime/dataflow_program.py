@@ -11,8 +11,9 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.dataflow import DataflowRun
 from graphcore.runtime.dataflow_fused import FusedRun
 from graphcore.runtime.dataflow_fusing import fuse
+from graphcore.runtime.dataflow_memory import peak_of_table
 from graphcore.runtime.dataflow_table import Table, build_table
-from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_dataflow
+from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.program import Step
 from graphcore.runtime.schedule import MakeKernel
 
@@ -61,7 +62,7 @@ class DataflowProgram:
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
         """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
-        return peak_of_dataflow(self._table, sizes)
+        return peak_of_table(self._table, sizes)
 
     def begin(self, step: Step | None = None) -> DataflowRun:
         """A run to which values are fed one after the other; cancelling `step` stops it before the next node."""

@@ -16,7 +16,7 @@ from graphcore.attrs import Func
 from graphcore.dtypes import variant
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, constant_value
-from graphcore.graph.control_flow import ENTER, MERGE, SWITCH
+from graphcore.graph.control_flow import MERGE, SWITCH
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.dataflow_table import Item, Table
 from graphcore.runtime.memory import VIEWS, tensor_bytes
@@ -24,11 +24,11 @@ from graphcore.runtime.schedule import BEGIN, JOIN, Operation, Schedule, Value
 
 _STRIDED: Final = frozenset({"Transpose", "StridedSlice", "Slice", "BroadcastTo"})
 """Views that need not lie in one piece, so that a Reshape of them may be a copy."""
-_OTHERS: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
+ELSEWHERE: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
 _KEEPING: Final = ("TensorArray", "Stack", "TensorList")
 _TAKING: Final = frozenset({"Assign", "AssignVariableOp"})
 """What they are given is the variable's from then on, where it may be, and does not count any more."""
-_RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
+RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
 
 
 class PeakMemory(msgspec.Struct, frozen=True):
@@ -241,7 +241,7 @@ def _hold_outputs(account: Account, owners: Owners, sizes: Sizes, operation: Ope
         if operation.inputs:
             owners.note(node, value, operation.inputs[0])
         owner = owners.of(value)
-        is_elsewhere = value.is_reference or node.op in _OTHERS or operation.kernel is None or any(operation.reads[:1])
+        is_elsewhere = value.is_reference or node.op in ELSEWHERE or operation.kernel is None or any(operation.reads[:1])
         if is_elsewhere and owner is value:
             not_counted.add(value)
         if owner not in not_counted and (not isinstance(owner, Value) or owner.constant is None):
@@ -251,12 +251,10 @@ def _hold_outputs(account: Account, owners: Owners, sizes: Sizes, operation: Ope
 
 
 def peak_of_dataflow(table: Table, sizes: Sizes) -> PeakMemory:
-    """The peak of a run of the dataflow engine."""
+    """The peak of a run of the dataflow engine, of a graph without loops."""
     try:
         for node in table.nodes:
-            if node.op in ENTER:
-                raise UnimplementedError(f"'{node.name}' (op {node.op}) begins a loop, which turns as often as values say")
-            if node.op in _RECEIVING:
+            if node.op in RECEIVING:
                 raise UnimplementedError(f"'{node.name}' (op {node.op}) receives a value, which may come at any time")
         branching = next((node for node in table.nodes if node.op in SWITCH or node.op in MERGE), None)
         if branching is None:
@@ -270,7 +268,7 @@ def peak_of_dataflow(table: Table, sizes: Sizes) -> PeakMemory:
 
 
 def _is_elsewhere(node: Node) -> bool:
-    return node.op in _OTHERS or node.op in SWITCH or node.op in MERGE or any(tensor.dtype.is_ref for tensor in node.outputs)
+    return node.op in ELSEWHERE or node.op in SWITCH or node.op in MERGE or any(tensor.dtype.is_ref for tensor in node.outputs)
 
 
 class _Replay:

@@ -305,3 +305,22 @@ def test_what_a_loop_carries_and_nobody_reads_is_given_free_at_once() -> None:
     assert predicted.bytes is not None
     assert held <= predicted.bytes
     assert held <= 3 * 4000
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_what_a_loop_of_the_dataflow_engine_holds_is_within_a_bound_however_often_it_turns(parallel: int) -> None:
+    x = gc.placeholder(gc.float32, [1000], name="x")
+    n = gc.placeholder(gc.int32, [], name="n")
+    limit, one = enter(n, "f", constant=True), enter(gc.constant(1), "f", constant=True)
+    body = lambda i, a, b: [op("AddV2", [i, one]), op("Tanh", [op("Exp", [b])]), op("AddV2", [a, b])]  # noqa: E731 - short
+    end = while_loop(lambda i, *_: op("Less", [i, limit]), body, [gc.constant(0), gc.exp(x), x], "f", parallel)[1]
+    session = gc.Session(engine="dataflow")
+    bounds = set()
+    for turns in (0, 1, 30):
+        held, predicted = held_and_predicted(session, end, {x: np.ones(1000, np.float32), n: turns})
+        assert predicted.is_bound
+        assert "Enter" in predicted.reason
+        assert predicted.bytes is not None
+        assert held <= predicted.bytes
+        bounds.add(predicted.bytes)
+    assert len(bounds) == 1
