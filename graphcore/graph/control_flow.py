@@ -39,13 +39,13 @@ OUTERMOST: Final = NodeFrame(None, None, "")
 
 
 def build_control_flow_info(graph: Graph) -> dict[Node, NodeFrame]:
-    """The frame of every node that anything leads to; `Exit` nodes are in the frame that they leave.
+    """The frame of every node that anything leads to; `Exit` nodes are in the frame that they leave, the source is its own frame and parent.
 
     Raises:
         InvalidArgumentError: a node has inputs from different frames, an Enter has no frame name, a loop has two LoopConds.
         InternalError: one frame lies within two others.
     """
-    return control_flow_info(graph.op_nodes())
+    return {graph.source_node: NodeFrame(graph.source_node, graph.source_node, ""), **control_flow_info(graph.op_nodes())}
 
 
 def control_flow_info(nodes: Iterable[Node], fed: Collection[Tensor] = ()) -> dict[Node, NodeFrame]:

@@ -27,7 +27,14 @@ def entered(name: str, value: gc.Node, frame: str) -> gc.Node:
 
 
 def frames() -> dict[str, str]:
-    return {found.name: where.frame_name for found, where in gc.build_control_flow_info(gc.get_default_graph()).items()}
+    info = gc.build_control_flow_info(gc.get_default_graph())
+    return {found.name: where.frame_name for found, where in info.items() if found.is_op}
+
+
+def test_cfi_the_source_is_its_own_frame_and_parent() -> None:
+    source = gc.get_default_graph().source_node
+    info = gc.build_control_flow_info(gc.get_default_graph())
+    assert info == {source: (source, source, "")}
 
 
 def test_cfi_what_an_enter_gives_is_in_its_frame_and_what_an_exit_gives_is_outside_again() -> None:
