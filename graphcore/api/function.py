@@ -194,9 +194,18 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
     Args:
         python_function: takes tensors and gives tensors.
         name: what it is called in the graph.
+
+    Raises:
+        InvalidArgumentError: it is no function.
     """
     if python_function is None:
-        return lambda decorated: Function(decorated, name)
+        return lambda decorated: function(decorated, name=name)
+    given: Any = python_function
+    if not callable(given) or not (name or hasattr(given, "__name__")):
+        raise InvalidArgumentError(
+            f"gc.function takes a Python function, whose types come from each call (a callable without a name needs name=); "
+            f"got {python_function!r} ({type(python_function).__name__})"
+        )
     return Function(python_function, name)
 
 

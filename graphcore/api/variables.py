@@ -356,6 +356,12 @@ class Variable:
     def __neg__(self) -> Tensor:
         return -self.as_tensor()
 
+    def __getitem__(self, key: Any) -> Tensor:
+        return self.as_tensor()[key]
+
+    def __iter__(self) -> Any:
+        return iter(self.as_tensor())
+
 
 def _named_constant(graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
     array = as_constant_array(value, wanted, f"initial value of variable '{scope[:-1]}'")

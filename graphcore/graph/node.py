@@ -307,6 +307,11 @@ class Tensor(msgspec.Struct, eq=False):
     def __iter__(self) -> Any:
         raise InvalidArgumentError(f"The tensor '{self.name}' cannot be iterated over while the graph is built", node=self.node.name)
 
+    def __getitem__(self, key: Any) -> Tensor:
+        from graphcore.graph.slices import sliced  # noqa: PLC0415 - it needs this module
+
+        return sliced(building(self.node.graph), self, key)
+
     # `==` stays identity: tensors are keys of feed dictionaries.
 
     def __add__(self, other: object) -> Tensor:

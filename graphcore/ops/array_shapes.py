@@ -193,7 +193,7 @@ def _transpose(*, conjugate: bool) -> KernelFactory:
 
         def transpose(x: Any, perm: Any) -> Any:
             axes = ints(perm) if known is None else known
-            if len(axes) != x.ndim or min(axes, default=0) < 0:
+            if len(axes) != x.ndim:
                 raise invalid(k, f"transpose expects a vector of size {x.ndim}. But input(1) is {list(axes)}")
             return x.transpose(axes)
 
@@ -206,7 +206,7 @@ def _transpose(*, conjugate: bool) -> KernelFactory:
 class Transpose:
     """Permutes dimensions: dimension i of the output is dimension perm[i] of x.
 
-    perm: a permutation of 0 .. rank-1
+    perm: a permutation of 0 .. rank-1; -1 is the last dimension
     """
 
     signature = f"Transpose[T:type, Tperm:{INDEX} = int32](x:T, perm:Tperm) -> (y:T)"
@@ -220,7 +220,7 @@ class Transpose:
 class ConjugateTranspose:
     """Permutes dimensions as Transpose does, and takes complex conjugates.
 
-    perm: a permutation of 0 .. rank-1
+    perm: a permutation of 0 .. rank-1; -1 is the last dimension
     """
 
     signature = f"ConjugateTranspose[T:type, Tperm:{INDEX} = int32](x:T, perm:Tperm) -> (y:T)"

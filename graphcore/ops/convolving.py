@@ -16,7 +16,7 @@ import numpy as np
 from graphcore.kernel_context import KernelContext
 from graphcore.ops.convolving_columns import filter_gradient_by_columns, forward_by_columns, input_gradient_by_columns
 from graphcore.ops.convolving_costs import by_element, columns_pay, gradient_pieces, input_columns_pay, window_pieces
-from graphcore.ops.kernels import invalid, narrow
+from graphcore.ops.kernels import invalid, narrow, unimplemented
 from graphcore.ops.products import product
 from graphcore.ops.windows import Geometry, Sliding, inside, int_list, is_channels_last, padded, sliding, spatial_axes, views
 
@@ -29,6 +29,10 @@ class Convolution:
         self.k = k
         self.xp = k.xp
         self.slides = sliding(k, int_list(k, "strides"), axes)
+        for name in ("strides", "dilations"):
+            sizes = int_list(k, name)
+            if any(size != 1 for at, size in enumerate(sizes) if at not in axes):
+                raise unimplemented(k, f"required {name} of 1 along batch and channels, got {list(sizes)}")
         self.channels_last = is_channels_last(k.attrs)
         self.dtype = k.dtype("T")
         self.wide = np.dtype(np.float32) if narrow(self.dtype) else self.dtype

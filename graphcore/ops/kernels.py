@@ -134,6 +134,11 @@ def invalid(k: KernelContext, text: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{k.op} node '{k.node_name}': {text}", op=k.op, node=k.node_name, source=k.source)
 
 
+def unimplemented(k: KernelContext, text: str) -> UnimplementedError:
+    """An error that names the node, for what the op's definition has but no kernel computes, TensorFlow's neither."""
+    return UnimplementedError(f"{k.op} node '{k.node_name}': {text}", op=k.op, node=k.node_name, source=k.source)
+
+
 def normal_axis(k: KernelContext, axis: int, rank: int) -> int:
     """`axis` counted from the front.
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from graphcore.kernel_context import KernelContext
-from graphcore.ops.kernels import constant_ints, ints, invalid, masked, narrow
-from graphcore.ops.windows import inside, int_list, padded, sliding
+from graphcore.ops.kernels import constant_ints, ints, invalid, masked, narrow, unimplemented
+from graphcore.ops.windows import inside, int_list, padded, sliding, spatial_axes
 from graphcore.registry import Kernel
 
 Sizes = tuple[int, ...]
@@ -26,16 +26,45 @@ class Pooling:
         self.xp = k.xp
         self.ksize = ksize
         self.slides = sliding(k, strides, tuple(range(len(strides))))
+        self.channels: int | None = None
+        self._require_one_kind()
+
+    def _require_one_kind(self) -> None:
+        """Windows are spatial or, in MaxPool, along the channels and apart.
+
+        Raises:
+            UnimplementedError: others.
+        """
+        spatial = spatial_axes(self.k, b"NHWC" if len(self.ksize) == 4 else b"NDHWC")
+        sizes = [(window, slide.stride) for window, slide in zip(self.ksize, self.slides, strict=True)]
+        said = f"got ksize {list(self.ksize)} and strides {[stride for _, stride in sizes]}"
+        if sizes[0] != (1, 1):
+            raise unimplemented(self.k, f"required windows and strides of 1 along the batch, {said}")
+        along_space = any(sizes[at] != (1, 1) for at in spatial)
+        for at in range(1, len(sizes)):
+            window, stride = sizes[at]
+            if at in spatial or (window, stride) == (1, 1):
+                continue
+            if not self.k.op.startswith("MaxPool") or len(sizes) != 4:
+                raise unimplemented(self.k, f"required windows and strides of 1 along the channels, {said}")
+            if along_space or window != stride:
+                raise unimplemented(self.k, f"required windows along space, or along the channels with strides as long as they are, {said}")
+            self.channels = at
 
     def places(self, shape: Sizes) -> Sizes:
         """How many windows there are in each dimension.
 
         Raises:
             InvalidArgumentError: wrong rank, or the window does not fit.
+            UnimplementedError: windows along the channels do not fill them.
         """
         if len(shape) != len(self.ksize):
             raise invalid(self.k, f"the input must be {len(self.ksize)}-dimensional, got shape {list(shape)}")
         places = tuple([slide.places(size, window) for slide, size, window in zip(self.slides, shape, self.ksize, strict=True)])
+        if self.channels is not None and shape[self.channels] % self.ksize[self.channels]:
+            raise unimplemented(
+                self.k, f"required windows along the channels that fill them, got {list(self.ksize)} of shape {list(shape)}"
+            )
         if min(places) < 0:
             raise invalid(self.k, f"a window of {list(self.ksize)} does not fit into an input of shape {list(shape)}")
         return places

@@ -150,3 +150,22 @@ def test_an_instantiation_prints_as_its_function_and_what_has_no_text_is_refused
         assert gc.parse_function(gc.debug_string(made)) == made.fdef
     with pytest.raises(GraphError, match=r"debug_string prints a graph, .* got 3 of type int"):
         gc.debug_string(3)  # type: ignore[arg-type]  # what a user may try
+
+
+@pytest.mark.parametrize("given", [gc.float32, "f", [gc.float32]])
+def test_what_is_no_function_is_refused(given: Any) -> None:
+    with pytest.raises(GraphError, match="takes a Python function"):
+        gc.function(given)
+    with pytest.raises(GraphError, match="takes a Python function"):
+        gc.function(name="f")(given)
+
+
+def test_a_callable_without_a_name_needs_one() -> None:
+    class Doubled:
+        def __call__(self, x: gc.Tensor) -> gc.Tensor:
+            return x * 2.0
+
+    doubled = Doubled()
+    with pytest.raises(GraphError, match="needs name="):
+        gc.function(doubled)
+    np.testing.assert_array_equal(gc.Session().run(gc.function(doubled, name="doubled")(gc.constant(X))), 2 * X)
