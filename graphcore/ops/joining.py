@@ -254,7 +254,8 @@ class SplitV:
     examples = (
         Example([_A, [1, 2], 1], {"num_split": 2}, outputs=[[[1.0], [4.0]], [[2.0, 3.0], [5.0, 6.0]]]),
         Example([_A, np.array([1, -1, 1]), -1], {"num_split": 3}),
-        Example([_A, [2], 0], {"num_split": 1}, outputs=[_A]),
+        # As long both ways: of one piece TensorFlow checks the size by the last dimension where the axis is not known.
+        Example([[[1.0, 2.0], [3.0, 4.0]], [2], 0], {"num_split": 1}, outputs=[[[1.0, 2.0], [3.0, 4.0]]]),
     )
 
     def gradient(attrs: Attrs) -> str:
