@@ -12,6 +12,7 @@ from graphcore.definitions.types import NodeDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.default_stack import building
+from graphcore.graph.slices import sliced
 from graphcore.inference import HandleData, ShapeHandle, handle_to_shape
 from graphcore.registry import OpRegistration
 from graphcore.shapes import Shape
@@ -308,8 +309,6 @@ class Tensor(msgspec.Struct, eq=False):
         raise InvalidArgumentError(f"The tensor '{self.name}' cannot be iterated over while the graph is built", node=self.node.name)
 
     def __getitem__(self, key: Any) -> Tensor:
-        from graphcore.graph.slices import sliced  # noqa: PLC0415 - it needs this module
-
         return sliced(building(self.node.graph), self, key)
 
     # `==` stays identity: tensors are keys of feed dictionaries.

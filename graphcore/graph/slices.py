@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.node import Tensor
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
+    from graphcore.graph.node import Tensor
 
 _NAME: Final = "strided_slice"
 _INT32: Final = np.iinfo(np.int32)
@@ -28,8 +29,11 @@ def sliced(graph: Graph, tensor: Tensor, key: Any) -> Tensor:
     Raises:
         InvalidArgumentError: an entry of another kind; more entries than dimensions; an int outside of its dimension; a step of 0.
     """
-    with graph.transaction():
-        places, masks = _read(tensor, key if isinstance(key, tuple) else (key,))
+    entries = key if isinstance(key, tuple) else (key,)
+    numbers = [number for entry in entries for number in ((entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,))]
+    several = any(isinstance(number, type(tensor)) for number in numbers)
+    with graph.transaction() if several else nullcontext():  # one node takes back by itself what was made for it
+        places, masks = _read(tensor, entries)
         wide = _is_wide(places)
         bounds = [_vector(graph, [place[which] for place in places], wide) for which in range(3)]
         return graph.apply_op("StridedSlice", [tensor, *bounds], masks, _NAME).outputs[0]
@@ -65,7 +69,7 @@ def _read(tensor: Tensor, entries: Sequence[Any]) -> tuple[list[Place], dict[str
 
 def _index(tensor: Tensor, at: int, given: Any) -> Any:
     """An int or a scalar tensor of ints."""
-    if isinstance(given, Tensor):
+    if isinstance(given, type(tensor)):
         if given.dtype.base.name not in {"int32", "int64"} or given.shape.rank not in {0, None}:
             raise _refused(tensor, at, f"the {given.dtype.name} tensor '{given.name}' of shape {given.shape}")
         return given
@@ -84,24 +88,23 @@ def _is_wide(places: Sequence[Place]) -> bool:
     """Whether any number needs 64 bits."""
     numbers = [number for place in places for number in place]
     return any(
-        number.dtype.base.name == "int64" if isinstance(number, Tensor) else not _INT32.min <= number <= _INT32.max for number in numbers
+        not _INT32.min <= number <= _INT32.max if isinstance(number, int) else number.dtype.base.name == "int64" for number in numbers
     )
 
 
 def _vector(graph: Graph, numbers: Sequence[Any], wide: bool) -> Any:
     """The numbers as a value or, with tensors among them, packed together."""
     dtype = np.int64 if wide else np.int32
-    if not any(isinstance(number, Tensor) for number in numbers):
+    if all(isinstance(number, int) for number in numbers):
         return np.asarray(numbers, dtype)
-    parts = [
-        graph.apply_op("Cast", [number], {"DstT": dtype}, f"{_NAME}/cast").outputs[0]
-        if isinstance(number, Tensor) and number.dtype.base.as_numpy != dtype
-        else number
-        if isinstance(number, Tensor)
-        else dtype(number)
-        for number in numbers
-    ]
+    parts = [dtype(number) if isinstance(number, int) else _as_type(graph, number, dtype) for number in numbers]
     return graph.apply_op("Pack", [parts], None, f"{_NAME}/stack").outputs[0]
+
+
+def _as_type(graph: Graph, number: Tensor, dtype: Any) -> Tensor:
+    if number.dtype.base.as_numpy == dtype:
+        return number
+    return graph.apply_op("Cast", [number], {"DstT": dtype}, f"{_NAME}/cast").outputs[0]
 
 
 def _refused(tensor: Tensor, at: int, what: str) -> InvalidArgumentError:
