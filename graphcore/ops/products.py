@@ -23,14 +23,10 @@ _TWO_THREADS: Final = 2 * ONE_THREAD
 """From so many on it uses two threads or more."""
 _VECTORS: Final = 1 << 15
 """Of a matrix and a vector from so many on; from 9,216 to be exact, but then telling it to use one takes as long as the product."""
-_MIDDLING: Final = (10**6, 1 << 21)
-"""Products of so many multiplications gain nothing from a second thread; smaller ones OpenBLAS gives none on most servers."""
 _LARGE: Final = 1 << 30
 """Larger products are always computed by all threads, one after the other: trying whether one gives the same would take too long."""
 _LONG: Final = 1 << 32
 """Nor more than so many at a time, which take some 100 milliseconds: Ctrl-C is heard in between."""
-_SHORTEST: Final = 8
-"""Parts of fewer rows or columns are computed slowly."""
 _BLOCKS: Final = (192, 224, 256, 320, 352, 384, 448, 512, 640, 768, 1024)
 """How deep the blocks of OpenBLAS may be; that depends on the processor and the type."""
 _REMEMBERED: Final = 512
@@ -84,18 +80,7 @@ def way_for(m: int, depth: int, n: int) -> Way | None:
         return None
     if size > _LONG:
         return _in_long_parts(m, depth, n, threads)
-    if threads == 1:
-        return None
-    return _by_free_threads if threads else _in_small_parts(m, depth, n)
-
-
-def _in_small_parts(m: int, depth: int, n: int) -> Way | None:
-    """A second thread gains a middling product nothing: BLAS computes its parts, which are small, in the calling thread."""
-    size = m * depth * n
-    most = min(ONE_THREAD // max(1, depth * min(m, n)), max(m, n))
-    if not _MIDDLING[0] < size <= _MIDDLING[1] or most < _SHORTEST:
-        return None
-    return _in_parts(np.matmul, m, n, -(-max(m, n) // most))
+    return _by_free_threads if threads > 1 else None
 
 
 def _in_long_parts(m: int, depth: int, n: int, threads: int) -> Way:

@@ -1,4 +1,4 @@
-"""Matrix products that are computed in parts are the same products."""
+"""Matrix products of all sizes and layouts are NumPy's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from tests.support.strict_arrays import strict
     "sizes", [(32, 400, 120), (120, 400, 32), (7, 3000, 60), (1, 1100, 1000), (1100, 1000, 1), (101, 103, 107), (9, 40_000, 4)]
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_product_in_parts_is_the_product(sizes: tuple[int, int, int], transpose_a: bool, transpose_b: bool, dtype: type) -> None:
+def test_a_product_of_any_size_and_layout_is_the_product(
+    sizes: tuple[int, int, int], transpose_a: bool, transpose_b: bool, dtype: type
+) -> None:
     m, depth, n = sizes
     rng = np.random.default_rng(m + n)
     a: Any = rng.standard_normal((m, depth)).astype(dtype)
@@ -31,7 +33,7 @@ def test_a_product_in_parts_is_the_product(sizes: tuple[int, int, int], transpos
     np.testing.assert_allclose(got, a @ b, rtol=1e-4 if dtype is np.float32 else 1e-12, atol=1e-3 if dtype is np.float32 else 1e-10)
 
 
-def test_a_product_in_parts_is_computed_for_rows_that_are_not_known_beforehand() -> None:
+def test_a_product_is_computed_for_rows_that_are_not_known_beforehand() -> None:
     a, b = np.ones((32, 400), np.float32), np.ones((400, 120), np.float32)
     x = gc.placeholder(gc.float32, [None, 400])
     product = x @ gc.constant(b)
@@ -48,7 +50,7 @@ def test_products_of_other_modules_arrays_are_the_same(sizes: tuple[int, int, in
     np.testing.assert_array_equal(product(strict, strict.asarray(a.tolist()), strict.asarray(b.tolist())).get(), a @ b)
 
 
-def test_a_pointwise_convolution_in_parts_is_the_product_of_pixels_and_filter() -> None:
+def test_a_pointwise_convolution_is_the_product_of_pixels_and_filter() -> None:
     x = np.arange(9 * 112, dtype=np.float32).reshape(1, 3, 3, 112) % 7
     w = np.arange(112 * 1280, dtype=np.float32).reshape(1, 1, 112, 1280) % 5
     y = gc.ops.conv2d(gc.constant(x), gc.constant(w), strides=[1, 1, 1, 1], padding="SAME")
