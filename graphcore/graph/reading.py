@@ -95,6 +95,10 @@ class GraphReader:
         """The number of edges, those of source and sink included."""
         return self.edge_store.view().number_of_edges()
 
+    def __bool__(self) -> bool:
+        """True, however empty it is: `graph or other` is about whether there is one."""
+        return True
+
     def __len__(self) -> int:
         return len(self._by_name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from graphcore.inference.common_shape_fns import arg_op_shape, unchanged_shape
@@ -15,14 +16,21 @@ _X: Final = [[-3.0, 5.0, -1.0], [1.0, 2.0, 3.5]]
 _ARG_TYPES: Final = ORDERED[:-1] + ", bool}"
 
 
-def _arg_reduction(name: str) -> KernelFactory:
+def _arg_reduction(name: str, never: float) -> KernelFactory:
+    """What is no number counts as `never`, which no other number loses against: it is found only where there is nothing else."""
+
     def kernel(k: KernelContext) -> Kernel:
-        find, known, dtype = getattr(k.xp, name), constant_int(k, 1), k.dtype("output_type")
+        xp, find, known, dtype = k.xp, getattr(k.xp, name), constant_int(k, 1), k.dtype("output_type")
+        with_nan = k.input_types[0].is_floating
 
         def arg_reduction(x: Any, dimension: Any) -> Any:
             axis = one_int(k, dimension) if known is None else known
             if not x.shape[axis]:
                 raise invalid(k, f"Reduction axis {axis} is empty in shape {list(x.shape)}")
+            if with_nan:
+                bad = xp.isnan(x)
+                if bad.any():
+                    x = xp.where(bad, xp.asarray(never, x.dtype), x)
             return find(x, axis).astype(dtype, copy=False)
 
         return arg_reduction
@@ -32,27 +40,37 @@ def _arg_reduction(name: str) -> KernelFactory:
 
 @op
 class ArgMax:
-    """The index of the largest element along one axis; of several, the first."""
+    """The index of the largest element along one axis; of several, the first. NaN is never the largest."""
 
     signature = (
         f"ArgMax[T:{_ARG_TYPES}, Tidx:{{int16, int32, int64}} = int32, output_type:{{int16, uint16, int32, int64}} = int64]"
         "(input:T, dimension:Tidx) -> (output:output_type)"
     )
     shape = arg_op_shape
-    kernel = _arg_reduction("argmax")
+    kernel = _arg_reduction("argmax", -math.inf)
     gradient = NO_GRADIENT
-    examples = (Example([_X, 1], outputs=[[1, 2]]), Example([_X, 0]), Example([_X, -1]))
+    examples = (
+        Example([_X, 1], outputs=[[1, 2]]),
+        Example([_X, 0]),
+        Example([_X, -1]),
+        Example([[[math.nan, 1.0, 3.0], [2.0, math.nan, -math.inf], [math.nan] * 3], 1], outputs=[[2, 0, 0]]),
+    )
 
 
 @op
 class ArgMin:
-    """The index of the smallest element along one axis; of several, the first."""
+    """The index of the smallest element along one axis; of several, the first. NaN is never the smallest."""
 
     signature = f"ArgMin[T:{_ARG_TYPES}, Tidx:{INDEX} = int32, output_type:{{int32, int64}} = int64](input:T, dimension:Tidx) -> (output:output_type)"
     shape = arg_op_shape
-    kernel = _arg_reduction("argmin")
+    kernel = _arg_reduction("argmin", math.inf)
     gradient = NO_GRADIENT
-    examples = (Example([_X, 1], outputs=[[0, 0]]), Example([_X, 0]), Example([_X, -1]))
+    examples = (
+        Example([_X, 1], outputs=[[0, 0]]),
+        Example([_X, 0]),
+        Example([_X, -1]),
+        Example([[[math.nan, 1.0, 3.0], [2.0, math.nan, math.inf], [math.nan] * 3], 1], outputs=[[1, 0, 0]]),
+    )
 
 
 def _running(name: str, neutral: int) -> KernelFactory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -207,6 +208,10 @@ class GatherNd:
         broadcast_to = k.xp.broadcast_to
 
         def gather(params: Any, indices: Any) -> Any:
+            if not params.size and math.prod(indices.shape[:-1]):
+                raise invalid(
+                    k, f"required params with elements to take {math.prod(indices.shape[:-1])} slices of, got shape {list(params.shape)}"
+                )
             if not indices.shape[-1]:
                 return broadcast_to(params, indices.shape[:-1] + params.shape)
             return params[positions(k, indices, params.shape)]

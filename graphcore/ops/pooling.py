@@ -87,7 +87,7 @@ def _max_pool_grad_text(attrs: Attrs) -> str:
 
 @op
 class MaxPool:
-    """The largest element of each window; padding counts as smaller than anything.
+    """The largest element of each window, NaN if there is one; padding counts as smaller than anything.
 
     input: [batch, rows, columns, channels], or as data_format says
     ksize: the size of the window in each dimension of the input.

@@ -164,6 +164,8 @@ class ResizeBilinear:
 
         def resize(x: Any, size: Any) -> Any:
             rows, columns = _axes(k, x, ints(size) if known is None else known)
+            if x.shape[1:3] == (len(rows.places), len(columns.places)):  # mixing with nothing would make infinite pixels NaN
+                return x.astype(np.float32)
             wide = x.astype(np.float32, copy=False)
             return _mixed(xp, _mixed(xp, wide, columns, 2), rows, 1)
 

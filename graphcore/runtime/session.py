@@ -80,7 +80,7 @@ class Session:
         self, graph: Graph | None = None, *, options: SessionOptions | None = None, engine: str = "auto", target: str = ""
     ) -> None:
         self.target = _checked_target(target)
-        self.graph = graph or get_default_graph()
+        self.graph = get_default_graph() if graph is None else graph
         self.engine = check_engine(engine)
         self.options = options or _NO_OPTIONS
         self.rendezvous = Rendezvous()

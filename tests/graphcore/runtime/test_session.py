@@ -280,3 +280,13 @@ def test_random_values_repeat_with_a_seed_and_differ_between_runs() -> None:
     a, b = first.run(drawn), first.run(drawn)
     assert not np.array_equal(a, b)
     assert np.array_equal(second.run(drawn), a)
+
+
+def test_a_session_on_a_graph_that_is_still_empty_runs_that_graph() -> None:
+    graph = gc.Graph()
+    assert graph  # there is one, however empty
+    session = gc.Session(graph=graph)
+    assert session.graph is graph
+    with graph.as_default():
+        y = gc.constant(2.0) * 3.0
+    assert session.run(y) == 6.0
