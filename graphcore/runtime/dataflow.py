@@ -94,13 +94,7 @@ class DataflowRun:
         for number, value in enumerate(values):
             self.feed(number, value)
         try:
-            if self.cancellation is not None:
-                self._watch()
-            self._turn()
-        except BaseException:
-            if self.own is not None:
-                self.own.start_cancel()  # nobody waits for this run any more
-            raise
+            self.go_on()
         finally:
             if self.teller is not None:
                 self.teller.close()
