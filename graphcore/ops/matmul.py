@@ -13,7 +13,7 @@ from graphcore.inference.common_shape_fns import batch_matmul_shape, batch_matmu
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import is_complex, vector
 from graphcore.ops.kernels import narrow
-from graphcore.ops.products import batch_product, kernel_for, product
+from graphcore.ops.products import batch_product, product, way_for
 from graphcore.shapes import Shape
 
 _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
@@ -122,7 +122,7 @@ class MatMul:
             return lambda a, b: dot((a.T if first else a).astype(wide), (b.T if second else b).astype(wide)).astype(dtype)
         if k.xp is np and dtype.kind in "fc":
             sizes = _sizes(k.input_shapes, bool(first), bool(second))
-            dot = partial(product, np) if sizes is None else kernel_for(*sizes) or dot
+            dot = partial(product, np) if sizes is None else way_for(*sizes) or dot
         if first and second:
             return lambda a, b: dot(a.T, b.T)
         if first:

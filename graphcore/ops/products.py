@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.ops.blas import all_threads, enter, is_crowded, leave, one_thread, threads_of_blas
-from graphcore.registry import Kernel
 
 ONE_THREAD: Final = 1 << 18
 """OpenBLAS computes products of at most so many multiplications in the calling thread."""
@@ -65,11 +64,6 @@ def _at(batch: Any, place: tuple[int, ...]) -> Any:
     """The matrix at `place` of a batch that is broadcast."""
     own = place[len(place) - (batch.ndim - 2) :]
     return batch[tuple([0 if size == 1 else i for i, size in zip(own, batch.shape, strict=False)])]
-
-
-def kernel_for(m: int, depth: int, n: int) -> Kernel | None:
-    """The product of matrices [m, depth] and [depth, n] in a way of its own; None where that has no use."""
-    return way_for(m, depth, n)
 
 
 @lru_cache(_REMEMBERED)
