@@ -129,7 +129,7 @@ class DataflowRun:
                 activate(item, at, outputs)
                 at.busy -= 1
                 if not at.busy:
-                    move.clean(at.frame, at.number)
+                    move.clean(at)
             if not self.waiting:
                 return
             self._arrive(self.arrivals.get())
@@ -141,14 +141,14 @@ class DataflowRun:
             CancelledError: the run is to stop.
             GraphError: what its kernel raised, with its node.
         """
-        self._go_on_to(item)
+        self.go_on_to(item)
         try:
             return self._execute(item, at) if self.teller is None else self._execute_recorded(item, at)
         except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
             told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
             raise told from (None if told is error else error)
 
-    def _go_on_to(self, item: Item) -> None:
+    def go_on_to(self, item: Item) -> None:
         """Stop before `item` if somebody wishes so."""
         if self.cancellation is not None:
             self.step.node = item.node  # before asking: who cancels asks afterwards what is under way
@@ -160,7 +160,7 @@ class DataflowRun:
     def _execute(self, item: Item, at: Iteration) -> Outputs:
         """What `item` gives in iteration `at`; its inputs are given free."""
         kind = item.kind
-        if at.dead[item.index] and kind != TRIGGER:
+        if at.dead is not None and item.index in at.dead and kind != TRIGGER:
             self._die(item, at)
             return None
         if kind >= MERGING:
@@ -201,7 +201,7 @@ class DataflowRun:
         if kind == SENDING:
             value = inputs[base].read() if item.variables else inputs[base]
             inputs[base] = None
-            self._send(item, at, value, is_dead=False)
+            self.send(item, at, value)
             return ()
         self._receive(item, at)
         return LATER
@@ -209,7 +209,7 @@ class DataflowRun:
     def _execute_recorded(self, item: Item, at: Iteration) -> Outputs:
         teller = self.teller
         assert teller is not None
-        if at.dead[item.index] and item.kind != TRIGGER:
+        if at.is_dead(item) and item.kind != TRIGGER:
             teller.tell("dead", item, at)
             return self._execute(item, at)
         held = at.inputs[item.base : item.base + item.count]  # as long as the kernel runs its inputs take memory too
@@ -225,7 +225,7 @@ class DataflowRun:
         """A dead item gives nothing, other than word of it to who would receive or fetch its value."""
         at.inputs[item.base : item.base + item.count] = [None] * item.count
         if item.kind == SENDING:
-            self._send(item, at, None, is_dead=True)
+            self.send(item, at, None, is_dead=True)
         elif item.kind == FETCH:
             self.results[item.number] = DEAD
 
@@ -236,7 +236,8 @@ class DataflowRun:
             raise InvalidArgumentError(f"'{item.name}' (op {item.node.op}) needs a rendezvous, and nothing here has one")
         return channel
 
-    def _send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool) -> None:
+    def send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool = False) -> None:
+        """Send the value of `item`, or word that it is dead."""
         assert item.context is not None
         self._channel(item).send(edge_key(item.context, (at.frame.number(), at.number)), None, value, is_dead)
         if self.teller is not None:

@@ -20,36 +20,59 @@ class Iteration:
     """One turn of a frame: the values on their way to its items, and what each still waits for.
 
     Attributes:
+        dead: the indices of the items of which an input is dead; None if none is.
         dead_inputs: how many inputs of a Merge are dead, by its index; None if none is.
         children: the frames that were opened in it, by name; None if none was.
+        following: the next iteration; None if this is the last that has begun.
     """
 
-    __slots__ = ("busy", "children", "dead", "dead_inputs", "frame", "inputs", "number", "open_frames", "pending")
+    __slots__ = ("busy", "children", "dead", "dead_inputs", "following", "frame", "inputs", "number", "open_frames", "pending")
 
     def __init__(self, frame: Frame, number: int) -> None:
-        table = frame.table
         self.frame = frame
         self.number = number
-        self.inputs: list[Any] = [None] * table.slots
-        self.pending = table.pending.copy()
-        self.dead = bytearray(len(table.pending))
+        self.inputs = frame.inputs.copy()
+        self.pending = frame.pending.copy()
+        self.dead: set[int] | None = None
         self.dead_inputs: dict[int, int] | None = None
         self.busy = 0
         self.open_frames = 0
         self.children: dict[str, Frame] | None = None
+        self.following: Iteration | None = None
+
+    def kill(self, index: int) -> None:
+        """An input of the item of that index is dead."""
+        if self.dead is None:
+            self.dead = set()
+        self.dead.add(index)
+
+    def is_dead(self, item: Item) -> bool:
+        """Whether an input of `item` is dead."""
+        return self.dead is not None and item.index in self.dead
 
 
 class Frame:
-    """A loop under way: `parent` is the iteration around it, None for the outermost frame; `around` are the loops around it, once asked for."""
+    """A loop under way.
+
+    Attributes:
+        parent: the iteration around it, None for the outermost frame.
+        around: the loops around it, once asked for.
+        inputs, pending: what an iteration begins with.
+        oldest: the first iteration that is not done, None if all are.
+        under_way: how many are not done.
+        constants: what every iteration gets when it begins.
+        postponed: what would begin an iteration too many, and the iteration that it comes from.
+    """
 
     __slots__ = (
         "around",
         "constants",
         "dead_exits",
         "identity",
-        "iterations",
-        "last",
+        "inputs",
+        "oldest",
         "parent",
+        "pending",
         "postponed",
         "table",
         "under_way",
@@ -59,15 +82,30 @@ class Frame:
     def __init__(self, table: FrameTable, parent: Iteration | None) -> None:
         self.table = table
         self.parent = parent
-        self.last = 0
+        self.inputs: list[Any] = [None] * table.slots
+        self.pending = table.pending
         self.under_way = 1
         self.waiting_enters = table.enters
-        self.iterations: dict[int, Iteration] = {0: Iteration(self, 0)}
+        self.oldest: Iteration | None = Iteration(self, 0)
         self.constants: list[tuple[Item, Outputs]] = []
-        self.postponed: list[tuple[Item, Outputs]] = []
+        self.postponed: list[tuple[Item, Outputs, Iteration]] = []
         self.dead_exits: list[Item] = []
         self.identity: int | None = None
         self.around: Around | None = None
+
+    def keep(self, item: Item, outputs: Outputs) -> bool:
+        """Have every iteration begin with what a constant gives, where nothing can run by that alone. False if it can."""
+        if outputs is None or item.hands_on or item.control_edges:
+            return False
+        waiting = self.pending.copy()
+        for _, _, _, index in item.data_edges:
+            waiting[index] -= 1
+            if not waiting[index]:
+                return False
+        self.pending = waiting
+        for port, _, slot, _ in item.data_edges:
+            self.inputs[slot] = outputs[port]
+        return True
 
     def number(self) -> int:
         """A number that tells this frame from others in rendezvous keys, the same in every process; 0 for the outermost."""

@@ -9,7 +9,7 @@ from graphcore.errors import GraphError, InternalError
 from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.dataflow import DataflowRun
-from graphcore.runtime.dataflow_fused import FusedRun
+from graphcore.runtime.dataflow_fused import FusedRun, prepare
 from graphcore.runtime.dataflow_fusing import fuse
 from graphcore.runtime.dataflow_memory import peak_of_table
 from graphcore.runtime.dataflow_table import Table, build_table
@@ -57,7 +57,7 @@ class DataflowProgram:
         """As nobody looks at single nodes, those that wait for nothing but each other run in one go."""
         if self._fused is None:
             with paused_collector():
-                self._fused = fuse(self._table)
+                self._fused = prepare(fuse(self._table))
         return FusedRun(self._fused, step).run(values)
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:

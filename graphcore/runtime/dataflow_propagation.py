@@ -11,7 +11,6 @@ or NextIteration that waits for nothing else.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -38,18 +37,24 @@ class Propagation:
     def __init__(self, table: Table, teller: Teller | None) -> None:
         self.ready: deque[tuple[Item, Iteration]] = deque()
         self.teller = teller
-        self.outermost = Frame(table.outermost, None).iterations[0]
+        outermost = Frame(table.outermost, None).oldest
+        assert outermost is not None
+        self.outermost = outermost
         self._deepest = _DEEPEST if teller is None else -1
 
     def complete(self, item: Item, at: Iteration, outputs: Outputs) -> None:
         """`item` has run in iteration `at` and gave `outputs`."""
+        self.hand(item, at, outputs)
+        at.busy -= 1
+        if not at.busy:
+            self.clean(at)
+
+    def hand(self, item: Item, at: Iteration, outputs: Outputs) -> None:
+        """Hand what `item` gave to who waits for it."""
         if item.moves:
             self._move(item, at, outputs, 0)
         else:
             self.activate(item, at, outputs)
-        at.busy -= 1
-        if not at.busy:
-            self.clean(at.frame, at.number)
 
     def start(self, item: Item, at: Iteration) -> None:
         """Let an item run for which there is nothing to wait."""
@@ -65,7 +70,7 @@ class Propagation:
         for port, consumer, slot, index in item.data_edges:
             value = given[port]
             if value is DEAD:
-                target.dead[index] = 1
+                target.kill(index)
             else:
                 inputs[slot] = value
             left = pending[index] = pending[index] - 1
@@ -81,7 +86,7 @@ class Propagation:
         for consumer in item.control_edges:
             index = consumer.index
             if outputs is None:
-                target.dead[index] = 1
+                target.kill(index)
             left = pending[index] = pending[index] - 1
             if not left:
                 ready.append((consumer, target))
@@ -92,35 +97,35 @@ class Propagation:
                 self._tell_scheduled(begun)
         if branching is not None:
             for consumer in branching:
-                self._branch(consumer, target, depth)
+                self.branch(consumer, target, depth)
         if not item.hands_on:
             return
         for port, mover in item.movers:
             value = given[port]
             if value is DEAD and mover.kind == EXITING:
-                if target.number == target.frame.last:
+                if target.following is None:
                     target.frame.dead_exits.append(mover)
             elif depth > self._deepest:
                 self._move_later(mover, target, value)
             elif mover.kind != NEXT:
                 self._move(mover, target, None if value is DEAD else (value,), depth + 1)
             elif value is not DEAD:
-                self._next(mover, target, (value,), depth + 1)
-        if item.merge_edges:
-            self._feed_merges(item, target, given, depth)
-        if item.merge_controls:
-            self._release_merges(item, target)
+                self.next(mover, target, (value,), depth + 1)
+        for port, merge, number in item.merge_edges:
+            self.feed_merge(item, merge, number, target, given[port], depth)
+        for merge in item.merge_controls:
+            self.release_merge(merge, target)
 
     def _tell_scheduled(self, count: int) -> None:
         assert self.teller is not None
         for i in range(len(self.ready) - count, len(self.ready)):
             self.teller.tell("scheduled", *self.ready[i])
 
-    def _branch(self, item: Item, at: Iteration, depth: int) -> None:
+    def branch(self, item: Item, at: Iteration, depth: int = 0) -> None:
         """Hand on what a Switch takes, whose inputs are there."""
         inputs, base = at.inputs, item.base
         data, pred = inputs[base], inputs[base + 1]
-        if depth > self._deepest or at.dead[item.index] or pred.shape:
+        if depth > self._deepest or at.is_dead(item) or pred.shape:
             self.start(item, at)
             return
         inputs[base] = inputs[base + 1] = None
@@ -129,58 +134,58 @@ class Propagation:
     def _move_later(self, mover: Item, at: Iteration, value: Any) -> None:
         """Have a token move a value that comes from too deep."""
         if value is DEAD:
-            at.dead[mover.index] = 1
+            at.kill(mover.index)
         else:
             at.inputs[mover.base] = value
         self.start(mover, at)
 
-    def _feed_merges(self, item: Item, target: Iteration, given: Sequence[Any], depth: int) -> None:
-        pending = target.pending
-        for port, merge, number in item.merge_edges:
-            index = merge.index
-            left = pending[index]
-            if given[port] is DEAD:
-                if target.dead_inputs is None:
-                    target.dead_inputs = {}
-                dead = target.dead_inputs[index] = target.dead_inputs.get(index, 0) + 1
-                # A loop whose Enter is dead does not turn: no NextIteration will come.
-                if left == 1 and (dead == len(merge.node.inputs) or item.kind in (ENTERING, ENTERING_CONSTANT)):
-                    target.dead[index] = 1
-                    self.start(merge, target)
-            elif left & 1:
-                # The low bit stands for "no live input yet": only the first is taken.
-                pending[index] = left - 1
-                value, place = given[port], _INDICES[number] if number < len(_INDICES) else np.int32(number)
-                if left == 1 and depth <= self._deepest:
-                    if type(value) is RefVariable and not merge.node.input_types[0].is_ref:
-                        value = value.read()
-                    self.activate(merge, target, (value, place), depth + 1)
-                    continue
-                target.inputs[merge.base] = value
-                target.inputs[merge.base + 1] = place
-                if left == 1:
-                    self.start(merge, target)
-
-    def _release_merges(self, item: Item, target: Iteration) -> None:
-        for merge in item.merge_controls:
-            index = merge.index
-            left = target.pending[index] - 2
-            target.pending[index] = left
-            dead = target.dead_inputs is not None and target.dead_inputs.get(index) == len(merge.node.inputs)
-            if not left or (left == 1 and dead):
-                target.dead[index] = left
+    def feed_merge(self, item: Item, merge: Item, number: int, target: Iteration, value: Any, depth: int = 0) -> None:
+        """Hand what `item` gave to a Merge, as its input `number`."""
+        pending, index = target.pending, merge.index
+        left = pending[index]
+        if value is DEAD:
+            if target.dead_inputs is None:
+                target.dead_inputs = {}
+            dead = target.dead_inputs[index] = target.dead_inputs.get(index, 0) + 1
+            # A loop whose Enter is dead does not turn: no NextIteration will come.
+            if left == 1 and (dead == len(merge.node.inputs) or item.kind in (ENTERING, ENTERING_CONSTANT)):
+                target.kill(index)
                 self.start(merge, target)
+        elif left & 1:
+            # The low bit stands for "no live input yet": only the first is taken.
+            pending[index] = left - 1
+            place = _INDICES[number] if number < len(_INDICES) else np.int32(number)
+            if left == 1 and depth <= self._deepest:
+                if type(value) is RefVariable and not merge.node.input_types[0].is_ref:
+                    value = value.read()
+                self.activate(merge, target, (value, place), depth + 1)
+                return
+            target.inputs[merge.base] = value
+            target.inputs[merge.base + 1] = place
+            if left == 1:
+                self.start(merge, target)
+
+    def release_merge(self, merge: Item, target: Iteration) -> None:
+        """What a Merge waits for by a control edge has run, or is dead."""
+        index = merge.index
+        left = target.pending[index] = target.pending[index] - 2
+        dead = target.dead_inputs is not None and target.dead_inputs.get(index) == len(merge.node.inputs)
+        if not left or (left == 1 and dead):
+            if left:
+                target.kill(index)
+            self.start(merge, target)
 
     def _move(self, item: Item, at: Iteration, outputs: Outputs, depth: int) -> None:
         """Hand a value on into another frame or iteration."""
         if item.kind == NEXT:
-            self._next(item, at, outputs, depth)
+            self.next(item, at, outputs, depth)
         elif item.kind == EXITING:
-            self._leave(item, at, outputs, depth)
+            self.leave(item, at, outputs, depth)
         else:
-            self._enter(item, at, outputs, depth)
+            self.enter(item, at, outputs, depth)
 
-    def _enter(self, item: Item, at: Iteration, outputs: Outputs, depth: int) -> None:
+    def enter(self, item: Item, at: Iteration, outputs: Outputs, depth: int = 0) -> None:
+        """Hand what an Enter takes into the frame that it leads to, which it may open."""
         if at.children is None:
             at.children = {}
         frame = at.children.get(item.child.name)
@@ -188,25 +193,27 @@ class Propagation:
             frame = at.children[item.child.name] = Frame(item.child, at)
             at.open_frames += 1
         frame.waiting_enters -= 1
+        first = frame.oldest
+        assert first is not None
         if item.kind == ENTERING_CONSTANT:
-            frame.constants.append((item, outputs))
-            for iteration in list(frame.iterations.values()):
+            iteration: Iteration | None = first
+            while iteration is not None:
                 self.activate(item, iteration, outputs, depth)
+                iteration = iteration.following
+            if not frame.keep(item, outputs):
+                frame.constants.append((item, outputs))
         else:
-            self.activate(item, frame.iterations[0], outputs, depth)
+            self.activate(item, first, outputs, depth)
         # All of the frame may be done already, if nothing in it waits for this value.
-        self.clean(frame, 0, depth)
+        self.clean(first, depth)
 
-    def _next(self, item: Item, at: Iteration, outputs: Outputs, depth: int) -> None:
+    def next(self, item: Item, at: Iteration, outputs: Outputs, depth: int = 0) -> None:
+        """Hand what a NextIteration takes on into the next iteration."""
         if outputs is None:
             return
-        frame = at.frame
-        if at.number == frame.last:
-            if frame.under_way == frame.table.parallel:
-                frame.postponed.append((item, outputs))
-                return
-            self._begin_iteration(frame, depth)
-        fresh = frame.iterations[at.number + 1]
+        fresh = at.following or self.begin(item, at, outputs, depth)
+        if fresh is None:
+            return
         merge = item.turns
         if merge is not None and fresh.pending[merge[0].index] == 1 and depth <= self._deepest:
             fresh.pending[merge[0].index] = 0
@@ -214,41 +221,49 @@ class Propagation:
         else:
             self.activate(item, fresh, outputs, depth)
 
-    def _begin_iteration(self, frame: Frame, depth: int) -> None:
-        frame.last += 1
+    def begin(self, item: Item, at: Iteration, outputs: Outputs, depth: int = 0) -> Iteration | None:
+        """Begin the iteration after `at` for what a NextIteration takes; None if that must wait."""
+        frame = at.frame
+        if frame.under_way < frame.table.parallel:
+            return self._begin(at, depth)
+        frame.postponed.append((item, outputs, at))
+        return None
+
+    def _begin(self, last: Iteration, depth: int) -> Iteration:
+        """Begin the iteration after the last."""
+        frame = last.frame
+        fresh = last.following = Iteration(frame, last.number + 1)
+        if frame.oldest is None:
+            frame.oldest = fresh
         frame.under_way += 1
-        fresh = frame.iterations[frame.last] = Iteration(frame, frame.last)
         frame.dead_exits.clear()
         if frame.postponed:
             postponed, frame.postponed = frame.postponed, []
-            for item, outputs in postponed:
+            for item, outputs, _ in postponed:
                 self.activate(item, fresh, outputs, depth)
         for item, outputs in frame.constants:
             self.activate(item, fresh, outputs, depth)
+        return fresh
 
-    def _leave(self, item: Item, at: Iteration, outputs: Outputs, depth: int) -> None:
+    def leave(self, item: Item, at: Iteration, outputs: Outputs, depth: int = 0) -> None:
+        """Hand what an Exit takes to the iteration around its frame."""
         frame = at.frame
         assert frame.parent is not None
         if outputs is not None:
             self.activate(item, frame.parent, outputs, depth)
-        elif at.number == frame.last:
+        elif at.following is None:
             frame.dead_exits.append(item)
 
-    def clean(self, frame: Frame, number: int, depth: int = 0) -> None:
-        """Drop what is done from iteration `number` on; a frame that is done may be the last that the one around it waits for."""
-        while True:
-            iterations = frame.iterations
-            while number <= frame.last:
-                iteration = iterations.get(number)
-                if iteration is None or iteration.busy or iteration.open_frames:
-                    break
-                if number - 1 in iterations if number else frame.waiting_enters:
-                    break
-                del iterations[number]
+    def clean(self, at: Iteration | None, depth: int = 0) -> None:
+        """Drop what is done from iteration `at` on; a frame that is done may be the last that the one around it waits for."""
+        while at is not None:
+            frame = at.frame
+            while at is not None and at is frame.oldest and not (at.busy or at.open_frames or (not at.number and frame.waiting_enters)):
+                frame.oldest = at.following
                 frame.under_way -= 1
-                number += 1
                 if frame.postponed:  # they may begin in its place
-                    self._begin_iteration(frame, depth)
+                    self._begin(frame.postponed[0][2], depth)
+                at = frame.oldest
             around = frame.parent
             if frame.waiting_enters or frame.under_way or around is None:
                 return
@@ -257,4 +272,4 @@ class Propagation:
             around.open_frames -= 1
             for item in frame.dead_exits:
                 self.activate(item, around, None, depth)
-            frame, number = around.frame, around.number
+            at = around

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -141,10 +142,12 @@ class Item:
         branches: it is a Switch that hands on what it takes as soon as all it waits for is there.
         hands_on: somebody else than plain consumers takes what it gives.
         all_dead: what it gives when it is dead.
+        advance: the function that does what is to be done with it in an iteration of a run, where it was written out.
         turns: of a NextIteration whose value only one Merge takes: that, and what it says of where the value comes from.
     """
 
     __slots__ = (
+        "advance",
         "all_dead",
         "base",
         "branches",
@@ -200,6 +203,7 @@ class Item:
         self.all_dead: Sequence[Any] = ()
         self.turns: tuple[Item, Any] | None = None
         self.tape: Tape | None = None
+        self.advance: FunctionType | None = None
         self.movers: list[tuple[int, Item]] = []
         self.moves = ENTERING <= kind <= NEXT
         frame.pending.append(0)
@@ -220,9 +224,10 @@ class Table:
         roots: the items that wait for nothing.
         given: fetches that are fed, as (number of the fetch, number of the feed).
         items: all other than those of feeds, producers first.
+        texts: what was written out, by the code of the functions.
     """
 
-    __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots")
+    __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots", "texts")
 
     def __init__(self) -> None:
         self.outermost = FrameTable("")
@@ -233,6 +238,7 @@ class Table:
         self.fetches: list[Tensor] = []
         self.given: list[tuple[int, int]] = []
         self.items: list[Item] = []
+        self.texts: Mapping[CodeType, Any] = {}
 
     def settle(self) -> None:
         """All edges are there."""

@@ -1,0 +1,299 @@
+"""The text of what a loop repeats: one Python function an item, which makes the calls of its tape and hands on what they give.
+
+It does what `FusedRun` does with the tape and `Propagation.activate` with what that gives. All that the table tells, it tells once, in
+the text: which registers may be dead, who takes them, and how much those still wait for. What is rare it leaves to `Propagation`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from types import CodeType, FunctionType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from graphcore.kernel_context import DEAD
+from graphcore.runtime.dataflow_table import BRANCH, EXITING, NEXT, SENDING, Call, Item, QuickCall, Tape
+from graphcore.time_limit import check_time
+
+_SYMBOLS: Final[dict[Any, str]] = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+    operator.eq: "==",
+    operator.ne: "!=",
+}
+_DEEPEST: Final = 8
+"""So many items hand on a value within each other in one text at most."""
+_LONGEST: Final = 200
+"""From so many lines on, what is handed on is left to `Propagation`."""
+MOST_CALLS: Final = 500
+"""A tape of more calls is not written out: compiling it would take longer than it may save."""
+ALIVE: Final = 0
+MAYBE_DEAD: Final = 1
+SURELY_DEAD: Final = 2
+
+
+class Value(NamedTuple):
+    """A value in the text: how it is written there, and whether it is dead."""
+
+    text: str
+    death: int = ALIVE
+
+
+_DEAD_VALUE: Final = Value("DEAD", SURELY_DEAD)
+
+
+class ItemText:
+    """The function of one item that has a tape: `advance(run, at)`.
+
+    Attributes:
+        calls: the call that each line makes, by the line's number.
+    """
+
+    def __init__(self, item: Item, tape: Tape, helpers: Mapping[str, Any]) -> None:
+        self.item = item
+        self.tape = tape
+        self.calls: dict[int, Call] = {}
+        self._scope: dict[str, Any] = {"DEAD": DEAD, "bool_": np.bool_, **helpers}
+        self._names: dict[int, str] = {}
+        self._lines: list[str] = []
+        self._maybe_dead: set[int] = set()
+        self._count = 0
+
+    def inputs(self, call: Call, local: Mapping[str, Any]) -> list[Any]:
+        """What `call` got, as the variables of the function tell."""
+        return [local.get(f"r{i}", self.tape.registers[i]) for i in call.inputs]
+
+    def compiled(self) -> FunctionType:
+        """The function."""
+        check_time(self.item.node.name, self.item.node.op)
+        self._write()
+        exec(compile("\n".join(self._lines), "<graphcore loop>", "exec"), self._scope)  # noqa: S102 - the text holds nothing but names made here
+        function: FunctionType = self._scope["advance"]
+        return function
+
+    def _write(self) -> None:
+        item = self.item
+        self._line(0, "def advance(run, at):")
+        self._line(1, f"if at.dead is not None and {item.index} in at.dead:")
+        self._line(2, f"run.die_out({self._name('i', item)}, at)")
+        self._line(2, f"return run.move.activate({self._name('i', item)}, at, None)")
+        self._line(1, "inputs, pending, move, is_watched = at.inputs, at.pending, run.move, run.cancellation is not None")
+        self._line(1, "ready = move.ready")
+        for slot in range(item.count):
+            self._line(1, f"r{slot} = inputs[{item.base + slot}]")
+            self._line(1, f"inputs[{item.base + slot}] = None")
+        for call in self.tape.calls:
+            self._call(call)
+        registers = [self._register(i) for i in range(len(self.tape.registers))]
+        self._hand(item, registers, "at", 1, 0)
+
+    def _line(self, depth: int, text: str, call: Call | None = None) -> None:
+        self._lines.append("    " * depth + text)
+        if call is not None:
+            self.calls[len(self._lines)] = call
+
+    def _name(self, letter: str, thing: Any) -> str:
+        """What `thing` is called in the text."""
+        found = self._names.get(id(thing))
+        if found is None:
+            found = self._names[id(thing)] = f"{letter}{len(self._names)}"
+            self._scope[found] = thing
+        return found
+
+    def _fresh(self, letter: str) -> str:
+        self._count += 1
+        return f"{letter}_{self._count}"
+
+    def _register(self, number: int) -> Value:
+        constant = self.tape.registers[number]
+        if constant is not None:
+            return Value(self._name("c", constant))
+        return Value(f"r{number}", MAYBE_DEAD if number in self._maybe_dead else ALIVE)
+
+    def _call(self, quick: QuickCall) -> None:
+        arity, kernel, _, _, _, dtype, _, call = quick
+        item, inputs = call.item, [self._register(i) for i in call.inputs]
+        name = self._name("i", item)
+        texts = [f"{value.text}.read()" if slot in item.variables else value.text for slot, value in enumerate(inputs)]
+        dead = " or ".join([f"{value.text} is DEAD" for value in inputs if value.death])
+        self._line(1, f"if is_watched: run.go_on_to({name})", call)
+        outputs = [f"r{i}" for i in call.outputs]
+        if arity == BRANCH:
+            data, pred = texts
+            sides = f"((DEAD, {data}) if {pred} else ({data}, DEAD))"
+            self._line(1, f"{', '.join(outputs)} = {sides} if type({pred}) is bool_ else branched({name}, {data}, {pred})", call)
+        elif item.kind == SENDING:
+            self._line(1, f"run.send({name}, at, {texts[0]})", call)
+        elif arity:
+            made = f"{texts[0]} {_SYMBOLS[kernel]} {texts[1]}" if kernel in _SYMBOLS else f"{self._name('k', kernel)}({', '.join(texts)})"
+            self._line(1, f"{outputs[0]} = DEAD if {dead} else {made}" if dead else f"{outputs[0]} = {made}", call)
+            if dtype is not None:
+                unless = f" and {outputs[0]} is not DEAD" if dead else ""
+                self._line(1, f"if getattr({outputs[0]}, 'dtype', None) is not {self._name('d', dtype)}{unless}:", call)
+                self._line(2, f"{outputs[0]}, = checked({name}, {outputs[0]})", call)
+        else:
+            made = f"checked({name}, {self._name('k', item.kernel)}({', '.join(texts)}))"
+            made = f"({'DEAD, ' * len(outputs)}) if {dead} else {made}" if dead else made
+            self._line(1, f"{', '.join(outputs)}, = {made}" if outputs else made, call)
+        if arity == BRANCH or dead:
+            self._maybe_dead.update(call.outputs)
+        else:
+            self._maybe_dead.difference_update(call.outputs)
+        if call.cleared:
+            self._line(1, f"{' = '.join([f'r{i}' for i in call.cleared])} = None", call)
+
+    def _hand(self, item: Item, given: Sequence[Value], at: str, depth: int, level: int) -> None:
+        """Hand what `item` gave, which is alive, to its consumers in iteration `at`."""
+        if level > _DEEPEST or (level and len(self._lines) > _LONGEST):
+            outputs = "".join([f"{value.text}, " for value in given[: len(item.all_dead)]])
+            self._line(depth, f"move.activate({self._name('i', item)}, {at}, ({outputs}))")
+            return
+        takers: dict[Item, list[tuple[int, int]]] = {}
+        for port, consumer, slot, _ in item.data_edges:
+            takers.setdefault(consumer, []).append((port, slot))
+        waiters = dict.fromkeys((*takers, *item.control_edges), 0)
+        for consumer in item.control_edges:
+            waiters[consumer] += 1
+        branching: list[tuple[Item, int]] = []
+        begun = 0
+        for consumer, controls in waiters.items():
+            edges = takers.get(consumer, ())
+            for port, slot in edges:
+                self._store(given[port], consumer, slot, at, depth)
+            count = len(edges) + controls
+            if consumer.branches:
+                branching.append((consumer, count))
+            elif count == consumer.frame.pending[consumer.index]:
+                self._line(depth, f"ready.append(({self._name('i', consumer)}, {at}))")
+                begun += 1
+            else:
+                self._count_down(consumer, count, at, depth)
+                self._line(depth + 1, f"ready.append(({self._name('i', consumer)}, {at}))")
+                self._line(depth + 1, f"{at}.busy += 1")
+        if begun:
+            self._line(depth, f"{at}.busy += {begun}")
+        for consumer, count in branching:
+            self._branch(consumer, count, at, depth, level)
+        for port, mover in item.movers:
+            self._move(mover, given[port], at, depth, level)
+        for port, merge, number in item.merge_edges:
+            self._merge(item, merge, number, given[port], at, depth, level)
+        for merge in item.merge_controls:
+            self._line(depth, f"move.release_merge({self._name('i', merge)}, {at})")
+
+    def _store(self, value: Value, consumer: Item, slot: int, at: str, depth: int) -> None:
+        if value.death == SURELY_DEAD:
+            self._line(depth, f"{at}.kill({consumer.index})")
+            return
+        if value.death == MAYBE_DEAD:
+            self._line(depth, f"if {value.text} is DEAD: {at}.kill({consumer.index})")
+            self._line(depth, f"else: {_of(at, 'inputs')}[{slot}] = {value.text}")
+            return
+        self._line(depth, f"{_of(at, 'inputs')}[{slot}] = {value.text}")
+
+    def _count_down(self, consumer: Item, count: int, at: str, depth: int) -> None:
+        """Begin a block for when `consumer`, to which so much has come, waits for nothing more."""
+        left = self._fresh("left")
+        self._line(depth, f"{left} = {_of(at, 'pending')}[{consumer.index}] = {_of(at, 'pending')}[{consumer.index}] - {count}")
+        self._line(depth, f"if not {left}:")
+
+    def _branch(self, switch: Item, count: int, at: str, depth: int, level: int) -> None:
+        """Hand on what a Switch takes, if its inputs are there."""
+        inputs, base = _of(at, "inputs"), switch.base
+        self._count_down(switch, count, at, depth)
+        data, pred = self._fresh("data"), self._fresh("pred")
+        self._line(depth + 1, f"{data}, {pred} = {inputs}[{base}], {inputs}[{base + 1}]")
+        self._line(depth + 1, f"if ({at}.dead is not None and {switch.index} in {at}.dead) or type({pred}) is not bool_:")
+        self._line(depth + 2, f"move.branch({self._name('i', switch)}, {at})")
+        self._line(depth + 1, "else:")
+        self._line(depth + 2, f"{inputs}[{base}] = {inputs}[{base + 1}] = None")
+        for condition, given in (f"if {pred}:", (_DEAD_VALUE, Value(data))), ("else:", (Value(data), _DEAD_VALUE)):
+            self._line(depth + 2, condition)
+            self._line(depth + 3, "pass")
+            self._hand(switch, given, at, depth + 3, level + 1)
+
+    def _move(self, mover: Item, value: Value, at: str, depth: int, level: int) -> None:
+        """Hand a value on into another frame or iteration."""
+        name, is_next = self._name("i", mover), mover.kind == NEXT
+        if value.death and not is_next:
+            dead = f"move.enter({name}, {at}, None)"
+            if mover.kind == EXITING:
+                dead = f"if {at}.following is None: {at}.frame.dead_exits.append({name})"
+            if value.death == SURELY_DEAD:
+                self._line(depth, dead)
+                return
+            self._line(depth, f"if {value.text} is DEAD:")
+            self._line(depth + 1, dead)
+        if value.death == SURELY_DEAD:
+            return
+        if value.death:
+            self._line(depth, f"if {value.text} is not DEAD:")
+            depth += 1
+        if is_next:
+            self._next(mover, value.text, at, depth, level)
+        else:
+            self._line(depth, f"move.{'leave' if mover.kind == EXITING else 'enter'}({name}, {at}, ({value.text},))")
+
+    def _next(self, mover: Item, value: str, at: str, depth: int, level: int) -> None:
+        name = self._name("i", mover)
+        if mover.turns is None:
+            self._line(depth, f"move.next({name}, {at}, ({value},))")
+            return
+        merge, place = mover.turns
+        following = self._fresh("at")
+        self._line(depth, f"{following} = {at}.following or move.begin({name}, {at}, ({value},))")
+        self._line(depth, f"if {following} is not None:")
+        self._line(depth + 1, f"if {following}.pending[{merge.index}] == 1:")
+        self._line(depth + 2, f"{following}.pending[{merge.index}] = 0")
+        self._hand(merge, (Value(value), Value(self._name("n", place))), following, depth + 2, level + 1)
+        self._line(depth + 1, "else:")
+        self._line(depth + 2, f"move.activate({name}, {following}, ({value},))")
+
+    def _merge(self, item: Item, merge: Item, number: int, value: Value, at: str, depth: int, level: int) -> None:
+        """Hand a value to a Merge, as its input `number`; the first that is alive goes on at once."""
+        names = f"{self._name('i', item)}, {self._name('i', merge)}, {number}, {at}, {value.text}"
+        if value.death == SURELY_DEAD or merge.node.inputs[number].dtype.is_ref:
+            self._line(depth, f"move.feed_merge({names})")
+            return
+        unless = f" and {value.text} is not DEAD" if value.death else ""
+        self._line(depth, f"if {_of(at, 'pending')}[{merge.index}] == 1{unless}:")
+        self._line(depth + 1, f"{_of(at, 'pending')}[{merge.index}] = 0")
+        self._hand(merge, (Value(value.text), Value(self._name("n", np.int32(number)))), at, depth + 1, level + 1)
+        self._line(depth, "else:")
+        self._line(depth + 1, f"move.feed_merge({names})")
+
+
+def _of(at: str, name: str) -> str:
+    return name if at == "at" else f"{at}.{name}"
+
+
+def can_be_written(item: Item) -> bool:
+    """Whether it pays to write out what `item` does: it is in a loop, and not too long."""
+    tape = item.tape
+    return tape is not None and bool(item.frame.name) and not tape.fetches and len(tape.calls) <= MOST_CALLS
+
+
+def write_loops(items: Iterable[Item], helpers: Mapping[str, Any]) -> dict[CodeType, ItemText]:
+    """Give what repeats its function; the texts by their code.
+
+    Args:
+        items: all of a table.
+        helpers: what the text calls: `checked(item, given)` and `branched(item, data, pred)`.
+
+    Raises:
+        DeadlineExceededError: the time for planning is over.
+    """
+    texts: dict[CodeType, ItemText] = {}
+    for item in items:
+        if item.tape is not None and can_be_written(item):
+            text = ItemText(item, item.tape, helpers)
+            item.advance = text.compiled()
+            texts[item.advance.__code__] = text
+    return texts
