@@ -6,8 +6,11 @@ const MIN_SCALE = 0.05;
 const MAX_SCALE = 4;
 const MARGIN = 24;
 const LARGEST_FIT = 1.15;
-/** Below this scale nobody reads a label: a picture that would have to be smaller is followed piece by piece. */
-const READABLE = 0.42;
+/** A picture that would have to be smaller than this to fit is followed piece by piece. */
+const SMALLEST_WHOLE = 0.33;
+/** A piece is shown in this range: large enough to be read, small enough to see what is around it. */
+const SMALLEST_PIECE = 0.42;
+const LARGEST_PIECE = 0.8;
 const GLIDE_MS = 220;
 
 interface View {
@@ -22,9 +25,13 @@ export class Camera {
   /** Height at the bottom of the window that something else covers. */
   covered = 0;
   #view: View = { x: 0, y: 0, scale: 1 };
+  /** Where a glide ends; the view itself while nothing glides. */
+  #goal: View = this.#view;
   #gliding = 0;
   /** The user asked for all of the picture, however small. */
   #whole = false;
+  /** What is shown is a part of a picture that is too large to be shown whole. */
+  #piece = false;
   #world: SVGGElement;
   readonly #window: () => { width: number; height: number };
   readonly #changed: (scale: number) => void;
@@ -69,28 +76,40 @@ export class Camera {
     if (!rect || width < 10 || height < 10) return;
     this.following = true;
     this.#whole = true;
+    this.#piece = false;
     this.#centre(rect, this.#fittingScale(rect), glide);
   }
 
-  /** Shows a new picture: all of it while that is readable, else where its news are, else its upper end. */
+  /** Whether following shows all of a rectangle: the user asked for that, or it can be made out. */
+  showsAll(rect: Rect | null): boolean {
+    return rect !== null && (this.#whole || this.#fittingScale(rect) >= SMALLEST_WHOLE);
+  }
+
+  /** Shows a new picture: all of it while it can be made out, else where its news are, else its upper end. */
   follow(rect: Rect | null, news: Rect | null, glide: boolean): void {
     if (!rect) return;
     const whole = this.#whole;
-    if (whole || this.#fittingScale(rect) >= READABLE) {
+    if (this.showsAll(rect)) {
       this.fit(rect, glide);
       this.#whole = whole;
       return;
     }
     this.following = true;
-    const { width, height } = this.#window();
-    const room = { width: width / READABLE, height: (height - this.covered - 2 * MARGIN) / READABLE };
-    const shown = news && news.height < room.height ? news : { ...(news ?? rect), height: room.height };
-    this.#centre(shown, READABLE, glide);
+    this.#piece = true;
+    const wanted = news ? Math.min(this.#fittingScale(news), LARGEST_PIECE) : 0;
+    const scale = Math.max(wanted, SMALLEST_PIECE);
+    const height = (this.#window().height - this.covered - 2 * MARGIN) / scale;
+    this.#centre(news && news.height < height ? news : { ...(news ?? rect), height }, scale, glide);
+  }
+
+  /** The window has another size, or something covers it: a picture that is followed fits it again, a piece stays where it is. */
+  resettle(rect: Rect | null, glide: boolean): void {
+    if (this.following && (!this.#piece || this.showsAll(rect))) this.follow(rect, null, glide);
   }
 
   /** Fits a rectangle into a window that has shrunk, unless it would become much smaller for that: false then. */
   refit(rect: Rect | null): boolean {
-    if (!rect || this.#fittingScale(rect) < 0.75 * this.#view.scale) return false;
+    if (!rect || !this.showsAll(rect) || this.#fittingScale(rect) < 0.75 * this.#view.scale) return false;
     this.follow(rect, null, true);
     return true;
   }
@@ -122,8 +141,10 @@ export class Camera {
 
   /** Keeps a point of the picture where it was on the screen although its place in the picture changed. */
   hold(before: Point, after: Point): void {
-    const { x, y, scale } = this.#view;
-    this.#set({ x: x + (before.x - after.x) * scale, y: y + (before.y - after.y) * scale, scale });
+    const { x, y, scale } = this.#goal;
+    const moved = { x: x + (before.x - after.x) * scale, y: y + (before.y - after.y) * scale, scale };
+    if (this.#goal === this.#view) this.#set(moved);
+    else this.#glide(moved);
   }
 
   #leave(): void {
@@ -141,6 +162,7 @@ export class Camera {
 
   #set(view: View): void {
     cancelAnimationFrame(this.#gliding);
+    this.#goal = view;
     this.#apply(view);
   }
 
@@ -153,15 +175,16 @@ export class Camera {
   }
 
   #glide(to: View): void {
+    if (reducedMotion()) return this.#set(to);
     cancelAnimationFrame(this.#gliding);
-    if (reducedMotion()) return this.#apply(to);
+    this.#goal = to;
     const from = this.#view;
     const start = performance.now();
     const step = (now: number): void => {
       const t = Math.min(1, Math.max(0, (now - start) / GLIDE_MS));
       const eased = 1 - (1 - t) ** 3;
       const mix = (a: number, b: number): number => a + (b - a) * eased;
-      this.#apply({ x: mix(from.x, to.x), y: mix(from.y, to.y), scale: mix(from.scale, to.scale) });
+      this.#apply(t < 1 ? { x: mix(from.x, to.x), y: mix(from.y, to.y), scale: mix(from.scale, to.scale) } : to);
       if (t < 1) this.#gliding = requestAnimationFrame(step);
     };
     this.#gliding = requestAnimationFrame(step);

@@ -1,10 +1,8 @@
 // The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, cleaned, and tied to the same scene.
-import { fullName } from "./boxes";
 import { s, setAttributes } from "./dom";
-import type { LensMark, Scene, SceneEdge } from "./generated";
+import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
+import type { LensMark, Scene, SceneEdge, SceneNode } from "./generated";
 import type { Geometry, Rect } from "./geometry";
-import { PLAIN_LENS } from "./legend";
-import { clashClass, lensTag, NOTHING, nodeLabel, outgoingLabels, tells } from "./picture";
 import { sanitizeSvg } from "./sanitize";
 
 interface MermaidEngine {
@@ -31,28 +29,46 @@ function edgesByEnds({ nodes, edges }: Scene): Map<string, SceneEdge[]> {
 /** What Mermaid draws a box of. */
 const SHAPES = ".label-container, .label-container path, .outer-path path";
 
-/** The words of a lens over the upper edge of a box, in the box's own coordinates. */
-function tag(mark: LensMark, element: SVGGraphicsElement): SVGGElement {
-  const { x, y, width } = element.getBBox?.() ?? { x: 0, y: 0, width: 100 };
-  return s("g", { class: "gl-mark", transform: `translate(${x},${y})` }, ...lensTag(mark, width));
-}
-
-export class MermaidView {
+export class MermaidView extends Drawing {
   readonly world = s("g", { class: "gl-world gl-mermaid" });
   readonly #engine: () => Promise<string>;
-  /** The prefix of the pattern definitions that lenses fill boxes with. */
-  patterns = "";
   #nodes = new Map<string, SVGGraphicsElement>();
+  #frames = new Map<string, SVGGraphicsElement>();
   #lines = new Map<string, SVGPathElement>();
-  #scene: Scene | null = null;
-  #lens = "";
 
   constructor(engine: () => Promise<string>) {
+    super();
     this.#engine = engine;
   }
 
   nodeElement(id: string): SVGGraphicsElement | null {
     return this.#nodes.get(id) ?? null;
+  }
+
+  protected frameElement(id: string): SVGGraphicsElement | null {
+    return this.#frames.get(id) ?? null;
+  }
+
+  protected lineElement(id: string): SVGGraphicsElement | null {
+    return this.#lines.get(id) ?? null;
+  }
+
+  protected fill(box: SVGGraphicsElement, paint: string): void {
+    for (const shape of box.querySelectorAll<SVGElement>(SHAPES)) shape.style.fill = paint;
+  }
+
+  protected tag(box: SVGGraphicsElement, _node: SceneNode, mark: LensMark | null): void {
+    box.querySelector(":scope > .gl-mark")?.remove();
+    if (!mark) return;
+    const { x, y, width } = box.getBBox?.() ?? { x: 0, y: 0, width: 100 };
+    box.append(s("g", { class: "gl-mark", transform: `translate(${x},${y})` }, ...lensTag(mark, width)));
+  }
+
+  protected empty(): void {
+    this.#nodes = new Map();
+    this.#frames = new Map();
+    this.#lines = new Map();
+    this.world.replaceChildren();
   }
 
   /** Draws Mermaid text to clean SVG, not yet in the page. */
@@ -66,39 +82,26 @@ export class MermaidView {
   show(svg: SVGSVGElement, scene: Scene): Geometry {
     const [, , width = 100, height = 100] = (svg.getAttribute("viewBox") ?? "").split(/[\s,]+/).map(Number);
     setAttributes(svg, { width, height, style: null });
-    this.world.replaceChildren(svg);
-    this.#nodes = new Map();
-    this.#lines = new Map();
-    this.#scene = scene;
+    this.empty();
+    this.world.append(svg);
     const nodes = new Map<string, Rect>();
     const groups = new Map<string, Rect>();
     for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.node")) {
       const node = scene.nodes[indexIn(element.id, "n")];
       if (!node) continue;
-      element.classList.add("gl-node", `gl-${node.kind}`, `gl-role-${node.role}`, `gl-state-${node.state}`);
-      if (node.clash) element.classList.add("gl-clash");
-      setAttributes(element, {
-        "data-node-id": node.id,
-        "data-name": fullName(node),
-        "data-state": node.state,
-        "data-role": node.role,
-        "data-kind": node.kind,
-        role: "img",
-        "aria-label": nodeLabel(node),
-        tabindex: "-1",
-      });
+      markBox(element, node);
       this.#nodes.set(node.id, element);
       nodes.set(node.id, this.#place(element, svg));
     }
     for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.cluster")) {
       const group = scene.groups[indexIn(element.id, "g")];
       if (!group) continue;
-      element.classList.add("gl-group", `gl-role-${group.role}`);
-      setAttributes(element, { "data-group-id": group.id, "data-role": group.role });
+      markFrame(element, group);
+      this.#frames.set(group.id, element);
       groups.set(group.id, this.#place(element, svg));
     }
     this.#markEdges(svg, scene);
-    this.#applyLens();
+    this.drawn(scene);
     return { width, height, nodes, groups, edges: new Map() };
   }
 
@@ -108,59 +111,9 @@ export class MermaidView {
       const key = /(L_n\d+_n\d+)_\d+$/.exec(path.dataset.id ?? path.id)?.[1];
       const edge = byEnds.get(key ?? "")?.shift();
       if (!edge) continue;
-      path.classList.add("gl-link-line", `gl-${edge.kind}`, `gl-role-${edge.role}`);
-      if (edge.error) path.classList.add("gl-error");
-      path.classList.add(...clashClass(edge.clash).split(" ").filter(Boolean));
+      markLine(path, edge);
       this.#lines.set(edge.id, path);
-      setAttributes(path, { "data-edge-id": edge.id, "data-error": edge.error || null, "data-role": edge.role });
     }
-  }
-
-  /** Looks through another lens: the same marks as in the other drawing. */
-  setLens(lens: string): void {
-    this.#lens = lens;
-    this.#applyLens();
-  }
-
-  #applyLens(): void {
-    const marks = this.#lens !== PLAIN_LENS;
-    const outgoing = outgoingLabels(this.#scene);
-    for (const node of this.#scene?.nodes ?? []) {
-      const element = this.#nodes.get(node.id);
-      const mark = marks ? node.lenses[this.#lens] : undefined;
-      if (!element) continue;
-      const tone = (mark?.tone ?? 0) & 7;
-      setAttributes(element, { "data-tone": tone || null, "data-lens-text": mark?.text || null });
-      for (const shape of element.querySelectorAll<SVGElement>(SHAPES)) {
-        shape.style.fill = tone ? `url(#${this.patterns}-${tone})` : "";
-      }
-      element.querySelector(":scope > .gl-mark")?.remove();
-      if (mark && tells(mark, node, outgoing.get(node.id) ?? NOTHING)) element.append(tag(mark, element));
-    }
-    for (const edge of this.#scene?.edges ?? []) {
-      const mark = marks ? edge.lenses[this.#lens] : undefined;
-      const line = this.#lines.get(edge.id);
-      if (line)
-        setAttributes(line, { "data-tone": (mark?.tone ?? 0) & 7 || null, "data-lens-text": mark?.text || null });
-    }
-  }
-
-  select(id: string): void {
-    for (const [key, element] of this.#nodes) element.classList.toggle("gl-selected", key === id);
-  }
-
-  pulse(id: string): void {
-    const element = this.nodeElement(id);
-    element?.classList.remove("gl-pulse");
-    element?.getBoundingClientRect();
-    element?.classList.add("gl-pulse");
-  }
-
-  clear(): void {
-    this.#nodes = new Map();
-    this.#lines = new Map();
-    this.#scene = null;
-    this.world.replaceChildren();
   }
 
   /** Where an element is, in the coordinates of the drawing with its upper left corner at 0,0. */

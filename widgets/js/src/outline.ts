@@ -1,7 +1,7 @@
 // The same graph as a tree of names: for screen readers, for the keyboard, and for those who like lists.
 import { h } from "./dom";
+import { nodeLabel } from "./drawing";
 import type { Scene, SceneGroup, SceneNode } from "./generated";
-import { nodeLabel } from "./picture";
 
 export interface OutlineActions {
   select(id: string): void;

@@ -1,51 +1,22 @@
 // Draws a laid-out scene as SVG. Elements are keyed by id and keep their identity from one scene to the next.
 import { boxLook, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from "./boxes";
 import { isKnown } from "./dim_light";
-import { reducedMotion, s, setAttributes } from "./dom";
+import { reducedMotion, s } from "./dom";
+import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "./generated";
 import type { Geometry, Rect, Route } from "./geometry";
-import { PLAIN_LENS } from "./legend";
-import { ellipsize, oneLine, textWidth } from "./measure";
+import { textWidth } from "./measure";
 import { arrowPath, detailPath, outlinePath } from "./shapes";
 
 const ANIMATED_BOXES = 500;
 const MOVE_MS = 260;
-/** The words on the lines that leave each box. */
-export function outgoingLabels(scene: Scene | null): ReadonlyMap<string, ReadonlySet<string>> {
-  const outgoing = new Map<string, Set<string>>();
-  for (const { source, label } of scene?.edges ?? []) {
-    outgoing.set(source, (outgoing.get(source) ?? new Set()).add(label));
-  }
-  return outgoing;
-}
-
-export const NOTHING: ReadonlySet<string> = new Set();
 const BADGES: Readonly<Record<string, string>> = { new: "+", changed: "~", error: "!", stale: "!" };
-
-/** The ways of the numbers that clash: the first is a plain line, the others are dashed. */
-export function clashClass(clash: number): string {
-  return clash === 0 ? "" : clash === 1 ? " gl-chain" : " gl-chain gl-chain-other";
-}
 
 /** One keyed element with the drawing it shows now. */
 interface Kept {
   readonly element: SVGGElement;
   signature: string;
   place: Rect | null;
-}
-
-/** What a screen reader says of a box. */
-export function nodeLabel(node: SceneNode): string {
-  const parts = [
-    node.role === "gradient" ? "gradient" : "",
-    node.op || node.kind,
-    fullName(node),
-    node.detail,
-    node.count > 1 ? `${node.count} nodes` : "",
-    node.state === "normal" ? "" : node.state,
-    node.error,
-  ];
-  return oneLine(parts.filter(Boolean).join(", "));
 }
 
 function tooltip(node: SceneNode): string {
@@ -153,19 +124,6 @@ function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] 
   return [text.slice(0, open + 1), ...parts, "]"];
 }
 
-/** Whether the words of a lens are not on the picture yet. */
-export function tells(mark: LensMark, node: SceneNode, outgoing: ReadonlySet<string>): boolean {
-  return (mark.tone & 7) !== 0 && node.kind !== "stub" && mark.text !== node.detail && !outgoing.has(mark.text);
-}
-
-/** A small tag over the upper edge of a box that says in words what the lens sees. */
-export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
-  const text = ellipsize(mark.text, "label", Math.max(boxWidth - 30, 30));
-  if (!text) return [];
-  const width = textWidth(text, "label") + 10;
-  return [s("rect", { x: 6, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: 6 + width / 2, y: 1 }, text)];
-}
-
 /** Reuses the elements of `kept` for the ids of now, makes the missing, and drops the others. */
 function keep(layer: SVGGElement, kept: Map<string, Kept>, ids: readonly string[]): Set<string> {
   const wanted = new Set(ids);
@@ -192,70 +150,52 @@ function redraw(kept: Kept, signature: string, draw: () => (SVGElement | null)[]
   return true;
 }
 
-export class Picture {
+export class Picture extends Drawing {
   readonly world: SVGGElement;
-  readonly #layers: { groups: SVGGElement; edges: SVGGElement; nodes: SVGGElement };
+  readonly #layers = { groups: s("g"), edges: s("g"), nodes: s("g") };
   readonly #nodes = new Map<string, Kept>();
   readonly #groups = new Map<string, Kept>();
   readonly #edges = new Map<string, Kept>();
   readonly #offline: boolean;
-  readonly #patterns: string;
-  #lens = "";
-  #scene: Scene | null = null;
 
-  /** `patterns` is the prefix of the pattern definitions that lenses fill boxes with. */
-  constructor(offline: boolean, patterns: string) {
+  constructor(offline: boolean) {
+    super();
     this.#offline = offline;
-    this.#patterns = patterns;
-    this.#layers = { groups: s("g"), edges: s("g"), nodes: s("g") };
     // Frames lie over the lines, so that no line crosses out a frame's name; they let the mouse through to the lines.
     this.world = s("g", { class: "gl-world" }, this.#layers.edges, this.#layers.groups, this.#layers.nodes);
   }
 
-  /** The element of a box, for focus and tests. */
   nodeElement(id: string): SVGGElement | null {
     return this.#nodes.get(id)?.element ?? null;
   }
 
+  protected frameElement(id: string): SVGGElement | null {
+    return this.#groups.get(id)?.element ?? null;
+  }
+
+  protected lineElement(id: string): SVGGElement | null {
+    return this.#edges.get(id)?.element ?? null;
+  }
+
+  protected fill(box: SVGGraphicsElement, paint: string): void {
+    box.querySelector(".gl-lens")?.setAttribute("fill", paint || "none");
+  }
+
+  protected tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void {
+    box.querySelector(".gl-mark")?.replaceChildren(...(mark ? lensTag(mark, boxLook(node).width) : []));
+  }
+
+  protected empty(): void {
+    for (const kept of [this.#nodes, this.#groups, this.#edges]) keep(this.world, kept, []);
+  }
+
   /** Draws a scene at the places given, and moves what stays from where it was. */
   draw(scene: Scene, geometry: Geometry): void {
-    this.#scene = scene;
     const animated = scene.nodes.length <= ANIMATED_BOXES && this.#nodes.size > 0 && !reducedMotion();
     this.#drawGroups(scene, geometry, animated);
     this.#drawEdges(scene, geometry, animated);
     this.#drawNodes(scene, geometry, animated);
-    this.#applyLens();
-  }
-
-  /** Looks through another lens; nothing moves. */
-  setLens(lens: string): void {
-    this.#lens = lens;
-    this.#applyLens();
-  }
-
-  /** Marks the selected box and the lines that touch it. */
-  select(id: string): void {
-    for (const [key, { element }] of this.#nodes) {
-      element.classList.toggle("gl-selected", key === id);
-      setAttributes(element, { "aria-current": key === id ? "true" : null });
-    }
-    for (const edge of this.#scene?.edges ?? []) {
-      const touches = edge.source === id || edge.target === id;
-      this.#edges.get(edge.id)?.element.classList.toggle("gl-touched", touches);
-    }
-    for (const [key, { element }] of this.#groups) element.classList.toggle("gl-selected", key === id);
-  }
-
-  /** Draws attention to a box for a moment. */
-  pulse(id: string): void {
-    const element = this.nodeElement(id) ?? this.#groups.get(id)?.element;
-    element?.classList.remove("gl-pulse");
-    element?.getBoundingClientRect();
-    element?.classList.add("gl-pulse");
-  }
-
-  clear(): void {
-    for (const kept of [this.#nodes, this.#groups, this.#edges]) keep(this.world, kept, []);
+    this.drawn(scene);
   }
 
   #drawGroups(scene: Scene, geometry: Geometry, animated: boolean): void {
@@ -275,13 +215,7 @@ export class Picture {
       const rect = geometry.groups.get(group.id);
       if (!kept || !rect) continue;
       redraw(kept, JSON.stringify([group, rect.width, rect.height]), () => drawGroup(group, rect, this.#offline));
-      setAttributes(kept.element, {
-        class: `gl-group gl-${group.kind} gl-role-${group.role}`,
-        "data-group-id": group.id,
-        "data-role": group.role,
-        role: "group",
-        "aria-label": oneLine(`open ${group.kind} ${group.id}`),
-      });
+      markFrame(kept.element, group);
       this.#layers.groups.append(kept.element);
       move(kept, rect, made.has(group.id), animated);
     }
@@ -299,14 +233,7 @@ export class Picture {
       const route = geometry.edges.get(edge.id);
       if (!kept || !route) continue;
       const changed = redraw(kept, JSON.stringify([edge, route]), () => drawEdge(edge, route));
-      setAttributes(kept.element, {
-        class: `gl-edge gl-${edge.kind} gl-role-${edge.role}${edge.error ? " gl-error" : ""}${clashClass(edge.clash)}`,
-        "data-edge-id": edge.id,
-        "data-error": edge.error || null,
-        "data-role": edge.role,
-        role: "img",
-        "aria-label": oneLine(`${edge.kind} from ${edge.source} to ${edge.target}, ${edge.label} ${edge.error}`),
-      });
+      markLine(kept.element, edge);
       if (edge.error || edge.clash) this.#layers.edges.append(kept.element);
       if (animated && (changed || made.has(edge.id))) appear(kept.element, MOVE_MS * 0.6);
     }
@@ -324,49 +251,8 @@ export class Picture {
       const rect = geometry.nodes.get(node.id);
       if (!kept || !rect) continue;
       redraw(kept, JSON.stringify({ ...node, lenses: {}, group: "" }), () => drawBox(node));
-      const { classList } = kept.element;
-      const lasting = ["gl-selected", "gl-pulse"].filter((name) => classList.contains(name));
-      setAttributes(kept.element, {
-        class: [
-          "gl-node",
-          `gl-${node.kind}`,
-          `gl-role-${node.role}`,
-          `gl-state-${node.state}`,
-          node.clash ? "gl-clash" : "",
-          ...lasting,
-        ].join(" "),
-        "data-node-id": node.id,
-        "data-name": fullName(node),
-        "data-state": node.state,
-        "data-role": node.role,
-        "data-kind": node.kind,
-        role: "img",
-        "aria-label": nodeLabel(node),
-        tabindex: "-1",
-      });
+      markBox(kept.element, node);
       move(kept, rect, made.has(node.id), animated);
-    }
-  }
-
-  /** Tone 0 is nothing special: such boxes stay plain, and their words are in the tooltip only. */
-  #applyLens(): void {
-    const marks = this.#lens !== PLAIN_LENS;
-    const outgoing = outgoingLabels(this.#scene);
-    for (const node of this.#scene?.nodes ?? []) {
-      const element = this.nodeElement(node.id);
-      const mark = marks ? node.lenses[this.#lens] : undefined;
-      if (!element) continue;
-      const tone = (mark?.tone ?? 0) & 7;
-      setAttributes(element, { "data-tone": tone || null, "data-lens-text": mark?.text || null });
-      element.querySelector(".gl-lens")?.setAttribute("fill", tone ? `url(#${this.#patterns}-${tone})` : "none");
-      const tag = mark && tells(mark, node, outgoing.get(node.id) ?? NOTHING) ? lensTag(mark, boxLook(node).width) : [];
-      element.querySelector(".gl-mark")?.replaceChildren(...tag);
-    }
-    for (const edge of this.#scene?.edges ?? []) {
-      const mark = marks ? edge.lenses[this.#lens] : undefined;
-      const element = this.#edges.get(edge.id)?.element;
-      const tone = mark ? mark.tone & 7 || null : null;
-      if (element) setAttributes(element, { "data-tone": tone, "data-lens-text": mark?.text || null });
     }
   }
 }

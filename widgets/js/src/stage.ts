@@ -1,6 +1,7 @@
 // The window onto the picture: canvas, camera, the two renderers' drawings, legend and hint.
 import { Camera } from "./camera";
 import { h, iconButton, s } from "./dom";
+import type { Drawing } from "./drawing";
 import { standaloneSvg } from "./export_svg";
 import type { Renderer, Scene } from "./generated";
 import { type Geometry, type Rect, union } from "./geometry";
@@ -43,9 +44,9 @@ export class Stage {
   constructor({ offline, mermaid, press, key, signal }: StageOptions) {
     serial += 1;
     this.#patterns = `gl-pattern-${serial}`;
-    this.#picture = new Picture(offline, this.#patterns);
+    this.#picture = new Picture(offline);
     this.#mermaid = mermaid;
-    mermaid.patterns = this.#patterns;
+    for (const drawing of [this.#picture, mermaid]) drawing.patterns = this.#patterns;
     this.#defs = patternDefs(this.#patterns);
     this.#svg = s("svg", { class: "gl-svg" }, this.#defs, this.#picture.world);
     const canvas = { class: "gl-canvas", tabindex: "0", role: "application", "aria-roledescription": "dataflow graph" };
@@ -79,6 +80,7 @@ export class Stage {
   /** Draws a scene. `place` puts it into the page and gives its geometry; `chosen` is what the user looks at. */
   show(scene: Scene, renderer: Renderer, place: () => Geometry, chosen: string): void {
     const before = this.#geometry;
+    const news = this.#news(scene);
     const hadFocus = this.#svg.contains(document.activeElement);
     const fresh = this.#scene === null || this.#drawing !== renderer;
     this.#use(renderer);
@@ -88,9 +90,9 @@ export class Stage {
     if (renderer === "graphviz") this.#picture.draw(scene, geometry);
     this.#hint.hidden = scene.nodes.length > 0;
     if (scene.nodes.length === 0) this.#emptyHint();
+    const follows = this.camera.following && (news.length > 0 || this.camera.showsAll(this.bounds()));
     if (fresh) this.camera.follow(this.bounds(), null, false);
-    else if (this.camera.following) this.camera.follow(this.bounds(), this.#news(scene), true);
-    else if (before) this.#holdView(before, geometry, chosen);
+    else if (follows || !this.#holdView(before, geometry, chosen)) this.#follow(news);
     if (hadFocus && !this.#svg.contains(document.activeElement)) this.focus();
   }
 
@@ -104,12 +106,12 @@ export class Stage {
     const legend = legendElement(scene, lens, this.#patterns, open, (now) => {
       if (now !== open) this.#legendOpen = now;
       this.camera.covered = legend.offsetHeight;
-      if (this.camera.following) this.camera.follow(this.bounds(), null, true);
+      this.camera.resettle(this.bounds(), true);
     });
     this.#legendPlace.replaceChildren(legend);
     const covered = this.camera.covered;
     this.camera.covered = legend.offsetHeight;
-    if (this.camera.covered !== covered && this.camera.following) this.camera.follow(this.bounds(), null, false);
+    if (this.camera.covered !== covered) this.camera.resettle(this.bounds(), false);
     return lens?.name ?? "";
   }
 
@@ -147,7 +149,7 @@ export class Stage {
     return standaloneSvg(this.#view.world, this.#defs, bounds, getComputedStyle(this.canvas).backgroundColor);
   }
 
-  get #view(): Picture | MermaidView {
+  get #view(): Drawing {
     return this.#drawing === "mermaid" ? this.#mermaid : this.#picture;
   }
 
@@ -169,19 +171,26 @@ export class Stage {
     );
   }
 
-  /** Where boxes are new, changed or in error, if that is not everywhere. */
-  #news({ nodes }: Scene): Rect | null {
-    const news = nodes.filter(({ state }) => state !== "normal" && state !== "stale");
-    if (news.length === nodes.length) return null;
-    return union(news.flatMap(({ id }) => this.rectOf(id) ?? []));
+  /** The boxes that became new, changed or wrong with this scene; none when that is all of them. */
+  #news({ nodes }: Scene): readonly string[] {
+    const before = new Map(this.#scene?.nodes.map(({ id, state }) => [id, state]));
+    const news = nodes.filter(({ id, state }) => state !== "normal" && before.get(id) !== state);
+    return news.length === nodes.length ? [] : news.map(({ id }) => id);
   }
 
-  /** The user looks at a place of their own: the box they chose, or the one in the middle, stays where it is. */
-  #holdView(before: Geometry, after: Geometry, chosen: string): void {
+  #follow(news: readonly string[]): void {
+    if (!this.camera.following) return;
+    this.camera.follow(this.bounds(), union(news.flatMap((id) => this.rectOf(id) ?? [])), true);
+  }
+
+  /** What the user looks at stays where it is: the box they chose, or the one in the middle. False when none of that is left. */
+  #holdView(before: Geometry | null, after: Geometry, chosen: string): boolean {
+    if (!before) return false;
     const stays = (id: string): boolean => before.nodes.has(id) && after.nodes.has(id);
     const kept = stays(chosen) ? chosen : this.#middleBox(before, stays);
     const [from, to] = [before.nodes.get(kept), after.nodes.get(kept)];
     if (from && to) this.camera.hold(from, to);
+    return Boolean(from && to);
   }
 
   #middleBox(before: Geometry, stays: (id: string) => boolean): string {

@@ -305,7 +305,8 @@ export class Viewer {
       const appeared = known === "";
       known = size;
       // With the inspector open the picture first stays put: it must not slide away under a double click.
-      if (camera.following && (appeared || !this.#inspector.shown)) camera.follow(this.#stage.bounds(), null, false);
+      if (appeared && camera.following) camera.follow(this.#stage.bounds(), null, false);
+      else if (!this.#inspector.shown) camera.resettle(this.#stage.bounds(), false);
       const chosen = this.#stage.rectOf(this.#selected);
       if (chosen && !camera.following) camera.ensureVisible(chosen);
     });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Dim, Why } from "../src/generated";
 import { MermaidView } from "../src/mermaid_view";
-import { edge, inspection, node, Page, scene } from "./support";
+import { edge, group, inspection, node, Page, scene } from "./support";
 
 let page: Page;
 
@@ -116,19 +116,27 @@ test("a clash draws both ways in red, the second dashed, and names both cells", 
   expect(page.text(".gl-chain-text")).toContain("10 is dimension 1");
 });
 
+/** What Mermaid draws of two boxes in a frame and the line between them, as far as the view reads it. */
+function mermaidDrawing(): { svg: SVGSVGElement; one: (selector: string) => SVGElement } {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const box = (index: number): string =>
+    `<g class="node default" id="flowchart-n${index}-${index}"><rect class="label-container"/></g>`;
+  svg.innerHTML = `<g class="cluster default" id="g0"><rect/></g>${box(0)}${box(1)}<path class="flowchart-link" id="L_n0_n1_0"/>`;
+  const one = (selector: string): SVGElement => {
+    const found = svg.querySelector<SVGElement>(selector);
+    if (!found) throw new Error(`nothing matches ${selector}`);
+    return found;
+  };
+  return { svg, one };
+}
+
 test("a lens marks the boxes of a Mermaid drawing as it marks the others", () => {
   const view = new MermaidView(async () => "");
   view.patterns = "p";
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const box = document.createElementNS("http://www.w3.org/2000/svg", "g");
-  const shape = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  box.setAttribute("id", "flowchart-n0-1");
-  box.setAttribute("class", "node");
-  shape.setAttribute("class", "label-container");
-  box.append(shape);
-  svg.append(box);
+  const { svg, one } = mermaidDrawing();
   const lenses = { devices: { text: "/gpu:0", tone: 2 } };
   view.show(svg, scene({ nodes: [node("a", { lenses })] }));
+  const [box, shape] = [one("#flowchart-n0-0"), one("#flowchart-n0-0 .label-container")];
   expect(box.dataset.tone).toBeUndefined();
   view.setLens("devices");
   expect(box.dataset).toMatchObject({ tone: "2", lensText: "/gpu:0" });
@@ -138,4 +146,33 @@ test("a lens marks the boxes of a Mermaid drawing as it marks the others", () =>
   expect(box.dataset.tone).toBeUndefined();
   expect(shape.style.fill).toBe("");
   expect(box.querySelector(".gl-mark")).toBeNull();
+});
+
+test("what is selected stands out in a Mermaid drawing with its lines, and frames can be selected", () => {
+  const view = new MermaidView(async () => "");
+  const { svg, one } = mermaidDrawing();
+  view.show(
+    svg,
+    scene({
+      nodes: [node("s/a", { group: "s/" }), node("s/b", { group: "s/" })],
+      edges: [edge("s/a", "s/b", "float [2]")],
+      groups: [group("s/")],
+    }),
+  );
+  const [frame, a, b, line] = [one(".cluster"), one("#flowchart-n0-0"), one("#flowchart-n1-1"), one("path")];
+  expect(line.getAttribute("aria-label")).toBe("data from s/a to s/b, float [2]");
+  view.select("s/a");
+  expect(a.getAttribute("aria-current")).toBe("true");
+  expect([a, b, line, frame].map((element) => element.classList.contains("gl-selected"))).toEqual([
+    true,
+    false,
+    false,
+    false,
+  ]);
+  expect(line.classList).toContain("gl-touched");
+  view.select("s/");
+  expect(frame.classList).toContain("gl-selected");
+  expect(a.classList).not.toContain("gl-selected");
+  expect(line.classList).not.toContain("gl-touched");
+  expect(a.getAttribute("class")).toContain("node default");
 });

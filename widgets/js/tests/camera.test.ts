@@ -1,0 +1,118 @@
+// What part of the picture is in the window, of 800 x 600 pixels, when scenes come one after the other.
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { SceneNode } from "../src/generated";
+import { node, Page, scene, until } from "./support";
+
+let page: Page;
+
+beforeEach(() => {
+  // jsdom's frames count from the start of its window, `performance.now()` from that of the process.
+  vi.stubGlobal("requestAnimationFrame", (work: FrameRequestCallback) => setTimeout(() => work(performance.now()), 16));
+  vi.stubGlobal("cancelAnimationFrame", clearTimeout);
+  page = new Page();
+});
+
+afterEach(() => {
+  page.dispose();
+  vi.unstubAllGlobals();
+});
+
+interface View {
+  readonly x: number;
+  readonly y: number;
+  readonly scale: number;
+}
+
+function view(): View {
+  const transform = page.one(".gl-world").getAttribute("transform") ?? "";
+  const [x = 0, y = 0, scale = 0] = [...transform.matchAll(/-?[\d.]+/g)].map(Number);
+  return { x, y, scale };
+}
+
+/** Where a box begins and ends in the window, from left to right. */
+function span(id: string): [number, number] {
+  const left = Number(/translate\((-?[\d.]+)/.exec(page.box(id).getAttribute("transform") ?? "")?.[1]);
+  const { x, scale } = view();
+  return [x + left * scale, x + (left + 48) * scale];
+}
+
+/** The camera glides, and then stands still. */
+async function settled(): Promise<View> {
+  let last = "";
+  await until(() => {
+    const now = JSON.stringify(view());
+    const still = now === last;
+    last = now;
+    return still;
+  });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  return view();
+}
+
+/** Boxes in a row, each 48 pixels wide with 18 between them. */
+const row = (count: number, fields: (index: number) => Partial<SceneNode> = () => ({})): SceneNode[] =>
+  Array.from({ length: count }, (_, index) => node(`n${index}`, { op: "Op", label: "", ...fields(index) }));
+
+async function show(revision: number, nodes: SceneNode[]): Promise<View> {
+  await page.show(scene({ revision, nodes, edges: [] }));
+  return settled();
+}
+
+test("a picture that is a little too wide to be read is shown whole", async () => {
+  await show(1, row(8));
+  const { scale } = await show(
+    2,
+    row(31, (index) => ({ state: index < 8 ? "normal" : "new" })),
+  );
+  expect(scale).toBeLessThan(0.42);
+  expect(span("n0")[0]).toBeGreaterThanOrEqual(0);
+  expect(span("n30")[1]).toBeLessThanOrEqual(800);
+});
+
+test("what is new in a large picture comes near enough to be read", async () => {
+  await show(1, row(200));
+  const { scale } = await show(
+    2,
+    row(201, (index) => ({ state: index === 200 ? "new" : "normal" })),
+  );
+  expect(scale).toBeGreaterThanOrEqual(0.75);
+  expect(span("n200")[0]).toBeGreaterThan(0);
+  expect(span("n200")[1]).toBeLessThan(800);
+});
+
+test("what a cell that failed leaves behind comes into view once, and then the picture stays where it is", async () => {
+  await show(1, row(200));
+  const left = row(203, (index) => ({ state: index >= 200 ? "stale" : "normal" }));
+  const failed = await show(2, left);
+  expect(span("n201")[0]).toBeGreaterThan(0);
+  expect(span("n201")[1]).toBeLessThan(800);
+  expect(await show(3, left)).toEqual(failed);
+});
+
+test("a cell that changes nothing leaves a large picture where its last news are", async () => {
+  await show(1, row(200));
+  const fresh = await show(
+    2,
+    row(201, (index) => ({ state: index === 150 ? "changed" : "normal" })),
+  );
+  expect(await show(3, row(201))).toEqual(fresh);
+});
+
+test("a cell that changes nothing does not stop the way to the news of the one before", async () => {
+  await show(1, row(200));
+  await page.show(
+    scene({ revision: 2, nodes: row(201, (index) => ({ state: index === 200 ? "new" : "normal" })), edges: [] }),
+  );
+  await show(3, row(201));
+  expect(span("n200")[0]).toBeGreaterThan(0);
+  expect(span("n200")[1]).toBeLessThan(800);
+});
+
+test("another graph is shown from its upper end even where nothing of the one before is left", async () => {
+  await show(1, row(3));
+  const others = row(200).map((box) => ({ ...box, id: `other ${box.id}`, state: "new" as const }));
+  const { scale } = await show(2, others);
+  expect(scale).toBeCloseTo(0.42, 3);
+  expect(span("other n100")[0]).toBeGreaterThan(0);
+  expect(span("other n100")[1]).toBeLessThan(800);
+});
