@@ -7,6 +7,7 @@ import re
 import threading
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,10 +17,12 @@ import widgets
 from tests.widgets.test_render_text import HOSTILE, hostile_scene
 from widgets.render import EngineError, LayoutEngine, engine, lay_out, to_page, to_static_html, to_svg
 from widgets.render import layout as layout_module
-from widgets.render.geometry import layout_dot
+from widgets.render.geometry import Rect, group_ancestors, group_parents, layout_dot
 from widgets.render.layers import layered_geometry
+from widgets.render.looks import edge_label_size
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, build_scene
 
+DATA = Path(__file__).resolve().parents[1] / "data"
 SVG = "{http://www.w3.org/2000/svg}"
 DRAWING = {"svg", "title", "desc", "style", "g", "rect", "path", "text", "circle", "tspan"}
 
@@ -75,6 +78,52 @@ def test_a_gradient_box_stands_near_its_forward_box(softmax_regression: gc.Graph
     off = [abs(places.nodes[node.id].y - places.nodes[node.mirrors].y) for node in scene.nodes if node.mirrors]
     assert len(off) >= 7
     assert sum(off) / len(off) < places.height / 6
+
+
+def test_the_label_of_a_line_inside_a_frame_lies_inside_that_frame(graph: gc.Graph) -> None:
+    gc.while_loop(lambda i, _: i < 10, lambda i, s: (i + 1, s * 1.5), [gc.constant(0), gc.constant(1.0)], name="grow")
+    state = SceneState()
+    build_scene(graph, state)
+    state.expand("grow")
+    assert standing_out(build_scene(graph, state)) == []
+
+
+@pytest.mark.parametrize("name", ["while_v1", "transformer"])
+def test_in_a_graph_of_tensorflow_too_labels_lie_inside_their_frames_and_frames_hold_only_their_own(name: str) -> None:
+    scene = build_scene(gc.load(DATA / f"{name}.pb"))
+    assert standing_out(scene) == []
+    places = lay_out(scene)
+    around = group_parents(scene.groups)
+    for key, frame in places.groups.items():
+        for node in scene.nodes:
+            mine = node.group == key or key in group_ancestors(node.group, around)
+            assert mine == overlap(frame, places.nodes[node.id]), f"{node.id} and the frame {key}"
+        for other, rect in places.groups.items():
+            related = key in (other, *group_ancestors(other, around)) or other in group_ancestors(key, around)
+            assert related == overlap(frame, rect), f"the frames {key} and {other}"
+
+
+def overlap(a: Rect, b: Rect) -> bool:
+    return a.x < b.x + b.width and b.x < a.x + a.width and a.y < b.y + b.height and b.y < a.y + a.height
+
+
+def standing_out(scene: Scene) -> list[str]:
+    """Lines whose labels stand out of the innermost frame that both of their ends are in."""
+    places = lay_out(scene)
+    parents = group_parents(scene.groups)
+    home = {node.id: (node.group, *group_ancestors(node.group, parents)) for node in scene.nodes}
+    found, seen = [], 0
+    for edge in scene.edges:
+        label, size = places.edges[edge.id].label, edge_label_size(edge)
+        frame = next((places.groups[key] for key in home[edge.source] if key and key in home[edge.target]), None)
+        if label is None or size is None or frame is None:
+            continue
+        seen += 1
+        sides = frame.x < label.x - size.width / 2 and label.x + size.width / 2 < frame.x + frame.width
+        if not sides or not frame.y < label.y < frame.y + frame.height:
+            found.append(edge.id)
+    assert seen > 5
+    return found
 
 
 def test_no_text_of_the_graph_reaches_the_layout_engine() -> None:

@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import IO, Any, Final
 
+from widgets.render.frames import hold_labels
 from widgets.render.geometry import Geometry, layout_dot, parse_geometry
 from widgets.render.layers import layered_geometry
 from widgets.scene.types import Scene
@@ -159,6 +160,10 @@ def lay_out(scene: Scene, *, limit: float = LAYOUT_LIMIT) -> Geometry:
     Args:
         limit: seconds that one attempt of the engine may take.
     """
+    return hold_labels(scene, _placed(scene, limit))
+
+
+def _placed(scene: Scene, limit: float) -> Geometry:
     if len(scene.nodes) > MAX_BOXES:
         return layered_geometry(scene, note=f"drawn in plain layers: more than {MAX_BOXES:,} boxes")
     reason = ""

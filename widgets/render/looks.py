@@ -7,11 +7,11 @@ from typing import Final, Literal, NamedTuple
 from widgets.render.text_width import ellipsize, text_width
 from widgets.scene.types import NodeKind, SceneEdge, SceneGroup, SceneNode
 
-FontName = Literal["title", "name", "detail", "label", "group"]
-FONT_SIZES: Final[dict[FontName, float]] = {"title": 12, "name": 11, "detail": 10, "label": 10, "group": 11}
-BOLD: Final = frozenset({"title", "group"})
+FontName = Literal["title", "name", "detail", "label", "group", "note"]
+FONT_SIZES: Final[dict[FontName, float]] = {"title": 12, "name": 11, "detail": 10, "label": 10, "group": 11, "note": 10}
+BOLD: Final = frozenset({"title", "group", "note"})
 _TEXT_LIMIT: Final = 168
-_LINE_HEIGHT: Final[dict[FontName, float]] = {"title": 15, "name": 13.5, "detail": 12.5, "label": 13, "group": 16}
+_LINE_HEIGHT: Final[dict[FontName, float]] = {"title": 15, "name": 13.5, "detail": 12.5, "label": 13, "group": 16, "note": 12.5}
 _INSETS: Final[dict[NodeKind, tuple[int, int, int]]] = {
     "op": (12, 6, 6),
     "constant": (12, 6, 6),
@@ -54,7 +54,7 @@ def box_texts(node: SceneNode) -> list[tuple[str, FontName]]:
         return [(f"↗ {node.label or node.stands_for or node.id}", "name")]
     texts = _own_texts(node)
     if node.clash:
-        texts.append((f"✕ {node.clash}", "detail"))
+        texts.append((f"✕ {node.clash}", "note"))
     return texts
 
 
@@ -72,6 +72,11 @@ def _own_texts(node: SceneNode) -> list[tuple[str, FontName]]:
     return texts
 
 
+def font_width(text: str, font: FontName) -> float:
+    """The width of one line in pixels."""
+    return text_width(text, FONT_SIZES[font], bold=font in BOLD)
+
+
 def box_look(node: SceneNode) -> Look:
     """Text and size of one box."""
     side, top, bottom = _INSETS[node.kind]
@@ -82,22 +87,28 @@ def box_look(node: SceneNode) -> Look:
         bold = font in BOLD
         text = ellipsize(raw, FONT_SIZES[font], _TEXT_LIMIT, bold=bold, middle=font == "name")
         lines.append(Line(text, font, y + _LINE_HEIGHT[font] * 0.76))
-        widest = max(widest, text_width(text, FONT_SIZES[font], bold=bold))
+        widest = max(widest, font_width(text, font))
         y += _LINE_HEIGHT[font]
     return Look(max(round(widest + 2 * side), 48), round(y + bottom), lines)
 
 
+def edge_font(edge: SceneEdge) -> FontName:
+    """The font of a line's words: names of unknown sizes are bold."""
+    return "note" if any(len(dim.text) > 1 and not dim.text.isdecimal() for dim in edge.dims) else "label"
+
+
 def edge_text(edge: SceneEdge) -> str:
     """The words on a line between boxes."""
+    font = edge_font(edge)
     count = f"{edge.count} × " if edge.count > 1 else ""
     label = f"{count}{edge.label}" if edge.label else f"{edge.count} tensors" if edge.count > 1 else ""
-    return ellipsize(f"✕ {label}" if edge.error else label, FONT_SIZES["label"], 150)
+    return ellipsize(f"✕ {label}" if edge.error else label, FONT_SIZES[font], 150, bold=font in BOLD)
 
 
 def edge_label_size(edge: SceneEdge) -> Size | None:
     """Room for an edge's words, None if it has none."""
     text = edge_text(edge)
-    return Size(round(text_width(text, FONT_SIZES["label"])) + 8, 13) if text else None
+    return Size(round(font_width(text, edge_font(edge))) + 8, 13) if text else None
 
 
 def group_text(group: SceneGroup) -> str:
@@ -108,4 +119,4 @@ def group_text(group: SceneGroup) -> str:
 
 def group_label_size(group: SceneGroup) -> Size:
     """Room for the header of a frame."""
-    return Size(round(text_width(group_text(group), FONT_SIZES["group"], bold=True)) + 34, 16)
+    return Size(round(font_width(group_text(group), "group")) + 34, 16)

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 from widgets.render.geometry import Geometry, Point, Rect, Route
 from widgets.render.layers import straight_route
 from widgets.render.layout import lay_out
-from widgets.render.looks import FONT_SIZES, box_look, edge_text, group_text
+from widgets.render.looks import FontName, box_look, edge_font, edge_text, font_width, group_text
 from widgets.render.shapes import arrow_path, detail_path, outline_path
 from widgets.render.text_width import one_line, text_width
 from widgets.scene.types import Scene, SceneEdge, SceneGroup, SceneNode
@@ -20,8 +20,9 @@ from widgets.scene.types import Scene, SceneEdge, SceneGroup, SceneNode
 MARGIN: Final = 16.0
 _BADGES: Final = {"new": "+", "changed": "~", "error": "!", "stale": "!"}
 # One sheet of quiet paper of its own, so that it reads the same on a light and on a dark page.
+# The fonts first whose widths are those of `text_width`; in any other the letters are spread or drawn together to that width.
 _STYLE: Final = """
-text{font-family:Inter,"Segoe UI",system-ui,-apple-system,"Helvetica Neue","Liberation Sans",Arial,sans-serif;text-anchor:middle;fill:#1b2430}
+text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe UI",system-ui,-apple-system,sans-serif;text-anchor:middle;fill:#1b2430}
 .sheet{fill:#f8f9fb;stroke:#dde2e9}.title{font-size:12px;font-weight:600}.name{font-size:11px;fill:#566171}
 .detail,.label{font-size:10px;fill:#566171}.group{font-size:11px;font-weight:600;text-anchor:start;fill:#566171}
 .box{fill:#fff;stroke:#aab6c5;stroke-width:1.2}.line{fill:none;stroke:#7f8c9d;stroke-width:1.2}.head{fill:#7f8c9d}
@@ -87,7 +88,7 @@ def _frame(group: SceneGroup, rect: Rect) -> str:
     size = f'width="{_n(rect.width)}" height="{_n(rect.height)}"'
     return (
         f'<g class="{group.role}{" body" if group.kind == "function" else ""}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(group.id)}</title>'
-        f'<rect class="frame" {size} rx="10"/><text class="group" x="12" y="18">{_text(group_text(group))}</text></g>'
+        f'<rect class="frame" {size} rx="10"/><text class="group" x="12" y="18"{_as_wide(group_text(group), "group")}>{_text(group_text(group))}</text></g>'
     )
 
 
@@ -115,10 +116,11 @@ def _line(edge: SceneEdge, route: Route) -> str:
     parts.append(f'<path class="head" d="{arrow_path(base, route.tip)}"/>')
     text = edge_text(edge)
     if route.label is not None and text:
-        width = text_width(text, FONT_SIZES["label"]) + 6
+        font = edge_font(edge)
+        width = font_width(text, font) + 6
         x, y = route.label
         parts.append(f'<rect class="paper" x="{_n(x - width / 2)}" y="{_n(y - 7)}" width="{_n(width)}" height="14" rx="3"/>')
-        parts.append(f'<text class="label" x="{_n(x)}" y="{_n(y + 3.5)}">{_label(edge, text)}</text>')
+        parts.append(f'<text class="label" x="{_n(x)}" y="{_n(y + 3.5)}"{_as_wide(text, font)}>{_label(edge, text)}</text>')
     return "".join(parts) + "</g>"
 
 
@@ -135,7 +137,8 @@ def _box(node: SceneNode, rect: Rect) -> str:
     if mark:
         parts.append(f'<path class="mark" d="{mark}"/>')
     parts.extend(
-        f'<text class="{line.font}{" note" if line.text.startswith("✕") else ""}" x="{_n(look.width / 2)}" y="{_n(line.y)}">{_text(line.text)}</text>'
+        f'<text class="{"detail note" if line.font == "note" else line.font}" x="{_n(look.width / 2)}" y="{_n(line.y)}"'
+        f"{_as_wide(line.text, line.font)}>{_text(line.text)}</text>"
         for line in look.lines
     )
     sign = _BADGES.get(node.state)
@@ -143,6 +146,11 @@ def _box(node: SceneNode, rect: Rect) -> str:
         x = look.width - 3
         parts.append(f'<circle class="badge" cx="{_n(x)}" r="7"/><text class="sign" x="{_n(x)}" y="3.6">{sign}</text>')
     return "".join(parts) + "</g>"
+
+
+def _as_wide(text: str, font: FontName) -> str:
+    """Whatever font the reader has, the text takes the room that was made for it."""
+    return f' textLength="{_n(font_width(text, font))}" lengthAdjust="spacingAndGlyphs"' if text else ""
 
 
 def _label(edge: SceneEdge, text: str) -> str:

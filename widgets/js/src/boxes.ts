@@ -23,7 +23,7 @@ export interface Size {
 }
 
 const TEXT_LIMIT = 168;
-const LINE_HEIGHT: Readonly<Record<string, number>> = { title: 15, name: 13.5, detail: 12.5 };
+const LINE_HEIGHT: Readonly<Record<string, number>> = { title: 15, name: 13.5, detail: 12.5, note: 12.5 };
 /** Room for the + of a box that opens. */
 export const HANDLE_WIDTH = 22;
 /** Room that a shape takes from its text: [left and right, top, bottom]. */
@@ -51,7 +51,7 @@ function counted(word: string, count: number): string {
 /** The lines of a box: what it is, its name, and one detail. The words tell the kind even without shape and colour. */
 export function boxTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
   if (node.kind === "stub") return [[`↗ ${node.label || fullName(node)}`, "name"]];
-  return node.clash ? [...ownTexts(node), [`✕ ${node.clash}`, "detail"]] : ownTexts(node);
+  return node.clash ? [...ownTexts(node), [`✕ ${node.clash}`, "note"]] : ownTexts(node);
 }
 
 function ownTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
@@ -83,16 +83,21 @@ export function boxLook(node: SceneNode): Look {
   return { width, height: Math.ceil(y + bottom), lines, middle: (width - handle) / 2 };
 }
 
+/** The font of a line's words: those that are red, and names of unknown sizes, are bold. */
+export function edgeFont({ error, dims }: SceneEdge): FontName {
+  return error || dims.some(({ text }) => text.length > 1 && !/^\d+$/.test(text)) ? "note" : "label";
+}
+
 /** The words on a line between boxes. */
 export function edgeText(edge: SceneEdge): string {
   const count = edge.count > 1 ? `${edge.count} × ` : "";
   const label = edge.label ? `${count}${edge.label}` : edge.count > 1 ? `${edge.count} tensors` : "";
-  return ellipsize(edge.error ? `✕ ${label}` : label, "label", 150);
+  return ellipsize(edge.error ? `✕ ${label}` : label, edgeFont(edge), 150);
 }
 
 export function edgeLabelSize(edge: SceneEdge): Size | null {
   const text = edgeText(edge);
-  return text ? { width: Math.ceil(textWidth(text, "label")) + 8, height: 13 } : null;
+  return text ? { width: Math.ceil(textWidth(text, edgeFont(edge))) + 8, height: 13 } : null;
 }
 
 export function groupText(group: SceneGroup): string {

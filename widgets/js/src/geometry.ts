@@ -1,4 +1,5 @@
 // From the layout engine's answer to places on the page: pixels, y downwards, by the scene's ids.
+import { holdLabels } from "./frames";
 import type { Scene } from "./generated";
 
 export interface Point {
@@ -103,7 +104,7 @@ export function parseGeometry(answer: string, scene: Scene): Geometry {
     if (shown && node !== undefined) nodes.set(shown.id, parseBox(attributes(node), height));
   }
   if (!box) throw new Error("the layout engine gave no bounding box");
-  return { width, height, nodes, groups, edges };
+  return holdLabels(scene, { width, height, nodes, groups, edges });
 }
 
 function parseBox(found: Attributes, top: number): Rect {

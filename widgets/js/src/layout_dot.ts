@@ -27,8 +27,8 @@ function edgeLines(scene: Scene, index: ReadonlyMap<string, number>, labels: boo
   return lines;
 }
 
-/** Frames that can be drawn: their parents exist and no frame contains itself. */
-function parentOf(groups: readonly SceneGroup[]): Map<string, string> {
+/** The parent of each frame; "" where it is missing or where frames would contain themselves. */
+export function frameParents(groups: readonly SceneGroup[]): Map<string, string> {
   const parents = new Map(groups.map((group) => [group.id, group.parent]));
   for (const id of parents.keys()) {
     const seen = new Set([id]);
@@ -49,7 +49,7 @@ function parentOf(groups: readonly SceneGroup[]): Map<string, string> {
  */
 export function layoutDot(scene: Scene, fast = false): string {
   const index = new Map(scene.nodes.map((node, number) => [node.id, number]));
-  const parents = parentOf(scene.groups);
+  const parents = frameParents(scene.groups);
   const members = new Map<string, string[]>([["", []]]);
   for (const group of scene.groups) members.set(group.id, []);
   const put = (group: string, text: string): void => {

@@ -8,6 +8,7 @@ export const FONTS = {
   name: `400 11px ${FONT_FAMILY}`,
   detail: `400 10px ${FONT_FAMILY}`,
   label: `400 10px ${FONT_FAMILY}`,
+  note: `600 10px ${FONT_FAMILY}`,
   group: `600 11px ${FONT_FAMILY}`,
 } as const;
 

@@ -1,5 +1,5 @@
 // Draws a laid-out scene as SVG. Elements are keyed by id and keep their identity from one scene to the next.
-import { boxLook, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from "./boxes";
+import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from "./boxes";
 import { isKnown } from "./dim_light";
 import { reducedMotion, s } from "./dom";
 import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
@@ -57,7 +57,7 @@ function drawBox(node: SceneNode): (SVGElement | null)[] {
   const texts = look.lines.map((line) =>
     s(
       "text",
-      { class: `gl-${line.font}${line.text.startsWith("✕") ? " gl-clash-note" : ""}`, x: look.middle, y: line.y },
+      { class: line.font === "note" ? "gl-detail gl-clash-note" : `gl-${line.font}`, x: look.middle, y: line.y },
       line.text,
     ),
   );
@@ -93,7 +93,7 @@ function drawGroup(group: SceneGroup, rect: Rect, offline: boolean): (SVGElement
 function drawEdge(edge: SceneEdge, route: Route): (SVGElement | null)[] {
   const text = edgeText(edge);
   const { label } = route;
-  const width = textWidth(text, "label") + 6;
+  const width = textWidth(text, edgeFont(edge)) + 6;
   const line = `${route.path}L${route.tip.x},${route.tip.y}`;
   const title = `${edge.source} → ${edge.target}\n${edge.label}${edge.error ? `\nError: ${edge.error}` : ""}`;
   return [
