@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,15 +34,29 @@ LABELS_STAND_OUT = """([paper, text]) => [...document.querySelectorAll(paper)].f
 def wordy_scene() -> Scene:
     """A box of each kind, with as many and as wide letters as it takes, and lines with words between them."""
     nodes = [
-        SceneNode(id=f"{kind}{at}", label=f"WWW_{kind}_MMM", kind=kind, op="" if kind == "scope" else f"{op}{kind}", detail="float [?,1000]", clash=note)
+        SceneNode(
+            id=f"{kind}{at}",
+            label=f"WWW_{kind}_MMM",
+            kind=kind,
+            op="" if kind == "scope" else f"{op}{kind}",
+            detail="float [?,1000]",
+            clash=note,
+        )
         for kind in get_args(NodeKind)
         for at, (op, note) in enumerate([("Op", ""), ("RandomStandardNormalOf", NOTE)])
     ]
     labels = ["float [?,10]", "float_ref [1000,1000]", "resource []", "float [broadcast(batch,channels),10]"]
     dims = [Dim(text="broadcast(batch,channels)", key="a"), Dim(text="10", key="b")]
     edges = [
-        SceneEdge(id=f"e{at}", source=a.id, target=b.id, label=labels[at % 4], dims=dims if at % 4 == 3 else [], error="does not fit" if at % 3 == 0 else "")
-        for at, (a, b) in enumerate(zip(nodes, nodes[1:], strict=False))
+        SceneEdge(
+            id=f"e{at}",
+            source=a.id,
+            target=b.id,
+            label=labels[at % 4],
+            dims=dims if at % 4 == 3 else [],
+            error="does not fit" if at % 3 == 0 else "",
+        )
+        for at, (a, b) in enumerate(pairwise(nodes))
     ]
     return Scene(title="words", nodes=nodes, edges=edges)
 
