@@ -195,6 +195,7 @@ class Propagation:
         frame.waiting_enters -= 1
         first = frame.oldest
         assert first is not None
+        first.busy += 1  # what is handed on here may be all that the frame waits for, and ends with word that it is done
         if item.kind == ENTERING_CONSTANT:
             iteration: Iteration | None = first
             while iteration is not None:
@@ -204,8 +205,8 @@ class Propagation:
                 frame.constants.append((item, outputs))
         else:
             self.activate(item, first, outputs, depth)
-        # All of the frame may be done already, if nothing in it waits for this value.
-        self.clean(first, depth)
+        first.busy -= 1
+        self.clean(first, depth)  # nothing in it may wait for this value
 
     def next(self, item: Item, at: Iteration, outputs: Outputs, depth: int = 0) -> None:
         """Hand what a NextIteration takes on into the next iteration."""

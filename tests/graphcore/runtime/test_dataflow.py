@@ -178,6 +178,17 @@ def test_ex_updates_of_a_variable_by_several_runs_at_once_are_never_more_than_on
         assert 0 < running.run(v) <= 200
 
 
+@pytest.mark.parametrize("depth", [1, 2, 5, 60])
+def test_a_value_may_pass_through_frames_within_frames_in_which_nothing_waits(depth: int) -> None:
+    value = gc.constant(2.0)
+    for i in range(depth):
+        value = enter(value, f"f{i}")
+    for _ in range(depth):
+        value = op("Exit", [value])
+    with session() as running:
+        assert running.run(value) == 2.0
+
+
 def test_no_more_iterations_are_under_way_than_may_be() -> None:
     """The counter runs ahead of a slow value by as many iterations as are allowed."""
     most = []
