@@ -3,7 +3,9 @@
 A *group* runs when what its first node waits for is there. A node may join it if all that the node waits for comes from the group
 itself or is certainly there when the group runs: what the first node waits for, and what the groups that it waits for give. So
 nothing is held up by a value that it does not need, and all of a group is dead or alive together; but for a Switch, of whose values one is
-dead, and what computes with that and is waited for by nobody but for its value. What needs no more than feeds is the group that a run starts with. A constant is written into the groups that read it.
+dead, and what computes with that and is waited for by nobody but for its value. What needs no more than feeds is the group that a run starts with;
+where that, or a feed, is the same in all iterations of a loop, nobody is held up by waiting for it. A constant is written into the groups
+that read it.
 """
 
 from __future__ import annotations
@@ -64,6 +66,7 @@ class _Groups:
                 self.sources[consumer].append(((item, port), slot - consumer.base))
             for consumer in item.control_edges:
                 self.sources[consumer].append(((item, CONTROL), CONTROL))
+        self.kept: set[Item] = set()
         done = set(self.feeds)
         for item in table.items:
             self._learn(item)
@@ -81,6 +84,10 @@ class _Groups:
             self.constants[item] = item.kernel()
         elif item.kind == ENTERING_CONSTANT and item.passes and len(sources) == 1 and sources[0][0][0] in self.constants:
             self.constants[item] = self.constants[sources[0][0][0]]
+        elif item.kind == ENTERING_CONSTANT and item.passes and len(sources) == 1:
+            source = sources[0][0]
+            if source[1] != CONTROL and (source[0] in self.kept or self._is_soon_there(source)):
+                self.kept.add(item)
 
     def _join(self, item: Item) -> None:
         """Find the group of `item`, or begin one."""
@@ -88,16 +95,19 @@ class _Groups:
         known = {self.of[source]: None for source, _ in wanted if source in self.of}
         group = next((group for group in known if all(self._is_there(group, source) for source in wanted)), None)
         if group is None:
-            if all(
-                source[0] in self.feeds or (self.of.get(source[0]) is self.start and not self._may_be_dead(source)) for source in wanted
-            ):
+            if all(self._is_soon_there(source) for source in wanted):
                 group = self.start
             else:
-                group = self._triggered.get(frozenset(wanted))
-        if group is None:
-            group = self._triggered[frozenset(wanted)] = Group(wanted, known)
-            self.groups.append(group)
+                waited = frozenset([source for source in wanted if source[0] not in self.kept] or wanted)
+                group = self._triggered.get(waited)
+                if group is None:
+                    group = self._triggered[waited] = Group(wanted, known)
+                    self.groups.append(group)
         self._add(group, item, wanted)
+
+    def _is_soon_there(self, source: Source) -> bool:
+        """Whether it needs no more than feeds."""
+        return source[0] in self.feeds or (self.of.get(source[0]) is self.start and not self._may_be_dead(source))
 
     def _add(self, group: Group, item: Item, wanted: Iterable[Source]) -> None:
         for source in wanted:
@@ -133,7 +143,9 @@ class _Groups:
 
     def _is_there(self, group: Group, source: Source) -> bool:
         own = self.of.get(source[0])
-        return source in group.triggers or (not self._may_be_dead(source) and (own is group or own in group.around))
+        return (
+            source in group.triggers or source[0] in self.kept or (not self._may_be_dead(source) and (own is group or own in group.around))
+        )
 
 
 class _Writer:

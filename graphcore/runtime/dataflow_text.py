@@ -7,7 +7,9 @@ the text: which registers may be dead, who takes them, and how much those still 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -47,6 +49,47 @@ class Value(NamedTuple):
 
 
 _DEAD_VALUE: Final = Value("DEAD", SURELY_DEAD)
+
+
+class Taker(NamedTuple):
+    """Who takes values of an item.
+
+    Attributes:
+        values: what it takes, with the slots that it goes into.
+        arriving: how much of what it waits for comes from the item, values and control edges; `is_all` if that is all.
+        death: what this tells of whether it is dead.
+    """
+
+    item: Item
+    values: list[tuple[int, Value]]
+    arriving: int
+    is_all: bool
+    death: int
+
+
+def _takers(item: Item, given: Sequence[Value], is_alive: bool) -> list[Taker]:
+    """All plain consumers of `item`, once each."""
+    values: dict[Item, list[tuple[int, Value]]] = {}
+    for port, consumer, slot, _ in item.data_edges:
+        values.setdefault(consumer, []).append((slot, given[port]))
+    controls = Counter(item.control_edges)
+    takers = []
+    for consumer in dict.fromkeys((*values, *controls)):
+        taken = values.get(consumer, [])
+        count = len(taken) + controls[consumer]
+        death = max([value.death for _, value in taken], default=ALIVE)
+        if controls[consumer] and not is_alive:
+            death = SURELY_DEAD
+        takers.append(Taker(consumer, taken, count, count == consumer.frame.pending[consumer.index], death))
+    return takers
+
+
+def _only_hands_on(taker: Taker) -> bool:
+    """Whether one who gets all that it waits for makes no call: it has none to make, or is dead and nobody elsewhere must be told."""
+    tape = taker.item.tape
+    if tape is None or tape.fetches or tape.sends:
+        return False
+    return taker.death == SURELY_DEAD or (taker.death == ALIVE and not tape.calls)
 
 
 class ItemText:
@@ -149,38 +192,37 @@ class ItemText:
         if call.cleared:
             self._line(1, f"{' = '.join([f'r{i}' for i in call.cleared])} = None", call)
 
-    def _hand(self, item: Item, given: Sequence[Value], at: str, depth: int, level: int) -> None:
-        """Hand what `item` gave, which is alive, to its consumers in iteration `at`."""
-        if level > _DEEPEST or (level and len(self._lines) > _LONGEST):
-            outputs = "".join([f"{value.text}, " for value in given[: len(item.all_dead)]])
-            self._line(depth, f"move.activate({self._name('i', item)}, {at}, ({outputs}))")
+    def _hand(self, item: Item, given: Sequence[Value], at: str, depth: int, level: int, *, is_alive: bool = True) -> None:
+        """Hand what `item` gave to its consumers in iteration `at`."""
+        if self._is_too_long(level):
+            outputs = f"({''.join([f'{value.text}, ' for value in given[: len(item.all_dead)]])})"
+            self._line(depth, f"move.activate({self._name('i', item)}, {at}, {outputs if is_alive else None})")
             return
-        takers: dict[Item, list[tuple[int, int]]] = {}
-        for port, consumer, slot, _ in item.data_edges:
-            takers.setdefault(consumer, []).append((port, slot))
-        waiters = dict.fromkeys((*takers, *item.control_edges), 0)
-        for consumer in item.control_edges:
-            waiters[consumer] += 1
-        branching: list[tuple[Item, int]] = []
         begun = 0
-        for consumer, controls in waiters.items():
-            edges = takers.get(consumer, ())
-            for port, slot in edges:
-                self._store(given[port], consumer, slot, at, depth)
-            count = len(edges) + controls
+        later: list[Callable[[], None]] = []
+        for taker in _takers(item, given, is_alive):
+            consumer = taker.item
+            if taker.is_all and not self._is_too_long(level + 1) and _only_hands_on(taker):
+                values = self._passed(taker)
+                later.append(partial(self._hand, consumer, values, at, depth, level + 1, is_alive=taker.death == ALIVE))
+                continue
+            if taker.death == SURELY_DEAD:
+                self._line(depth, f"{at}.kill({consumer.index})")
+            for slot, value in taker.values:
+                self._store(value, consumer, slot, at, depth)
             if consumer.branches:
-                branching.append((consumer, count))
-            elif count == consumer.frame.pending[consumer.index]:
+                later.append(partial(self._branch, taker, at, depth, level))
+            elif taker.is_all:
                 self._line(depth, f"ready.append(({self._name('i', consumer)}, {at}))")
                 begun += 1
             else:
-                self._count_down(consumer, count, at, depth)
+                self._count_down(taker, at, depth)
                 self._line(depth + 1, f"ready.append(({self._name('i', consumer)}, {at}))")
                 self._line(depth + 1, f"{at}.busy += 1")
         if begun:
             self._line(depth, f"{at}.busy += {begun}")
-        for consumer, count in branching:
-            self._branch(consumer, count, at, depth, level)
+        for write in later:
+            write()
         for port, mover in item.movers:
             self._move(mover, given[port], at, depth, level)
         for port, merge, number in item.merge_edges:
@@ -188,26 +230,40 @@ class ItemText:
         for merge in item.merge_controls:
             self._line(depth, f"move.release_merge({self._name('i', merge)}, {at})")
 
+    def _is_too_long(self, level: int) -> bool:
+        return level > _DEEPEST or (level > 0 and len(self._lines) > _LONGEST)
+
+    def _passed(self, taker: Taker) -> list[Value]:
+        """What an item gives that makes no call."""
+        consumer = taker.item
+        assert consumer.tape is not None
+        registers = consumer.tape.registers
+        if taker.death:
+            return [_DEAD_VALUE] * len(registers)
+        inputs = {slot - consumer.base: value for slot, value in taker.values}
+        return [inputs[i] if constant is None else Value(self._name("c", constant)) for i, constant in enumerate(registers)]
+
     def _store(self, value: Value, consumer: Item, slot: int, at: str, depth: int) -> None:
-        if value.death == SURELY_DEAD:
-            self._line(depth, f"{at}.kill({consumer.index})")
-            return
         if value.death == MAYBE_DEAD:
             self._line(depth, f"if {value.text} is DEAD: {at}.kill({consumer.index})")
             self._line(depth, f"else: {_of(at, 'inputs')}[{slot}] = {value.text}")
-            return
-        self._line(depth, f"{_of(at, 'inputs')}[{slot}] = {value.text}")
+        elif value.death == ALIVE:
+            self._line(depth, f"{_of(at, 'inputs')}[{slot}] = {value.text}")
 
-    def _count_down(self, consumer: Item, count: int, at: str, depth: int) -> None:
-        """Begin a block for when `consumer`, to which so much has come, waits for nothing more."""
-        left = self._fresh("left")
-        self._line(depth, f"{left} = {_of(at, 'pending')}[{consumer.index}] = {_of(at, 'pending')}[{consumer.index}] - {count}")
+    def _count_down(self, taker: Taker, at: str, depth: int) -> None:
+        """Begin a block for when who takes something waits for nothing more."""
+        left, place = self._fresh("left"), f"{_of(at, 'pending')}[{taker.item.index}]"
+        self._line(depth, f"{left} = {place} = {place} - {taker.arriving}")
         self._line(depth, f"if not {left}:")
 
-    def _branch(self, switch: Item, count: int, at: str, depth: int, level: int) -> None:
+    def _branch(self, taker: Taker, at: str, depth: int, level: int) -> None:
         """Hand on what a Switch takes, if its inputs are there."""
+        switch = taker.item
         inputs, base = _of(at, "inputs"), switch.base
-        self._count_down(switch, count, at, depth)
+        self._count_down(taker, at, depth)
+        if taker.death == SURELY_DEAD:
+            self._line(depth + 1, f"move.branch({self._name('i', switch)}, {at})")
+            return
         data, pred = self._fresh("data"), self._fresh("pred")
         self._line(depth + 1, f"{data}, {pred} = {inputs}[{base}], {inputs}[{base + 1}]")
         self._line(depth + 1, f"if ({at}.dead is not None and {switch.index} in {at}.dead) or type({pred}) is not bool_:")
@@ -231,9 +287,11 @@ class ItemText:
                 return
             self._line(depth, f"if {value.text} is DEAD:")
             self._line(depth + 1, dead)
-        if value.death == SURELY_DEAD:
-            return
-        if value.death:
+            self._line(depth, "else:")
+            depth += 1
+        elif value.death:
+            if value.death == SURELY_DEAD:
+                return
             self._line(depth, f"if {value.text} is not DEAD:")
             depth += 1
         if is_next:

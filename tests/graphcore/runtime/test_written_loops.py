@@ -23,7 +23,7 @@ from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.dataflow_table import Table, build_table
 from graphcore.runtime.dataflow_text import MOST_CALLS
 from graphcore.runtime.program import Step
-from tests.graphcore.runtime.loop_graphs import cond, enter, merge, op, outputs, while_loop
+from tests.graphcore.runtime.loop_graphs import cond, enter, merge, op, outputs, switch, while_loop
 from tests.graphcore.runtime.random_programs import Program
 
 Tensor = gc.Tensor
@@ -295,6 +295,57 @@ def test_iterations_and_frames_are_given_free_without_the_collector(monkeypatch:
         assert [found for found in made if found() is not None] == []
     finally:
         collector.enable()
+
+
+def test_what_is_fed_or_computed_of_it_and_enters_a_loop_as_a_constant_parts_no_group() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    y = gc.exp(x)
+
+    def body(_i: Tensor, a: Tensor) -> Any:
+        inside, computed = enter(x, "f", constant=True), enter(y, "f", constant=True)
+        return op("Tanh", [op("Sub", [op("Mul", [a, inside]), computed])])
+
+    result = counted(body, gc.constant(np.ones(2, np.float32)))
+    tapes = [item for item in written([result], [x]).items if item.tape is not None and item.frame.name]
+    assert sorted(len(item.tape.calls) for item in tapes if item.tape is not None) == [3, 3]  # condition, Switch, counter; body
+    fed, expected = np.array([0.5, -0.25], np.float32), np.ones(2, np.float32)
+    for _ in range(TURNS):
+        expected = np.tanh(expected * fed - np.exp(fed))
+    np.testing.assert_allclose(run(result, {x: fed}), expected, rtol=1e-6)
+
+
+def edge(name: str) -> dict[str, Any]:
+    device = "/job:localhost/replica:0/task:0/device:CPU:0"
+    return {"tensor_name": name, "send_device": device, "send_device_incarnation": 1, "recv_device": device}
+
+
+def test_who_receives_in_a_loop_from_a_side_not_taken_hears_that_it_is_dead() -> None:
+    """In every iteration one of two sides sends a value and the other word of its death; the run would wait for ever otherwise."""
+
+    graph, sends = gc.get_default_graph(), []
+
+    def body(i: Tensor, a: Tensor) -> Any:
+        no, yes = switch(a, op("Less", [i, within(2)]))
+        received = []
+        for name, side in (("no", op("Neg", [no])), ("yes", op("AddV2", [yes, within(5.0)]))):
+            sends.append(graph.apply_op("_Send", [side], edge(name)))
+            with gc.control_dependencies([i.node]):
+                received.append(outputs("_Recv", [], {"tensor_type": gc.float32, **edge(name)})[0])
+        return merge(*received)
+
+    result = counted(body, gc.constant(1.0))
+    assert run([result, sends], timeout_in_ms=60_000)[0] == 11.0
+
+
+def test_what_takes_both_sides_of_a_branch_in_a_loop_is_dead_and_so_is_what_waits_for_it() -> None:
+    def body(i: Tensor, a: Tensor) -> Any:
+        no, yes = switch(a, op("Less", [i, within(2)]))
+        never = op("Tanh", [op("AddV2", [no, yes])])
+        with gc.control_dependencies([never.node]):
+            waiting = op("Identity", [a])
+        return merge(op("Neg", [never]), op("Abs", [waiting]), op("Mul", [a, within(2.0)]))
+
+    assert run(counted(body, gc.constant(1.0))) == 2.0**TURNS
 
 
 def test_a_loop_that_is_not_entered_for_it_is_on_a_branch_not_taken_gives_nothing() -> None:
