@@ -99,24 +99,29 @@ def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") 
 
 def reserved_name(graph: Graph, name: str) -> str:
     """The name of a node that is made later: what is made until then, arguments for captured tensors among it, gets other names."""
-    exact = exact_name(graph, name)
-    graph.names.take(exact)
+    with graph.lock:
+        exact = exact_name(graph, name)
+        graph.names.take(exact)
     return exact
 
 
 @contextmanager
 def leaving_no_trace(graph: Graph, name: str) -> Iterator[None]:
-    """Take back the functions and nodes that the block has made and the name reserved for its node, if it fails."""
-    library, first = graph.library.state(), graph.num_node_ids
-    try:
-        yield
-    except BaseException:
-        graph.library.restore(library)
-        for node in reversed([node for node in graph.op_nodes() if node.id >= first]):
-            graph.remove_node(node)
-        if graph.find(name) is None:
-            graph.names.free(name)
-        raise
+    """Take back the functions and nodes that the block has made and the name reserved for its node, if it fails.
+
+    Other threads wait meanwhile: what they made would be taken back as well, and their functions be taken for outdated ones.
+    """
+    with graph.lock:
+        library, first = graph.library.state(), graph.num_node_ids
+        try:
+            yield
+        except BaseException:
+            graph.library.restore(library)
+            for node in reversed([node for node in graph.op_nodes() if node.id >= first]):
+                graph.remove_node(node)
+            if graph.find(name) is None:
+                graph.names.free(name)
+            raise
 
 
 class _Choice:

@@ -114,6 +114,10 @@ class Function:
 
     def _instantiate(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
         outermost = _outermost(graph)
+        with outermost.lock:  # two threads that need it at once get the same; what is taken back of the library is nobody else's
+            return self._instantiated(graph, outermost, labels, types)
+
+    def _instantiated(self, graph: Graph, outermost: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
         for place in (outermost, graph):
             known = self._traced.get(place, {}).get(types)
             if known is not None and graph.library.find(known.fdef.name) is known.fdef and all(map(_is_there, known.captured)):

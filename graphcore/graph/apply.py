@@ -54,45 +54,46 @@ class _Plan:
 
 def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
     """See `Graph.apply_op`."""
-    registration = graph.library.look_up(op)
-    op_def = registration.op_def
-    plan: _Plan | None = registration.apply_plan
-    if plan is None:
-        plan = registration.apply_plan = _Plan(op_def)
     source = caller_location(2)
-    given = _given_attrs(plan, attrs, op, name) if attrs else {}
-    types: list[DType] = []
-    tensors: list[Any]
-    first_new = 0
-    try:
-        for item in inputs:  # most often all are tensors of this graph, and one look at each is enough
-            if type(item) is not Tensor or item.node.graph is not graph:
-                first_new = graph.num_node_ids
-                tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
-                types = [tensor.dtype for tensor in tensors] if plan.simple else []
-                break
-            types.append(item.node.output_types[item.index])
-        else:
-            tensors = list(inputs)
-        scopes = graph.scopes
-        node_name = exact_name(graph, name) if name else graph.names.unique(scopes.name + op)
-        controls = list(scopes.controls) if scopes.controls else NO_CONTROLS
-        resolved = _remembered_match(plan, tuple(types), given) if plan.simple else None
-        if resolved is None:
-            node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)
-            in_out = in_out_types_for_node(node_def, op_def)
-            flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
-            return graph.insert(node_def, registration, flat, controls, tuple(in_out[0]), tuple(in_out[1]), source)
-        node_attrs, input_types, output_types = resolved
-        definition: Any = node_attrs
-        if controls or scopes.device:
-            texts = [*map(input_text, tensors), *[f"^{control.name}" for control in controls]]
-            definition = NodeDef(node_name, op, tuple(texts), scopes.device, node_attrs)
-        return graph.insert_matched(node_name, registration, definition, tensors, controls, input_types, output_types, source)
-    except BaseException:
-        if first_new:
-            _take_back_constants(graph, first_new)
-        raise
+    with graph.lock:  # from the choice of a name on nobody else may take it
+        registration = graph.library.look_up(op)
+        op_def = registration.op_def
+        plan: _Plan | None = registration.apply_plan
+        if plan is None:
+            plan = registration.apply_plan = _Plan(op_def)
+        given = _given_attrs(plan, attrs, op, name) if attrs else {}
+        types: list[DType] = []
+        tensors: list[Any]
+        first_new = 0
+        try:
+            for item in inputs:  # most often all are tensors of this graph, and one look at each is enough
+                if type(item) is not Tensor or item.node.graph is not graph:
+                    first_new = graph.num_node_ids
+                    tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
+                    types = [tensor.dtype for tensor in tensors] if plan.simple else []
+                    break
+                types.append(item.node.output_types[item.index])
+            else:
+                tensors = list(inputs)
+            scopes = graph.thread_scopes.here
+            node_name = exact_name(graph, name) if name else graph.names.unique(scopes.name + op)
+            controls = list(scopes.controls) if scopes.controls else NO_CONTROLS
+            resolved = _remembered_match(plan, tuple(types), given) if plan.simple else None
+            if resolved is None:
+                node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)
+                in_out = in_out_types_for_node(node_def, op_def)
+                flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
+                return graph.insert(node_def, registration, flat, controls, tuple(in_out[0]), tuple(in_out[1]), source)
+            node_attrs, input_types, output_types = resolved
+            definition: Any = node_attrs
+            if controls or scopes.device:
+                texts = [*map(input_text, tensors), *[f"^{control.name}" for control in controls]]
+                definition = NodeDef(node_name, op, tuple(texts), scopes.device, node_attrs)
+            return graph.insert_matched(node_name, registration, definition, tensors, controls, input_types, output_types, source)
+        except BaseException:
+            if first_new:
+                _take_back_constants(graph, first_new)
+            raise
 
 
 def _take_back_constants(graph: Graph, first_new: int) -> None:
@@ -362,11 +363,12 @@ def _fits(array: Array, dtype: DType, typed: bool) -> bool:
 def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:
     """A Const node holding `value`."""
     registration = graph.library.look_up("Const")
-    node_name = exact_name(graph, name or "Const")
-    node_def = NodeDef(
-        node_name, "Const", tuple(f"^{c.name}" for c in graph.scopes.controls), graph.scopes.device, {"dtype": value.dtype, "value": value}
-    )
-    return graph.insert(node_def, registration, [], list(graph.scopes.controls), (), (value.dtype,), caller_location())
+    scopes = graph.scopes
+    controls = tuple([f"^{control.name}" for control in scopes.controls])
+    with graph.lock:
+        node_name = exact_name(graph, name or "Const")
+        node_def = NodeDef(node_name, "Const", controls, scopes.device, {"dtype": value.dtype, "value": value})
+        return graph.insert(node_def, registration, [], list(scopes.controls), (), (value.dtype,), caller_location())
 
 
 def binary_op(graph: Graph, op: str, left: object, right: object, name: str) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,7 +52,14 @@ class EdgeStore:
     `_pred`) are written directly: its own methods take three times as long. A test compares the result with what they make.
     networkx itself, slow to import, is called upon when somebody asks for the graph as a whole.
 
+    Whoever looks enters nodes, so several threads that look take turns. What Ctrl-C ends is as if it had not begun, or is done at the
+    next look.
+
+    Args:
+        lock: the graph's.
+
     Attributes:
+        lock: held while edges change or are looked at. What says so is for those who hold it already.
         journal: where to note the edges of a node before they change, while a transaction runs.
     """
 
@@ -65,12 +73,15 @@ class EdgeStore:
         "_sink",
         "_source",
         "_succ",
+        "_torn",
         "_view",
         "detached",
         "journal",
+        "lock",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, lock: threading.RLock) -> None:
+        self.lock = lock
         self._view: nx.MultiDiGraph[str] | None = None
         self._nodes: dict[str, dict[str, Node]] = {}
         self._succ: dict[str, dict[str, dict[_Key, dict[str, int]]]] = {}
@@ -79,6 +90,7 @@ class EdgeStore:
         self._loose: dict[Node, None] = {}
         self.detached: set[str] = set()  # nodes that passes left without consumers: nobody asked for them
         self._pending: list[Node] = []
+        self._torn = False  # some of the pending may have been entered in part
         self._pinned: frozenset[tuple[str, str]] = frozenset()
         self.journal: EdgeJournal | None = None
 
@@ -93,19 +105,21 @@ class EdgeStore:
 
     def view(self) -> nx.MultiDiGraph[str]:
         """The read-only graph, as it is now."""
-        self._anchor()
-        if self._view is None:
-            graph = import_whole("networkx").MultiDiGraph()
-            graph._node, graph._succ, graph._pred = self._nodes, self._succ, self._pred
-            graph._adj = self._succ
-            self._view = graph.copy(as_view=True)
-        return self._view
+        with self.lock:
+            self._anchor()
+            if self._view is None:
+                graph = import_whole("networkx").MultiDiGraph()
+                graph._node, graph._succ, graph._pred = self._nodes, self._succ, self._pred
+                graph._adj = self._succ
+                self._view = graph.copy(as_view=True)
+            return self._view
 
     @property
     def num_edge_ids(self) -> int:
         """One more than the largest edge id ever given."""
-        self._anchor()
-        return self._next_id
+        with self.lock:
+            self._anchor()
+            return self._next_id
 
     # ---- transactions ----------------------------------------------------------------------------------------------
 
@@ -127,6 +141,7 @@ class EdgeStore:
             return
         self._next_id, self._loose, self._pinned, self.detached = values
         self._pending = []
+        self._torn = False
         inner.restore()
 
     # ---- changing --------------------------------------------------------------------------------------------------
@@ -135,19 +150,51 @@ class EdgeStore:
         """Add a node with all its in-edges."""
         self._pending.append(node)
 
+    def forget_node(self, node: Node) -> None:
+        """Undo `add_node`, if it was done."""
+        pending = self._pending
+        if self._torn:
+            self._tear_out(pending)
+        if pending and pending[-1] is node:
+            pending.pop()
+        elif self._nodes.get(node.name, {}).get("node") is node:
+            self.remove_node(node)
+
     def sync(self) -> None:
         """Enter the nodes added since the last look."""
-        pending = self._pending
-        if not pending:
+        if not self._pending:
             return
-        self._pending = []
-        late: list[tuple[Node, _Key, Node]] = []
+        with self.lock:
+            pending = self._pending
+            if self._torn:
+                self._tear_out(pending)
+            self._torn = True
+            late: list[tuple[Node, _Key, Node]] = []
+            for node in pending:
+                self._enter(node, late)
+            for producer, key, node in late:
+                if self._nodes.get(producer.name, {}).get("node") is producer:
+                    self._add(producer.name, node.name, key)
+                    self._loose[producer] = None
+            self._pending = []  # not before: others see by it that there is something to wait for, and Ctrl-C may have come
+            self._torn = False
+
+    def _tear_out(self, pending: list[Node]) -> None:
+        """Take out what an entering that was interrupted has entered."""
         for node in pending:
-            self._enter(node, late)
-        for producer, key, node in late:
-            if self._nodes.get(producer.name, {}).get("node") is producer:
-                self._add(producer.name, node.name, key)
-                self._loose[producer] = None
+            if self._nodes.get(node.name, {}).get("node") is node:
+                self._take_out(node.name)
+        self._torn = False
+
+    def _take_out(self, name: str) -> None:
+        """Take out a node with all its edges, or what is there of it."""
+        for neighbour in self._succ.get(name, ()):
+            self._pred.get(neighbour, {}).pop(name, None)
+        for neighbour in self._pred.get(name, ()):
+            self._succ.get(neighbour, {}).pop(name, None)
+        self._succ.pop(name, None)
+        self._pred.pop(name, None)
+        del self._nodes[name]
 
     def _enter(self, node: Node, late: list[tuple[Node, _Key, Node]]) -> None:
         """Enter a node; an edge from one that is not there (it comes after it and closes a loop, or is awaited) is left for later."""
@@ -209,11 +256,7 @@ class EdgeStore:
             self.journal.note(node.name)
         self._loose.pop(node, None)
         self._pinned = frozenset([pair for pair in self._pinned if node.name not in pair]) if self._pinned else self._pinned
-        for neighbour in self._succ.pop(node.name):
-            self._pred[neighbour].pop(node.name, None)
-        for neighbour in self._pred.pop(node.name):
-            self._succ.get(neighbour, {}).pop(node.name, None)
-        del self._nodes[node.name]
+        self._take_out(node.name)
 
     def add(self, tensor: Tensor, dst: Node, slot: int) -> None:
         """Add a data edge."""
@@ -254,8 +297,11 @@ class EdgeStore:
             self.journal.note(dst)
         keys = self._succ[src].get(dst)
         if keys is None:
-            keys = self._succ[src][dst] = self._pred[dst][src] = {}
-        keys[key] = {"id": self._next_id}
+            keys = {key: {"id": self._next_id}}
+            self._pred[dst][src] = keys
+            self._succ[src][dst] = keys  # last: by this one it is there
+        else:
+            keys[key] = {"id": self._next_id}
         self._next_id += 1
 
     def _remove(self, src: str, dst: str, key: _Key) -> None:
@@ -265,34 +311,39 @@ class EdgeStore:
         if self.journal is not None:
             self.journal.note(src)
             self.journal.note(dst)
-        del keys[key]
-        if not keys:
-            del self._succ[src][dst]
-            del self._pred[dst][src]
+        if len(keys) > 1:
+            del keys[key]
+            return
+        self._pred[dst].pop(src, None)
+        del self._succ[src][dst]
 
     # ---- looking ---------------------------------------------------------------------------------------------------
 
     def has(self, tensor: Tensor, dst: Node, slot: int) -> bool:
         """True iff `tensor` feeds input `slot` of `dst`."""
-        self.sync()
-        return (tensor.index, slot) in self._succ.get(tensor.node.name, {}).get(dst.name, ())
+        with self.lock:
+            self.sync()
+            return (tensor.index, slot) in self._succ.get(tensor.node.name, {}).get(dst.name, ())
 
     def has_control(self, src: Node, dst: Node) -> bool:
         """True iff there is a control edge."""
-        self.sync()
-        return CONTROL_KEY in self._succ[src.name].get(dst.name, ())
+        with self.lock:
+            self.sync()
+            return CONTROL_KEY in self._succ[src.name].get(dst.name, ())
 
     def find(self, src: Node, dst: Node, key: _Key) -> Edge | None:
         """The edge under that key, None if there is none."""
-        self.sync()
-        data = self._succ[src.name].get(dst.name, {}).get(key)
+        with self.lock:
+            self.sync()
+            data = self._succ[src.name].get(dst.name, {}).get(key)
         return None if data is None else Edge(data["id"], src, key[0], dst, max(key[1], CONTROL_SLOT))
 
     def last_control(self, src: Node, dst: Node) -> Edge:
         """The control edge that was added last between two nodes."""
-        self.sync()
-        keys = self._succ[src.name][dst.name]
-        number = max(data["id"] for key, data in keys.items() if key[0] == CONTROL_SLOT)
+        with self.lock:
+            self.sync()
+            keys = self._succ[src.name][dst.name]
+            number = max(data["id"] for key, data in keys.items() if key[0] == CONTROL_SLOT)
         return Edge(number, src, CONTROL_SLOT, dst, CONTROL_SLOT)
 
     def out_edges(self, node: Node) -> list[Edge]:
@@ -301,31 +352,35 @@ class EdgeStore:
 
     def all_out_edges(self, node: Node) -> list[Edge]:
         """The edges that leave `node`, that to the sink included, by id."""
-        self._anchor()
-        return sorted(self._edges_from(node), key=_by_id)
+        with self.lock:
+            self._anchor()
+            return sorted(self._edges_from(node), key=_by_id)
 
     def all_in_edges(self, node: Node) -> list[Edge]:
         """The edges that enter `node`, that from the source included, by id."""
-        self._anchor()
-        found = []
-        for name, keys in self._pred[node.name].items():
-            src = self._nodes[name]["node"]
-            found += [Edge(data["id"], src, key[0], node, max(key[1], CONTROL_SLOT)) for key, data in keys.items()]
+        with self.lock:
+            self._anchor()
+            found = []
+            for name, keys in self._pred[node.name].items():
+                src = self._nodes[name]["node"]
+                found += [Edge(data["id"], src, key[0], node, max(key[1], CONTROL_SLOT)) for key, data in keys.items()]
         return sorted(found, key=_by_id)
 
     def _edges_from(self, node: Node) -> list[Edge]:
-        self.sync()
-        nodes = self._nodes
-        edges: list[Edge] = []
-        for name, keys in self._succ[node.name].items():
-            dst = nodes[name]["node"]
-            edges += [Edge(data["id"], node, key[0], dst, max(key[1], CONTROL_SLOT)) for key, data in keys.items()]
-        return edges
+        with self.lock:
+            self.sync()
+            nodes = self._nodes
+            edges: list[Edge] = []
+            for name, keys in self._succ[node.name].items():
+                dst = nodes[name]["node"]
+                edges += [Edge(data["id"], node, key[0], dst, max(key[1], CONTROL_SLOT)) for key, data in keys.items()]
+            return edges
 
     def all_edges(self) -> list[Edge]:
         """All edges by id."""
-        self._anchor()
-        return sorted([edge for data in self._nodes.values() for edge in self._edges_from(data["node"])], key=_by_id)
+        with self.lock:
+            self._anchor()
+            return sorted([edge for data in self._nodes.values() for edge in self._edges_from(data["node"])], key=_by_id)
 
     def input_edge(self, node: Node, slot: int) -> Edge:
         """The edge that feeds input `slot`.
@@ -340,9 +395,8 @@ class EdgeStore:
                 f"Invalid input_edge index: {slot}, Node {node.name} only has {len(node.inputs)} inputs.", op=node.op, node=node.name
             )
         tensor = node.inputs[slot]
-        edge = (
-            self.find(tensor.node, node, (tensor.index, slot)) if self._nodes.get(tensor.node.name, {}).get("node") is tensor.node else None
-        )
+        there = self._nodes.get(tensor.node.name, {}).get("node") is tensor.node
+        edge = self.find(tensor.node, node, (tensor.index, slot)) if there else None
         if edge is None:
             raise NotFoundError(f"Could not find input edge {slot} for {node.name}", op=node.op, node=node.name)
         return edge
@@ -363,25 +417,28 @@ class EdgeStore:
 
     def successors(self, node: Node) -> list[Node]:
         """The op nodes that take anything from `node`, control edges included."""
-        self.sync()
-        nodes = self._nodes
-        found = [nodes[name]["node"] for name in self._succ[node.name]]
+        with self.lock:
+            self.sync()
+            nodes = self._nodes
+            found = [nodes[name]["node"] for name in self._succ[node.name]]
         return [other for other in found if other.id > 1]
 
     def has_successors(self, node: Node) -> bool:
         """True iff an op node takes anything from `node`: told at once, however many do."""
-        if self._pending:
-            self.sync()
+        self.sync()
         after = self._succ[node.name]
         return len(after) > 1 or (bool(after) and self._sink.name not in after)
 
     def consumers_of(self, node: Node) -> list[Node]:
-        """The op nodes that take an output of `node`, each once. Without control edges; nodes that wait to be entered are left out."""
+        """The op nodes that take an output of `node`, each once. Without control edges; nodes that wait to be entered are left out.
+
+        For who holds the lock.
+        """
         nodes = self._nodes
         return [nodes[name]["node"] for name, keys in self._succ[node.name].items() if name != "_SINK" and keys.keys() != _ONLY_CONTROL]
 
     def data_successors(self) -> Callable[[Node], list[Node]]:
-        """A quicker `consumers_of`, for as long as no edge changes."""
+        """A quicker `consumers_of`, for as long as no edge changes; for who holds the lock."""
         nodes, succ = self._nodes, self._succ
 
         def successors(node: Node) -> list[Node]:
@@ -392,22 +449,25 @@ class EdgeStore:
 
     def predecessors(self, node: Node) -> list[Node]:
         """The op nodes that `node` takes anything from, control edges included."""
-        self.sync()
-        nodes = self._nodes
-        found = [nodes[name]["node"] for name in self._pred[node.name]]
+        with self.lock:
+            self.sync()
+            nodes = self._nodes
+            found = [nodes[name]["node"] for name in self._pred[node.name]]
         return [other for other in found if other.id > 1]
 
     def all_successors(self, node: Node) -> list[Node]:
         """The nodes that edges lead to from `node`, each once, the sink included."""
-        self._anchor()
-        nodes = self._nodes
-        return [nodes[name]["node"] for name in self._succ[node.name]]
+        with self.lock:
+            self._anchor()
+            nodes = self._nodes
+            return [nodes[name]["node"] for name in self._succ[node.name]]
 
     def all_predecessors(self, node: Node) -> list[Node]:
         """The nodes that edges lead from to `node`, each once, the source included."""
-        self._anchor()
-        nodes = self._nodes
-        return [nodes[name]["node"] for name in self._pred[node.name]]
+        with self.lock:
+            self._anchor()
+            nodes = self._nodes
+            return [nodes[name]["node"] for name in self._pred[node.name]]
 
     # ---- source and sink -------------------------------------------------------------------------------------------
 
@@ -415,7 +475,7 @@ class EdgeStore:
         self.sync()
         if not self._loose:
             return
-        loose, self._loose = self._loose, {}
+        loose = self._loose
         source, sink = self._source.name, self._sink.name
         for node in loose:
             if node.id <= 1 or node.name not in self._nodes:
@@ -424,6 +484,7 @@ class EdgeStore:
             self._set_anchor(node.name, sink, wanted=not any(name != sink for name in self._succ[node.name]))
         if self._view is not None:
             self._view.__dict__.get("__networkx_cache__", {}).clear()
+        self._loose = {}  # not before: what Ctrl-C ended is done again
 
     def _set_anchor(self, src: str, dst: str, *, wanted: bool) -> None:
         present = CONTROL_KEY in self._succ[src].get(dst, ())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from graphcore.attrs import AttrValue
@@ -21,25 +21,24 @@ from graphcore.definitions import (
 )
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.errors import InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import node_edits, rewiring
 from graphcore.graph.apply import apply_op, binary_op, matmul_op
 from graphcore.graph.cells import CellBook
-from graphcore.graph.changes import Change, ChangeKind, Subscriber
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_stack import default_graph
 from graphcore.graph.edges import Edge, EdgeStore
-from graphcore.graph.journal import NodeJournal
 from graphcore.graph.live import note_graph
 from graphcore.graph.names import NameTable
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.propagation import infer_downstream
 from graphcore.graph.reading import GraphReader
-from graphcore.graph.records import GradientRecord, ScopeStack
+from graphcore.graph.records import GradientRecord, ThreadScopes
 from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
 from graphcore.graph.symbolic_refiner import SymbolicRefiner, refiner_for
+from graphcore.graph.telling import ChangeTeller
 from graphcore.graph.transaction import transaction
 from graphcore.registry import OpRegistration, OpRegistry
 from graphcore.shapes import as_shape
@@ -48,13 +47,12 @@ from graphcore.source import CellRun, SourceLocation, caller_location
 _SOURCE_OP = OpRegistration(OpDef(name="_Source"))
 _SINK_OP = OpRegistration(OpDef(name="_Sink"))
 
-Evaluator = Callable[[Tensor, "dict[Any, Any] | None", Any], Any]
 
-
-class Graph(GraphReader):
+class Graph(GraphReader, ChangeTeller):
     """A dataflow graph under construction.
 
-    Every method that fails leaves the graph as it was.
+    Every method that fails leaves the graph as it was. Several threads may build one graph, and run it meanwhile: each is in its own
+    scopes, and what one does with the graph is done when the next gets it.
 
     Args:
         registry: where ops are looked up that are no function of its library (the global one by default), or a library to copy.
@@ -64,36 +62,34 @@ class Graph(GraphReader):
         InvalidArgumentError: there is no such way to infer.
     """
 
-    evaluator: Evaluator | None = None
-    """How `Tensor.eval` runs; the session room sets it."""
     outer: Graph | None = None
     """The graph around a function's body while that is traced."""
+    lock: threading.RLock
+    """Held by the thread that changes the graph or looks at more than one thing of it. A body under construction has that of the graph around
+    it, so that nobody can hold the one and wait for the other."""
 
     def __init__(self, registry: OpRegistry | FunctionLibraryDefinition | None = None, *, infer: str = "") -> None:
+        super().__init__()
         self.library = FunctionLibraryDefinition.over(registry)
         self.registry = self.library.default_registry
         self.versions = VersionDef(producer=PRODUCER_VERSION)
-        self.version = 0
         self.seed: int | None = None
         self.other_fields = b""
         self.signatures: Mapping[str, Any] = {}
         self.collections: dict[str, list[Any]] = {}
         self.gradient_records: dict[str, GradientRecord] = {}
         self.names = NameTable()
-        self.scopes = ScopeStack()
+        self.thread_scopes = ThreadScopes()
         self.cells = CellBook()
-        self.edge_store = EdgeStore()
+        self.lock = threading.RLock()
+        self.edge_store = EdgeStore(self.lock)
         self.refiner = refiner_for(infer, self.versions.producer)
         self.finalized = False
-        self.lock = threading.RLock()
-        self.journal: NodeJournal | None = None
         self.ranks_are_stale = False
         self._by_name: dict[str, Node] = {}
         self._by_id: dict[int, Node] = {}
-        self._subscribers: list[Subscriber] = []
         self._dangling: dict[str, list[tuple[Node, int]]] = {}
         self._next_id = 2
-        self._last_version = 0
         self._name_counter = 0
         self.source_node = Node(self, 0, "_SOURCE", NodeDef("_SOURCE", "_Source"), _SOURCE_OP, [], NO_CONTROLS, (), (), None)
         self.sink_node = Node(self, 1, "_SINK", NodeDef("_SINK", "_Sink"), _SINK_OP, [], NO_CONTROLS, (), (), None)
@@ -112,15 +108,17 @@ class Graph(GraphReader):
             NotFoundError: the op is not registered.
             InvalidArgumentError: name, inputs, attrs, types or shapes do not fit.
         """
+        source = source or caller_location()
         registration = self.library.look_up(node_def.op)
         name = node_def.name
         if not is_valid_node_name(name, allow_internal_ops=True):
             raise InvalidArgumentError(f"Node '{name}': Node name contains invalid characters", op=node_def.op, node=name)
-        node_def = add_default_attrs(node_def, registration.op_def)
-        inputs, controls = resolve_inputs(self, node_def)
-        validate_node_def(node_def, registration.op_def)
-        input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
-        return self.insert(node_def, registration, inputs, controls, tuple(input_types), tuple(output_types), source or caller_location())
+        with self.lock:
+            node_def = add_default_attrs(node_def, registration.op_def)
+            inputs, controls = resolve_inputs(self, node_def)
+            validate_node_def(node_def, registration.op_def)
+            input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
+            return self.insert(node_def, registration, inputs, controls, tuple(input_types), tuple(output_types), source)
 
     def insert(
         self,
@@ -149,32 +147,62 @@ class Graph(GraphReader):
         output_types: tuple[DType, ...],
         source: SourceLocation | None,
     ) -> Node:
-        """Add a node whose inputs and attrs are known to fit.
+        """Add a node whose inputs and attrs are known to fit. For who holds the lock since he chose the name.
 
         Args:
             definition: the NodeDef, or the attrs alone if that has nothing else but the inputs.
         """
-        with self.lock:
-            if self.finalized or name in self._by_name or name in rewiring.RESERVED:
-                rewiring.require_new(self, name, registration.op_def.name)
-            node = Node(self, self._next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
-            self.refiner.add_node(node)
-            return self.admit(node)
+        if self.finalized or name in self._by_name or name in rewiring.RESERVED:
+            rewiring.require_new(self, name, registration.op_def.name)
+        node = Node(self, self._next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
+        self.refiner.add_node(node)
+        return self.admit(node)
 
     def admit(self, node: Node) -> Node:
-        """Enter a node that has been checked: into the place of the one that has its name, if there is one, which is given then."""
-        existing = self._by_name.get(node.name)
+        """Enter a node that has been checked: into the place of the one that has its name, if there is one, which is given then.
+
+        For who holds the lock since he looked whether there is one. Ctrl-C enters it altogether or not at all.
+        """
+        name = node.name
+        existing = self._by_name.get(name)
         if existing is not None:
             return rewiring.replace(self, existing, node)
-        self._next_id += 1
-        self._by_name[node.name] = self._by_id[node.id] = node
-        self.names.take(node.name)
-        self.edge_store.add_node(node)
-        if node.source is not None and node.source.run is not None:
-            self.cells.own(node)
-        self.publish("added", node)
-        if self._dangling:
-            self._reattach(node)
+        if self._dangling and name in self._dangling:
+            return self._admit_awaited(node)
+        try:
+            self._next_id += 1
+            self.edge_store.add_node(node)
+            self.names.take(name)
+            if node.source is not None and node.source.run is not None:
+                self.cells.own(node)
+            self._by_id[node.id] = self._by_name[name] = node
+            self.version = self._last_version = self._last_version + 1  # as `publish` does
+            if self._subscribers:
+                self._announce("added", node)
+        except BaseException:
+            self._withdraw(node)
+            raise
+        return node
+
+    def _withdraw(self, node: Node) -> None:
+        """Undo what `admit` has done of its work, however much that is."""
+        self._by_name.pop(node.name, None)
+        self._by_id.pop(node.id, None)
+        self.names.free(node.name)
+        self.edge_store.forget_node(node)
+        self.cells.disown(node)
+        if self._next_id == node.id + 1:
+            self._next_id = node.id
+        self.publish("removed", node)
+
+    def _admit_awaited(self, node: Node) -> Node:
+        """Enter a node, and feed those that wait for one of its name from it: altogether or not at all."""
+        with self.transaction() if self.journal is None else nullcontext():
+            waiting = self._dangling.pop(node.name)
+            self.admit(node)
+            refused = rewiring.attach(self, node, [(consumer, slot) for consumer, slot in waiting if consumer in self])
+            if refused:
+                self._dangling[node.name] = refused
         return node
 
     def remove_node(self, node: Node) -> None:
@@ -200,29 +228,25 @@ class Graph(GraphReader):
                 self._dangling.setdefault(node.name, []).extend(orphans)
             rewiring.mark_orphans(self, node, orphans)
 
-    def _reattach(self, node: Node) -> None:
-        waiting = self._dangling.pop(node.name, [])
-        alive = [(consumer, slot) for consumer, slot in waiting if self._by_name.get(consumer.name) is consumer]
-        refused = rewiring.attach(self, node, alive)
-        if refused:
-            self._dangling[node.name] = refused
-
     def wait_for(self, name: str, consumer: Node, slot: int) -> None:
         """Feed input `slot` of `consumer` when a node called `name` is added."""
-        self._dangling.setdefault(name, []).append((consumer, slot))
+        with self.lock:
+            self._dangling.setdefault(name, []).append((consumer, slot))
 
     def waiting(self) -> list[tuple[str, Node, int]]:
         """The inputs that wait for a node of some name: name, consumer, slot (-1 for a control input)."""
-        found = [(name, consumer, slot) for name, entries in self._dangling.items() for consumer, slot in entries]
+        with self.lock:
+            found = [(name, consumer, slot) for name, entries in self._dangling.items() for consumer, slot in entries]
         return [(name, consumer, slot) for name, consumer, slot in found if consumer in self]
 
     def take_over(self, nodes: Iterable[Node]) -> None:
         """Count nodes made elsewhere among this graph's; their edges are entered already and no cell owns them."""
-        for node in nodes:
-            self._by_name[node.name] = self._by_id[node.id] = node
-            self._next_id = node.id + 1
-            self.names.take(node.name)
-            self.publish("added", node)
+        with self.lock:
+            for node in nodes:
+                self._by_name[node.name] = self._by_id[node.id] = node
+                self._next_id = node.id + 1
+                self.names.take(node.name)
+                self.publish("added", node)
 
     def copy(self) -> Graph:
         """A new graph with the same nodes, edges, versions and functions; see `copy_graph`."""
@@ -321,7 +345,8 @@ class Graph(GraphReader):
         Raises:
             InvalidArgumentError: something in it conflicts with what is here; nothing is added then.
         """
-        self.library.add_library(library)
+        with self.lock:
+            self.library.add_library(library)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make what a `with` block changes happen together or not at all: if it raises, the graph is exactly as it was before.
@@ -336,53 +361,22 @@ class Graph(GraphReader):
         Raises:
             InvalidArgumentError: incompatible with what is known.
         """
-        self.owned(tensor)
-        self.note(tensor.node)
-        if self.refiner.set_shape(tensor.node, tensor.index, as_shape(shape)):
-            self.publish("shapes", tensor.node)
-            infer_downstream(self, tensor.node)
+        with self.lock:
+            self.owned(tensor)
+            self.note(tensor.node)
+            if self.refiner.set_shape(tensor.node, tensor.index, as_shape(shape)):
+                self.publish("shapes", tensor.node)
+                infer_downstream(self, tensor.node)
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
         """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on."""
-        self.note(tensor.node)
-        tensor.node.like = {**tensor.node.like, tensor.index: other}
-        self.refiner.add_node(tensor.node)
-        self.publish("shapes", tensor.node)
+        with self.lock:
+            self.note(tensor.node)
+            tensor.node.like = {**tensor.node.like, tensor.index: other}
+            self.refiner.add_node(tensor.node)
+            self.publish("shapes", tensor.node)
 
-    # ---- telling ---------------------------------------------------------------------------------------------------
-
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Have `subscriber` called after each change with its record. Returns what ends it."""
-        self._subscribers.append(subscriber)
-
-        def unsubscribe() -> None:
-            if subscriber in self._subscribers:
-                self._subscribers.remove(subscriber)
-
-        return unsubscribe
-
-    def publish(self, kind: ChangeKind, node: Node) -> None:
-        """Count a change and tell the subscribers, within a transaction when that has ended well."""
-        # A number that a failed transaction took is not used again: plans are kept by it.
-        self._last_version += 1
-        self.version = self._last_version
-        if not self._subscribers:
-            return
-        change = Change(kind, node.name, self.version)
-        if self.journal is None:
-            self.tell(change)
-        else:
-            self.journal.changes.append(change)
-
-    def tell(self, change: Change) -> None:
-        """Call the subscribers."""
-        for subscriber in tuple(self._subscribers):
-            subscriber(change)
-
-    def note(self, node: Node) -> None:
-        """Called before an existing node changes: a transaction keeps what it was."""
-        if self.journal is not None:
-            self.journal.note(node)
+    # ---- transactions ----------------------------------------------------------------------------------------------
 
     def registers(self) -> tuple[Any, ...]:
         """What a transaction keeps of the graph's own tables."""
@@ -431,25 +425,28 @@ class Graph(GraphReader):
     def unique_name(self, name: str) -> str:
         """`name` within the current scope, made unique. Does not take it."""
         scope = self.scopes.name
-        return self.names.unique(scope + name if scope else name)
+        with self.lock:
+            return self.names.unique(scope + name if scope else name)
 
     def new_name(self, prefix: str) -> str:
         """A name beginning with `prefix` that no node has and that this method has not given before."""
-        while True:
-            name = f"{prefix}/_{self._name_counter}"
-            self._name_counter += 1
-            if name not in self._by_name:
-                return name
+        with self.lock:
+            while True:
+                name = f"{prefix}/_{self._name_counter}"
+                self._name_counter += 1
+                if name not in self._by_name:
+                    return name
 
     def add_to_collection(self, name: str, item: Any) -> None:
         """Put `item` into a collection; one with the same `.name` is replaced, as re-run cells need it."""
-        items = self.collections.setdefault(name, [])
-        item_name = getattr(item, "name", None)
-        for i, known in enumerate(items):
-            if item_name is not None and getattr(known, "name", None) == item_name:
-                items[i] = item
-                return
-        items.append(item)
+        with self.lock:
+            items = self.collections.setdefault(name, [])
+            item_name = getattr(item, "name", None)
+            for i, known in enumerate(items):
+                if item_name is not None and getattr(known, "name", None) == item_name:
+                    items[i] = item
+                    return
+            items.append(item)
 
     def finalize(self) -> None:
         """Make the graph read-only."""
@@ -485,13 +482,7 @@ class Graph(GraphReader):
             rewiring.remove_all(self, owned)
             return [node.name for node in owned]
 
-    def evaluate(self, tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
-        """Run `tensor` in `session` or the default session."""
-        if Graph.evaluator is None:
-            raise FailedPreconditionError("Tensor.eval needs a session: import graphcore and enter `with gc.Session():`")
-        return Graph.evaluator(tensor, feed_dict, session)
-
     def __repr__(self) -> str:
-        errors = sum(1 for node in self._by_name.values() if node.error or node.input_errors)
+        errors = sum(1 for node in self.nodes if node.error or node.input_errors)
         note = f", {errors} with errors" if errors else ""
         return f"<gc.Graph {len(self._by_name)} nodes{note}>"

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphcore.definitions import GraphDef, VersionDef
-from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.dimension_classes import dimension_classes
 from graphcore.graph.edges import Edge, EdgeStore
 from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.node import Node, Tensor
+from graphcore.graph.records import ScopeStack, ThreadScopes
 from graphcore.graph.symbolic_refiner import SymbolicRefiner, Symbols, symbols_of
 from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import OpRegistration, OpRegistry
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+Evaluator = Callable[[Tensor, "dict[Any, Any] | None", Any], Any]
 
 
 class GraphReader:
@@ -31,6 +36,8 @@ class GraphReader:
         signatures: ways to call a graph that was loaded from a saved model, by name.
     """
 
+    evaluator: Evaluator | None = None
+    """How `Tensor.eval` runs; the session room sets it."""
     registry: OpRegistry
     library: FunctionLibraryDefinition
     versions: VersionDef
@@ -39,6 +46,8 @@ class GraphReader:
     version: int
     source_node: Node
     sink_node: Node
+    lock: threading.RLock
+    thread_scopes: ThreadScopes
     other_fields: bytes
     signatures: Mapping[str, Any]
     collections: dict[str, list[Any]]
@@ -63,8 +72,8 @@ class GraphReader:
         return list(self._by_name.values())
 
     def op_nodes(self) -> Iterator[Node]:
-        """The op nodes in the order of their ids, without making a list."""
-        return iter(self._by_name.values())
+        """The op nodes in the order of their ids, those that there are now: others may build on meanwhile."""
+        return iter(self.nodes)
 
     def edges(self) -> list[Edge]:
         """All edges, those of source and sink included, by id."""
@@ -109,8 +118,20 @@ class GraphReader:
 
     def as_graph_def(self) -> GraphDef:
         """The graph with its function library as a value."""
-        nodes = tuple([node.node_def for node in self._by_name.values()])
-        return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
+        with self.lock:
+            nodes = tuple([node.node_def for node in self._by_name.values()])
+            return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
+
+    @property
+    def scopes(self) -> ScopeStack:
+        """What applies to the node that this thread builds next."""
+        return self.thread_scopes.here
+
+    def evaluate(self, tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
+        """Run `tensor` in `session` or the default session."""
+        if self.evaluator is None:
+            raise FailedPreconditionError("Tensor.eval needs a session: import graphcore and enter `with gc.Session():`")
+        return self.evaluator(tensor, feed_dict, session)
 
     # ---- by name, by id --------------------------------------------------------------------------------------------
 
@@ -207,7 +228,7 @@ class GraphReader:
 
     def _near_miss(self, name: str) -> str:
         lowered = name.lower()
-        near = [known for known in self._by_name if lowered in known.lower() or known.lower() in lowered][:3]
+        near = [known for known in list(self._by_name) if lowered in known.lower() or known.lower() in lowered][:3]
         return f"; there is {', '.join(repr(item) for item in near)}" if near else ""
 
     # ---- around a node ---------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from graphcore.attrs import Attrs
@@ -45,3 +46,14 @@ class ScopeStack:
         self.name = ""
         self.device = ""
         self.controls: tuple[Node, ...] = ()
+
+
+class ThreadScopes(threading.local):
+    """The scopes that each thread is in: what one thread opens does not concern the nodes that another builds meanwhile.
+
+    Attributes:
+        here: those of this thread; a new thread is in none.
+    """
+
+    def __init__(self) -> None:
+        self.here = ScopeStack()

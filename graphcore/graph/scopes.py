@@ -36,9 +36,11 @@ def _new_scope(graph: Graph, name: str) -> str:
     outer = graph.scopes.name
     if name.endswith("/"):
         return checked_scope(name[:-1], inner=bool(outer)) + "/"
-    unique = graph.names.unique(outer + checked_scope(name, inner=bool(outer)))
+    wanted = outer + checked_scope(name, inner=bool(outer))
     run = current_run.get()
-    graph.names.take_scope(unique, run.cell if run is not None else "")
+    with graph.lock:
+        unique = graph.names.unique(wanted)
+        graph.names.take_scope(unique, run.cell if run is not None else "")
     return unique + "/"
 
 

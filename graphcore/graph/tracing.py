@@ -34,6 +34,7 @@ class FunctionGraph(Graph):
         made = cls(outer.registry)
         made.library = outer.library
         made.outer = outer
+        made.lock = made.edge_store.lock = outer.lock
         made.seed = outer.seed
         made.label = label
         return made

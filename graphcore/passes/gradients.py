@@ -64,10 +64,10 @@ def build_gradients(
             raise InvalidArgumentError.at(
                 y.node, f"Only tensors of floating or complex dtype can be differentiated, but '{y.name}' is {y.dtype.name}"
             )
-    with graph.name_scope(name), paused_collector():
+    with graph.lock, graph.name_scope(name), paused_collector():
         found = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
-    if graph.outer is None:
-        sweep(graph)
+        if graph.outer is None:
+            sweep(graph)
     return found
 
 

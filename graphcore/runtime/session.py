@@ -164,7 +164,7 @@ class Session:
             return PeakMemory(0)
         shapes = [Shape(value.shape) for value in values]
         what = structure.tensors, structure.targets, prepared.feeds
-        with self._lock, self.graph.lock:
+        with self.graph.lock, self._lock:
             try:
                 build = None if prepared.specialised is None else self._build
                 return peak_for_shapes(self.functions, prepared.program, what, shapes, build)
@@ -204,7 +204,7 @@ class Session:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
         limit = self.options.operation_timeout_in_ms
-        with self._lock, self.graph.lock, planning_within(limit):
+        with self.graph.lock, self._lock, planning_within(limit):
             self._check_may_plan()
             watched = Step(None, CancellationManager()) if limit else None
             run = PartialRun(parse_fetches(self.graph, fetches), resolve_feeds(self.graph, feeds), self._make_kernel, watched)
@@ -289,7 +289,7 @@ class Session:
             FailedPreconditionError: the session is closed or finalized, or its graph should not have changed.
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
-        with self._lock, self.graph.lock, paused_collector(), planning_within(self.options.operation_timeout_in_ms):
+        with self.graph.lock, self._lock, paused_collector(), planning_within(self.options.operation_timeout_in_ms):
             self._forget_changed()
             known = None if key is None else self._plans.get(key)
             if known is not None:

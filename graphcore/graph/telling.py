@@ -1,0 +1,64 @@
+"""Counting what happens to a graph, and telling those who follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphcore.graph.changes import Change, ChangeKind, Subscriber
+from graphcore.graph.journal import NodeJournal
+from graphcore.graph.node import Node
+
+
+class ChangeTeller:
+    """The part of a `Graph` that publishes its changes.
+
+    Attributes:
+        version: grows with every change.
+        journal: what a transaction under way notes, None if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.journal: NodeJournal | None = None
+        self._subscribers: list[Subscriber] = []
+        self._last_version = 0
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Have `subscriber` called after each change with its record, by the thread that makes it. Returns what ends it."""
+        self._subscribers.append(subscriber)
+
+        def unsubscribe() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return unsubscribe
+
+    def publish(self, kind: ChangeKind, node: Node) -> None:
+        """Count a change and tell the subscribers, within a transaction when that has ended well."""
+        # A number that a failed transaction took is not used again: plans are kept by it.
+        self.version = self._last_version = self._last_version + 1
+        if self._subscribers:
+            self._announce(kind, node)
+
+    def _announce(self, kind: ChangeKind, node: Node) -> None:
+        change = Change(kind, node.name, self.version)
+        if self.journal is None:
+            self.tell(change)
+        else:
+            self.journal.changes.append(change)
+
+    def tell(self, change: Change) -> None:
+        """Call the subscribers."""
+        waiting = iter(tuple(self._subscribers))
+        try:
+            for subscriber in waiting:
+                subscriber(change)
+        except BaseException:  # one that failed, or Ctrl-C, is no reason for others not to know
+            for subscriber in waiting:
+                subscriber(change)
+            raise
+
+    def note(self, node: Node) -> None:
+        """Called before an existing node changes: a transaction keeps what it was."""
+        if self.journal is not None:
+            self.journal.note(node)
