@@ -123,26 +123,30 @@ class EdgeStore:
 
     # ---- transactions ----------------------------------------------------------------------------------------------
 
-    def begin(self, first_new_id: int) -> tuple[Any, ...]:
-        """Note from now on what changes. Give the result to `end`."""
+    def state(self, first_new_id: int) -> tuple[Any, ...]:
+        """What `begin`, `keep` and `restore` need, for a transaction that begins now."""
         self.sync()
-        before = self.journal, self._next_id, dict(self._loose), self._pinned, set(self.detached)
-        self.journal = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
-        return before
+        inner = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
+        return self.journal, inner, self._next_id, dict(self._loose), self._pinned, set(self.detached)
 
-    def end(self, before: tuple[Any, ...], *, failed: bool) -> None:
-        """End what `begin` began; after a failure all is as it was then."""
-        inner = self.journal
-        self.journal, *values = before
-        assert inner is not None
-        if not failed:
-            if self.journal is not None:
-                self.journal.absorb(inner)
-            return
-        self._next_id, self._loose, self._pinned, self.detached = values
+    def begin(self, state: tuple[Any, ...]) -> None:
+        """Note from now on what changes."""
+        self.journal = state[1]
+
+    def keep(self, state: tuple[Any, ...]) -> None:
+        """The transaction has ended well."""
+        outer, inner = state[:2]
+        if outer is not None:
+            outer.absorb(inner)
+        self.journal = outer
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be again what the edges were when it began."""
+        self.journal, inner, self._next_id, loose, self._pinned, detached = state
         self._pending = []
         self._torn = False
         inner.restore()
+        self._loose, self.detached = dict(loose), set(detached)
 
     # ---- changing --------------------------------------------------------------------------------------------------
 
@@ -295,14 +299,14 @@ class EdgeStore:
         if self.journal is not None:
             self.journal.note(src)
             self.journal.note(dst)
+        number = self._next_id
+        self._next_id = number + 1
         keys = self._succ[src].get(dst)
         if keys is None:
-            keys = {key: {"id": self._next_id}}
-            self._pred[dst][src] = keys
+            self._pred[dst][src] = keys = {key: {"id": number}}
             self._succ[src][dst] = keys  # last: by this one it is there
         else:
-            keys[key] = {"id": self._next_id}
-        self._next_id += 1
+            keys[key] = {"id": number}
 
     def _remove(self, src: str, dst: str, key: _Key) -> None:
         keys = self._succ.get(src, {}).get(dst, {})
@@ -430,10 +434,7 @@ class EdgeStore:
         return len(after) > 1 or (bool(after) and self._sink.name not in after)
 
     def consumers_of(self, node: Node) -> list[Node]:
-        """The op nodes that take an output of `node`, each once. Without control edges; nodes that wait to be entered are left out.
-
-        For who holds the lock.
-        """
+        """The op nodes that take an output of `node`, each once. Without control edges or nodes that wait to be entered; for who holds the lock."""
         nodes = self._nodes
         return [nodes[name]["node"] for name, keys in self._succ[node.name].items() if name != "_SINK" and keys.keys() != _ONLY_CONTROL]
 

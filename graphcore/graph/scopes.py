@@ -25,8 +25,8 @@ def name_scope(graph: Graph, name: str | None) -> Iterator[str]:
     """
     scopes = graph.scopes
     outer = scopes.name
-    scopes.name = _new_scope(graph, name) if name else ""
     try:
+        scopes.name = _new_scope(graph, name) if name else ""
         yield scopes.name
     finally:
         scopes.name = outer
@@ -49,12 +49,12 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
     """Request `spec` for new nodes, merged over the surrounding request; None clears it."""
     scopes = graph.scopes
     outer = scopes.device
-    if spec is None:
-        scopes.device = ""
-    else:
-        parsed = spec if isinstance(spec, DeviceSpec) else DeviceSpec.parse(spec)
-        scopes.device = DeviceSpec.parse(outer).merge_override(parsed).to_string() if outer else parsed.to_string()
     try:
+        if spec is None:
+            scopes.device = ""
+        else:
+            parsed = spec if isinstance(spec, DeviceSpec) else DeviceSpec.parse(spec)
+            scopes.device = DeviceSpec.parse(outer).merge_override(parsed).to_string() if outer else parsed.to_string()
         yield
     finally:
         scopes.device = outer
@@ -73,8 +73,8 @@ def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator
         graph.as_graph_element(held)
         added.append(held.node if isinstance(held, Tensor) else held)
     kept = () if inputs is None else outer
-    scopes.controls = tuple(dict.fromkeys((*kept, *added)))
     try:
+        scopes.controls = tuple(dict.fromkeys((*kept, *added)))
         yield
     finally:
         scopes.controls = outer

@@ -60,8 +60,8 @@ def _check_edges(graph: gc.Graph) -> None:
     view = graph.nx
     assert set(view) == {"_SOURCE", "_SINK", *[node.name for node in graph.nodes]}
     assert all(data["node"] is graph.find(name) for name, data in view.nodes(data=True) if graph.find(name) is not None)
-    wanted = {(t.node.name, node.name, (t.index, slot)) for node in graph.nodes for slot, t in enumerate(node.inputs)}
-    wanted |= {(control.name, node.name, (-1, -1)) for node in graph.nodes for control in node.control_inputs}
+    wanted = {(t.node.name, node.name, (t.index, slot)) for node in graph.nodes for slot, t in enumerate(node.inputs) if t in graph}
+    wanted |= {(control.name, node.name, (-1, -1)) for node in graph.nodes for control in node.control_inputs if control in graph}
     found = {(u, v, key) for u, v, key in view.edges(keys=True) if u != "_SOURCE" and v != "_SINK"}
     assert found == wanted
     assert {(u, v) for u in view for v in view.succ[u]} == {(u, v) for v in view for u in view.pred[v]}
