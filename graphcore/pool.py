@@ -49,6 +49,10 @@ class Task:
         self._arguments = ()
         self._done.set()
 
+    def give_up(self) -> None:
+        """Do not make the call if it has not begun: nobody knows of it."""
+        self._kernel, self._arguments = _nothing, ()
+
     def result(self) -> Any:
         """Wait for what the call gives.
 
@@ -61,8 +65,15 @@ class Task:
         return self._result
 
 
+def _nothing() -> None:
+    """What is called instead of what was given up."""
+
+
 class Pool:
     """At most `size` threads.
+
+    Ctrl-C, or what ends a call aside, may come to whoever submits at any time. So threads count themselves: who starts one cannot be sure
+    that he comes to know whether it has begun.
 
     Args:
         size: how many.
@@ -70,22 +81,44 @@ class Pool:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._tasks: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        self._waiting: set[Task] = set()  # a task is among these for as long as the thread that takes it counts as idle
         self._lock = threading.Lock()
-        self._threads = 0
+        self._threads: set[threading.Thread] = set()
         self._idle = 0
 
     def submit(self, kernel: Callable[..., Any], *arguments: Any) -> Task:
         """Have `kernel(*arguments)` called by another thread."""
         task = Task(kernel, arguments)
-        with self._lock:
-            self._tasks.put(task.run)
-            if self._idle < self._tasks.qsize() and self._threads < self._size:
-                self._threads += 1
-                threading.Thread(target=self._work, name="graphcore-kernels", daemon=True).start()
+        try:
+            with self._lock:
+                self._waiting.add(task)
+                self._tasks.put(task)
+                if self._idle < len(self._waiting) and len(self._threads) < self._size:
+                    self._start()
+        except BaseException:
+            task.give_up()
+            self._waiting.discard(task)
+            raise
         return task
 
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name="graphcore-kernels", daemon=True)
+        try:
+            self._threads.add(thread)
+            thread.start()
+        except BaseException:
+            if thread.ident is None:  # it has not begun; if it does all the same, it counts itself
+                self._threads.discard(thread)
+            raise
+
     def _work(self) -> None:
+        thread = threading.current_thread()
+        with self._lock:
+            self._threads.add(thread)
+            if len(self._threads) > self._size:
+                self._threads.discard(thread)
+                return
         while True:
             with self._lock:
                 self._idle += 1
@@ -95,11 +128,13 @@ class Pool:
                 task = None
             with self._lock:
                 self._idle -= 1
+                if task is not None:
+                    self._waiting.discard(task)
                 if task is None and self._tasks.empty():
-                    self._threads -= 1
+                    self._threads.discard(thread)
                     return
             if task is not None:
-                task()
+                task.run()
             del task
 
 
