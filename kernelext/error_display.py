@@ -1,4 +1,4 @@
-"""A graph error in a cell is shown in a few lines: what is wrong, at which node, and which line made it."""
+"""A graph error in a cell is shown in a few lines: what is wrong, at which node, and which line made it. So is an interrupted run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from graphcore.errors import GraphError
 from graphcore.source import SourceLocation, cell_labels, current_run
 from kernelext.guard import Guard
 
-_RED: Final = "\x1b[31;1m"
 _BOLD: Final = "\x1b[1m"
 _DIM: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"
 _OWN: Final = [str(Path(__file__).resolve().parents[1] / package) + os.sep for package in ("graphcore", "widgets", "kernelext")]
 _NOT_USERS: Final = (*_OWN, sysconfig.get_path("stdlib") + os.sep, "<frozen", "<string>", "<graphcore plan")
 _MOST_LINES: Final = 5
+_MORE: Final = f"{_DIM}%tb shows the full traceback.{_PLAIN}"
 
 
 class ErrorDisplay:
-    """Shows graph errors its own way while it is on; every other exception is IPython's business, as before.
+    """Shows graph errors, and Ctrl-C within graphcore, its own way while it is on; every other exception is IPython's business, as before.
 
     Args:
         shell: the IPython shell.
@@ -42,7 +42,7 @@ class ErrorDisplay:
     def start(self) -> None:
         """Take over graph errors; a handler that was set before still gets its own exceptions."""
         self._before = (self._shell.custom_exceptions, self._shell.CustomTB)
-        self._shell.set_custom_exc((GraphError, *self._shell.custom_exceptions), self._handle)
+        self._shell.set_custom_exc((GraphError, KeyboardInterrupt, *self._shell.custom_exceptions), self._handle)
         self._ours = self._shell.CustomTB
 
     def stop(self) -> None:
@@ -59,12 +59,16 @@ class ErrorDisplay:
         trace: TracebackType | None,
         tb_offset: int | None = None,
     ) -> Any:
-        if not isinstance(error, GraphError):
-            return self._before[1](kind, error, trace, tb_offset) if self._before else None
+        theirs, handler = self._before or ((), None)
+        if not isinstance(error, GraphError) and issubclass(kind, theirs):
+            return handler(kind, error, trace, tb_offset) if handler is not None else None
+        if not isinstance(error, GraphError) and not goes_through_graphcore(trace):
+            shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
+            return None
         remember(kind, error, trace)
         lines: list[str] = []
         with self._guard("writing an error message"):
-            lines += error_lines(error, trace)
+            lines += error_lines(error, trace) if isinstance(error, GraphError) else interrupt_lines(error, trace)
         if lines:
             shell._showtraceback(kind, error, lines)  # the way a kernel sends an error with a text of one's own
         else:
@@ -81,21 +85,31 @@ def remember(kind: type[BaseException], error: BaseException, trace: TracebackTy
 
 def error_lines(error: GraphError, trace: TracebackType | None) -> list[str]:
     """The message of `error`, what it is about, and the lines of user code that led to it, as lines for a terminal."""
-    lines = [f"{_RED}{type(error).__name__}{_PLAIN}: {error.message}"]
+    lines = [f"{_BOLD}{type(error).__name__}{_PLAIN}: {error.message}"]
     facts = [("op", error.op), ("node", error.node), ("attr", error.attr), ("input", error.input)]
     lines += [f"{_DIM}{name:>8}{_PLAIN}  {value}" for name, value in facts if value]
     calls = user_lines(trace)
     if error.source is not None and not any(_same_place(error.source, call) for call in calls):
         lines += _place("made in", error.source)
-    for index, call in enumerate(calls):
-        lines += _place("here" if index == len(calls) - 1 else "called in", call)
+    lines += _way(calls)
     for chain in error.chains:
         lines.append(f"{_DIM}{'where':>8}{_PLAIN}  {_BOLD}{chain.statement}{_PLAIN}")
         lines += [f"{'':>8}  {line}" for line in chain.lines()]
     if error.__cause__ is not None:
-        lines.append(f"{_DIM}because{_PLAIN}   {type(error.__cause__).__name__}: {error.__cause__}")
-    lines.append(f"{_DIM}%tb shows the full traceback.{_PLAIN}")
-    return lines
+        lines += _because(error.__cause__)
+    return [*lines, _MORE]
+
+
+def interrupt_lines(error: BaseException, trace: TracebackType | None) -> list[str]:
+    """What was stopped, as its notes say, and the lines of user code that led there, as lines for a terminal."""
+    head, *rest = "\n".join(getattr(error, "__notes__", ())).splitlines() or [""]
+    lines = [f"{_BOLD}{type(error).__name__}{_PLAIN}" + (f": {head}" if head else "")]
+    return [*lines, *(f"{'':>8}  {line.strip()}" for line in rest), *_way(user_lines(trace)), _MORE]
+
+
+def goes_through_graphcore(trace: TracebackType | None) -> bool:
+    """Whether an exception came out of this project's code."""
+    return any(frame.f_code.co_filename.startswith(tuple(_OWN)) for frame, _ in traceback.walk_tb(trace))
 
 
 def user_lines(trace: TracebackType | None) -> list[SourceLocation]:
@@ -109,6 +123,18 @@ def user_lines(trace: TracebackType | None) -> list[SourceLocation]:
 
 def _is_users(file: str) -> bool:
     return "site-packages" not in file and not file.startswith(_NOT_USERS)
+
+
+def _way(calls: list[SourceLocation]) -> list[str]:
+    places = [_place("here" if index == len(calls) - 1 else "called in", call) for index, call in enumerate(calls)]
+    return [line for place in places for line in place]
+
+
+def _because(cause: BaseException) -> list[str]:
+    """The reason behind an error; of a graph error its message alone, as its node and line have been told."""
+    text = cause.message if isinstance(cause, GraphError) else str(cause)
+    first, *rest = text.splitlines() or [""]
+    return [f"{_DIM}because{_PLAIN}   {type(cause).__name__}: {first}", *(f"{'':>8}  {line}" for line in rest)]
 
 
 def _same_place(a: SourceLocation, b: SourceLocation) -> bool:

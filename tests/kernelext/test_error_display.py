@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import re
 from collections.abc import Iterator
 
@@ -69,6 +70,43 @@ def test_the_place_that_failed_is_not_named_twice(shell: NotebookShell, display:
 def test_the_reason_behind_an_error_is_named(shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]) -> None:
     shell.run("try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise InvalidArgumentError('wrong') from error", "a")
     assert "because   ZeroDivisionError: division by zero" in printed(capsys)
+
+
+def test_a_reason_with_several_lines_keeps_to_its_column(
+    shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "cause = NotFoundError('gone\\nfor good', node='W', source=made)\nraise InvalidArgumentError('wrong') from cause"
+    shell.user_ns["made"] = SourceLocation("/home/me/model.py", 12)
+    shell.run(code, "a")
+    text = printed(capsys)
+    assert "because   NotFoundError: gone\n          for good\n%tb shows" in text, "where the cause was made has been told already"
+
+
+def test_an_interrupted_run_is_told_in_a_few_lines(model: NotebookShell, capsys: pytest.CaptureFixture[str]) -> None:
+    model.user_ns["interrupt_main"] = _thread.interrupt_main
+    model.run("v = gc.while_loop(lambda v: v > 0.0, lambda v: (v * 1.0,), [gc.constant(1.0)], name='forever')", "loop")
+    code = "import threading\ntimer = threading.Timer(0.3, interrupt_main)\ntimer.start()\nsession.run(v)"
+    result = model.run(code, "run")
+    assert isinstance(result.error_in_exec, KeyboardInterrupt)
+    lines = printed(capsys).splitlines()
+    assert lines[0].startswith("KeyboardInterrupt: stopped while running 'forever' = ")
+    assert lines[1:] == [
+        "          made in cell In [3], line 1: " + model.user_ns["In"][-2].strip(),
+        "    here  cell In [4], line 4",
+        "          session.run(v)",
+        "%tb shows the full traceback.",
+    ]
+    model.run("%tb", "again")
+    assert "Traceback (most recent call last)" in printed(capsys)
+    assert model.run("session.run(gc.constant(2.0))", "after").result == 2.0
+
+
+def test_an_interrupt_elsewhere_looks_as_always(
+    shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = shell.run("raise KeyboardInterrupt", "a")
+    assert isinstance(result.error_in_exec, KeyboardInterrupt)
+    assert "Traceback (most recent call last)" in printed(capsys)
 
 
 @pytest.mark.parametrize("follow_up", ["%tb", "%tb Verbose"])
