@@ -1,4 +1,4 @@
-"""How a graph, a node, a tensor or a function looks as the last expression of a cell."""
+"""How a graph, a node, a tensor, a function or a recorded run looks as the last expression of a cell."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from graphcore.api import Function
 from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.runtime import RunMetadata, StepStats, Trace
+from kernelext.timings import metadata_text, stats_text, trace_text
 
 
 class Formatters:
@@ -33,6 +35,9 @@ class Formatters:
         """Register; what was registered before is kept for `stop`."""
         self._set("text/plain", Node, _printing(node_text))
         self._set("text/plain", Tensor, _printing(tensor_text))
+        self._set("text/plain", Trace, _printing(trace_text))
+        self._set("text/plain", RunMetadata, _printing(metadata_text))
+        self._set("text/plain", StepStats, _printing(stats_text))
         self._set("text/html", Graph, self._picture)
         for kind in (Function, FunctionDef):
             self._set_display(kind)
@@ -66,7 +71,10 @@ class Formatters:
 
 def _printing(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
     def show(value: Any, printer: Any, cycle: bool) -> None:  # noqa: ARG001 - IPython says when it goes in circles; this text cannot
-        printer.text(text(value))
+        for number, line in enumerate(text(value).splitlines()):
+            if number:
+                printer.break_()
+            printer.text(line)
 
     return show
 

@@ -46,6 +46,9 @@ class RunMetadata:
     def __init__(self) -> None:
         self.trace: Trace | None = None
 
+    def __repr__(self) -> str:
+        return f"<gc.RunMetadata trace={self.trace!r}>"
+
     @property
     def step_stats(self) -> StepStats | None:
         """When each node ran, by device (TF1's word); None if the run was not traced."""

@@ -115,6 +115,11 @@ class Trace:
         self.nodes = nodes
         self.peak_bytes = peak_bytes
 
+    def __repr__(self) -> str:
+        runs = sum(1 for event in self.events if event.kind == "end")
+        taken = self.events[-1].ns - self.events[0].ns if self.events else 0
+        return f"<gc.Trace {runs:,} node run{'' if runs == 1 else 's'} in {taken / 1e6:,.3f} ms, at most {self.peak_bytes:,} bytes at once>"
+
     def step_stats(self) -> StepStats:
         """When each node ran, by device."""
         by_device: dict[str, list[NodeExecStats]] = {}

@@ -101,9 +101,7 @@ def test_an_interrupted_run_is_told_in_a_few_lines(model: NotebookShell, capsys:
     assert model.run("session.run(gc.constant(2.0))", "after").result == 2.0
 
 
-def test_an_interrupt_elsewhere_looks_as_always(
-    shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt_elsewhere_looks_as_always(shell: NotebookShell, display: ErrorDisplay, capsys: pytest.CaptureFixture[str]) -> None:
     result = shell.run("raise KeyboardInterrupt", "a")
     assert isinstance(result.error_in_exec, KeyboardInterrupt)
     assert "Traceback (most recent call last)" in printed(capsys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from graphcore.graph import Graph, reset_default_graph
 from kernelext.formatters import Formatters
+from kernelext.timings import duration
 from tests.kernelext.conftest import NotebookShell
 
 SETUP = """
@@ -67,3 +69,40 @@ def test_what_was_there_before_comes_back(shell: NotebookShell) -> None:
     formatters.stop()
     assert html(Graph()) == "theirs"
     html.pop(Graph)
+
+
+RUN = """
+session = gc.Session()
+metadata = gc.RunMetadata()
+turns = gc.while_loop(lambda i: i < 5, lambda i: (i + 1,), [gc.constant(0)], name="turns")
+session.run([y, turns], {x: [[1.0] * 64]}, options=gc.RunOptions(trace=True), run_metadata=metadata)
+"""
+
+
+def test_a_recorded_run_tells_how_long_its_nodes_took(formatted: NotebookShell) -> None:
+    assert formatted.run(RUN, "run").success
+    metadata = formatted.user_ns["metadata"]
+    first, *rows = shown(formatted, metadata.trace)["text/plain"].splitlines()
+    assert re.fullmatch(r"<gc\.Trace \d+ node runs in [\d.,]+ ms, at most [\d,]+ bytes at once>", first)
+    assert any(re.fullmatch(r"  y +[\d.,]+ [um]s +4 B  Sum", row) for row in rows), rows
+    assert any(re.fullmatch(r"  turns:turns_body > add +[\d.,]+ [um]?s +20 B  5 times", row) for row in rows), rows
+    ran = [entry.op_end_rel_nanos for device in metadata.step_stats.dev_stats for entry in device.node_stats if entry.node_name == "y"]
+    assert any(row.split()[1:3] == duration(sum(ran)).split() for row in rows if row.split()[0] == "y")
+    assert shown(formatted, metadata)["text/plain"].splitlines()[1:] == [first, *rows]
+    stats = shown(formatted, metadata.step_stats)["text/plain"].splitlines()
+    assert stats[0].startswith("<gc.StepStats ")
+    assert len(stats) == len(rows) + 1
+
+
+def test_metadata_without_a_trace_says_how_to_get_one(formatted: NotebookShell) -> None:
+    formatted.run("metadata = gc.RunMetadata()", "run")
+    text = shown(formatted, formatted.user_ns["metadata"])["text/plain"]
+    assert text == "<gc.RunMetadata without a trace: run with options=gc.RunOptions(trace=True)>"
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(0, "0 ns"), (999, "999 ns"), (1_000, "1 us"), (22_644_904, "22.6 ms"), (999_960, "1,000 us"), (3_725_290_000_000, "3,725 s")],
+)
+def test_durations_have_three_digits_and_a_unit(ns: int, text: str) -> None:
+    assert duration(ns) == text
