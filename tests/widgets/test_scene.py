@@ -7,6 +7,7 @@ import pytest
 import graphcore as gc
 from tests.widgets.conftest import RunCell
 from widgets.scene import Scene, SceneEdge, SceneNode, SceneState, boxes_of, build_scene, take_snapshot
+from widgets.scene.words import node_detail
 
 
 def node_of(scene: Scene, box_id: str) -> SceneNode:
@@ -57,6 +58,16 @@ def test_a_constant_for_one_op_shows_its_value_alone(graph: gc.Graph) -> None:
     assert (unnamed.op, unnamed.detail) == ("", "")
     assert (node_of(scene, "rate").label, node_of(scene, "rate").detail) == ("rate", "3")
     assert (node_of(scene, "shared").op, node_of(scene, "shared").detail) == ("Const", "7")
+
+
+def test_an_attr_has_a_line_only_where_it_is_not_what_it_always_is(graph: gc.Graph) -> None:
+    v = gc.Variable(gc.zeros([2, 2]), name="v")
+    value = gc.zeros([2, 2])
+    turned = gc.matmul(value, value, transpose_a=True)
+    usual = gc.ops.assign(v.handle, value)
+    locked = gc.ops.assign_add(v.handle, value, use_locking=True)
+    assert [node_detail(tensor.node) for tensor in (turned, usual, locked)] == ["transpose_a", "", "use_locking"]
+    assert usual.node.node_def.attr["use_locking"] is True
 
 
 def test_several_tensors_between_two_boxes_are_one_line_with_their_number(graph: gc.Graph) -> None:
@@ -299,6 +310,14 @@ def test_what_a_failed_cell_made_is_stale(run_cell: RunCell, graph: gc.Graph) ->
     error = run_cell("a", "a = gc.placeholder(gc.float32, [3], name='a')\nraise ValueError('half way')")
     assert isinstance(error, ValueError)
     assert node_of(build_scene(graph), "a").state == "stale"
+
+
+def test_the_summary_counts_what_a_failed_cell_left(run_cell: RunCell, graph: gc.Graph) -> None:
+    run_cell("a", "gc.constant(1.0, name='kept')")
+    assert isinstance(run_cell("b", "x = gc.constant(1.0, name='a')\ny = gc.tanh(x)\nraise ValueError"), ValueError)
+    assert build_scene(graph).summary.endswith("2 of a cell that failed")
+    run_cell("b", "x = gc.constant(1.0, name='a')")
+    assert "failed" not in build_scene(graph).summary
 
 
 # ---- lenses ---------------------------------------------------------------------------------------------------------

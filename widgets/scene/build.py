@@ -256,4 +256,7 @@ def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list
     fresh = sum(1 for node in nodes if node.state == "new")
     if fresh:
         parts.append(f"{fresh:,} new")
+    left = sum(1 for node in nodes if node.state == "stale")
+    if left:
+        parts.append(f"{left:,} of a cell that failed")
     return ", ".join(parts)

@@ -59,7 +59,13 @@ def node_detail(node: Node) -> str:
         return tensor_label(node.outputs[0])
     if kind == "function":
         return ", ".join(name for name in called_functions(node) if name != node.op)
-    return ", ".join(name for name, value in node.node_def.attr.items() if value is True and not name.startswith("_"))
+    return ", ".join(name for name, value in node.node_def.attr.items() if value is True and not _is_usual(node, name))
+
+
+def _is_usual(node: Node, name: str) -> bool:
+    """Whether an attr that is true says nothing: it is true unless one says otherwise, or belongs to no op."""
+    attr = node.op_def.find_attr(name)
+    return attr is None or attr.default_value is True
 
 
 def tensor_label(tensor: Tensor) -> str:

@@ -24,6 +24,7 @@ function tooltip(node: SceneNode): string {
   if (node.mirrors) lines.push(`differentiates ${node.mirrors}`);
   if (node.cell) lines.push(`made by ${node.cell}`);
   if (node.clash) lines.push(`clashes further on: ${node.clash}`);
+  if (node.state === "stale") lines.push("left by a cell that failed; running it again replaces it");
   if (node.error) lines.push(`Error: ${node.error}`);
   return lines.filter(Boolean).join("\n");
 }

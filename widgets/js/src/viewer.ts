@@ -1,5 +1,4 @@
 // The viewer: takes scenes and answers from its host, and ties picture, inspector, outline, search and controls together.
-
 import { lightDimensions } from "./dim_light";
 import { afterPaint, h, reason } from "./dom";
 import { engineUrl } from "./engines/load";
@@ -19,6 +18,7 @@ import type { Host, MountOptions, Overlay } from "./host";
 import { Inspector } from "./inspector";
 import { Superseded } from "./layouter";
 import { Layouts } from "./layouts";
+import { Link } from "./link";
 import { MermaidView } from "./mermaid_view";
 import { Outline } from "./outline";
 import { Search } from "./search";
@@ -38,7 +38,7 @@ interface Prepared {
 
 export class Viewer {
   readonly root: HTMLElement;
-  readonly #host: Host;
+  readonly #link: Link;
   readonly #stage: Stage;
   readonly #mermaid: MermaidView;
   readonly #layouts: Layouts;
@@ -67,7 +67,7 @@ export class Viewer {
     { offline = false, renderers = ["graphviz", "mermaid"], height, bare = false }: MountOptions,
     openFunction: (message: FunctionMessage) => Overlay | null = () => null,
   ) {
-    this.#host = host;
+    this.#link = new Link(host, (text) => this.#lose(text));
     this.#openFunction = openFunction;
     this.#mermaid = new MermaidView(() => engineUrl("mermaid", host));
     this.#layouts = new Layouts(
@@ -132,8 +132,7 @@ export class Viewer {
   }
 
   start(): void {
-    const stop = this.#host.onMessage((message) => this.#guard(() => this.#receive(message)));
-    this.#end.signal.addEventListener("abort", stop);
+    this.#link.listen((message) => this.#guard(() => this.#receive(message)), this.#end.signal);
     this.#send({ type: "ready" });
     // A page that goes away takes its views along without disposing of them.
     window.addEventListener("pagehide", () => this.#send({ type: "closed" }), { signal: this.#end.signal });
@@ -159,7 +158,13 @@ export class Viewer {
   }
 
   #send(message: FromViewer): void {
-    this.#guard(() => this.#host.send(message));
+    this.#guard(() => this.#link.send(message));
+  }
+
+  /** Nobody answers any more: the picture stays, and says why it does no more than that. */
+  #lose(text: string): void {
+    this.root.classList.add("gl-lost");
+    this.#status.fail(text);
   }
 
   #warmUp(): void {
@@ -208,9 +213,6 @@ export class Viewer {
         return;
       case "function_closed":
         this.#closeFunction();
-        return;
-      case "engine":
-      case "pane":
         return;
     }
   }
@@ -382,8 +384,7 @@ export class Viewer {
     const node = this.#node(id);
     if (node?.kind === "stub") return this.#reveal(node.stands_for, node.stands_for);
     if (node?.expandable) return this.#send({ type: "expand", id });
-    const isFrame = this.#shown?.scene.groups.some((group) => group.id === id);
-    if (!node && isFrame) this.#send({ type: "collapse", id });
+    if (!node && this.#shown?.scene.groups.some((group) => group.id === id)) this.#send({ type: "collapse", id });
   }
 
   /** Brings a box of this picture into view, or asks the kernel to open what hides it. */
@@ -438,10 +439,9 @@ export class Viewer {
   }
 
   #openSelected(): void {
-    const node = this.#node(this.#selected);
-    const frame = this.#shown?.scene.groups.find((group) => group.id === this.#selected);
-    if (node?.kind === "function" || frame?.kind === "function")
-      this.#send({ type: "open_function", id: this.#selected, place: 0 });
+    const id = this.#selected;
+    const chosen = this.#node(id) ?? this.#shown?.scene.groups.find((group) => group.id === id);
+    if (chosen?.kind === "function") this.#send({ type: "open_function", id, place: 0 });
   }
 
   #enter(): void {
@@ -462,10 +462,10 @@ export class Viewer {
     const scene = this.#shown?.scene;
     if (!geometry || !scene) return;
     const next = this.#selected ? walk(direction, this.#selected, scene, geometry) : firstBox(geometry);
-    if (!next) return;
+    const rect = next && this.#stage.rectOf(next);
+    if (!rect) return;
     this.#choose(next, Boolean(this.#inspector.shown));
-    const rect = this.#stage.rectOf(next);
-    if (rect) camera.ensureVisible(rect);
+    camera.ensureVisible(rect);
   }
 
   // ---- lens --------------------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ export class Page {
   readonly root: HTMLElement;
   readonly sent: FromViewer[] = [];
   readonly dispose: () => void;
+  /** The kernel was restarted: whatever is sent is refused. */
+  cut = false;
   readonly #listeners = new Set<(message: FromKernel, buffers: readonly DataView[]) => void>();
 
   constructor(options: MountOptions = {}) {
@@ -31,7 +33,10 @@ export class Page {
     const handle = mount(
       place,
       {
-        send: (message) => this.sent.push(message),
+        send: (message) => {
+          if (this.cut) throw new Error("Cannot send");
+          this.sent.push(message);
+        },
         onMessage: (callback) => {
           this.#listeners.add(callback);
           return () => this.#listeners.delete(callback);

@@ -302,3 +302,17 @@ test("without a kernel opening and closing is not offered", async () => {
   expect(offline.root.querySelector('[aria-label="Expand all"], [data-action="collapse"]')).toBeNull();
   offline.dispose();
 });
+
+test("when the kernel has been restarted the picture stays, and whoever asks for more is told", async () => {
+  await page.show(SAMPLE);
+  const boxes = page.root.querySelectorAll("[data-node-id]").length;
+  page.cut = true;
+  page.one<HTMLSelectElement>("select").value = "cells";
+  page.one("select").dispatchEvent(new Event("change", { bubbles: true }));
+  expect(page.root.dataset.lens).toBe("cells");
+  expect(page.root.classList).not.toContain("gl-lost");
+  page.click(page.box("train/AssignSub_1"));
+  expect(page.text(".gl-status-text")).toBe("The kernel of this picture has ended: run the cell with %graph again");
+  expect(page.root.classList).toContain("gl-lost");
+  expect(page.root.querySelectorAll("[data-node-id]").length).toBe(boxes);
+});
