@@ -93,7 +93,7 @@ def test_a_restarted_kernel_starts_over_in_one_panel(lab: Lab) -> None:
     panel.box("y").wait_for()
     notebook.restart_kernel()
     panel.box("y").click()
-    notebook.wait_until(lambda: "The kernel of this picture has ended: run the cell with %graph again" in panel.status())
+    notebook.wait_until(lambda: "The kernel of this picture has ended: run its cell again" in panel.status())
     notebook.screenshot("restarted")
     notebook.edit_and_run(1, BUILD.replace('"y"', '"again"'))
     assert "NameError" in notebook.text(1)

@@ -5,6 +5,7 @@ import { h } from "./dom";
 import { copyText } from "./files";
 import type { FromKernel, FromViewer, FunctionMessage, Pane, PictureRequest } from "./generated";
 import type { Host, MountOptions } from "./host";
+import { Link } from "./link";
 import { Status } from "./status";
 import { followTheme } from "./theme";
 import { Viewer } from "./viewer";
@@ -77,7 +78,7 @@ export interface PaneOptions extends MountOptions {
 
 export class FunctionPane {
   readonly root: HTMLElement;
-  readonly #host: Host;
+  readonly #link: Link;
   readonly #end = new AbortController();
   readonly #over: FunctionMessage | undefined;
   readonly #crumbs = h("ol", { class: "gl-crumbs" });
@@ -91,7 +92,7 @@ export class FunctionPane {
   #shown: FunctionMessage | null = null;
 
   constructor(host: Host, options: PaneOptions) {
-    this.#host = host;
+    this.#link = new Link(host, (text) => this.#status.fail(text));
     this.#over = options.over;
     this.#form = new AttrForm((name, value) => this.#send({ type: "set_attr", name, value }));
     this.#uses = h("select", {
@@ -140,11 +141,10 @@ export class FunctionPane {
   }
 
   start(): void {
-    const stop = this.#host.onMessage((message) => this.#receive(message));
-    this.#end.signal.addEventListener("abort", stop);
+    this.#link.listen((message) => this.#receive(message), this.#end.signal);
     this.#watchSize();
     if (this.#over) this.#show(this.#over);
-    else this.#host.send({ type: "ready" });
+    else this.#link.send({ type: "ready" });
     this.#sides.definition.viewer.start();
     this.#sides.instance.viewer.start();
     if (this.#over) this.#focusHere();
@@ -153,13 +153,13 @@ export class FunctionPane {
   dispose(): void {
     this.#form.dispose();
     for (const { viewer } of Object.values(this.#sides)) viewer.dispose();
-    if (!this.#over) this.#host.send({ type: "closed" });
+    if (!this.#over) this.#link.send({ type: "closed" });
     this.#end.abort();
     this.root.remove();
   }
 
   #send(message: Own): void {
-    this.#host.send(message);
+    this.#link.send(message);
   }
 
   #receive(message: FromKernel): void {

@@ -2,7 +2,7 @@
 import type { FromKernel, FromViewer } from "./generated";
 import type { Host } from "./host";
 
-const ENDED = "The kernel of this picture has ended: run the cell with %graph again";
+const ENDED = "The kernel of this picture has ended: run its cell again";
 /** What the viewer says of itself: nobody waits for an answer. */
 const REPORTS: ReadonlySet<string> = new Set<FromViewer["type"]>(["closed", "drawn", "lens"]);
 

@@ -236,3 +236,11 @@ test("a function that is disposed leaves nothing behind", () => {
   expect(page.listening).toBe(0);
   expect(document.querySelector(".gl-fn")).toBeNull();
 });
+
+test("a choice after the kernel was restarted is answered with why nothing happens", () => {
+  page.receive(shown());
+  page.cut = true;
+  page.click(page.one("[data-differentiate]"));
+  const last = [...page.root.querySelectorAll(".gl-status-text")].pop();
+  expect(last?.textContent).toBe("The kernel of this picture has ended: run its cell again");
+});

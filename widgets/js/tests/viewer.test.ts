@@ -312,7 +312,7 @@ test("when the kernel has been restarted the picture stays, and whoever asks for
   expect(page.root.dataset.lens).toBe("cells");
   expect(page.root.classList).not.toContain("gl-lost");
   page.click(page.box("train/AssignSub_1"));
-  expect(page.text(".gl-status-text")).toBe("The kernel of this picture has ended: run the cell with %graph again");
+  expect(page.text(".gl-status-text")).toBe("The kernel of this picture has ended: run its cell again");
   expect(page.root.classList).toContain("gl-lost");
   expect(page.root.querySelectorAll("[data-node-id]").length).toBe(boxes);
 });
