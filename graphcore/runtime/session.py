@@ -52,6 +52,13 @@ _NO_RUN_OPTIONS: Final = RunOptions()
 _default_session: ContextVar[Session | None]
 
 
+class _Entered(threading.local):
+    """The `with` blocks of a session that each thread is in."""
+
+    def __init__(self) -> None:
+        self.blocks: list[tuple[Token[Session | None], Any]] = []
+
+
 class Session:
     """Runs a graph on NumPy.
 
@@ -92,11 +99,12 @@ class Session:
         self._last_handle = 0
         self._kernels: dict[str, tuple[Any, Kernel]] = {}
         self._lock = threading.RLock()
+        self._meeting = threading.Lock()
         self._closed = False
         self._finalized = False
         self._is_watched = bool(self.options.operation_timeout_in_ms)
         self.trace: Trace | None = None
-        self._entered: list[tuple[Token[Session | None], Any]] = []
+        self._entered = _Entered()
         self._changed: set[str] = set()
         self._first_version = self.graph.version
         weakref.finalize(self, self.graph.subscribe(_noting(self._changed))).atexit = False
@@ -367,8 +375,9 @@ class Session:
         self._renew_rendezvous(error if isinstance(error, GraphError) else CancelledError(f"The run was stopped: {error!r}"))
 
     def _renew_rendezvous(self, status: GraphError) -> None:
-        ended, self.rendezvous = self.rendezvous, Rendezvous()
-        self.resources.channel = self.rendezvous
+        with self._meeting:  # of two that fail at once each ends another one: who waits at one of them is told
+            ended, self.rendezvous = self.rendezvous, Rendezvous()
+            self.resources.channel = self.rendezvous
         ended.start_abort(status)
 
     def _forget_changed(self) -> None:
@@ -407,10 +416,11 @@ class Session:
             return factory(context)  # what state our own ops have is among the resources
         if not node.op_def.is_stateful:
             return checked(node, factory(context))
-        known = self._kernels.get(node.name)
-        if known is None or known[0] != (node.op, node.node_def.attr):
-            known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
-        return known[1]
+        with self._lock:  # plans for the very shapes that are fed are made while others run
+            known = self._kernels.get(node.name)
+            if known is None or known[0] != (node.op, node.node_def.attr):
+                known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
+            return known[1]
 
     @contextmanager
     def as_default(self) -> Iterator[Self]:
@@ -421,11 +431,11 @@ class Session:
     def __enter__(self) -> Self:
         stack = default_graph(self.graph)
         stack.__enter__()
-        self._entered.append((_default_session.set(self), stack))
+        self._entered.blocks.append((_default_session.set(self), stack))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        token, stack = self._entered.pop()
+        token, stack = self._entered.blocks.pop()
         _default_session.reset(token)
         stack.__exit__(kind, error, traceback)
 

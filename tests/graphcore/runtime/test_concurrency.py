@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc as collector
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -185,3 +186,18 @@ def test_an_optimizer_whose_slot_is_its_variable_does_not_wait_for_itself() -> N
     session = gc.Session()
     session.run(w.initializer)
     assert np.isfinite(session.run(step)).all()
+
+
+def test_several_threads_may_be_in_a_session_at_once() -> None:
+    x = gc.constant(2.0)
+    session, meeting = gc.Session(), threading.Barrier(3)
+
+    def leave_in_turn(turn: int) -> None:
+        with session:
+            meeting.wait(30)
+            time.sleep(0.05 * turn)
+            assert gc.get_default_session() is session
+            assert x.eval() == 2.0
+        assert gc.get_default_session() is None
+
+    in_threads(3, leave_in_turn)
