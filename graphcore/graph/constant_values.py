@@ -128,21 +128,22 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
     node = tensor.node
     if node.op == "Const":
         return _const_array(node)
-    pending = [node]
+    pending: list[tuple[Tensor, Node | None]] = [(tensor, None)]  # each with the node that waits for it
     while pending:
-        current = pending[-1]
-        if source.known(current) is not None:
+        wanted, waiter = pending[-1]
+        current = wanted.node
+        if waiter is not None and source.known(waiter) is not None:
+            pending.pop()  # one of its inputs has no value: what the others have makes no difference
+        elif (found := source.known(current)) is not None:
             pending.pop()
-            continue
-        waiting = _unvisited_inputs(current, source)
-        if waiting is None:
+            if waiter is not None and found.get(wanted.index) is None:
+                source.keep(waiter, {})
+        elif (waiting := _unvisited_inputs(current, source)) is None:
             source.keep(current, {})
-            pending.pop()
         elif waiting:
-            pending.extend(waiting)
+            pending.extend([(input_, current) for input_ in reversed(waiting)])
         else:
             check_time(current.name, current.op)
-            pending.pop()
             source.keep(current, _evaluate(current, source))
     value = (source.known(node) or {}).get(tensor.index)
     if value is not None and value.size > MAX_CACHED_ELEMENTS:
@@ -157,13 +158,13 @@ def _const_array(node: Node) -> Array | None:
     return value.array
 
 
-def _unvisited_inputs(node: Node, source: ValueSource) -> list[Node] | None:
+def _unvisited_inputs(node: Node, source: ValueSource) -> list[Tensor] | None:
     """The inputs to look at first; None if the node can never be constant."""
     if node.op in _FROM_SHAPE and _shape_constants(node, source) is not None:
         return []
     if not _may_be_constant(node, source):
         return None
-    return [tensor.node for tensor in node.inputs if tensor.node.op != "Const" and source.known(tensor.node) is None]
+    return [tensor for tensor in node.inputs if tensor.node.op != "Const" and source.known(tensor.node) is None]
 
 
 def _may_be_constant(node: Node, source: ValueSource) -> bool:

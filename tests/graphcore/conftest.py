@@ -6,11 +6,39 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphcore.definitions import FunctionDef
+from graphcore.definitions import FunctionDef, OpDef
+from graphcore.errors import NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.text import debug_string, parse_function
 
+MOST_READ = 2_000
 _set = FunctionLibraryDefinition._set
+_read: dict[str, tuple[FunctionDef, dict[str, OpDef | None]]] = {}
+
+
+def _op_def(library: FunctionLibraryDefinition, name: str) -> OpDef | None:
+    try:
+        return library.look_up_op_def(name)
+    except NotFoundError:
+        return None
+
+
+def _parse(text: str, library: FunctionLibraryDefinition) -> FunctionDef:
+    """What `text` says in `library`. The same text among the same ops is read once: libraries are copied and imported all the time."""
+    found = _read.get(text)
+    if found is not None and all(_op_def(library, name) == op_def for name, op_def in found[1].items()):
+        return found[0]
+    used: dict[str, OpDef | None] = {}
+
+    def look_up(name: str) -> OpDef:
+        used[name] = _op_def(library, name)
+        return library.look_up_op_def(name)
+
+    function = parse_function(text, look_up)
+    if len(_read) >= MOST_READ:
+        _read.clear()
+    _read[text] = function, used
+    return function
 
 
 def _set_what_reads_back(library: FunctionLibraryDefinition, function: FunctionDef) -> None:
@@ -19,7 +47,7 @@ def _set_what_reads_back(library: FunctionLibraryDefinition, function: FunctionD
     if len(set(arguments)) < len(arguments):
         return  # a text is refused that has two arguments of one name
     text = debug_string(function, library.look_up_op_def)
-    assert parse_function(text, library.look_up_op_def) == function, f"does not read back as it was:\n{text}"
+    assert _parse(text, library) == function, f"does not read back as it was:\n{text}"
 
 
 @pytest.fixture(autouse=True, scope="session")
