@@ -1,4 +1,4 @@
-"""Fixtures: one server and one browser for the run, one browser context and one notebook for each test."""
+"""Fixtures: one server, one browser and one open JupyterLab for the run, a notebook for each test."""
 
 from __future__ import annotations
 
@@ -6,56 +6,128 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Playwright, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, sync_playwright
 
-from tests.browser.notebook_page import NotebookPage
+from tests.browser.notebook_page import READY_MS, NotebookPage, prepare
 from tests.browser.server import LabServer
 from tests.browser.traffic import Traffic, outside_blocker
 from tests.support.find_browser import ADVICE, find_browser
 
 VIEWPORT: ViewportSize = {"width": 1600, "height": 1000}
+STARTED = """() => {
+  const app = window.jupyterapp;
+  return !!app && !!app.shell && app.commands.hasCommand('docmanager:open') && !document.querySelector('#jupyterlab-splash');
+}"""
+# Whether all is closed then. Disposed rather than closed: nobody asks whether to save.
+CLEAR = """() => {
+  for (const widget of [...window.jupyterapp.shell.widgets('main')]) {
+    if (widget.title.closable) widget.dispose();
+  }
+  return document.querySelector('.jp-Notebook, .graphloupe, .jp-Dialog, #jupyterlab-splash') === null
+    && document.body.dataset.jpThemeLight === 'true';
+}"""
+
+
+def new_context(browser: Browser, traffic: Traffic) -> BrowserContext:
+    """An empty profile from which nothing leaves the machine."""
+    context = browser.new_context(viewport=VIEWPORT, accept_downloads=True, service_workers="block")
+    traffic.guard(context)
+    return context
+
+
+class Window:
+    """JupyterLab in a page that stays open from test to test: most start in it as a user does who opens one more notebook.
+
+    Loading JupyterLab takes several times as long as opening a notebook in it.
+    """
+
+    def __init__(self, server: LabServer, browser: Browser) -> None:
+        self._server = server
+        self._browser = browser
+        self._page: Page | None = None
+        self.traffic = Traffic()
+
+    def page(self) -> Page:
+        """The page, in which no notebook is open."""
+        if self._page is None:
+            self._page = new_context(self._browser, self.traffic).new_page()
+            self.traffic.listen(self._page)
+            prepare(self._page)
+            self._page.goto(f"{self._server.url}/lab/workspaces/{secrets.token_hex(4)}?token={self._server.token}")
+            self._page.wait_for_function(STARTED, timeout=READY_MS)
+            self._page.evaluate("async () => { await window.jupyterapp.restored; }")
+        return self._page
+
+    def clear(self) -> None:
+        """Close what a test has opened. What does not close, closes with the page, and the next test has a new one."""
+        if self._page is not None and not self._page.evaluate(CLEAR):
+            self.close()
+
+    def settle(self) -> None:
+        """Let the page say what it has to say of what was closed: it counts as the doing of the test that ends."""
+        if self._page is not None:
+            self._page.evaluate("() => new Promise(done => setTimeout(done, 50))")
+
+    def close(self) -> None:
+        """Close the page."""
+        if self._page is not None:
+            self._page.context.close()
+            self._page = None
 
 
 @dataclass
 class Lab:
-    """Opens notebooks for one test, all in the same browser context."""
+    """Opens notebooks for one test."""
 
     server: LabServer
-    context: BrowserContext
-    traffic: Traffic
+    browser: Browser
+    window: Window
     test_name: str
-    opened: list[NotebookPage] = field(default_factory=list)
+    traffic: Traffic
+    own: BrowserContext | None = None
 
-    def open_cells(self, sources: list[str]) -> NotebookPage:
+    def open_cells(self, sources: list[str], page_of_its_own: bool = False) -> NotebookPage:
         """Open a new notebook with these code cells."""
         notebook = nbformat.v4.new_notebook()
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
         path = self._new_path("notebook.ipynb")
         nbformat.write(notebook, self.server.work / path)
-        return self.reopen(path)
+        return self.open(path, page_of_its_own)
 
-    def open_copy(self, notebook: Path) -> NotebookPage:
+    def open_copy(self, notebook: Path, page_of_its_own: bool = False) -> NotebookPage:
         """Open a copy of a notebook file; the original stays as it is."""
         path = self._new_path(notebook.name)
         shutil.copyfile(notebook, self.server.work / path)
-        return self.reopen(path)
+        return self.open(path, page_of_its_own)
 
-    def reopen(self, path: str) -> NotebookPage:
-        """Open a notebook of the server's folder in a page and a workspace of its own."""
-        workspace = secrets.token_hex(4)
-        url = f"{self.server.url}/lab/workspaces/{workspace}/tree/{path}?token={self.server.token}"
-        page = self.context.new_page()
+    def open(self, path: str, page_of_its_own: bool) -> NotebookPage:
+        """Open a notebook of the server's folder in the window, or by its address in a page and a workspace of its own."""
+        if not page_of_its_own:
+            notebook = NotebookPage(self.window.page(), path, self.traffic, self.test_name)
+            notebook.open()
+            return notebook
+        if self.own is None:
+            self.own = new_context(self.browser, self.traffic)
+        page = self.own.new_page()
         self.traffic.listen(page)
-        notebook = NotebookPage(page, path, url, self.traffic, self.test_name)
-        self.opened.append(notebook)
-        notebook.open()
+        prepare(page)
+        notebook = NotebookPage(page, path, self.traffic, self.test_name)
+        notebook.load(f"{self.server.url}/lab/workspaces/{secrets.token_hex(4)}/tree/{path}?token={self.server.token}")
         return notebook
+
+    def close(self) -> None:
+        """Close all that was opened, and end the kernels."""
+        if self.own is not None:
+            self.own.close()
+        self.window.clear()
+        self.server.shut_down_kernels()
+        self.window.settle()
 
     def _new_path(self, name: str) -> str:
         folder = f"{self.test_name}-{secrets.token_hex(3)}"
@@ -92,15 +164,20 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     launched.close()
 
 
-@pytest.fixture
-def lab(lab_server: LabServer, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """Notebooks for one test. Afterwards: no request may have tried to leave the machine, no console error may be left."""
-    traffic = Traffic()
-    context = browser.new_context(viewport=VIEWPORT, accept_downloads=True, service_workers="block")
-    traffic.guard(context)
-    test_name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_"))
-    opened = Lab(lab_server, context, traffic, test_name)
+@pytest.fixture(scope="session")
+def window(lab_server: LabServer, browser: Browser) -> Iterator[Window]:
+    """The JupyterLab that stays open."""
+    opened = Window(lab_server, browser)
     yield opened
-    context.close()
-    lab_server.shut_down_kernels()
-    traffic.assert_clean()
+    opened.close()
+
+
+@pytest.fixture
+def lab(lab_server: LabServer, browser: Browser, window: Window, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """Notebooks for one test. Afterwards: no request may have tried to leave the machine, no console error may be left."""
+    window.traffic.begin()
+    test_name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_"))
+    opened = Lab(lab_server, browser, window, test_name, window.traffic)
+    yield opened
+    opened.close()
+    window.traffic.assert_clean()

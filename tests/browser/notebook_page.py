@@ -43,23 +43,31 @@ window.graphloupeTest = {
 """
 
 
+def prepare(page: Page) -> None:
+    """Give a page, before it loads, what a NotebookPage needs in it."""
+    page.add_init_script(HELPERS)
+    page.on("dialog", lambda dialog: dialog.accept())
+
+
 @dataclass
 class NotebookPage:
     """The notebook at `path` (relative to the server's folder) in `page`. Cells are counted from 0, Markdown cells included."""
 
     page: Page
     path: str
-    url: str
     traffic: Traffic
     test_name: str
 
     # ---- opening and waiting ----------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Load the page and wait until its kernel is idle."""
-        self.page.add_init_script(HELPERS)
-        self.page.on("dialog", lambda dialog: dialog.accept())
-        self.page.goto(self.url)
+        """Open the notebook in the JupyterLab that the page shows and wait until its kernel is idle."""
+        self.command("docmanager:open", {"path": self.path, "factory": "Notebook"})
+        self.wait_ready()
+
+    def load(self, url: str) -> None:
+        """Load the page from the notebook's address and wait until its kernel is idle."""
+        self.page.goto(url)
         self.wait_ready()
 
     def wait_ready(self) -> None:

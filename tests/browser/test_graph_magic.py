@@ -104,7 +104,7 @@ def test_a_restarted_kernel_starts_over_in_one_panel(lab: Lab) -> None:
 
 
 def test_a_page_that_is_reloaded_has_its_panel_back(lab: Lab) -> None:
-    notebook = lab.open_cells([START, BUILD, "%graph"])
+    notebook = lab.open_cells([START, BUILD, "%graph"], page_of_its_own=True)
     notebook.run_all()
     GraphPanel(notebook.page).box("y").wait_for()
     notebook.save()

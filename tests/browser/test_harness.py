@@ -11,7 +11,7 @@ from tests.browser.notebook_page import NotebookPage
 
 
 def test_a_notebook_runs_is_edited_saved_restarted_and_reloaded(lab: Lab) -> None:
-    notebook = lab.open_cells(["seen = 6 * 7", "print('value', seen)", "seen += 1\nseen"])
+    notebook = lab.open_cells(["seen = 6 * 7", "print('value', seen)", "seen += 1\nseen"], page_of_its_own=True)
     notebook.run_all()
     assert notebook.text(1) == "value 42\n"
     assert notebook.text(2) == "43"
@@ -33,11 +33,11 @@ def test_a_notebook_runs_is_edited_saved_restarted_and_reloaded(lab: Lab) -> Non
 
 
 def test_a_saved_notebook_opens_in_a_second_page_with_its_output(lab: Lab) -> None:
-    first = lab.open_cells(["print('kept')"])
+    first = lab.open_cells(["print('kept')"], page_of_its_own=True)
     first.run_all()
     first.save()
     first.close()
-    second = lab.reopen(first.path)
+    second = lab.open(first.path, page_of_its_own=True)
     assert second.text(0) == "kept\n"
 
 

@@ -51,14 +51,19 @@ class Reader:
         return self.notebook.text(self.cells[cell])
 
 
-@pytest.fixture
-def reader(lab: Lab) -> Reader:
+def open_quickstart(lab: Lab, page_of_its_own: bool = False) -> Reader:
     cells = {cell["id"]: index for index, cell in enumerate(nbformat.read(QUICKSTART, as_version=4).cells)}
-    notebook = lab.open_copy(QUICKSTART)
+    notebook = lab.open_copy(QUICKSTART, page_of_its_own)
     return Reader(notebook, GraphPanel(notebook.page), cells)
 
 
-def test_the_graph_grows_learns_and_is_still_there_tomorrow(reader: Reader, record_property: Callable[[str, object], None]) -> None:
+@pytest.fixture
+def reader(lab: Lab) -> Reader:
+    return open_quickstart(lab)
+
+
+def test_the_graph_grows_learns_and_is_still_there_tomorrow(lab: Lab, record_property: Callable[[str, object], None]) -> None:
+    reader = open_quickstart(lab, page_of_its_own=True)
     panel, notebook = reader.panel, reader.notebook
 
     reader.run("load")

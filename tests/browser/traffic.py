@@ -17,11 +17,17 @@ JUPYTERLABS_OWN = ("Could not restore the debugger state: Canceled future for de
 
 @dataclass
 class Traffic:
-    """Requests that left the machine (aborted before they could) and errors on the console, of one browser context."""
+    """Requests that left the machine (aborted before they could) and errors on the console, of a test's browser contexts."""
 
     outside: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     tolerated: list[str] = field(default_factory=lambda: list(JUPYTERLABS_OWN))
+
+    def begin(self) -> None:
+        """Forget what was seen and tolerated: another test begins."""
+        self.outside.clear()
+        self.errors.clear()
+        self.tolerated[:] = JUPYTERLABS_OWN
 
     def guard(self, context: BrowserContext) -> None:
         """Let only 127.0.0.1 be reached from `context`, and record what else was tried."""
