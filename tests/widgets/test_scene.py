@@ -315,7 +315,7 @@ def test_what_a_failed_cell_made_is_stale(run_cell: RunCell, graph: gc.Graph) ->
 def test_the_summary_counts_what_a_failed_cell_left(run_cell: RunCell, graph: gc.Graph) -> None:
     run_cell("a", "gc.constant(1.0, name='kept')")
     assert isinstance(run_cell("b", "x = gc.constant(1.0, name='a')\ny = gc.tanh(x)\nraise ValueError"), ValueError)
-    assert build_scene(graph).summary.endswith("2 of a cell that failed")
+    assert build_scene(graph).summary.endswith("2 from failed cells")
     run_cell("b", "x = gc.constant(1.0, name='a')")
     assert "failed" not in build_scene(graph).summary
 

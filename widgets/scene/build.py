@@ -258,5 +258,5 @@ def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list
         parts.append(f"{fresh:,} new")
     left = sum(1 for node in nodes if node.state == "stale")
     if left:
-        parts.append(f"{left:,} of a cell that failed")
+        parts.append(f"{left:,} from failed cells")
     return ", ".join(parts)
