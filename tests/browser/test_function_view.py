@@ -50,7 +50,7 @@ def test_a_call_opens_in_place_and_its_function_by_itself(lab: Lab) -> None:
 
 
 def test_a_function_shows_its_definition_beside_its_body_and_its_attrs_are_edited(lab: Lab) -> None:
-    notebook = lab.open_cells([START, SCALED], page_of_its_own=True)
+    notebook = lab.open_cells([START, SCALED])
     notebook.run_all()
     function = FunctionPanel(notebook.page)
     function.wait_shown("Scaled")
@@ -71,7 +71,7 @@ def test_a_function_shows_its_definition_beside_its_body_and_its_attrs_are_edite
 
 
 def test_breadcrumbs_lead_into_nested_calls_and_gradients_and_back(lab: Lab) -> None:
-    notebook = lab.open_cells([START, f"{LAYERS}\nlayer"], page_of_its_own=True)
+    notebook = lab.open_cells([START, f"{LAYERS}\nlayer"])
     notebook.run_all()
     function = FunctionPanel(notebook.page)
     function.wait_shown("layer")
