@@ -6,6 +6,8 @@ and the last bits of what they give may depend on how many they are. So products
 `graphcore.ops.products` knows how to get the same bits from it.
 
 How many BLAS uses is one number for the whole process, which a product looks at when it begins: so products of the two kinds take turns.
+Where threads go on having products of one thread, that number is left at one until they stop, and nobody has to tell when one begins and
+ends: what it costs to tell is little, but it is spent while Python runs for nobody else, and the other threads queue up behind it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from graphcore.pool import blas_threads, core_count
+from graphcore.pool import Pool, blas_threads, core_count
 
 _SYMBOLS: Final = tuple(product(("", "scipy_"), ("", "64_", "_64")))
 """What builds of OpenBLAS put before and after the names of its functions."""
@@ -37,6 +39,14 @@ _latest: Final = [False]
 """Whether what was entered last was for all threads: when others wait, it is their turn."""
 _before: Final[list[int]] = []
 _crowded_until: Final = [0.0]
+_SETTLED: Final = object()
+"""Is under way, for one thread, as long as the crowd is settled."""
+_having: Final[set[int]] = set()
+"""The threads that have had products in a crowd since somebody looked."""
+_whole: Final = [False]
+"""Whether there was one for all threads since somebody looked."""
+_watched: Final = [False]
+_watcher: Final = Pool(1)
 
 
 def threads_of_blas() -> int:
@@ -45,8 +55,8 @@ def threads_of_blas() -> int:
 
 
 def products_under_way() -> int:
-    """How many threads compute products now."""
-    return len(_under_way[0]) + len(_under_way[1])
+    """How many threads are known to compute products now; those of a settled crowd do not tell."""
+    return len(_under_way[0]) + len(_under_way[1]) - is_settled()
 
 
 def is_crowded() -> bool:
@@ -57,14 +67,54 @@ def is_crowded() -> bool:
     return now < _crowded_until[0]
 
 
+def is_settled() -> bool:
+    """Whether BLAS uses one thread until a crowd is over: a product that may use one or all need not enter.
+
+    It may find that BLAS uses all threads nevertheless, because one has come that needs them.
+    """
+    return _SETTLED in _under_way[0]
+
+
+def join_crowd() -> None:
+    """This thread has a product that may use one thread or all: if others go on having such too, the crowd will settle."""
+    _having.add(threading.get_ident())
+    if not _watched[0]:
+        _watched[0] = True
+        try:
+            _watcher.submit(_watch)
+        except BaseException:
+            _watched[0] = False
+            raise
+
+
+def _watch() -> None:
+    """Look every now and then whether several threads had products, and only such as may use one thread."""
+    try:
+        while True:
+            _having.clear()
+            _whole[0] = False
+            time.sleep(_AGAIN)
+            if len(_having) < 2:
+                return
+            with _lock:
+                if not (_whole[0] or _under_way[1] or _waiting[1] or is_settled()):
+                    _add(_SETTLED, all_threads=False)
+    finally:
+        _watched[0] = False
+        leave(_SETTLED)
+
+
 def enter(token: object, *, all_threads: bool = False) -> None:
     """A product begins for which BLAS uses one thread, or `all_threads`, until `token` leaves; waits for those of the other kind.
 
     Tokens rather than a number: who was interrupted while coming in may leave all the same.
     """
-    mine, others, others_wait = _under_way[all_threads], _under_way[not all_threads], _waiting[not all_threads]
-    setting = None if all_threads else _setting()
+    others, others_wait = _under_way[not all_threads], _waiting[not all_threads]
+    _setting()  # what it imports the first time is not for others to wait for
     with _lock:
+        if all_threads:
+            _whole[0] = True
+            _discard(_SETTLED)
         if others or (others_wait and _latest[0] == all_threads):
             try:
                 _waiting[all_threads].add(token)
@@ -73,26 +123,35 @@ def enter(token: object, *, all_threads: bool = False) -> None:
             finally:
                 _waiting[all_threads].discard(token)
                 _changed.notify_all()
-        mine.add(token)
-        _latest[0] = all_threads
-        if setting is not None and not _before:
-            count, set_count = setting
-            _before.append(count())
-            set_count(1)
+        _add(token, all_threads=all_threads)
 
 
 def leave(token: object) -> None:
     """What was entered with `token`, if it was, is done."""
     with _lock:
-        of_one, of_all = _under_way
-        of_one.discard(token)
-        of_all.discard(token)
-        if _before and not of_one:
-            setting = _setting()
-            assert setting is not None
-            setting[1](_before.pop())
+        _discard(token)
         if _waiting[0] or _waiting[1]:
             _changed.notify_all()
+
+
+def _add(token: object, *, all_threads: bool) -> None:
+    _under_way[all_threads].add(token)
+    _latest[0] = all_threads
+    setting = None if all_threads or _before else _setting()
+    if setting is not None:
+        count, set_count = setting
+        _before.append(count())
+        set_count(1)
+
+
+def _discard(token: object) -> None:
+    of_one, of_all = _under_way
+    of_one.discard(token)
+    of_all.discard(token)
+    if _before and not of_one:
+        setting = _setting()
+        assert setting is not None
+        setting[1](_before.pop())
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from graphcore.ops.blas import all_threads, enter, is_crowded, leave, one_thread, threads_of_blas
+from graphcore.ops.blas import all_threads, enter, is_crowded, is_settled, join_crowd, leave, one_thread, threads_of_blas
 
 ONE_THREAD: Final = 1 << 18
 """OpenBLAS computes products of at most so many multiplications in the calling thread."""
@@ -106,6 +107,10 @@ def _in_parts(way: Way, m: int, n: int, count: int) -> Way:
 def _by_free_threads(a: Any, b: Any, out: Any = None) -> Any:
     """By all threads of BLAS, or by this one if others have products too. dot is matmul for two matrices, and quicker to call."""
     blocks = _blocks(a, b) if is_crowded() else None
+    if blocks is not None:
+        join_crowd()
+        if is_settled():
+            return _by_blocks(a, b, out, blocks)
     token = object()
     try:
         enter(token, all_threads=blocks is None)
@@ -118,6 +123,8 @@ def _by_free_threads(a: Any, b: Any, out: Any = None) -> Any:
 
 def _by_blocks(a: Any, b: Any, out: Any, ends: Sequence[int]) -> Any:
     """The sum of the products of blocks of the depth that end at `ends`."""
+    if len(ends) == 1:
+        return np.matmul(a, b, out)
     first = ends[0]
     total = np.matmul(a[:, :first], b[:first], out)
     for begin, end in itertools.pairwise(ends):
@@ -126,7 +133,7 @@ def _by_blocks(a: Any, b: Any, out: Any, ends: Sequence[int]) -> Any:
 
 
 def _blocks(a: Any, b: Any) -> Sequence[int] | None:
-    """With which blocks of the depth one thread gives what all give, to the last bit; None if that is not known."""
+    """Products of which blocks of the depth give, by one thread and by all, what one product by all gives, to the last bit; None if not known."""
     if a is not b and (a.base is b or b.base is a or (a.base is not None and a.base is b.base)):
         return None  # maybe a matrix and the same transposed, whose product is computed otherwise
     if a.size * b.shape[1] > _LARGE or not (a.flags.forc and b.flags.forc):
@@ -143,11 +150,14 @@ def _tried(m: int, depth: int, n: int, dtype: Any, a_by_rows: bool, b_by_rows: b
         if not np.array_equal(np.matmul(a, b, out), wanted):
             return None
     for blocks in dict.fromkeys([(depth,), *[_of_two_threads(depth, most) for most in _BLOCKS]]):
-        with one_thread():
-            _by_blocks(a, b, out, blocks)
-        if np.array_equal(out, wanted):
+        if all(np.array_equal(_computed(threads, a, b, out, blocks), wanted) for threads in (one_thread, all_threads)):
             return blocks
     return None
+
+
+def _computed(threads: Callable[[], AbstractContextManager[None]], a: Any, b: Any, out: Any, blocks: Sequence[int]) -> Any:
+    with threads():
+        return _by_blocks(a, b, out, blocks)
 
 
 def _of_two_threads(depth: int, most: int) -> tuple[int, ...]:

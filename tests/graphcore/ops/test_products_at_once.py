@@ -32,8 +32,10 @@ SIZES = [
 def told() -> Iterator[None]:
     if blas.threads_of_blas() < 2:
         pytest.skip("NumPy's BLAS here is not OpenBLAS with threads of its own, or has one: products are left to it as they are")
+    waits_for(lambda: not blas.is_settled())
     before = blas_threads_now()
     yield
+    waits_for(lambda: not blas.is_settled())
     assert blas.products_under_way() == 0
     assert blas_threads_now() == before
 
@@ -121,6 +123,80 @@ def test_who_comes_while_another_product_is_under_way_or_was_a_moment_ago_is_in_
     with blas.all_threads():
         assert blas.is_crowded()
     assert blas.is_crowded()
+
+
+def keep_on(stop: threading.Event, a: Any, b: Any, wanted: Any) -> int:
+    """Products until told to stop, each compared with what it has to be."""
+    count = 0
+    while not stop.is_set():
+        np.testing.assert_array_equal(product(np, a, b), wanted)
+        count += 1
+    return count
+
+
+def test_a_crowd_that_goes_on_settles_and_blas_gets_its_threads_back_when_it_is_over() -> None:
+    before = blas_threads_now()
+    stop = threading.Event()
+    pairs = [matrices(160, 900 + i, 170) for i in range(4)]
+    wanted = [np.matmul(a, b) for a, b in pairs]
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(keep_on, stop, a, b, value) for (a, b), value in zip(pairs, wanted, strict=True)]
+        try:
+            waits_for(lambda: blas.is_settled() and min(blas_threads_now()) == 1)
+            a, b = matrices(257, 391, 263, np.float64)
+            got = product(np, a, b)
+            with blas.all_threads():
+                np.testing.assert_array_equal(got, np.matmul(a, b))
+            waits_for(blas.is_settled)
+        finally:
+            stop.set()
+        assert min(done.result(30) for done in running) > 0
+    waits_for(lambda: blas_threads_now() == before)
+    assert not blas.is_settled()
+
+
+def test_a_product_for_all_threads_unsettles_a_crowd_and_gets_them() -> None:
+    before = blas_threads_now()
+    stop = threading.Event()
+    a, b = matrices(200, 300, 200)
+    wanted = np.matmul(a, b)
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(keep_on, stop, a, b, wanted) for _ in range(3)]
+        try:
+            for _ in range(3):
+                waits_for(blas.is_settled)
+                with blas.all_threads():
+                    assert not blas.is_settled()
+                    assert blas_threads_now() == before
+        finally:
+            stop.set()
+        for done in running:
+            done.result(30)
+
+
+def test_one_thread_alone_never_settles_however_many_products_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_crowd(monkeypatch)
+    a, b = matrices(200, 300, 200)
+    end = time.monotonic() + 10 * blas._AGAIN
+    while time.monotonic() < end:
+        product(np, a, b)
+        assert not blas.is_settled()
+
+
+def test_ctrl_c_as_a_crowd_begins_to_be_watched_is_no_reason_not_to_watch_it_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits_for(lambda: not blas._watched[0])
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(blas._watcher, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            blas.join_crowd()
+    assert blas._watched == [False]
+    blas.join_crowd()
+    assert blas._watched == [True]
+    waits_for(lambda: not blas._watched[0])
 
 
 def test_blas_uses_one_thread_until_the_last_product_of_one_is_done() -> None:
