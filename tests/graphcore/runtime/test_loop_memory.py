@@ -28,7 +28,7 @@ def graph() -> Iterator[gc.Graph]:
 
 def counted(body: Any, starts: list[Any], turns: int, parallel: int) -> list[Tensor]:
     """Loop variables, of which `body(i, *values)` makes the next, so often."""
-    one, limit = (enter(gc.constant(value), "f", constant=True) for value in (1, turns))
+    one, limit = (enter(gc.constant(value), "f", constant=True, parallel=parallel) for value in (1, turns))
     return while_loop(
         lambda i, *_: op("Less", [i, limit]), lambda i, *a: [op("AddV2", [i, one]), *body(i, *a)], [gc.constant(0), *starts], "f", parallel
     )
@@ -50,7 +50,7 @@ def test_iterations_that_wait_for_each_other_count_once_however_many_may_be_unde
     for parallel in (1, 2, 10, 100):
         with gc.Graph().as_default():
             x = gc.placeholder(gc.float32, [SIZE], name="x")
-            weights = enter(x, "f", constant=True)
+            weights = enter(x, "f", constant=True, parallel=parallel)
             result = counted(lambda _i, a, weights=weights: [op("Tanh", [op("Mul", [a, weights])])], [op("Neg", [x])], 5, parallel)[1]
             bound, peak = bound_and_peak(result, {x: ONES})
             assert peak <= bound
