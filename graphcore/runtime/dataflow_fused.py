@@ -74,7 +74,7 @@ class FusedRun(DataflowRun):
         """`error` with the node whose line in the text of a loop it came from, if it came from one."""
         traceback = error.__traceback__
         while traceback is not None:
-            text = self.table.texts.get(traceback.tb_frame.f_code)
+            text = self.table.texts.get(id(traceback.tb_frame.f_globals))
             if text is not None:
                 call = text.calls.get(traceback.tb_lineno)
                 return error if call is None else explain_at(call.item.node, error, text.inputs(call, traceback.tb_frame.f_locals))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -224,7 +224,7 @@ class Table:
         roots: the items that wait for nothing.
         given: fetches that are fed, as (number of the fetch, number of the feed).
         items: all other than those of feeds, producers first.
-        texts: what was written out, by the code of the functions.
+        texts: what was written out, by the identity of the functions' globals.
     """
 
     __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots", "texts")
@@ -238,7 +238,7 @@ class Table:
         self.fetches: list[Tensor] = []
         self.given: list[tuple[int, int]] = []
         self.items: list[Item] = []
-        self.texts: Mapping[CodeType, Any] = {}
+        self.texts: Mapping[int, Any] = {}
 
     def settle(self) -> None:
         """All edges are there."""

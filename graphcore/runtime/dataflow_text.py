@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -34,6 +34,7 @@ _DEEPEST: Final = 8
 """So many items hand on a value within each other in one text at most."""
 _LONGEST: Final = 200
 """From so many lines on, what is handed on is left to `Propagation`."""
+_REMEMBERED: Final = 256
 MOST_CALLS: Final = 500
 """A tape of more calls is not written out: compiling it would take longer than it may save."""
 ALIVE: Final = 0
@@ -117,7 +118,7 @@ class ItemText:
         """The function."""
         check_time(self.item.node.name, self.item.node.op)
         self._write()
-        exec(compile("\n".join(self._lines), "<graphcore loop>", "exec"), self._scope)  # noqa: S102 - the text holds nothing but names made here
+        exec(_code("\n".join(self._lines)), self._scope)  # noqa: S102 - the text holds nothing but names made here
         function: FunctionType = self._scope["advance"]
         return function
 
@@ -328,6 +329,12 @@ class ItemText:
         self._line(depth + 1, f"move.feed_merge({names})")
 
 
+@lru_cache(_REMEMBERED)
+def _code(text: str) -> CodeType:
+    """Loops of one form have one text: what differs are the values of its names."""
+    return compile(text, "<graphcore loop>", "exec")
+
+
 def _of(at: str, name: str) -> str:
     return name if at == "at" else f"{at}.{name}"
 
@@ -338,8 +345,8 @@ def can_be_written(item: Item) -> bool:
     return tape is not None and bool(item.frame.name) and not tape.fetches and len(tape.calls) <= MOST_CALLS
 
 
-def write_loops(items: Iterable[Item], helpers: Mapping[str, Any]) -> dict[CodeType, ItemText]:
-    """Give what repeats its function; the texts by their code.
+def write_loops(items: Iterable[Item], helpers: Mapping[str, Any]) -> dict[int, ItemText]:
+    """Give what repeats its function; the texts by the identity of its globals, as texts may share their code.
 
     Args:
         items: all of a table.
@@ -348,10 +355,10 @@ def write_loops(items: Iterable[Item], helpers: Mapping[str, Any]) -> dict[CodeT
     Raises:
         DeadlineExceededError: the time for planning is over.
     """
-    texts: dict[CodeType, ItemText] = {}
+    texts: dict[int, ItemText] = {}
     for item in items:
         if item.tape is not None and can_be_written(item):
             text = ItemText(item, item.tape, helpers)
             item.advance = text.compiled()
-            texts[item.advance.__code__] = text
+            texts[id(item.advance.__globals__)] = text
     return texts

@@ -128,6 +128,23 @@ def test_an_error_in_a_loop_names_its_node_its_inputs_and_its_line() -> None:
     assert run(result, {x: [0.0]}).shape == (3,)
 
 
+def test_of_loops_that_read_the_same_the_one_that_failed_is_named() -> None:
+    names = [f"loop{i}" for i in range(4)]
+    values = [gc.placeholder(gc.float32, None, name=f"{name}_value") for name in names]
+
+    def sums(name: str, value: Tensor) -> Tensor:
+        start = gc.constant(np.ones(3, np.float32))
+        return counted(
+            lambda _i, a: outputs("AddV2", [a, enter(value, name, constant=True)], node_name=f"{name}_sum")[0], start, frame=name
+        )
+
+    results = [sums(name, value) for name, value in zip(names, values, strict=True)]
+    for name, bad in zip(names, values, strict=True):
+        with pytest.raises(GraphError) as caught:
+            run(results, {value: [1.0, 2.0] if value is bad else [1.0] for value in values})
+        assert caught.value.node == f"{name}_sum"
+
+
 @pytest.mark.parametrize(
     ("given_value", "text"),
     [
