@@ -1,4 +1,4 @@
-"""Branches and loops made of Switch, Merge, Enter, Exit and NextIteration, as TensorFlow 1 makes them."""
+"""Branches and loops made of Switch, Merge, Enter, Exit and NextIteration, as TensorFlow 1 makes them, and the kernels to run them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ import graphcore as gc
 
 Tensor = gc.Tensor
 Body = Callable[..., Sequence[Any]]
+
+
+def kernel_of(node: gc.Node, context: Any) -> Any:
+    """The kernel of the node's op."""
+    assert node.registration.kernel is not None
+    return node.registration.kernel(context)
 
 
 def op(name: str, inputs: Sequence[Any] = (), attrs: dict[str, Any] | None = None) -> Any:

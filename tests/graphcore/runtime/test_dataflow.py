@@ -14,7 +14,7 @@ from graphcore.errors import AbortedError, CancelledError, DeadlineExceededError
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.program import Step
-from tests.graphcore.runtime.loop_graphs import cond, enter, op, outputs, switch, while_loop
+from tests.graphcore.runtime.loop_graphs import cond, enter, kernel_of, op, outputs, switch, while_loop
 from tests.support.threads import LiveThreads
 
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -302,12 +302,6 @@ def test_a_cancellation_that_comes_while_a_run_looks_at_the_clock_is_not_lost() 
 def giving(node: gc.Node, result: Any) -> Any:
     """Makes kernels: that of `node` gives `result`, the others 1."""
     return lambda made, _context: lambda *_inputs: result if made is node else np.float32(1.0)
-
-
-def kernel_of(node: gc.Node, context: Any) -> Any:
-    """The kernel of the node's op."""
-    assert node.registration.kernel is not None
-    return node.registration.kernel(context)
 
 
 def test_a_deep_graph_and_deep_branches_need_no_stack() -> None:

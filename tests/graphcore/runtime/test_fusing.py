@@ -15,7 +15,7 @@ import graphcore as gc
 from graphcore.errors import GraphError
 from graphcore.runtime.dataflow_fusing import fuse
 from graphcore.runtime.dataflow_table import Table, build_table
-from tests.graphcore.runtime.loop_graphs import cond, enter, merge, op, outputs, switch, while_loop
+from tests.graphcore.runtime.loop_graphs import cond, enter, kernel_of, merge, op, outputs, switch, while_loop
 from tests.graphcore.runtime.random_programs import Program
 
 DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -25,11 +25,6 @@ DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 def graph() -> Iterator[gc.Graph]:
     with gc.Graph().as_default() as graph:
         yield graph
-
-
-def kernel_of(node: gc.Node, context: Any) -> Any:
-    assert node.registration.kernel is not None
-    return node.registration.kernel(context)
 
 
 def tables(fetches: list[gc.Tensor], feeds: list[gc.Tensor] | None = None) -> tuple[Table, Table]:

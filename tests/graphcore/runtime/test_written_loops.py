@@ -23,7 +23,7 @@ from graphcore.runtime.dataflow_program import build_dataflow
 from graphcore.runtime.dataflow_table import Table, build_table
 from graphcore.runtime.dataflow_text import MOST_CALLS
 from graphcore.runtime.program import Step
-from tests.graphcore.runtime.loop_graphs import cond, enter, merge, op, outputs, switch, while_loop
+from tests.graphcore.runtime.loop_graphs import cond, enter, kernel_of, merge, op, outputs, switch, while_loop
 from tests.graphcore.runtime.random_programs import Program
 
 Tensor = gc.Tensor
@@ -34,11 +34,6 @@ TURNS = 4
 def graph() -> Iterator[gc.Graph]:
     with gc.Graph().as_default() as graph:
         yield graph
-
-
-def kernel_of(node: gc.Node, context: Any) -> Any:
-    assert node.registration.kernel is not None
-    return node.registration.kernel(context)
 
 
 def noting(call: Callable[..., Any], note: Callable[[Any], None]) -> Callable[..., Any]:
