@@ -19,8 +19,8 @@ from graphcore.registry import Kernel
 from graphcore.runtime.aside import call_aside
 from graphcore.runtime.control_flow import checked_frames
 from graphcore.runtime.parallel import aside_if_long, has_large, is_long
-from graphcore.runtime.prune import needed_nodes
-from graphcore.runtime.schedule import MakeKernel, check_runs
+from graphcore.runtime.prune import is_replaced, needed_nodes
+from graphcore.runtime.schedule import MakeKernel, check_runs, no_reference
 from graphcore.runtime.twins import find_twins
 from graphcore.time_limit import check_time
 
@@ -297,7 +297,7 @@ class _Builder:
         return self.table
 
     def _is_given(self, node: Node) -> bool:
-        return bool(node.outputs) and all(tensor in self.feeds for tensor in node.outputs)
+        return is_replaced(node, self.feeds)
 
     def _frame(self, name: str) -> FrameTable:
         found = self.frames.get(name)
@@ -332,7 +332,7 @@ class _Builder:
 
     def _learn(self, node: Node) -> None:
         """Keep what is the same in every run, so that kernels can bind axes and shapes."""
-        if node.op_def.is_stateful or node.op in _KINDS or len(node.outputs) != 1:
+        if node.op_def.is_stateful or node.op in _KINDS or len(node.outputs) != 1 or node.outputs[0] in self.feeds:
             return
         if node.op != "Const" and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
             return
@@ -364,6 +364,8 @@ class _Builder:
 
     def _data_edge(self, tensor: Tensor, item: Item, slot: int) -> None:
         feed = self.feeds.get(tensor)
+        if feed is not None and item.kind != FETCH and item.node.input_types[slot].is_ref:
+            raise no_reference(item.node, slot, tensor)
         source, port = (self.items[tensor.node], tensor.index) if feed is None else (self.table.feeds[feed], 0)
         if item.kind == MERGING:
             source.merge_edges.append((port, item, slot))

@@ -83,28 +83,51 @@ def make_feeder(tensor: Tensor) -> Feeder:
 
 def _cast(tensor: Tensor, value: Any) -> Array:
     target = tensor.dtype.base.as_numpy
+    assert target is not None  # the caller's concern
     if isinstance(value, Tensor):
         raise InvalidArgumentError.at(
             tensor.node, f"The value fed to '{tensor.name}' must be a value (array, number, list), got the tensor '{value.name}'"
         )
     try:
         array: Array = np.asarray(value)
-        typed = isinstance(value, np.ndarray | np.generic)
-        fits = array.size == 0 or np.can_cast(array.dtype, target, "same_kind") or (not typed and _exact(array, target))  # type: ignore[arg-type]  # checked by the caller
-        if fits:
-            return array.astype(target)
-        got = str(array.dtype)
     except (TypeError, ValueError) as error:
-        got = f"{type(value).__name__} ({error})"
-    raise InvalidArgumentError.at(
+        raise _wrong_type(tensor, f"{type(value).__name__} ({error})") from None
+    if array.size and array.dtype.kind == "O":
+        raise _wrong_type(tensor, _kind_of_first(array, (int,) if target.kind in "iuf" else ()))
+    if array.size and not _fits(array, target):
+        raise _wrong_type(tensor, _described(array, target))
+    return array.astype(target)
+
+
+def _fits(array: Array, target: np.dtype[Any]) -> bool:
+    """Whether `target` holds the elements: integers as they are, other numbers with as many digits as it has."""
+    if array.dtype.kind in "iub" and target.kind in "iu":
+        if np.can_cast(array.dtype, target):
+            return True
+        limits = np.iinfo(target)
+        # As Python's numbers: an array's are compared as floats where one type is signed and the other not.
+        return limits.min <= int(array.min()) and int(array.max()) <= limits.max
+    if array.dtype.kind == "c" and target.kind != "c":
+        return False
+    return np.can_cast(array.dtype, target, "same_kind")
+
+
+def _described(array: Array, target: np.dtype[Any]) -> str:
+    if array.dtype.kind not in "iu" or target.kind not in "iu":
+        return str(array.dtype)
+    return f"{array.dtype} with elements from {array.min()} to {array.max()}"
+
+
+def _kind_of_first(array: Array, usual: tuple[type, ...]) -> str:
+    """The Python type of the first element that is of none of the usual ones."""
+    elements = array.reshape(-1).tolist()
+    return type(next((item for item in elements if not isinstance(item, usual)), elements[0])).__name__
+
+
+def _wrong_type(tensor: Tensor, got: str) -> InvalidArgumentError:
+    return InvalidArgumentError.at(
         tensor.node, f"Cannot feed a value of type {got} for Tensor '{tensor.name}', which has dtype {tensor.dtype.base.name}"
     )
-
-
-def _exact(array: Array, target: np.dtype[Any] | None) -> bool:
-    if array.dtype.kind not in "iub" or target is None:
-        return False
-    return bool(np.all(array.astype(target) == array)) and target.kind != "b"
 
 
 def _wrong_shape(tensor: Tensor, actual: tuple[int, ...]) -> InvalidArgumentError:
@@ -116,10 +139,15 @@ def _wrong_shape(tensor: Tensor, actual: tuple[int, ...]) -> InvalidArgumentErro
 
 
 def _feed_string(tensor: Tensor, value: Any) -> Array:
-    array = np.asarray(value, dtype=object)
+    try:
+        array = np.asarray(value, dtype=object)
+    except ValueError as error:
+        raise _wrong_type(tensor, f"{type(value).__name__} ({error})") from None
+    flat = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
+    if tensor.dtype.base is dtypes.string and not all(isinstance(item, bytes) for item in flat):
+        raise _wrong_type(tensor, _kind_of_first(array, (str, bytes)))
     if not tensor.shape.is_compatible_with(type(tensor.shape)(array.shape)):
         raise _wrong_shape(tensor, array.shape)
-    flat = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
     result = np.empty(len(flat), dtype=object)
     result[:] = flat
     return result.reshape(array.shape)

@@ -9,6 +9,7 @@ from graphcore.graph.control_flow import ENTER, EXIT, MERGE, SWITCH
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.events import PASSED, UNNEEDED
 from graphcore.runtime.loops_structure import AFTER, BEFORE, INSIDE, NOWHERE, Branch, Guard, Loop, Structure, Unit, Ways
+from graphcore.runtime.prune import is_replaced
 from graphcore.runtime.schedule import MakeKernel, Operation, Schedule, Scheduler, Skipped, Value, bind, check_runs, number
 
 _PASSING: Final = SWITCH | ENTER | EXIT | {"_SwitchN", "LoopCond"}
@@ -220,7 +221,7 @@ class _LoopScheduler(Scheduler):
 
     def _add_node(self, node: Node) -> None:
         check_runs(node)
-        if node.outputs and all(tensor in self.values for tensor in node.outputs):
+        if is_replaced(node, self.values):
             return
         if node in self.structure.twins:
             self.stand_in(node, self.structure.twins[node])

@@ -17,6 +17,8 @@ from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
 from graphcore.runtime.prepared import meets
 from graphcore.runtime.program import Step
+from graphcore.runtime.prune import needed_nodes
+from graphcore.runtime.rewrite import copy_with_shapes, decides_shapes
 from graphcore.runtime.schedule import MakeKernel
 from graphcore.runtime.watching import run_watched
 
@@ -47,12 +49,13 @@ class PartialRun:
         self._fed: dict[Tensor, Any] = {}
         self._feed_numbers = {tensor: number for number, tensor in enumerate(feeds)}
         self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
-        program = build_dataflow(structure.tensors, structure.targets, feeds, make_kernel)
+        what = structure.tensors, structure.targets, feeds
+        program = build_dataflow(*(copy_with_shapes(*what) if any(map(decides_shapes, feeds)) else what), make_kernel)
         self._run = program.begin(watched)
         self._watched = watched
         self.meets = meets(program.nodes)
         self._enters: dict[object, list[Node]] = {}
-        for node in program.nodes:
+        for node in needed_nodes(*what):
             if node.op in ENTER:
                 self._enters.setdefault(node.node_def.attr["frame_name"], []).append(node)
         self._has_begun = False

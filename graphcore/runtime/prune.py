@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import is_back_edge
+
+PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
+"""Ops that stand for a feed: waiting for one that is fed means waiting for the feed, as by itself it cannot run."""
+
+
+def is_replaced(node: Node, fed: Collection[Tensor]) -> bool:
+    """Whether `node` does not run, though something waits for it: it stands for what is fed.
+
+    Any other node of which every output is fed still does what it does, where it is waited for or asked for.
+    """
+    return node.op in PLACEHOLDERS and all(tensor in fed for tensor in node.outputs)
 
 
 def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collection[Tensor]) -> list[Node]:
@@ -37,7 +49,7 @@ def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collec
                 continue
             state[node] = False
             pending.append((node, True))
-            for dep in _dependencies(node, fed_set):
+            for dep in () if is_replaced(node, fed_set) else _dependencies(node, fed_set):
                 if is_back_edge(dep.op, node.op):
                     roots.append(dep)
                 elif not state.get(dep, False):

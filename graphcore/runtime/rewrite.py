@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -11,15 +10,14 @@ from graphcore.attrs import AttrValue, as_attr_value
 from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from graphcore.graph import Graph
+from graphcore.graph import Graph, constant_value
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor, input_text
 from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.order import is_back_edge
 from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import op_registry
+from graphcore.runtime.prune import PLACEHOLDERS
 from graphcore.shapes import Shape
-
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 
 
 class DeviceAttributes(msgspec.Struct, frozen=True):
@@ -119,31 +117,40 @@ def prune_for_targets(graph: Graph, targets: Sequence[str]) -> Graph:
 
 
 def copy_with_shapes(
-    fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], shapes: Sequence[Shape]
+    fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], shapes: Sequence[Shape] | None = None
 ) -> tuple[list[Tensor], list[Node], list[Tensor]]:
     """A copy of what `fetches` and `targets` need, its shapes inferred from those of the feeds. Gives the copies of the three.
 
     Args:
-        shapes: the shape of each feed.
+        shapes: the shape of each feed; as the graph says if None.
 
     Raises:
         GraphError: it cannot be copied.
     """
-    graph = (fetches[0].node if fetches else targets[0]).graph
+    graph = (fetches[0].node if fetches else targets[0] if targets else feeds[0].node).graph
     clients = [
         _Client(f"_arg_{tensor.node.name}_{tensor.index}_{i}", "_Arg", tensor, {"T": tensor.dtype.base, "index": i}, shape)
-        for i, (tensor, shape) in enumerate(zip(feeds, shapes, strict=True))
+        for i, (tensor, shape) in enumerate(zip(feeds, shapes or [None] * len(feeds), strict=True))
     ]
     with graph.lock:
         rewriter = _Rewriter(graph, clients, "")
         fed = rewriter.fed
-        rewriter.copy([*clients, *[tensor.node for tensor in fetches if tensor not in fed], *targets])
+        wanted = [rewriter.instead.get(node, node) for node in targets]
+        rewriter.copy([*clients, *[tensor.node for tensor in fetches if tensor not in fed], *wanted])
     copies = rewriter.copies
 
     def copied(tensor: Tensor) -> Tensor:
         return copies[fed[tensor]].outputs[0] if tensor in fed else copies[tensor.node].outputs[tensor.index]
 
-    return [copied(tensor) for tensor in fetches], [copies[node] for node in targets], [copied(tensor) for tensor in feeds]
+    return [copied(tensor) for tensor in fetches], [copies[node] for node in wanted], [copied(tensor) for tensor in feeds]
+
+
+def decides_shapes(tensor: Tensor) -> bool:
+    """Whether shapes may have been inferred from what `tensor` is when it is not fed.
+
+    Then whoever feeds it has to infer them anew: `copy_with_shapes`.
+    """
+    return tensor.node.op not in PLACEHOLDERS and (tensor.dtype.base.is_integer or constant_value(tensor) is not None)
 
 
 def fed_tensor(graph: Graph, endpoint: str) -> Tensor:
@@ -243,8 +250,7 @@ class _Rewriter:
         self.fed: dict[Tensor, _Client] = {}
         for item in fed:
             self.fed.setdefault(item.tensor, item)  # "x" and "x:0" may both be fed: the first counts
-        # Waiting for a placeholder or argument that is fed means waiting for the feed: by itself it cannot run.
-        self.instead: dict[Node, _Client] = {item.tensor.node: item for item in self.fed.values() if item.tensor.node.op in _PLACEHOLDERS}
+        self.instead: dict[Node, _Client] = {item.tensor.node: item for item in self.fed.values() if item.tensor.node.op in PLACEHOLDERS}
         self.copies: dict[_Vertex, Node] = {}
         self.back_edges: list[tuple[Node, int, Tensor]] = []
 

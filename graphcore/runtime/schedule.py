@@ -13,6 +13,7 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.events import CONSTANT, MERGED, PASSED, UNNEEDED
+from graphcore.runtime.prune import is_replaced
 from graphcore.runtime.twins import find_twins, in_twin_order
 from graphcore.time_limit import check_time, has_time_limit
 
@@ -185,7 +186,7 @@ class Scheduler:
         """
         check_runs(node)
         values = self.values
-        if node.outputs and all(tensor in values for tensor in node.outputs):
+        if is_replaced(node, values):
             return
         inputs = [values[tensor] for tensor in node.inputs]
         if self._fold(node, inputs):
@@ -224,7 +225,7 @@ class Scheduler:
         """A node that only passes its input on needs no call. Reading a variable does: it is a line of its own."""
         if not inputs or inputs[0].is_reference or not (node.op in ALIASES or _keeps_all(node, inputs)):
             return False
-        self.values[node.outputs[0]] = inputs[0]
+        self.values.setdefault(node.outputs[0], inputs[0])
         return True
 
     def _emit(self, node: Node, inputs: list[Value]) -> None:
@@ -241,7 +242,7 @@ class Scheduler:
                 return
         for slot, (value, dtype) in enumerate(zip(inputs, node.input_types, strict=True)):
             if dtype.is_ref and not value.is_reference:
-                raise _no_reference(node, slot, value)
+                raise no_reference(node, slot, value.tensor)
         for value in outputs:
             self.values.setdefault(value.tensor, value)
         self.operations.append(operation)
@@ -260,10 +261,11 @@ class Scheduler:
         return not any(dtype.is_ref for dtype in node.output_types)
 
 
-def _no_reference(node: Node, slot: int, value: Value) -> InvalidArgumentError:
+def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
+    """The error for a node that changes a variable, where a value is fed in the variable's place."""
     return InvalidArgumentError.at(
         node,
-        f"Input {slot} of {node.name} was passed {value.tensor.dtype.base.name} from {node.inputs[slot].name}, which is fed, "
+        f"Input {slot} of {node.name} was passed {fed.dtype.base.name} from {node.inputs[slot].name}, which is fed, "
         f"incompatible with expected {node.input_types[slot].name}: what is fed is no variable",
     )
 

@@ -39,7 +39,7 @@ from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Rendezvous
-from graphcore.runtime.rewrite import DeviceAttributes
+from graphcore.runtime.rewrite import DeviceAttributes, copy_with_shapes, decides_shapes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
 from graphcore.runtime.watching import planning_within, run_watched
@@ -309,6 +309,8 @@ class Session:
             connected = resolve_connections(self.graph, connections, fed)
             if connected:
                 what = connect(*what, connected)
+            if any(decides_shapes(tensor) for tensor in what[2]):
+                what = copy_with_shapes(*what)
             needed = needed_nodes(*what)
             if not self.options.allow_soft_placement:
                 check_devices(needed, self.list_devices())

@@ -1,0 +1,193 @@
+"""Feeds: any tensor may be given another value, and what was known of its own value counts no more; values that do not fit are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import InvalidArgumentError
+from tests.graphcore.runtime.loop_graphs import op, while_loop
+
+ENGINES = pytest.mark.parametrize("engine", ["plan", "dataflow"])
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (gc.int32, 2**40),
+        (gc.int32, [1, -(2**40)]),
+        (gc.int32, np.int64(2**31)),
+        (gc.int64, 2**63),
+        (gc.int8, [300]),
+        (gc.uint8, np.array([-1])),
+        (gc.uint64, np.array([-1], np.int8)),
+        (gc.bool_, np.array([2])),
+    ],
+    ids=str,
+)
+def test_an_integer_that_does_not_fit_is_refused_and_not_wrapped_around(dtype: gc.DType, value: Any) -> None:
+    x = gc.placeholder(dtype, None, name="x")
+    with pytest.raises(InvalidArgumentError, match=rf"Cannot feed .*for Tensor 'x:0', which has dtype {dtype.name}"):
+        gc.Session().run(gc.identity(x), {x: value})
+
+
+@pytest.mark.parametrize("dtype", [gc.uint8, gc.uint64, gc.int8, gc.int32, gc.float32], ids=str)
+@pytest.mark.parametrize("value", [[1, 2], np.array([1, 2]), np.array([1, 2], ">i4"), (True, 2), range(1, 3)], ids=str)
+def test_integers_that_fit_are_taken_from_whatever_holds_them(dtype: gc.DType, value: Any) -> None:
+    x = gc.placeholder(dtype, [2], name="x")
+    got = gc.Session().run(gc.identity(x), {x: value})
+    assert got.dtype == dtype.as_numpy
+    assert got.tolist() == list(value)
+
+
+def test_the_imaginary_part_of_a_number_is_not_dropped() -> None:
+    x = gc.placeholder(gc.bfloat16, [], name="x")
+    with pytest.raises(InvalidArgumentError, match="Cannot feed a value of type complex128 for Tensor 'x:0', which has dtype bfloat16"):
+        gc.Session().run(gc.identity(x), {x: 1j})
+    assert gc.Session().run(gc.identity(x), {x: 1.5}) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(3, "int"), (None, "NoneType"), (["a", 1.5], "float"), ([["a"], ["b", "c"]], "list"), ({"a": 1}, "dict")], ids=str
+)
+def test_what_is_no_text_is_not_fed_to_a_string(value: Any, kind: str) -> None:
+    x = gc.placeholder(gc.string, None, name="x")
+    with pytest.raises(InvalidArgumentError, match=f"Cannot feed a value of type {kind} for Tensor 'x:0', which has dtype string"):
+        gc.Session().run(gc.identity(x), {x: value})
+
+
+def test_texts_and_bytes_are_fed_to_a_string() -> None:
+    x = gc.placeholder(gc.string, None, name="x")
+    for value in (["a", b"b"], np.array(["a", "b"]), np.array([b"a", b"b"]), np.array(["a", "b"], object)):
+        assert gc.Session().run(gc.identity(x), {x: value}).tolist() == [b"a", b"b"]
+    assert gc.Session().run(gc.identity(x), {x: np.str_("a")}) == b"a"
+
+
+@pytest.mark.parametrize("value", [None, {"a": 1}, [None, 1], 2**100], ids=str)
+def test_a_refused_object_is_called_by_its_type(value: Any) -> None:
+    x = gc.placeholder(gc.float32, None, name="x")
+    kind = type(value[0] if isinstance(value, list) else value).__name__
+    with pytest.raises(InvalidArgumentError, match=f"Cannot feed a value of type {kind}"):
+        gc.Session().run(gc.identity(x), {x: value})
+
+
+# ---- tensors that the graph knows the value of -----------------------------------------------------------------------
+
+
+@ENGINES
+def test_what_was_inferred_from_a_value_that_is_fed_counts_no_more(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [6], name="x")
+    sizes, count, axis = gc.constant([2, 3], name="sizes"), gc.constant(3, name="count"), gc.constant(0, name="axis")
+    table = gc.reshape(x, sizes)
+    same = gc.reshape(table, [2, 3])
+    numbers = gc.ops.range(0, count, 1)
+    total = gc.reduce_sum(table, axis=axis)
+    session = gc.Session(engine=engine)
+    fed = {x: np.arange(6.0), sizes: [3, 2], count: 5, axis: 1}
+    got = session.run([gc.shape(table), gc.shape(same), numbers, gc.ops.size(numbers), gc.shape(total), total], fed)
+    assert [value.tolist() for value in got] == [[3, 2], [2, 3], [0, 1, 2, 3, 4], 5, [3], [1, 5, 9]]
+    own = session.run([gc.shape(table), gc.ops.size(numbers), gc.shape(total)], {x: np.arange(6.0)})
+    assert [value.tolist() for value in own] == [[2, 3], 3, [3]]
+
+
+@ENGINES
+def test_a_result_is_not_written_where_only_the_unfed_shape_would_have_room(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [6], name="x")
+    rows = gc.constant(6, name="rows")
+    few = gc.exp(gc.ops.broadcast_to(gc.constant([[1.0]]), gc.stack([rows, 1])))
+    many = gc.exp(gc.reshape(x, [6, 1]))
+    assert gc.Session(engine=engine).run(few + many, {x: np.zeros(6), rows: 1}).shape == (6, 1)
+
+
+@ENGINES
+def test_a_fed_axis_counts_though_its_constant_is_waited_for(engine: str, graph: gc.Graph) -> None:
+    x, axis = gc.placeholder(gc.float32, [2, 3], name="x"), gc.constant(0, name="axis")
+    with graph.control_dependencies([axis]):
+        total = gc.reduce_sum(x, axis=axis)
+    assert gc.Session(engine=engine).run(total, {x: np.ones((2, 3)), axis: 1}).tolist() == [3, 3]
+
+
+def test_a_partial_run_goes_by_the_fed_value_of_a_constant() -> None:
+    x, sizes = gc.placeholder(gc.float32, [6], name="x"), gc.constant([2, 3], name="sizes")
+    table = gc.reshape(x, sizes)
+    shape = gc.shape(table)
+    bias = gc.placeholder(gc.float32, [None], name="bias")
+    total = gc.ops.slice(table, [0, 0], [3, 2])
+    biased = gc.ops.bias_add(total, bias)
+    looped = while_loop(lambda v, top: op("Less", [v, top]), lambda v, top: [op("AddV2", [v, v]), top], [gc.reduce_sum(bias), gc.constant(10.0)])[0]
+    session = gc.Session()
+    handle = session.partial_run_setup([shape, total, biased, looped], [x, sizes, bias])
+    assert session.partial_run(handle, [shape, total], {x: np.arange(6.0), sizes: [3, 2]})[1].tolist() == [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(InvalidArgumentError, match="can't be computed from the feeds"):
+        session.partial_run(handle, looped)
+    assert session.partial_run(handle, [biased, looped], {bias: [1.0, 1.0]})[1] == 16.0
+
+
+# ---- nodes whose outputs are fed -------------------------------------------------------------------------------------
+
+
+@ENGINES
+def test_a_node_whose_output_is_fed_still_runs_where_it_is_waited_for_or_asked_for(engine: str, graph: gc.Graph) -> None:
+    count = gc.Variable(0.0, name="count")
+    step = count.assign_add(1.0, name="step")
+    value = gc.identity(step, name="value")
+    with graph.control_dependencies([step]):
+        after = gc.constant(1.0) + 1.0
+    with graph.control_dependencies([value]):
+        later = gc.constant(2.0) + 2.0
+    session = gc.Session(engine=engine)
+    session.run(count.initializer)
+    assert session.run([value, after], {step: 7.0}) == [7.0, 2.0]
+    assert session.run(count) == 1.0
+    assert session.run([value, value.node, later], {value: 7.0}) == [7.0, None, 4.0]
+    assert session.run(count) == 2.0
+    assert session.run(value + 1.0, {value: 7.0}) == 8.0
+    assert session.run(count) == 2.0
+
+
+@ENGINES
+def test_who_asks_for_a_node_needs_its_placeholders_though_its_output_is_fed(engine: str) -> None:
+    x = gc.placeholder(gc.float32, [], name="x")
+    y = x * 2.0
+    with pytest.raises(InvalidArgumentError, match="You must feed a value for placeholder tensor 'x'"):
+        gc.Session(engine=engine).run([y, y.node], {y: 3.0})
+    assert gc.Session(engine=engine).run([y, y.node], {y: 3.0, x: 1.0}) == [3.0, None]
+
+
+@ENGINES
+def test_a_placeholder_that_is_fed_is_not_waited_for_itself(engine: str, graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [], name="x")
+    with graph.control_dependencies([x]):
+        y = gc.constant(1.0) + 1.0
+    assert gc.Session(engine=engine).run([y, x.node], {x: 3.0}) == [2.0, None]
+
+
+def test_a_placeholder_without_a_shape_is_no_target_that_fails_once_its_shapes_are_known() -> None:
+    x = gc.placeholder(gc.float32, [None, None], name="x")
+    total = gc.reduce_sum(x / gc.cast(gc.ops.size(x), gc.float32))
+    session = gc.Session()
+    assert [session.run([total, x.node], {x: np.ones((2, 3))}) for _ in range(5)] == [[pytest.approx(1.0), None]] * 5
+
+
+@ENGINES
+def test_what_is_fed_to_a_variable_cannot_be_assigned_to(engine: str) -> None:
+    w = gc.Variable([1.0, 2.0], name="w")
+    update = w.assign_add([1.0, 1.0])
+    session = gc.Session(engine=engine)
+    session.run(w.initializer)
+    with pytest.raises(InvalidArgumentError, match=r"was passed float from w:0.*incompatible with expected float_ref"):
+        session.run(update, {w: [5.0, 5.0]})
+    assert session.run(w).tolist() == [1, 2]
