@@ -52,7 +52,7 @@ class DataflowRun:
         self.results: list[Any] = [_MISSING] * len(table.fetches)
         self.arrivals: SimpleQueue[_Arrival] = SimpleQueue()
         self.own: CancellationManager | None = None
-        self.waiting = 0
+        self.waiting: dict[tuple[Item, Iteration], None] = {}
         self.stopped = False
 
     def feed(self, number: int, value: Any) -> None:
@@ -117,22 +117,36 @@ class DataflowRun:
     def _turn(self) -> None:
         move, do = self.move, self._do
         ready, activate = move.ready, move.activate
-        while True:
-            while ready:
-                item, at = ready.popleft()
-                outputs = do(item, at)
-                if outputs is LATER:
-                    continue
-                if item.moves:
-                    move.complete(item, at, outputs)
-                    continue
-                activate(item, at, outputs)
-                at.busy -= 1
-                if not at.busy:
-                    move.clean(at)
-            if not self.waiting:
-                return
-            self._arrive(self.arrivals.get())
+        item: Item | None = None
+        try:
+            while True:
+                while ready:
+                    item, at = ready.popleft()
+                    outputs = do(item, at)
+                    if outputs is LATER:
+                        continue
+                    if item.moves:
+                        move.complete(item, at, outputs)
+                        continue
+                    activate(item, at, outputs)
+                    at.busy -= 1
+                    if not at.busy:
+                        move.clean(at)
+                if not self.waiting:
+                    return
+                self._arrive(self.arrivals.get())
+        except BaseException as error:
+            self.tell_interrupted(error, item)
+            raise
+
+    def tell_interrupted(self, error: BaseException, item: Item | None) -> None:
+        """Note where Ctrl-C came when it did not come in a kernel: at `item`, the last to run, or while another is waited for."""
+        if isinstance(error, Exception) or getattr(error, "__notes__", None):
+            return
+        if not self.move.ready and self.waiting:
+            item = next(iter(self.waiting))[0]
+        if item is not None:
+            explain_at(item.node, error)
 
     def _do(self, item: Item, at: Iteration) -> Outputs:
         """What `item` gives in iteration `at`; LATER if that will arrive.
@@ -250,15 +264,16 @@ class DataflowRun:
         def done(status: GraphError | None, _sent: object, _own: object, value: Any, is_dead: bool) -> None:
             arrive((item, at, status, value, is_dead))
 
-        self.waiting += 1
+        self.waiting[item, at] = None
         args = RendezvousArgs(cancellation_manager=self._watch())
         self._channel(item).recv_async(edge_key(item.context, (at.frame.number(), at.number)), args, done)
 
     def _arrive(self, arrival: _Arrival) -> None:
         if arrival is None:
-            raise CancelledError(STOPPED)
+            waits = next(iter(self.waiting), None)
+            raise CancelledError(STOPPED) if waits is None else CancelledError.at(waits[0].node, STOPPED)
         item, at, status, value, is_dead = arrival
-        self.waiting -= 1
+        del self.waiting[item, at]
         if status is not None:
             raise explain_at(item.node, status)
         outputs = None if is_dead else self._received(item, at, value)

@@ -41,6 +41,7 @@ class FusedRun(DataflowRun):
 
     def _turn(self) -> None:
         move, ready = self.move, self.move.ready
+        item: Item | None = None
         try:
             while True:
                 while ready:
@@ -58,6 +59,7 @@ class FusedRun(DataflowRun):
                 self._arrive(self.arrivals.get())
         except BaseException as error:
             told = self._explained(error)
+            self.tell_interrupted(told, item)
             if told is error:
                 raise
             raise told from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from graphcore.errors import GraphError
@@ -41,7 +43,7 @@ def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]
         return lambda _: None
     if isinstance(fetch, Mapping):
         parts = {key: _packer(graph, item, tensors, targets) for key, item in fetch.items()}
-        return lambda values: {key: part(values) for key, part in parts.items()}
+        return _mapping_packer(fetch, parts)
     if isinstance(fetch, list | tuple):
         packers = [_packer(graph, item, tensors, targets) for item in fetch]
         if hasattr(fetch, "_fields"):
@@ -55,6 +57,25 @@ def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]
     index = len(tensors)
     tensors.append(element)
     return lambda values: values[index]
+
+
+def _mapping_packer(fetch: Mapping[Any, Any], parts: dict[Any, Packer]) -> Packer:
+    """Results under the keys of `fetch`, in a mapping of its kind; in a dict where such a one cannot be made empty and filled."""
+    if type(fetch) is dict or not isinstance(fetch, dict):
+        return lambda values: {key: part(values) for key, part in parts.items()}
+    kind: Callable[[], Any] = partial(defaultdict, fetch.default_factory) if isinstance(fetch, defaultdict) else type(fetch)
+
+    def pack(values: list[Any]) -> Any:
+        results = {key: part(values) for key, part in parts.items()}
+        try:
+            made = kind()
+        except TypeError:
+            return results
+        for key, value in results.items():
+            made[key] = value
+        return made
+
+    return pack
 
 
 def _element(graph: Graph, fetch: Any) -> Node | Tensor:

@@ -149,12 +149,12 @@ class _LoopWriter(Writer):
             self._clear(number)
             self.unread.update(value for value in self.released.get(number, ()) if value in mark.outputs)
             self._may_die(mark)
-            self._write("while True:")
+            self._write("while True:", node)  # Python looks for Ctrl-C where it jumps back
             self.around.append((self.indent, self.guard, self.deaths))
             self.indent, self.guard, self.deaths = self.indent + 1 + bool(self.guard), NOWHERE, {}
             self.bases.append(NOWHERE)
             if self.watched:
-                self._write(f"turn({number})")
+                self._write(f"turn({number})", node)
         elif isinstance(mark, Test):
             self.scope["truth"] = _truth
             pred = inputs[0]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
+from graphcore.errors import InvalidArgumentError
+
 if TYPE_CHECKING:
     from graphcore.runtime.tracing import StepStats, Trace
 
@@ -27,6 +29,9 @@ class RunOptions(msgspec.Struct, frozen=True):
     trace: bool = False
     timeout_in_ms: int = 0
     trace_level: int = 0
+
+    def __post_init__(self) -> None:
+        _require_time("timeout_in_ms", self.timeout_in_ms)
 
     @property
     def is_traced(self) -> bool:
@@ -71,3 +76,11 @@ class SessionOptions(msgspec.Struct, frozen=True):
     place_pruned_graph: bool = False
     allow_soft_placement: bool = True
     inter_op_threads: int = 0
+
+    def __post_init__(self) -> None:
+        _require_time("operation_timeout_in_ms", self.operation_timeout_in_ms)
+
+
+def _require_time(option: str, value: int) -> None:
+    if value < 0:
+        raise InvalidArgumentError(f"{option}: required milliseconds, or 0 for as long as it takes, got {value}")

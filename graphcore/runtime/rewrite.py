@@ -128,9 +128,10 @@ def copy_with_shapes(
         GraphError: it cannot be copied.
     """
     graph = (fetches[0].node if fetches else targets[0] if targets else feeds[0].node).graph
+    given: Sequence[Shape | None] = shapes or [None] * len(feeds)
     clients = [
         _Client(f"_arg_{tensor.node.name}_{tensor.index}_{i}", "_Arg", tensor, {"T": tensor.dtype.base, "index": i}, shape)
-        for i, (tensor, shape) in enumerate(zip(feeds, shapes or [None] * len(feeds), strict=True))
+        for i, (tensor, shape) in enumerate(zip(feeds, given, strict=True))
     ]
     with graph.lock:
         rewriter = _Rewriter(graph, clients, "")

@@ -480,7 +480,7 @@ def _frozen(fetch: Any) -> Any:
     if isinstance(fetch, list | tuple):
         return (type(fetch), *[_frozen(item) for item in fetch])
     if isinstance(fetch, Mapping):
-        return (dict, *[(key, _frozen(item)) for key, item in fetch.items()])
+        return (type(fetch), *[(type(key), key, _frozen(item)) for key, item in fetch.items()])  # 1 and True are equal
     return fetch
 
 

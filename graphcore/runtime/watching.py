@@ -17,6 +17,11 @@ from graphcore.time_limit import time_limit
 PATIENCE: Final = 0.1
 """Seconds that a kernel is given to end by itself, and as many again to end when it is told to."""
 
+_DRAWING: Final = frozenset(
+    {"RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "RandomShuffle", "Multinomial"}
+)
+"""Ops whose only state is how many numbers were drawn, which they note before they draw."""
+
 
 def planning_within(timeout_in_ms: int) -> AbstractContextManager[None]:
     """What is planned within the block must be done in so many milliseconds (0: in as many as it takes)."""
@@ -50,7 +55,8 @@ def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms:
     try:
         in_time = call.wait(max(0.0, step.deadline - time.monotonic()))
     except KeyboardInterrupt as error:
-        if not _stop(call, step) and step.node is not None:
+        _stop(call, step)
+        if step.node is not None:
             error.add_note(f"stopped while running '{step.node.name}' (op {step.node.op})")
         raise
     if not in_time and not _stop(call, step):
@@ -60,8 +66,9 @@ def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms:
     except CancelledError as error:
         if in_time and not step.is_late():
             raise
-        text = f"{_too_long(timeout_in_ms)}; stopped at node '{error.node}'"
-        raise DeadlineExceededError(text, op=error.op, node=error.node, source=error.source) from error
+        told = error if error.node or step.node is None else CancelledError.at(step.node, error.message)
+        text = f"{_too_long(timeout_in_ms)}; stopped at node '{told.node}'"
+        raise DeadlineExceededError(text, op=told.op, node=told.node, source=told.source) from error
     except LeftError:
         raise _left(timeout_in_ms, step.node) from None
     return result
@@ -100,7 +107,7 @@ def _left(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
 
 def _may_be_left(node: Node) -> bool:
     """Whether nothing that lasts can come of the kernel of `node` once it is not waited for."""
-    if node.op_def.is_stateful or node.registration.is_function:
+    if node.registration.is_function or (node.op_def.is_stateful and node.op not in _DRAWING):
         return False
     return not any(dtype.is_ref for dtype in (*node.input_types, *node.output_types))
 

@@ -198,6 +198,13 @@ def test_a_run_that_takes_too_long_is_stopped_before_the_next_node(
     setting.check_afterwards()
 
 
+def test_a_time_limit_is_no_negative_number() -> None:
+    with pytest.raises(InvalidArgumentError, match="timeout_in_ms: required milliseconds, or 0 for as long as it takes, got -5"):
+        gc.RunOptions(timeout_in_ms=-5)
+    with pytest.raises(InvalidArgumentError, match="operation_timeout_in_ms"):
+        gc.SessionOptions(operation_timeout_in_ms=-1)
+
+
 def test_a_session_may_limit_all_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "PATIENCE", 30.0)
     setting = Setting(until_cancelled, "auto")
@@ -350,8 +357,10 @@ def test_a_run_that_waits_for_a_value_ends_when_its_time_is_over(engine: str) ->
     y, key = receiving()
     session = gc.Session(engine=engine)
     threads = LiveThreads()
-    with pytest.raises(DeadlineExceededError):
+    with pytest.raises(DeadlineExceededError) as caught:
         session.run(y, options=gc.RunOptions(timeout_in_ms=30))
+    assert (caught.value.node, caught.value.op) == ("received", "_Recv")
+    assert caught.value.source is not None
     threads.check_none_is_left()
     session.rendezvous.send(key, None, np.zeros(2, np.float32))
     assert session.run(y).tolist() == [1, 1]

@@ -127,7 +127,9 @@ def test_a_partial_run_goes_by_the_fed_value_of_a_constant() -> None:
     bias = gc.placeholder(gc.float32, [None], name="bias")
     total = gc.ops.slice(table, [0, 0], [3, 2])
     biased = gc.ops.bias_add(total, bias)
-    looped = while_loop(lambda v, top: op("Less", [v, top]), lambda v, top: [op("AddV2", [v, v]), top], [gc.reduce_sum(bias), gc.constant(10.0)])[0]
+    looped = while_loop(
+        lambda v, top: op("Less", [v, top]), lambda v, top: [op("AddV2", [v, v]), top], [gc.reduce_sum(bias), gc.constant(10.0)]
+    )[0]
     session = gc.Session()
     handle = session.partial_run_setup([shape, total, biased, looped], [x, sizes, bias])
     assert session.partial_run(handle, [shape, total], {x: np.arange(6.0), sizes: [3, 2]})[1].tolist() == [[0, 1], [2, 3], [4, 5]]

@@ -16,9 +16,11 @@ import pytest
 import graphcore as gc
 from graphcore.errors import DeadlineExceededError, InvalidArgumentError
 from graphcore.kernel_context import KernelContext
+from graphcore.ops import philox
 from graphcore.registry import OpRegistration, op_registry
 from graphcore.runtime import parallel
 from graphcore.runtime.aside import Aside, LeftError, call_aside
+from tests.graphcore.runtime.loop_graphs import op, while_loop
 from tests.support.threads import LiveThreads
 
 SIZE = 6_000
@@ -236,6 +238,64 @@ def test_work_of_many_calls_ends_where_it_is_and_leaves_no_thread(kind: str, how
         presser.join()
     before.check_none_is_left(within=30)
     assert session.run(gc.constant(3.0)) == 3.0
+
+
+def endless_loop() -> gc.Tensor:
+    """A loop whose body is written out as Python's operators: nothing in it is a call."""
+    return while_loop(lambda i: op("GreaterEqual", [i, i]), lambda i: [op("AddV2", [i, i])], [gc.constant(0)])[0]
+
+
+def receiving() -> gc.Tensor:
+    """What waits for a value that nobody sends."""
+    cpu = "/job:localhost/replica:0/task:0/device:CPU:0"
+    attrs = {"tensor_type": gc.float32, "tensor_name": "v", "send_device": cpu, "send_device_incarnation": 1, "recv_device": cpu}
+    return gc.get_default_graph().apply_op("_Recv", [], attrs, "received").outputs[0]
+
+
+@ENGINES
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("timeout", [0, 60_000], ids=["unlimited", "limited"])
+@pytest.mark.parametrize(
+    ("make", "ops"), [(endless_loop, {"GreaterEqual", "AddV2", "LoopCond", "Merge", "Switch"}), (receiving, {"_Recv"})]
+)
+def test_ctrl_c_names_the_node_wherever_it_comes(make: Callable[[], gc.Tensor], ops: set[str], timeout: int, engine: str) -> None:
+    endless = make()
+    session, main = gc.Session(engine=engine), threading.main_thread().ident or 0
+    options = gc.RunOptions(timeout_in_ms=timeout) if timeout else None
+    presser = threading.Thread(target=press_when_within, args=(main, {"run", "_turn", "recv", "wait"}))
+    presser.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        session.run(endless, options=options)
+    presser.join()
+    [note] = caught.value.__notes__
+    name = note.partition("'")[2].partition("'")[0]
+    assert note.startswith("stopped while running")
+    assert session.graph.get_operation_by_name(name).op in ops
+    assert session.run(gc.constant(3.0)) == 3.0
+
+
+@ENGINES
+def test_a_timeout_does_not_wait_for_numbers_to_be_drawn(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def normal(*_arguments: Any) -> Any:
+        begun.set()
+        assert gate.wait(60)
+
+    x = gc.random_normal([SIZE], seed=1)
+    session = gc.Session(engine=engine)
+    session.run(x)
+    second = gc.Session(engine=engine)
+    threads = LiveThreads()
+    with monkeypatch.context() as patch:
+        patch.setattr(philox, "normal", normal)
+        with pytest.raises(DeadlineExceededError) as caught:
+            second.run(x, options=gc.RunOptions(timeout_in_ms=LIMIT))
+    assert begun.is_set()
+    assert caught.value.op == "RandomStandardNormal"
+    gate.set()
+    threads.check_none_is_left(within=30)
+    assert (second.run(x) == session.run(x)).all()
 
 
 def test_kernels_that_take_long_are_called_aside_and_others_are_not() -> None:

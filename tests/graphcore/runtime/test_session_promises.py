@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,18 @@ class Pair(NamedTuple):
 
     left: Any
     right: Any
+
+
+class Labelled(dict[str, Any]):
+    """A mapping of the user's."""
+
+
+class Named(dict[str, Any]):
+    """One that cannot be made empty."""
+
+    def __init__(self, name: str, **items: Any) -> None:
+        super().__init__(**items)
+        self.name = name
 
 
 # ---- targets ---------------------------------------------------------------------------------------------------------
@@ -81,6 +94,21 @@ def test_what_differs_only_in_its_structure_is_not_taken_for_the_same() -> None:
         Pair(1.0, 1.0),
     ]
     assert isinstance(session.run(Pair(a, a)), Pair)
+
+
+def test_a_mapping_comes_back_as_one_of_its_kind_with_its_own_keys() -> None:
+    a = gc.constant(1.0)
+    session = gc.Session()
+    absent: defaultdict[str, Any] = defaultdict(list, x=a)
+    for asked in (OrderedDict(x=a), Labelled(x=a), absent):
+        for _ in range(2):
+            got = session.run(asked)
+            assert type(got) is type(asked)
+            assert got == {"x": 1.0}
+    assert session.run(absent)["y"] == []
+    assert type(session.run(MappingProxyType({"x": a}))) is dict
+    assert session.run(Named("n", x=a)) == {"x": 1.0}
+    assert [[type(key) for key in session.run({key: a})] for key in (1, True, 1.0)] == [[int], [bool], [float]]
 
 
 # ---- feeds -----------------------------------------------------------------------------------------------------------
