@@ -7,7 +7,7 @@ from graphcore.graph.control_flow import NodeFrame, build_control_flow_info
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
 from graphcore.graph.default_stack import default_graph
-from graphcore.graph.edges import CONTROL_KEY, CONTROL_SLOT, Edge
+from graphcore.graph.edge import CONTROL_KEY, CONTROL_SLOT, Edge
 from graphcore.graph.from_nodes import copy_sharing_library, graph_from_nodes, graph_with_library
 from graphcore.graph.graph import Graph
 from graphcore.graph.graph_text import debug_string, to_graph_def

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphcore.graph.node import Node
-from graphcore.source import CellRun
+from graphcore.source import CellRun, SourceLocation
 
 
 class CellBook:
@@ -31,6 +31,14 @@ class CellBook:
         """Be again what the book was at `state`."""
         self._owned, self._stale, self.failed, self.running = state
 
+    def registers(self) -> tuple[dict[str, Node], set[str], CellRun | None]:
+        """What the beginning or the end of a cell replaces."""
+        return self._stale, self.failed, self.running
+
+    def restore_registers(self, registers: tuple[dict[str, Node], set[str], CellRun | None]) -> None:
+        """Bring it back."""
+        self._stale, self.failed, self.running = registers
+
     def begin(self, run: CellRun) -> list[str]:
         """Start a run; returns the names of the nodes that it may replace."""
         self.running = run
@@ -42,10 +50,7 @@ class CellBook:
         left = list(self._stale.values())
         self._stale = {}
         self.running = None
-        if failed:
-            self.failed.add(run.cell)
-        else:
-            self.failed.discard(run.cell)
+        self.failed = self.failed | {run.cell} if failed else self.failed - {run.cell}
         return left
 
     def may_replace(self, node: Node) -> bool:
@@ -59,11 +64,12 @@ class CellBook:
         self._owned.setdefault(node.source.run.cell, {})[node.name] = node
         self._stale.pop(node.name, None)
 
-    def disown(self, node: Node) -> None:
-        """`node` is gone."""
-        if node.source is None or node.source.run is None:
+    def disown(self, node: Node, source: SourceLocation | None = None) -> None:
+        """`node` is gone, or was made by another cell than that of `source`."""
+        source = source or node.source
+        if source is None or source.run is None:
             return
-        self._owned.get(node.source.run.cell, {}).pop(node.name, None)
+        self._owned.get(source.run.cell, {}).pop(node.name, None)
 
     def nodes_of(self, cell: str) -> list[Node]:
         """What a cell has made, in order."""

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.graph.edge import CONTROL_KEY, CONTROL_SLOT, Edge
+from graphcore.graph.edge_undo import PairJournal
 from graphcore.graph.journal import EdgeJournal
 from graphcore.graph.node import Node, Tensor
 from graphcore.importing import import_whole
@@ -16,33 +16,8 @@ from graphcore.importing import import_whole
 if TYPE_CHECKING:
     import networkx as nx
 
-CONTROL_SLOT: Final = -1
-CONTROL_KEY: Final = (CONTROL_SLOT, CONTROL_SLOT)
 _Key = tuple[int, int]
 _ONLY_CONTROL: Final = {CONTROL_KEY}
-
-
-class Edge(msgspec.Struct, frozen=True, gc=False):
-    """Output `src_output` of `src` feeds input `dst_input` of `dst`; both are -1 for a control edge."""
-
-    id: int
-    src: Node
-    src_output: int
-    dst: Node
-    dst_input: int
-
-    @property
-    def is_control_edge(self) -> bool:
-        """True iff it only orders."""
-        return self.src_output == CONTROL_SLOT
-
-    def __str__(self) -> str:
-        return f"[id={self.id} {_end_name(self.src)}:{self.src_output} -> {_end_name(self.dst)}:{self.dst_input}]"
-
-
-def _end_name(node: Node | None) -> str:
-    """The name of an end; one that has left the graph since is shown as missing."""
-    return "<NULL>" if node is None or node.graph.find_node_id(node.id) is not node else node.name
 
 
 class EdgeStore:
@@ -60,7 +35,7 @@ class EdgeStore:
 
     Attributes:
         lock: held while edges change or are looked at. What says so is for those who hold it already.
-        journal: where to note the edges of a node before they change, while a transaction runs.
+        journal: where to note edges before they change, while a transaction or a single change is under way.
     """
 
     __slots__ = (
@@ -92,7 +67,7 @@ class EdgeStore:
         self._pending: list[Node] = []
         self._torn = False  # some of the pending may have been entered in part
         self._pinned: frozenset[tuple[str, str]] = frozenset()
-        self.journal: EdgeJournal | None = None
+        self.journal: EdgeJournal | PairJournal | None = None
 
     def add_ends(self, source: Node, sink: Node) -> None:
         """The graph's own source and sink, with the control edge between them."""
@@ -136,7 +111,7 @@ class EdgeStore:
     def keep(self, state: tuple[Any, ...]) -> None:
         """The transaction has ended well."""
         outer, inner = state[:2]
-        if outer is not None:
+        if isinstance(outer, EdgeJournal):
             outer.absorb(inner)
         self.journal = outer
 
@@ -147,6 +122,19 @@ class EdgeStore:
         self._torn = False
         inner.restore()
         self._loose, self.detached = dict(loose), set(detached)
+
+    def change_state(self) -> tuple[PairJournal, int, frozenset[tuple[str, str]]]:
+        """What `restore_change` needs, for a single change that begins now; its first is to be the `journal`."""
+        self.sync()
+        return PairJournal(self._nodes, self._succ, self._pred), self._next_id, self._pinned
+
+    def restore_change(self, state: tuple[PairJournal, int, frozenset[tuple[str, str]]]) -> None:
+        """Be again what the edges were when it began."""
+        self.journal = None
+        journal, self._next_id, self._pinned = state
+        journal.restore()
+        for node in journal.touched:
+            self._loose[node] = None
 
     # ---- changing --------------------------------------------------------------------------------------------------
 
@@ -219,7 +207,7 @@ class EdgeStore:
                     late.append((producer, (tensor.index, slot), node))
                     continue
                 if journal is not None and producer.id < journal.first_new_id:
-                    journal.note(source)
+                    journal.note_pair(source, name)
                 keys = {}
                 preds[source] = succ[source][name] = keys
                 loose[producer] = None
@@ -250,14 +238,12 @@ class EdgeStore:
     def remove_node(self, node: Node) -> None:
         """Remove a node and its edges."""
         self.sync()
+        if self.journal is not None:
+            self.journal.note_node(node.name)
         for neighbour in [*self._pred[node.name], *self._succ[node.name]]:
-            if self.journal is not None:
-                self.journal.note(neighbour)
             other = self._nodes[neighbour]["node"]
             if other.is_op:
                 self._loose[other] = None
-        if self.journal is not None:
-            self.journal.note(node.name)
         self._loose.pop(node, None)
         self._pinned = frozenset([pair for pair in self._pinned if node.name not in pair]) if self._pinned else self._pinned
         self._take_out(node.name)
@@ -297,8 +283,7 @@ class EdgeStore:
 
     def _add(self, src: str, dst: str, key: _Key) -> None:
         if self.journal is not None:
-            self.journal.note(src)
-            self.journal.note(dst)
+            self.journal.note_pair(src, dst)
         number = self._next_id
         self._next_id = number + 1
         keys = self._succ[src].get(dst)
@@ -313,8 +298,7 @@ class EdgeStore:
         if key not in keys:
             return
         if self.journal is not None:
-            self.journal.note(src)
-            self.journal.note(dst)
+            self.journal.note_pair(src, dst)
         if len(keys) > 1:
             del keys[key]
             return

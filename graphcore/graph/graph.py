@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from operator import attrgetter
 from typing import Any
 
 from graphcore.attrs import AttrValue
@@ -23,20 +24,21 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
-from graphcore.graph import node_edits, rewiring
+from graphcore.graph import cell_edits, node_edits, rewiring
 from graphcore.graph.apply import apply_op, binary_op, matmul_op
 from graphcore.graph.cells import CellBook
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_stack import default_graph
-from graphcore.graph.edges import Edge, EdgeStore
+from graphcore.graph.edge import Edge
+from graphcore.graph.edges import EdgeStore
 from graphcore.graph.live import note_graph
 from graphcore.graph.names import NameTable
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor
-from graphcore.graph.propagation import infer_downstream
 from graphcore.graph.reading import GraphReader
 from graphcore.graph.records import GradientRecord, ThreadScopes
 from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
+from graphcore.graph.single_change import whole
 from graphcore.graph.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.graph.telling import ChangeTeller
 from graphcore.graph.transaction import transaction
@@ -166,7 +168,7 @@ class Graph(GraphReader, ChangeTeller):
         name = node.name
         existing = self._by_name.get(name)
         if existing is not None:
-            return rewiring.replace(self, existing, node)
+            return whole(self, rewiring.replace, existing, node)
         if self._dangling and name in self._dangling:
             return self._admit_awaited(node)
         try:
@@ -214,19 +216,31 @@ class Graph(GraphReader, ChangeTeller):
         self.owned(node)
         if not node.is_op:
             raise InvalidArgumentError(f"'{node.name}' cannot be removed: every graph has it", node=node.name, op=node.op)
-        with self.lock:
-            orphans = self.consumers(node)
-            del self._by_name[node.name]
-            del self._by_id[node.id]
+        whole(self, rewiring.remove_node, node)
+
+    def strike(self, node: Node, orphans: list[tuple[Node, int]]) -> None:
+        """Take a node out of the tables; `orphans` wait for one of its name from then on. The edges are still there."""
+        if self.journal is not None:
+            self.journal.removed.append(node)
+        del self._by_name[node.name]
+        del self._by_id[node.id]
+        waiting = [*self._dangling.get(node.name, ()), *orphans]
+
+        def complete() -> None:
             self.names.free(node.name)
-            self.edge_store.remove_node(node)
             self.gradient_records.pop(node.name, None)
             self.cells.disown(node)
-            self.publish("removed", node)
-            orphans = [(consumer, slot) for consumer, slot in orphans if consumer.is_op]
             if orphans:
-                self._dangling.setdefault(node.name, []).extend(orphans)
-            rewiring.mark_orphans(self, node, orphans)
+                self._dangling[node.name] = waiting
+
+        self.when_done(complete)
+
+    def put_back(self, nodes: Sequence[Node]) -> None:
+        """Undo `strike` before it is completed."""
+        if nodes:
+            found = sorted([*self._by_name.values(), *[node for node in nodes if node.name not in self._by_name]], key=attrgetter("id"))
+            self._by_name = {node.name: node for node in found}
+            self._by_id = {node.id: node for node in found}
 
     def wait_for(self, name: str, consumer: Node, slot: int) -> None:
         """Feed input `slot` of `consumer` when a node called `name` is added."""
@@ -256,9 +270,7 @@ class Graph(GraphReader, ChangeTeller):
 
     def clear(self) -> None:
         """Remove all nodes; ids go on from where they were."""
-        with self.lock:
-            for node in reversed(self.nodes):
-                self.remove_node(node)
+        whole(self, rewiring.remove_all, self.nodes)
 
     def add_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
         """Feed input `dst_input` of `dst`, which nothing feeds at present, from output `src_output` of `src`.
@@ -270,8 +282,7 @@ class Graph(GraphReader, ChangeTeller):
         """
         self.owned(src)
         self.owned(dst)
-        with self.lock:
-            return node_edits.add_edge(self, src, src_output, dst, dst_input)
+        return whole(self, node_edits.add_edge, src, src_output, dst, dst_input)
 
     def remove_edge(self, edge: Edge) -> None:
         """Take an edge away. Its consumer is marked until something feeds that input again.
@@ -280,8 +291,7 @@ class Graph(GraphReader, ChangeTeller):
             InvalidArgumentError: it is not in this graph.
         """
         self.owned(edge.dst)
-        with self.lock:
-            node_edits.remove_edge(self, edge)
+        whole(self, node_edits.remove_edge, edge)
 
     def update_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
         """Feed input `dst_input` of `dst` from output `src_output` of `src` instead; shapes follow.
@@ -291,8 +301,7 @@ class Graph(GraphReader, ChangeTeller):
         """
         self.owned(src)
         self.owned(dst)
-        with self.lock:
-            node_edits.update_edge(self, src, src_output, dst, dst_input)
+        whole(self, node_edits.update_edge, src, src_output, dst, dst_input)
 
     def add_control_edge(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> Edge | None:
         """Make `dst` wait for `src`; `^src` becomes an input of its NodeDef, unless one of them is the graph's source or sink.
@@ -309,15 +318,13 @@ class Graph(GraphReader, ChangeTeller):
         """
         self.owned(src)
         self.owned(dst)
-        with self.lock:
-            return rewiring.add_control_edge(self, src, dst, allow_duplicates=allow_duplicates)
+        return whole(self, rewiring.add_control_edge, src, dst, allow_duplicates=allow_duplicates)
 
     def remove_control_edge(self, src: Node, dst: Node) -> bool:
         """Undo `add_control_edge`: edges and input. False if there is no such edge."""
         self.owned(src)
         self.owned(dst)
-        with self.lock:
-            return rewiring.remove_control_edge(self, src, dst)
+        return whole(self, rewiring.remove_control_edge, src, dst)
 
     def set_attr(self, node: Node, name: str, value: object) -> None:
         """Set attr `name` of `node`, or take it away with None; shapes follow.
@@ -326,8 +333,7 @@ class Graph(GraphReader, ChangeTeller):
             InvalidArgumentError: the op allows no such attr or value, or needs it, or the types of inputs and outputs depend on it.
         """
         self.owned(node)
-        with self.lock:
-            node_edits.set_attr(self, node, name, value)
+        whole(self, node_edits.set_attr, node, name, value)
 
     def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str = "T") -> None:
         """Keep of the list attr `type_attr_name`, and of the inputs and outputs it types, only the entries that are keys of `index_mapping`.
@@ -336,8 +342,7 @@ class Graph(GraphReader, ChangeTeller):
             InvalidArgumentError: there is no such list, or an output that would go feeds something.
         """
         self.owned(node)
-        with self.lock:
-            node_edits.shrink_type_info(self, node, index_mapping, type_attr_name)
+        whole(self, node_edits.shrink_type_info, node, index_mapping, type_attr_name)
 
     def add_function_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
         """Add the functions and gradients of `library`; equal ones may be there already.
@@ -361,20 +366,12 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: incompatible with what is known.
         """
-        with self.lock:
-            self.owned(tensor)
-            self.note(tensor.node)
-            if self.refiner.set_shape(tensor.node, tensor.index, as_shape(shape)):
-                self.publish("shapes", tensor.node)
-                infer_downstream(self, tensor.node)
+        self.owned(tensor)
+        whole(self, node_edits.set_shape, tensor, as_shape(shape))
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
         """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on."""
-        with self.lock:
-            self.note(tensor.node)
-            tensor.node.like = {**tensor.node.like, tensor.index: other}
-            self.refiner.add_node(tensor.node)
-            self.publish("shapes", tensor.node)
+        whole(self, node_edits.set_shape_like, tensor, other)
 
     # ---- transactions ----------------------------------------------------------------------------------------------
 
@@ -440,13 +437,16 @@ class Graph(GraphReader, ChangeTeller):
     def add_to_collection(self, name: str, item: Any) -> None:
         """Put `item` into a collection; one with the same `.name` is replaced, as re-run cells need it."""
         with self.lock:
-            items = self.collections.setdefault(name, [])
+            items = self.collections.get(name, ())
             item_name = getattr(item, "name", None)
             for i, known in enumerate(items):
                 if item_name is not None and getattr(known, "name", None) == item_name:
-                    items[i] = item
+                    self.collections[name][i] = item
                     return
-            items.append(item)
+            if not items:
+                self.collections[name] = [item]
+            else:
+                self.collections[name].append(item)
 
     def finalize(self) -> None:
         """Make the graph read-only."""
@@ -456,9 +456,7 @@ class Graph(GraphReader, ChangeTeller):
 
     def begin_cell(self, run: CellRun) -> None:
         """From now on `run` runs: what earlier runs of the same cell made may be made again under the same names."""
-        with self.lock:
-            stale = self.cells.begin(run)
-            self.names.release(run.cell, stale)
+        whole(self, cell_edits.begin_cell, run)
 
     def end_cell(self, run: CellRun, *, failed: bool = False) -> list[str]:
         """The cell has ended. What it did not make again is removed; after a failure it stays, marked.
@@ -466,21 +464,11 @@ class Graph(GraphReader, ChangeTeller):
         Returns:
             The names of the removed nodes.
         """
-        with self.lock:
-            stale = self.cells.end(run, failed=failed)
-            if failed:
-                self.names.keep_released(run.cell)
-                return []
-            rewiring.remove_all(self, stale)
-            self.names.end_release()
-            return [node.name for node in stale]
+        return whole(self, cell_edits.end_cell, run, failed=failed)
 
     def drop_cell(self, cell: str) -> list[str]:
         """A cell is gone: remove what it made. Returns the names."""
-        with self.lock:
-            owned = self.cells.nodes_of(cell)
-            rewiring.remove_all(self, owned)
-            return [node.name for node in owned]
+        return whole(self, cell_edits.drop_cell, cell)
 
     def __repr__(self) -> str:
         errors = sum(1 for node in self.nodes if node.error or node.input_errors)

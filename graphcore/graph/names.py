@@ -46,8 +46,8 @@ class NameTable:
         """Mark a node's name as taken."""
         self._taken[name] = ""
         if name is self._given:  # the next one need not try it again
-            self._next[self._given_for] = self._next.get(self._given_for, 0) + 1
             self._given = ""
+            self._next[self._given_for] = self._next.get(self._given_for, 0) + 1
         if self._released:
             self._released.discard(name)
 
@@ -66,6 +66,14 @@ class NameTable:
         self._taken, self._next, self._released, self._owned_scopes = state
         self._given = ""
 
+    def registers(self) -> tuple[set[str], dict[str, set[str]]]:
+        """What the beginning or the end of a cell replaces."""
+        return self._released, self._owned_scopes
+
+    def restore_registers(self, registers: tuple[set[str], dict[str, set[str]]]) -> None:
+        """Bring it back."""
+        self._released, self._owned_scopes = registers
+
     def free(self, name: str) -> None:
         """Give a name back."""
         self._taken.pop(name, None)
@@ -82,9 +90,12 @@ class NameTable:
             self._owned_scopes.setdefault(cell, set()).add(scope)
 
     def release(self, cell: str, node_names: list[str]) -> None:
-        """Let the cell that runs now take these node names and its own scopes again."""
-        scopes = self._owned_scopes.pop(cell, set())
-        self._released = scopes.union(node_names)
+        """Let the cell that runs now take these node names and its own scopes again, which `count_anew` makes it try."""
+        self._released = self._owned_scopes.get(cell, set()).union(node_names)
+        self._owned_scopes = {other: scopes for other, scopes in self._owned_scopes.items() if other != cell}
+
+    def count_anew(self) -> None:
+        """Try names again that are free by now for the cell that runs."""
         for name in self._released:
             self._next.pop(_stem(name), None)
 
@@ -96,7 +107,8 @@ class NameTable:
 
     def keep_released(self, cell: str) -> None:
         """What was released and not taken again stays taken (the cell failed)."""
-        self._owned_scopes.setdefault(cell, set()).update(name for name in self._released if self._taken.get(name) == cell)
+        kept = [name for name in self._released if self._taken.get(name) == cell]
+        self._owned_scopes = {**self._owned_scopes, cell: self._owned_scopes.get(cell, set()).union(kept)}
         self._released = set()
 
 

@@ -19,7 +19,7 @@ from graphcore.shapes import Shape
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
-    from graphcore.graph.edges import Edge
+    from graphcore.graph.edge import Edge
     from graphcore.graph.graph import Graph
 
 

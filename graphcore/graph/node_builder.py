@@ -121,17 +121,16 @@ class NodeBuilder:
         types = in_out_types_for_node(node_def, op_def)
         registration = graph.look_up(op_def.name)
         controls = list(dict.fromkeys(self._controls)) or NO_CONTROLS
-        node = graph.insert(node_def, registration, inputs, controls, types[0], types[1], caller_location())
-        node.assigned_device = self._assigned_device
-        self._await_inputs(graph, node)
+        source = caller_location()
+        absent = [(slot, item.node) for slot, item in enumerate(self._inputs) if isinstance(item, NodeOut)]
+        with graph.transaction() if absent else graph.lock:
+            node = graph.insert(node_def, registration, inputs, controls, types[0], types[1], source)
+            node.assigned_device = self._assigned_device
+            for slot, name in absent:
+                graph.wait_for(name, node, slot)
+            if absent:
+                infer_downstream(graph, node, include_start=True)
         return node
-
-    def _await_inputs(self, graph: Graph, node: Node) -> None:
-        absent = [(slot, item) for slot, item in enumerate(self._inputs) if isinstance(item, NodeOut)]
-        for slot, item in absent:
-            graph.wait_for(item.node, node, slot)
-        if absent:
-            infer_downstream(graph, node, include_start=True)
 
     def _out(self, source: Source, index: int) -> NodeOut | None:
         """The input by name; None if there is no such output, which is kept as an error."""

@@ -17,9 +17,10 @@ from graphcore.graph.propagation import infer_downstream, type_misfit
 from graphcore.graph.rewiring import feed, remove_control_edge
 from graphcore.inference import ShapeHandle
 from graphcore.registry import OpRegistration
+from graphcore.shapes import Shape
 
 if TYPE_CHECKING:
-    from graphcore.graph.edges import Edge
+    from graphcore.graph.edge import Edge
     from graphcore.graph.graph import Graph
 
 _ABSENT = OpRegistration(OpDef(name=""), is_opaque=True)
@@ -116,6 +117,22 @@ def _require_same_types(node: Node, node_def: NodeDef, name: str) -> None:
             f"Attr '{name}' of node '{node.name}' (op {node.op}) decides the types that its edges carry: required to keep them",
             attr=name,
         )
+
+
+def set_shape(graph: Graph, tensor: Tensor, shape: Shape) -> None:
+    """See `Graph.set_shape`."""
+    graph.note(tensor.node)
+    if graph.refiner.set_shape(tensor.node, tensor.index, shape):
+        graph.publish("shapes", tensor.node)
+        infer_downstream(graph, tensor.node)
+
+
+def set_shape_like(graph: Graph, tensor: Tensor, other: Tensor) -> None:
+    """See `Graph.set_shape_like`."""
+    graph.note(tensor.node)
+    tensor.node.like = {**tensor.node.like, tensor.index: other}
+    graph.refiner.add_node(tensor.node)
+    graph.publish("shapes", tensor.node)
 
 
 def shrink_type_info(graph: Graph, node: Node, index_mapping: Mapping[int, int], type_attr_name: str) -> None:

@@ -10,7 +10,8 @@ from graphcore.definitions import GraphDef, VersionDef
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.dimension_classes import dimension_classes
-from graphcore.graph.edges import Edge, EdgeStore
+from graphcore.graph.edge import Edge
+from graphcore.graph.edges import EdgeStore
 from graphcore.graph.live_refiner import LiveRefiner
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.records import ScopeStack, ThreadScopes

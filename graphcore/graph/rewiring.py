@@ -7,6 +7,7 @@ A live graph may be wrong for a while: what no longer fits is marked on the cons
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from graphcore.graph.propagation import infer_downstream, infer_orphan, note_rep
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
-    from graphcore.graph.edges import Edge
+    from graphcore.graph.edge import Edge
     from graphcore.graph.graph import Graph
 
 RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
@@ -34,9 +35,18 @@ sweepers: Final[list[Callable[[Graph], None]]] = []
 def remove_all(graph: Graph, nodes: Sequence[Node]) -> None:
     """Remove nodes, consumers before producers if they are in the order in which they were made, and what was made for them alone."""
     for node in reversed(nodes):
-        graph.remove_node(node)
+        remove_node(graph, node)
     for sweep in sweepers if nodes else ():
-        sweep(graph)
+        graph.when_done(partial(sweep, graph))
+
+
+def remove_node(graph: Graph, node: Node) -> None:
+    """See `Graph.remove_node`."""
+    orphans = [(consumer, slot) for consumer, slot in graph.consumers(node) if consumer.is_op]
+    graph.strike(node, orphans)
+    graph.edge_store.remove_node(node)
+    graph.publish("removed", node)
+    mark_orphans(graph, node, orphans)
 
 
 def require_new(graph: Graph, name: str, op: str) -> None:
@@ -88,11 +98,8 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     if not same:
         refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
     graph.note(existing)
-    graph.cells.disown(existing)
+    graph.when_done(partial(_made_again, graph, existing, existing.source))
     existing.source = fresh.source
-    graph.cells.own(existing)
-    graph.names.take(existing.name)
-    graph.gradient_records.pop(existing.name, None)
     if same and existing.error is None and existing.registration is fresh.registration:
         return existing
     _disconnect(graph, existing)
@@ -102,6 +109,14 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     graph.publish("replaced", existing)
     note_replaced(graph, existing, same_shapes=unchanged)
     return existing
+
+
+def _made_again(graph: Graph, node: Node, before: SourceLocation | None) -> None:
+    """A cell has made `node` again; `before` says which had made it."""
+    graph.cells.disown(node, before)
+    graph.cells.own(node)
+    graph.names.take(node.name)
+    graph.gradient_records.pop(node.name, None)
 
 
 def _adopt(existing: Node, fresh: Node, *, keep_shapes: bool) -> None:

@@ -62,3 +62,15 @@ class ChangeTeller:
         """Called before an existing node changes: a transaction keeps what it was."""
         if self.journal is not None:
             self.journal.note(node)
+
+    def note_inferred(self, node: Node) -> None:
+        """Called before something else is inferred for an existing node, if nothing but that changes."""
+        if self.journal is not None:
+            self.journal.note_inferred(node)
+
+    def when_done(self, completion: Callable[[], object]) -> None:
+        """Do this, which may be done twice, as soon as nothing can take back the single change under way; now if there is none."""
+        if self.journal is None or self.journal.completions is None:
+            completion()
+        else:
+            self.journal.completions.append(completion)

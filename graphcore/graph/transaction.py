@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from graphcore.graph.journal import NodeJournal
+from graphcore.graph.attempt import Attempt
+from graphcore.graph.edge_undo import PairJournal
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -30,16 +31,12 @@ def transaction(graph: Graph) -> Iterator[None]:
             raise
 
 
-class _Before:
-    """What a graph was when a transaction began.
-
-    Ctrl-C may come at any time: making this changes nothing yet, and whatever else it does can be done once more.
-    """
+class _Before(Attempt):
+    """What a graph was when a transaction began."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.outer = graph.journal
-        self.journal = NodeJournal(graph.num_node_ids)
+        super().__init__(graph)
+        assert not isinstance(graph.edge_store.journal, PairJournal), "a single change begins no transaction"
         self.edges = graph.edge_store.state(graph.num_node_ids)
         self.registers = graph.registers()
         self.values: tuple[Any, ...] = (
@@ -57,8 +54,6 @@ class _Before:
         self.cells = graph.cells.state()
         self.library = graph.library.state()
         self.told_outside = 0 if self.outer is None else len(self.outer.changes)
-        self.is_kept = False
-        self.told = 0
 
     def begin(self) -> None:
         """Note from now on what changes."""
@@ -73,31 +68,12 @@ class _Before:
             outer.absorb(self.journal)
         graph.journal = outer
         self.is_kept = True
-        self.tell()
+        self.complete()
 
-    def tell(self) -> None:
-        """Tell the subscribers of the changes that they have not been told of."""
-        while self.outer is None and self.told < len(self.journal.changes):
-            try:
-                self.graph.tell(self.journal.changes[self.told])
-            except Exception:  # of a subscriber, which will not do better the next time
-                self.told += 1
-                raise
-            self.told += 1
-
-    def end(self) -> None:
-        """Something ended the transaction: bring everything back, or end what `keep` has begun."""
-        try:
-            self._end()
-        except BaseException:
-            self._end()
-            raise
-
-    def _end(self) -> None:
-        if self.is_kept:
+    def complete(self) -> None:
+        """Tell the subscribers, if nothing is around this one."""
+        if self.outer is None:
             self.tell()
-        else:
-            self.restore()
 
     def restore(self) -> None:
         """Bring everything back."""

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.edges import Edge
+from graphcore.graph.edge import Edge
 from graphcore.graph.graph import Graph
 from graphcore.graph.node import Node
 from graphcore.graph.order import is_back_edge
