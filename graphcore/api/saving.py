@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import get_ident
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 
@@ -23,6 +26,14 @@ from graphcore.kernel_context import RefVariable
 from graphcore.runtime import Session
 from graphcore.shapes import Shape, as_shape
 
+_SUFFIX: Final = ".npy"
+_FLAWS: Final = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, RuntimeError, OverflowError, MemoryError) + (
+    tokenize.TokenError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading an archive raises that has a flaw in its directory, the header of an array, or its data."""
 _VARIABLE_OPS: Final = frozenset({"VariableV2", "Variable", "VarHandleOp"})
 
 
@@ -54,7 +65,7 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
         path: the file; an existing one is replaced.
 
     Raises:
-        FailedPreconditionError: a variable has no value yet, or there is no variable.
+        FailedPreconditionError: a variable has no value yet, or there is no variable, or the session is closed.
         InvalidArgumentError: a variable of strings, which such a file cannot hold.
     """
     storages = _storages(session)
@@ -65,7 +76,7 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
     beside = target.with_name(f".{target.name}.{os.getpid()}.{get_ident()}.part")
     try:
         with beside.open("wb") as file:
-            np.savez(file, **values)  # type: ignore[arg-type]  # the stubs take the names for savez's own arguments
+            _write(file, values)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
@@ -84,6 +95,7 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
         path: the file.
 
     Raises:
+        FailedPreconditionError: the session is closed.
         NotFoundError: no such file, or it lacks a variable.
         InvalidArgumentError: it is no such file, or holds other variables, shapes or dtypes.
     """
@@ -110,7 +122,8 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
 
 
 def _storages(session: Session) -> dict[str, RefVariable]:
-    """Where the session keeps each variable, by the name of its node."""
+    """Where the session keeps each variable, by the name of its node; refused if it is closed."""
+    session.list_devices()
     found: dict[tuple[str, str], tuple[str, RefVariable]] = {}
     for node in session.graph.op_nodes():
         if node.op not in _VARIABLE_OPS:
@@ -154,14 +167,24 @@ def _read(path: Path) -> dict[str, Array]:
     if not path.exists():
         raise NotFoundError(f"There is no file '{path}' to restore variables from")
     try:
-        # Opened here: NumPy leaves a file open that it opened itself and could not read.
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, Mapping):
-                return dict(archive)
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise InvalidArgumentError(f"'{path}' is no file of variables: {error}") from None
-    raise InvalidArgumentError(f"'{path}' is no file of variables: it holds one array, required a .npz archive")
+        with zipfile.ZipFile(path) as archive:
+            return {name.removesuffix(_SUFFIX): _array(archive, name) for name in archive.namelist()}
+    except _FLAWS as error:
+        raise InvalidArgumentError(f"'{path}' is no file of variables, which is a .npz archive: {error}") from None
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(name) as part:
+        found: Array = np.lib.format.read_array(part, allow_pickle=False)
+        return found
+
+
+def _write(file: IO[bytes], values: Mapping[str, Array]) -> None:
+    """An archive as `np.savez` writes it, which takes some names (`file`, `allow_pickle`) for arguments of its own."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, value in values.items():
+            with archive.open(name + _SUFFIX, "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, value, allow_pickle=False)
 
 
 def _listed(names: Any) -> str:

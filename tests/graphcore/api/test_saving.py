@@ -52,6 +52,57 @@ def test_every_array_type_survives(tmp_path: Path) -> None:
             assert value.astype(np.complex128).tolist() == [0, 1]
 
 
+def test_a_variable_may_have_any_name(tmp_path: Path) -> None:
+    names = ["file", "allow_pickle", "args", "kwds", "arr_0", "a", "a.npy", "a/b", "A", "0"]
+    variables = [gc.Variable(float(number), name=name) for number, name in enumerate(names)]
+    assert [variable.op.name for variable in variables] == names
+    path = tmp_path / "model.npz"
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        gc.save_variables(session, path)
+    with gc.Session() as session:
+        gc.restore_variables(session, path)
+        assert session.run(variables) == list(range(len(names)))
+    assert np.load(path)["file"] == 0.0
+
+
+def test_a_closed_session_neither_saves_nor_restores(tmp_path: Path) -> None:
+    two_variables()
+    session = gc.Session()
+    session.run(gc.initialize_all_variables())
+    gc.save_variables(session, tmp_path / "model.npz")
+    session.close()
+    for use in (gc.save_variables, gc.restore_variables):
+        with pytest.raises(FailedPreconditionError, match="closed Session"):
+            use(session, tmp_path / "model.npz")
+
+
+def test_what_numpy_wrote_is_read(tmp_path: Path) -> None:
+    weights, bias = two_variables()
+    np.savez_compressed(tmp_path / "model.npz", **{"layer/W": np.ones((2, 2), np.float32), "layer/b": np.array([1, 2], np.int32)})
+    with gc.Session() as session:
+        gc.restore_variables(session, tmp_path / "model.npz")
+        assert session.run(weights).tolist() == [[1, 1], [1, 1]]
+        assert session.run(bias).tolist() == [1, 2]
+
+
+def test_an_archive_with_a_flaw_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    weights, _bias = two_variables()
+    path = tmp_path / "model.npz"
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        np.savez_compressed(path, **{"layer/W": np.arange(4, dtype=np.float32).reshape(2, 2), "layer/b": np.array([1, 2], np.int32)})
+        whole = path.read_bytes()
+        for place in range(30, len(whole), 7):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+            try:
+                gc.restore_variables(session, path)
+            except (InvalidArgumentError, NotFoundError):
+                assert session.run(weights).tolist() == [[1, 2], [3, 4]]
+            else:
+                session.run(gc.initialize_all_variables())
+
+
 def test_a_variable_without_a_value_is_named_and_an_older_file_stays(tmp_path: Path) -> None:
     weights, _ = two_variables()
     path = tmp_path / "model.npz"
