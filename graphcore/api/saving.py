@@ -27,11 +27,9 @@ from graphcore.runtime import Session
 from graphcore.shapes import Shape, as_shape
 
 _SUFFIX: Final = ".npy"
-_FLAWS: Final = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, RuntimeError, OverflowError, MemoryError) + (
-    tokenize.TokenError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
+_FLAWS: Final = (
+    *(OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, RuntimeError, OverflowError, MemoryError),
+    *(tokenize.TokenError, struct.error, zipfile.BadZipFile, zlib.error),
 )
 """What reading an archive raises that has a flaw in its directory, the header of an array, or its data."""
 _VARIABLE_OPS: Final = frozenset({"VariableV2", "Variable", "VarHandleOp"})
