@@ -169,6 +169,9 @@ class GradientDescentOptimizer(Optimizer):
 class MomentumOptimizer(Optimizer):
     """`accumulation = momentum * accumulation + gradient; variable -= learning_rate * accumulation`.
 
+    The gradient of a variable of which rows are gathered is as large as the variable, with zeros in the other rows; so these rows go on
+    along their accumulations, whereas in TensorFlow they rest.
+
     Args:
         learning_rate, momentum: numbers or scalar tensors.
         use_locking: the attr of the ops; assignments are whole in any case.

@@ -94,7 +94,7 @@ def _type_name(value: Any) -> str:
     try:
         return as_dtype(value.dtype).name + ("_ref" if type(value) is RefVariable else "")
     except (AttributeError, TypeError, ValueError):
-        return type(value).__name__
+        return f"{type(value).__name__} (no array)"
 
 
 def _broken(node: Node, text: str, value: Any) -> InternalError:
