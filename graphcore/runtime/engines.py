@@ -20,6 +20,8 @@ Engine = Literal["auto", "plan", "dataflow"]
 """`plan`: one generated Python function; `dataflow`: tokens, frames and iterations; `auto`: a plan where the graph allows one."""
 ENGINES: Final[tuple[Engine, ...]] = ("auto", "plan", "dataflow")
 _RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
+_SENDING: Final = frozenset({"_Send", "_HostSend"})
+_KEY: Final = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
 
 
 def check_engine(engine: str) -> Engine:
@@ -59,6 +61,8 @@ def build_program(
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
     if engine == "dataflow" or (engine == "auto" and any(node.op in _RECEIVING for node in nodes)):
         return build_dataflow(fetches, targets, feeds, make_kernel)
+    if engine == "plan":
+        _check_meetings(nodes)
     if not any(node.op in CONTROL_FLOW for node in nodes):
         return build_plan(fetches, targets, feeds, make_kernel, nodes, threads)
     info = checked_frames(nodes, fetches, feeds)
@@ -68,3 +72,24 @@ def build_program(
         if engine == "plan":
             raise
     return build_dataflow(fetches, targets, feeds, make_kernel)
+
+
+def _check_meetings(nodes: Sequence[Node]) -> None:
+    """Require that no node waits for what another of `nodes` sends: a plan runs one after the other, and might come to that one later.
+
+    Raises:
+        UnimplementedError: one does.
+    """
+    sending = {_key(node): node for node in nodes if node.op in _SENDING}
+    for node in nodes if sending else ():
+        sender = sending.get(_key(node)) if node.op in _RECEIVING else None
+        if sender is not None:
+            raise UnimplementedError.at(
+                node,
+                f"'{node.name}' (op {node.op}) waits for what '{sender.name}' (op {sender.op}) of the same run sends, for which the plan "
+                "engine has no order; the dataflow engine runs it",
+            )
+
+
+def _key(node: Node) -> tuple[object, ...]:
+    return tuple([node.node_def.attr.get(name) for name in _KEY])

@@ -20,6 +20,7 @@ from graphcore.errors import (
     InternalError,
     InvalidArgumentError,
     ResourceExhaustedError,
+    UnimplementedError,
 )
 from graphcore.kernel_context import KernelContext, RefVariable
 from graphcore.registry import OpRegistration, op_registry
@@ -350,6 +351,17 @@ def test_a_produced_value_of_the_wrong_type_aborts_the_rendezvous_with_that_erro
         session.run(sending, {x: [1.0, 2.0]})
     with pytest.raises(InternalError, match="does not match declared output type"):
         met.recv(gc.create_key(DEVICE, 1, DEVICE, "v"), timeout=5)
+
+
+def test_a_plan_is_refused_where_a_node_waits_for_what_the_same_run_sends() -> None:
+    y, _key = receiving()
+    x = gc.placeholder(gc.float32, [2], name="x")
+    attrs = {"tensor_name": "v", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
+    sending = gc.get_default_graph().apply_op("_Send", [x], attrs, "sending")
+    with pytest.raises(UnimplementedError, match=r"'received' \(op _Recv\) waits for what 'sending' \(op _Send\) of the same run sends"):
+        gc.Session(engine="plan").run([y, sending], {x: [0.0, 0.0]})
+    for engine in ("auto", "dataflow"):
+        assert gc.Session(engine=engine).run([y, sending], {x: [0.0, 0.0]})[0].tolist() == [1, 1]
 
 
 @ENGINES
