@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,11 @@ def graph() -> Iterator[gc.Graph]:
 def two_variables() -> tuple[gc.Variable, gc.Variable]:
     with gc.name_scope("layer"):
         return gc.Variable([[1.0, 2.0], [3.0, 4.0]], name="W"), gc.Variable([7, 8], name="b")
+
+
+def compressed(path: Path, values: dict[str, Any]) -> None:
+    """A file as NumPy writes it when it is to be small."""
+    np.savez_compressed(path, **values)
 
 
 def test_restored_variables_have_the_values_that_were_saved(tmp_path: Path) -> None:
@@ -79,7 +85,7 @@ def test_a_closed_session_neither_saves_nor_restores(tmp_path: Path) -> None:
 
 def test_what_numpy_wrote_is_read(tmp_path: Path) -> None:
     weights, bias = two_variables()
-    np.savez_compressed(tmp_path / "model.npz", **{"layer/W": np.ones((2, 2), np.float32), "layer/b": np.array([1, 2], np.int32)})
+    compressed(tmp_path / "model.npz", {"layer/W": np.ones((2, 2), np.float32), "layer/b": np.array([1, 2], np.int32)})
     with gc.Session() as session:
         gc.restore_variables(session, tmp_path / "model.npz")
         assert session.run(weights).tolist() == [[1, 1], [1, 1]]
@@ -91,7 +97,7 @@ def test_an_archive_with_a_flaw_is_refused_and_changes_nothing(tmp_path: Path) -
     path = tmp_path / "model.npz"
     with gc.Session() as session:
         session.run(gc.initialize_all_variables())
-        np.savez_compressed(path, **{"layer/W": np.arange(4, dtype=np.float32).reshape(2, 2), "layer/b": np.array([1, 2], np.int32)})
+        compressed(path, {"layer/W": np.arange(4, dtype=np.float32).reshape(2, 2), "layer/b": np.array([1, 2], np.int32)})
         whole = path.read_bytes()
         for place in range(30, len(whole), 7):
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
