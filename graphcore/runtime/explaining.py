@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
-from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
+from graphcore.errors import GraphError, InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime.memory import out_of_memory
 from graphcore.runtime.plan_checks import called, described
+
+_OF_INPUTS: Final = (InvalidArgumentError, OutOfRangeError, UnimplementedError)
+"""What kernels refuse their inputs with."""
 
 
 def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> BaseException:
@@ -21,11 +24,18 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
         error.add_note(f"stopped while running '{node.name}' = {called(node)}" + (f"\n  made in {node.source}" if node.source else ""))
         return error
     if isinstance(error, GraphError):
+        if isinstance(error, _OF_INPUTS) and node.inputs and error.node in ("", node.name) and "[[{{node" not in error.message:
+            error.message += _where(node, inputs)
         return error.with_node(node.name, op=node.op, source=node.source)
     kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
+    return kind.at(node, text + _where(node, inputs))
+
+
+def _where(node: Node, inputs: Iterable[Any]) -> str:
+    """The node, what it declares to take, and what it took."""
     actual = ", ".join([described(value.value if isinstance(value, RefVariable) else value) for value in inputs])
-    return kind.at(node, f"{text}\n\t [[{{{{node {node.name}}}}}]] = {called(node)}{f' on {actual}' if actual else ''}")
+    return f"\n\t [[{{{{node {node.name}}}}}]] = {called(node)}{f' on {actual}' if actual else ''}"
 
 
 def dead_fetch(number: int, tensor: Tensor) -> InvalidArgumentError:

@@ -153,7 +153,9 @@ class Session:
         """
         program = self.prepare(fetches, feed_dict or ()).program
         if not isinstance(program, Plan):
-            raise UnimplementedError(f"Required a run without control flow, which is done by a plan; this one is done by {program!r}")
+            raise UnimplementedError(
+                f"Required a run without control flow, which is done by a plan; this one is done by the dataflow engine"
+            )
         return program
 
     def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> PeakMemory:
