@@ -154,7 +154,7 @@ class Session:
         program = self.prepare(fetches, feed_dict or ()).program
         if not isinstance(program, Plan):
             raise UnimplementedError(
-                f"Required a run without control flow, which is done by a plan; this one is done by the dataflow engine"
+                "Required a run without control flow, which is done by a plan; this one is done by the dataflow engine"
             )
         return program
 
