@@ -20,13 +20,14 @@ class SessionCallable:
     It follows its graph: when a node that it depends on has changed it is prepared again.
     """
 
-    __slots__ = ("_connections", "_feeds", "_fetches", "_prepared", "_session")
+    __slots__ = ("_connections", "_feeds", "_fetches", "_is_released", "_prepared", "_session")
 
     def __init__(self, session: Session, fetches: Any, feeds: Sequence[Any], connections: tuple[tuple[str, str], ...] = ()) -> None:
         self._session = session
         self._fetches = fetches
         self._feeds = tuple(feeds)
         self._connections = connections
+        self._is_released = False
         self._prepared: Prepared | None = session.prepare(fetches, self._feeds, self, connections)
 
     def __call__(self, *values: Any) -> Any:
@@ -36,16 +37,23 @@ class SessionCallable:
             InvalidArgumentError: it was released, or got another number of values, or one that does not fit.
         """
         prepared = self._prepared
-        if prepared is None:
+        if prepared is None or self._is_released:
             raise InvalidArgumentError(RELEASED)
         if len(values) != len(self._feeds):
             raise InvalidArgumentError(f"Required {len(self._feeds)} values, one a feed, got {len(values)}")
         session = self._session
         if prepared.version != session.graph.version:
-            prepared = self._prepared = session.prepare(self._fetches, self._feeds, self, self._connections)
+            prepared = self._prepare_again()
         return prepared.finish(session.execute(prepared, [feed(value) for feed, value in zip(prepared.feeders, values, strict=True)]))
 
+    def _prepare_again(self) -> Prepared:
+        prepared = self._prepared = self._session.prepare(self._fetches, self._feeds, self, self._connections)
+        if self._is_released:  # by another thread meanwhile: this call still ends well, and nothing stays
+            self.release()
+        return prepared
+
     def release(self) -> None:
-        """Give it free; calling it is an error from then on."""
+        """Give it free; calling it is an error from then on. Calls that other threads have begun end well."""
+        self._is_released = True
         self._prepared = None
         self._session.forget(self)

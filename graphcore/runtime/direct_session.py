@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -49,6 +50,7 @@ class DirectSession:
         self._finalized = False
         self._callables: dict[int, SessionCallable | None] = {}
         self._counts: dict[int, int] = {}
+        self._handles = count()
 
     def create(self, graph_def: GraphDef | Graph) -> None:
         """Give it its graph.
@@ -126,9 +128,10 @@ class DirectSession:
         session = self._live("MakeCallable()")
         feeds = [fed_tensor(session.graph, name) for name in options.feed]
         fetches = self._fetches(session, options.fetch, options.target)
-        handle = len(self._callables)
-        self._callables[handle] = session.make_callable(fetches, feeds, options.tensor_connection)
+        made = session.make_callable(fetches, feeds, options.tensor_connection)
+        handle = next(self._handles)
         self._counts[handle] = len(options.fetch)
+        self._callables[handle] = made
         return handle
 
     def run_callable(self, handle: int, feed_tensors: Sequence[Any] = (), fetch_tensors: list[Any] | None = None) -> list[Any]:
@@ -143,10 +146,10 @@ class DirectSession:
         """
         self._live("RunCallable()")
         found = self._callable(handle)
-        count = self._counts[handle]
-        if count and fetch_tensors is None:
+        number = self._counts[handle]
+        if number and fetch_tensors is None:
             raise InvalidArgumentError("`fetch_tensors` must be provided when the callable has one or more outputs.")
-        results = list(found(*feed_tensors)[:count])
+        results = list(found(*feed_tensors)[:number])
         if fetch_tensors is not None:
             fetch_tensors[:] = results
         return results

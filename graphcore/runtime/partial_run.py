@@ -100,12 +100,12 @@ class PartialRun:
             try:
                 with np.errstate(all="ignore"):
                     self._go_on(values)
-                results = [self._result(tensor) for tensor in structure.tensors]
+                results = structure.pack([self._result(tensor) for tensor in structure.tensors])
+                self._waiting_fetches -= set(wanted)
             except BaseException:
                 self._failed = True
                 raise
-            self._waiting_fetches -= set(wanted)
-            return structure.pack(results)
+            return results
 
     def _go_on(self, values: Mapping[Tensor, Array]) -> None:
         for tensor, value in values.items():

@@ -47,21 +47,37 @@ Done = Callable[[GraphError | None, RendezvousArgs, RendezvousArgs, Any, bool], 
 
 
 class _Send:
-    __slots__ = ("args", "is_dead", "value")
+    """A value on its way.
+
+    Attributes:
+        owner: the receive that has it, None while nobody has.
+    """
+
+    __slots__ = ("args", "is_dead", "owner", "value")
 
     def __init__(self, args: RendezvousArgs, value: Any, is_dead: bool) -> None:
         self.args = args
         self.value = value
         self.is_dead = is_dead
+        self.owner: _Receive | None = None
 
 
 class _Receive:
-    __slots__ = ("args", "done", "token")
+    """Who waits.
+
+    Attributes:
+        outcome: what he gets, or why he gets nothing, from where that is certain; it is set with the lock held, and never again.
+        is_told: whether he was told.
+    """
+
+    __slots__ = ("args", "done", "is_told", "outcome", "token")
 
     def __init__(self, args: RendezvousArgs, done: Done) -> None:
         self.args = args
         self.done = done
         self.token: int | None = None
+        self.outcome: _Send | GraphError | None = None
+        self.is_told = False
 
 
 class Rendezvous:
@@ -87,19 +103,7 @@ class Rendezvous:
         Raises:
             GraphError: the status that the rendezvous was aborted with.
         """
-        name = str(key)
-        with self._lock:
-            if self._status is not None:
-                raise _again(self._status)
-            queue = self._queues.get(name)
-            waiter = queue[0] if queue else None
-            if queue is None or not isinstance(waiter, _Receive):
-                self._append(name, _Send(args or _NO_ARGS, value, is_dead))
-                return
-            queue.popleft()
-            self._drop_if_empty(name)
-        _deregister(waiter)
-        waiter.done(None, args or _NO_ARGS, waiter.args, value, is_dead)
+        self._offer(str(key), _Send(args or _NO_ARGS, value, is_dead), deque.append)
 
     def recv_async(self, key: str | RendezvousKey, args: RendezvousArgs | None, done: Done) -> None:
         """Have `done` called with the next value of `key`: now if one is there, else by who sends, aborts or cancels.
@@ -107,9 +111,16 @@ class Rendezvous:
         Args:
             key: a text from `create_key`, or a parsed key.
             args: its cancellation manager can end the wait.
-            done: called exactly once.
+            done: called exactly once; where Ctrl-C came to a call of it, once more.
         """
-        self._start(str(key), _Receive(args or _NO_ARGS, done))
+        name, waiter = str(key), _Receive(args or _NO_ARGS, done)
+        try:
+            if self._take_or_wait(name, waiter):
+                _tell(waiter)
+        except BaseException as error:
+            if not self._withdraw(name, waiter) and not isinstance(error, Exception):
+                self._tell_again(name, waiter)
+            raise
 
     def recv(self, key: str | RendezvousKey, args: RendezvousArgs | None = None, timeout: float | None = None) -> Received:
         """Wait for the next value of `key`.
@@ -125,70 +136,96 @@ class Rendezvous:
             GraphError: the status that the rendezvous was aborted with.
         """
         arrived = threading.Event()
-        result: list[tuple[GraphError | None, Received]] = []
-
-        def done(status: GraphError | None, _sent: RendezvousArgs, _own: RendezvousArgs, value: Any, is_dead: bool) -> None:
-            result.append((status, Received(value, is_dead)))
-            arrived.set()
-
-        name = str(key)
-        waiter = _Receive(args or _own_args(), done)
+        name, waiter = str(key), _Receive(args or _own_args(), lambda *_: arrived.set())
         try:
-            self._start(name, waiter)
-            in_time = arrived.wait(timeout)
-        except BaseException:  # Ctrl-C: nobody waits any more, and what comes is for the next who does
-            if self._forget(name, waiter):
-                _deregister(waiter)
+            if not self._take_or_wait(name, waiter) and not arrived.wait(timeout):
+                if self._withdraw(name, waiter):
+                    raise DeadlineExceededError(_TIMED_OUT)
+                arrived.wait()  # it is certain what it gets: whoever saw to that is about to say so
+            outcome = waiter.outcome
+            if isinstance(outcome, GraphError):
+                raise outcome
+            assert outcome is not None
+            received = Received(outcome.value, outcome.is_dead)
+            return received  # noqa: RET504, TRY300 - its making is a call, where Ctrl-C may come; the return is none
+        except BaseException:  # Ctrl-C: nobody waits any more, and what comes, or has come, is for the next who does
+            if not self._withdraw(name, waiter):
+                self._give_back(name, waiter)
             raise
-        if not in_time:
-            if self._forget(name, waiter):
-                _deregister(waiter)
-                raise DeadlineExceededError(_TIMED_OUT)
-            arrived.wait()  # it has left the queue: whoever took it out is about to call `done`
-        status, received = result[0]
-        if status is not None:
-            raise status
-        return received
 
     def start_abort(self, status: GraphError) -> None:
         """End all: who waits gets `status`, what was sent is dropped, later sends and receives fail with it. The first status wins."""
+        waiting: deque[_Receive] = deque()
+        try:
+            self._abort(status, waiting)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # Ctrl-C: who waits is to be told all the same
+                self._abort(status, waiting)
+            raise
+
+    def _abort(self, status: GraphError, waiting: deque[_Receive]) -> None:
+        """Do what is left to do of an abort; `waiting` is who is still to be told."""
         with self._lock:
-            if self._status is not None:
-                return
-            self._status = _again(status)
-            queues, self._queues = self._queues, {}
-        for queue in queues.values():
-            for item in queue:
-                if isinstance(item, _Receive):
-                    _deregister(item)
-                    item.done(_again(status), _NO_ARGS, item.args, None, False)
+            if self._status is None:
+                self._status = _again(status)
+            for queue in self._queues.values():
+                for item in queue:
+                    if isinstance(item, _Receive) and item.outcome is None:
+                        waiting.append(item)
+                        item.outcome = _again(self._status)
+            self._queues = {}
+        failures: list[Exception] = []
+        while waiting:
+            try:
+                if not waiting[0].is_told:
+                    _tell(waiting[0])
+            except Exception as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
+                failures.append(error)
+            waiting.popleft()
+        if failures:
+            raise failures[0]
 
     def __del__(self) -> None:
         if self._queues:
             self.start_abort(CancelledError(_DELETED))
 
-    def _start(self, name: str, waiter: _Receive) -> None:
-        outcome = self._take_or_wait(name, waiter)
-        if isinstance(outcome, _Send):
-            waiter.done(None, outcome.args, waiter.args, outcome.value, outcome.is_dead)
-        elif isinstance(outcome, GraphError):
-            waiter.done(outcome, _NO_ARGS, waiter.args, None, False)
+    def _offer(self, name: str, sent: _Send, put: Callable[[deque[_Send | _Receive], _Send], object]) -> None:
+        """Give a value to who waits longest; if nobody does, `put` it into the queue."""
+        waiter = None
+        try:
+            with self._lock:
+                if self._status is not None:
+                    raise _again(self._status)
+                waiter = self._first_waiting(name)
+                if waiter is None:
+                    put(self._queues.setdefault(name, deque()), sent)
+                    return
+                sent.owner = waiter
+                waiter.outcome = sent
+                self._take_out(name, waiter)
+            _tell(waiter)
+        except BaseException as error:
+            if waiter is not None and waiter.outcome is sent and not isinstance(error, Exception):
+                self._tell_again(name, waiter)
+            raise
 
-    def _take_or_wait(self, name: str, waiter: _Receive) -> _Send | GraphError | None:
-        """What was sent, or why nothing will come; None if `waiter` waits now."""
+    def _take_or_wait(self, name: str, waiter: _Receive) -> bool:
+        """Whether it is certain at once what `waiter` gets. Otherwise it waits now."""
         with self._lock:
-            if self._status is not None:
-                return _again(self._status)
             queue = self._queues.get(name)
-            if queue and isinstance(queue[0], _Send):
-                sent = queue[0]
+            if self._status is not None:
+                waiter.outcome = _again(self._status)
+            elif queue and isinstance(queue[0], _Send):
+                queue[0].owner = waiter
+                waiter.outcome = queue[0]
                 queue.popleft()
                 self._drop_if_empty(name)
-                return sent
-            if not self._registered(name, waiter):
-                return CancelledError(_CANCELLED)
-            self._append(name, waiter)
-            return None
+            elif not self._registered(name, waiter):
+                waiter.outcome = CancelledError(_CANCELLED)
+            else:
+                self._queues.setdefault(name, deque()).append(waiter)
+                return False
+            return True
 
     def _registered(self, name: str, waiter: _Receive) -> bool:
         """Whether `waiter` may wait. A cancellation that comes now waits for the lock, and finds it in the queue."""
@@ -200,23 +237,71 @@ class Rendezvous:
 
         def cancel() -> None:
             rendezvous = here()
-            if rendezvous is not None and rendezvous._forget(name, waiter):
-                waiter.done(CancelledError(_CANCELLED), _NO_ARGS, waiter.args, None, False)
+            if rendezvous is not None:
+                rendezvous._end(name, waiter, CancelledError(_CANCELLED))
 
         return manager.register_callback(waiter.token, cancel)
 
-    def _forget(self, name: str, waiter: _Receive) -> bool:
-        """Take `waiter` out of its queue. False if it is not there any more."""
-        with self._lock:
-            queue = self._queues.get(name)
-            if queue is None or waiter not in queue:
-                return False
-            queue.remove(waiter)
-            self._drop_if_empty(name)
-            return True
+    def _end(self, name: str, waiter: _Receive, status: GraphError) -> None:
+        """Tell `waiter` that nothing comes, unless it is certain already what it gets."""
+        try:
+            with self._lock:
+                if waiter.outcome is not None:
+                    return
+                waiter.outcome = status
+                self._take_out(name, waiter)
+            _tell(waiter)
+        except BaseException as error:
+            if waiter.outcome is status and not isinstance(error, Exception):
+                self._tell_again(name, waiter)
+            raise
 
-    def _append(self, name: str, item: _Send | _Receive) -> None:
-        self._queues.setdefault(name, deque()).append(item)
+    def _tell_again(self, name: str, waiter: _Receive) -> None:
+        """Ctrl-C came where it was certain already what `waiter` gets: end what was begun."""
+        with self._lock:
+            self._take_out(name, waiter)
+            if isinstance(waiter.outcome, _Send):
+                self._take_out(name, waiter.outcome)
+        if not waiter.is_told:
+            _tell(waiter)
+
+    def _withdraw(self, name: str, waiter: _Receive) -> bool:
+        """Have `waiter` wait no more; nobody tells it. False if it is certain already what it gets."""
+        with self._lock:
+            if waiter.outcome is not None:
+                return False
+            waiter.outcome = CancelledError(_CANCELLED)
+            self._take_out(name, waiter)
+        _deregister(waiter)
+        return True
+
+    def _give_back(self, name: str, waiter: _Receive) -> None:
+        """What `waiter` got is for the next: its owner was interrupted before he had it."""
+        sent = waiter.outcome
+        if not isinstance(sent, _Send):
+            return
+        with self._lock:
+            if sent.owner is not waiter:
+                return  # it was still in the queue, and another has taken it
+            sent.owner = None
+            self._take_out(name, sent)
+            if self._status is None:
+                self._offer(name, sent, deque.appendleft)
+
+    def _first_waiting(self, name: str) -> _Receive | None:
+        """Who waits longest. What was interrupted may have left one there of whom it is certain what he gets."""
+        queue = self._queues.get(name)
+        while queue and isinstance(queue[0], _Receive):
+            if queue[0].outcome is None:
+                return queue[0]
+            queue.popleft()
+        return None
+
+    def _take_out(self, name: str, item: _Send | _Receive) -> None:
+        queue = self._queues.get(name)
+        if queue is not None and item in queue:
+            queue.remove(item)
+            self._drop_if_empty(name)
 
     def _drop_if_empty(self, name: str) -> None:
         if not self._queues[name]:
@@ -232,6 +317,17 @@ def _own_args() -> RendezvousArgs:
 def _again(status: GraphError) -> GraphError:
     """A copy to raise: each thread that raises one writes its own traceback into it."""
     return type(status)(status.message, op=status.op, node=status.node, attr=status.attr, input=status.input, source=status.source)
+
+
+def _tell(waiter: _Receive) -> None:
+    """Tell who waits what he gets; without the lock."""
+    _deregister(waiter)
+    outcome = waiter.outcome
+    if isinstance(outcome, _Send):
+        waiter.done(None, outcome.args, waiter.args, outcome.value, outcome.is_dead)
+    else:
+        waiter.done(outcome, _NO_ARGS, waiter.args, None, False)
+    waiter.is_told = True
 
 
 def _deregister(waiter: _Receive) -> None:

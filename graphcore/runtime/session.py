@@ -30,6 +30,7 @@ from graphcore.runtime.feeds import resolve_feeds
 from graphcore.runtime.fetches import parse_fetches
 from graphcore.runtime.function_memory import peak_for_shapes
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.meeting import renew_rendezvous
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.partial_run import SET_UP_FIRST, PartialRun
 from graphcore.runtime.peak_memory import PeakMemory
@@ -379,10 +380,7 @@ class Session:
         self._renew_rendezvous(error if isinstance(error, GraphError) else CancelledError(f"The run was stopped: {error!r}"))
 
     def _renew_rendezvous(self, status: GraphError) -> None:
-        with self._meeting:  # of two that fail at once each ends another one: who waits at one of them is told
-            ended, self.rendezvous = self.rendezvous, Rendezvous()
-            self.resources.channel = self.rendezvous
-        ended.start_abort(status)
+        renew_rendezvous(self, self._meeting, status)
 
     def _forget_changed(self) -> None:
         """Drop the plans that depend on nodes that have changed. What has only grown elsewhere stays planned."""

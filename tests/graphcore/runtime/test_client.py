@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -206,6 +210,24 @@ class TestCallables:
         handle = session.make_callable(gc.CallableOptions(feed=("x:0",), fetch=("y:0",)))
         with pytest.raises(InvalidArgumentError, match="1"):
             session.run_callable(handle, [], [])
+
+    def test_a_callable_that_is_released_while_it_is_called_stays_released(self, graph: gc.Graph) -> None:
+        x = graph.apply_op("Placeholder", [], {"dtype": gc.float32, "shape": []}, "x").outputs[0]
+        session = gc.Session(graph=graph)
+        y = x * 2.0
+        call = session.make_callable(y, [x])
+        graph.set_attr(y.node, "_changed", 1)  # it has to be prepared again
+        with ThreadPoolExecutor(1) as pool:
+            caller = pool.submit(threading.get_ident).result()
+            with graph.lock:
+                called = pool.submit(call, 3.0)
+                while sys._current_frames()[caller].f_code.co_name != "prepare":
+                    time.sleep(0.001)
+                call.release()
+            assert called.result() == 6.0
+        with pytest.raises(InvalidArgumentError, match="after handle was released"):
+            call(3.0)
+        assert call not in session._plans
 
     def test_callables_of_a_session_follow_the_graph_and_end_when_released(self, graph: gc.Graph) -> None:
         x = gc.placeholder(gc.float32, [None], name="x")
