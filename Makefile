@@ -17,10 +17,16 @@ ORACLE_VENV ?= .venv-oracle
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check --quiet
 ARGS ?=
+PYTEST := $(BIN)/python -m pytest
+WITHOUT_BROWSER = $(PYTEST) -n auto --dist worksteal -m "not browser and not oracle" $(ARGS)
 # Each worker has a JupyterLab and a browser of its own: more than a few of them only get into each other's way.
-IN_BROWSERS := -n auto --maxprocesses 4 --dist worksteal
-# `ARGS="-k placer"` may choose nothing from one of two runs, which pytest says by 5. Without ARGS that is an error as well.
-UNLESS_NONE_CHOSEN = [ $$? -eq $(if $(ARGS),5,0) ] ||
+IN_BROWSERS = $(PYTEST) -n auto --maxprocesses 4 --dist worksteal -m browser $(ARGS)
+# Tests in a browser wait half of their time: for a server, a kernel, a page. All others have what is free meanwhile, and no more.
+SIDE_BY_SIDE = $(BIN)/python tests/support/side_by_side.py 'nice -n 10 $(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
+# Whoever gives arguments has chosen a few tests, or wants to talk to one.
+IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
+# `ARGS="-k placer"` may choose nothing from one of two runs, which pytest says by 5.
+UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter wants to be told that it may run as root, which is who one is in a container.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -60,10 +66,8 @@ lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
 
 test: $(VENV)/.dev ## Run all tests, those in the browser included
 	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
-	@failed=0; \
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not browser and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; \
-	GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(BIN)/python -m pytest $(IN_BROWSERS) -m browser $(ARGS) || $(UNLESS_NONE_CHOSEN) failed=1; \
-	exit $$failed
+	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)"; export GRAPHLOUPE_BROWSER; \
+	$(if $(ARGS),$(IN_TURN),$(SIDE_BY_SIDE))
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
