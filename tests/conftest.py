@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
@@ -19,6 +21,10 @@ MARKED_FOLDERS = {"browser": "browser", "oracle": "oracle", "gpu": "gpu", "noteb
 settings.register_profile("steady", max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+# jsonschema, which comes with nbformat, takes this for the format "iri" where it is there, and does without where it is not. No
+# notebook has one, and the grammar that it makes at its import takes a second in each of four processes.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # what Python itself takes for "cannot be imported"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -57,6 +63,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder in MARKED_FOLDERS:
             item.add_marker(MARKED_FOLDERS[folder])
     items.sort(key=lambda item: "browser" in item.keywords)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """In a worker, report what anybody will read: reports take longer on their way than most tests.
+
+    Left out are those of fixtures that did well and have nothing to tell, unless `--durations` or `--junit-xml` asks for all.
+    """
+    option = item.config.option
+    if not hasattr(item.config, "workerinput") or option.durations is not None or option.xmlpath:
+        return None
+    hook = item.ihook
+    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.user_properties:
+            hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.fixture
