@@ -35,6 +35,8 @@ _DEEPEST: Final = 8
 _LONGEST: Final = 200
 """From so many lines on, what is handed on is left to `Propagation`."""
 _REMEMBERED: Final = 256
+_PLACES: Final = 1 << 40
+"""From here on a number in a text stands for another: none of a graph's is as large."""
 MOST_CALLS: Final = 500
 """A tape of more calls is not written out: compiling it would take longer than it may save."""
 ALIVE: Final = 0
@@ -106,6 +108,7 @@ class ItemText:
         self.calls: dict[int, Call] = {}
         self._scope: dict[str, Any] = {"DEAD": DEAD, "bool_": np.bool_, **helpers}
         self._names: dict[int, str] = {}
+        self._numbers: dict[int, int] = {}
         self._lines: list[str] = []
         self._maybe_dead: set[int] = set()
         self._count = 0
@@ -118,21 +121,21 @@ class ItemText:
         """The function."""
         check_time(self.item.node.name, self.item.node.op)
         self._write()
-        exec(_code("\n".join(self._lines)), self._scope)  # noqa: S102 - the text holds nothing but names made here
-        function: FunctionType = self._scope["advance"]
-        return function
+        code = _code("\n".join(self._lines))
+        numbers = {place: number for number, place in self._numbers.items()}
+        return FunctionType(code.replace(co_consts=tuple([numbers.get(const, const) for const in code.co_consts])), self._scope)
 
     def _write(self) -> None:
         item = self.item
         self._line(0, "def advance(run, at):")
-        self._line(1, f"if at.dead is not None and {item.index} in at.dead:")
+        self._line(1, f"if at.dead is not None and {self._number(item.index)} in at.dead:")
         self._line(2, f"run.die_out({self._name('i', item)}, at)")
         self._line(2, f"return run.move.activate({self._name('i', item)}, at, None)")
         self._line(1, "inputs, pending, move, is_watched = at.inputs, at.pending, run.move, run.cancellation is not None")
         self._line(1, "ready = move.ready")
         for slot in range(item.count):
-            self._line(1, f"r{slot} = inputs[{item.base + slot}]")
-            self._line(1, f"inputs[{item.base + slot}] = None")
+            self._line(1, f"r{slot} = inputs[{self._number(item.base + slot)}]")
+            self._line(1, f"inputs[{self._number(item.base + slot)}] = None")
         for call in self.tape.calls:
             self._call(call)
         registers = [self._register(i) for i in range(len(self.tape.registers))]
@@ -150,6 +153,10 @@ class ItemText:
             found = self._names[id(thing)] = f"{letter}{len(self._names)}"
             self._scope[found] = thing
         return found
+
+    def _number(self, number: int) -> int:
+        """What stands in the text for `number`, which is another one in each loop of the same form."""
+        return self._numbers.setdefault(number, _PLACES + len(self._numbers))
 
     def _fresh(self, letter: str) -> str:
         self._count += 1
@@ -208,7 +215,7 @@ class ItemText:
                 later.append(partial(self._hand, consumer, values, at, depth, level + 1, is_alive=taker.death == ALIVE))
                 continue
             if taker.death == SURELY_DEAD:
-                self._line(depth, f"{at}.kill({consumer.index})")
+                self._line(depth, f"{at}.kill({self._number(consumer.index)})")
             for slot, value in taker.values:
                 self._store(value, consumer, slot, at, depth)
             if consumer.branches:
@@ -246,31 +253,31 @@ class ItemText:
 
     def _store(self, value: Value, consumer: Item, slot: int, at: str, depth: int) -> None:
         if value.death == MAYBE_DEAD:
-            self._line(depth, f"if {value.text} is DEAD: {at}.kill({consumer.index})")
-            self._line(depth, f"else: {_of(at, 'inputs')}[{slot}] = {value.text}")
+            self._line(depth, f"if {value.text} is DEAD: {at}.kill({self._number(consumer.index)})")
+            self._line(depth, f"else: {_of(at, 'inputs')}[{self._number(slot)}] = {value.text}")
         elif value.death == ALIVE:
-            self._line(depth, f"{_of(at, 'inputs')}[{slot}] = {value.text}")
+            self._line(depth, f"{_of(at, 'inputs')}[{self._number(slot)}] = {value.text}")
 
     def _count_down(self, taker: Taker, at: str, depth: int) -> None:
         """Begin a block for when who takes something waits for nothing more."""
-        left, place = self._fresh("left"), f"{_of(at, 'pending')}[{taker.item.index}]"
+        left, place = self._fresh("left"), f"{_of(at, 'pending')}[{self._number(taker.item.index)}]"
         self._line(depth, f"{left} = {place} = {place} - {taker.arriving}")
         self._line(depth, f"if not {left}:")
 
     def _branch(self, taker: Taker, at: str, depth: int, level: int) -> None:
         """Hand on what a Switch takes, if its inputs are there."""
         switch = taker.item
-        inputs, base = _of(at, "inputs"), switch.base
+        first, second = (f"{_of(at, 'inputs')}[{self._number(switch.base + slot)}]" for slot in (0, 1))
         self._count_down(taker, at, depth)
         if taker.death == SURELY_DEAD:
             self._line(depth + 1, f"move.branch({self._name('i', switch)}, {at})")
             return
         data, pred = self._fresh("data"), self._fresh("pred")
-        self._line(depth + 1, f"{data}, {pred} = {inputs}[{base}], {inputs}[{base + 1}]")
-        self._line(depth + 1, f"if ({at}.dead is not None and {switch.index} in {at}.dead) or type({pred}) is not bool_:")
+        self._line(depth + 1, f"{data}, {pred} = {first}, {second}")
+        self._line(depth + 1, f"if ({at}.dead is not None and {self._number(switch.index)} in {at}.dead) or type({pred}) is not bool_:")
         self._line(depth + 2, f"move.branch({self._name('i', switch)}, {at})")
         self._line(depth + 1, "else:")
-        self._line(depth + 2, f"{inputs}[{base}] = {inputs}[{base + 1}] = None")
+        self._line(depth + 2, f"{first} = {second} = None")
         for condition, given in (f"if {pred}:", (_DEAD_VALUE, Value(data))), ("else:", (Value(data), _DEAD_VALUE)):
             self._line(depth + 2, condition)
             self._line(depth + 3, "pass")
@@ -309,8 +316,8 @@ class ItemText:
         following = self._fresh("at")
         self._line(depth, f"{following} = {at}.following or move.begin({name}, {at}, ({value},))")
         self._line(depth, f"if {following} is not None:")
-        self._line(depth + 1, f"if {following}.pending[{merge.index}] == 1:")
-        self._line(depth + 2, f"{following}.pending[{merge.index}] = 0")
+        self._line(depth + 1, f"if {following}.pending[{self._number(merge.index)}] == 1:")
+        self._line(depth + 2, f"{following}.pending[{self._number(merge.index)}] = 0")
         self._hand(merge, (Value(value), Value(self._name("n", place))), following, depth + 2, level + 1)
         self._line(depth + 1, "else:")
         self._line(depth + 2, f"move.activate({name}, {following}, ({value},))")
@@ -322,8 +329,8 @@ class ItemText:
             self._line(depth, f"move.feed_merge({names})")
             return
         unless = f" and {value.text} is not DEAD" if value.death else ""
-        self._line(depth, f"if {_of(at, 'pending')}[{merge.index}] == 1{unless}:")
-        self._line(depth + 1, f"{_of(at, 'pending')}[{merge.index}] = 0")
+        self._line(depth, f"if {_of(at, 'pending')}[{self._number(merge.index)}] == 1{unless}:")
+        self._line(depth + 1, f"{_of(at, 'pending')}[{self._number(merge.index)}] = 0")
         self._hand(merge, (Value(value.text), Value(self._name("n", np.int32(number)))), at, depth + 1, level + 1)
         self._line(depth, "else:")
         self._line(depth + 1, f"move.feed_merge({names})")
@@ -331,8 +338,9 @@ class ItemText:
 
 @lru_cache(_REMEMBERED)
 def _code(text: str) -> CodeType:
-    """Loops of one form have one text: what differs are the values of its names."""
-    return compile(text, "<graphcore loop>", "exec")
+    """The code of the function in `text`. Loops of one form have one text: what differs are the values of its names, and its numbers."""
+    module = compile(text, "<graphcore loop>", "exec")
+    return next(const for const in module.co_consts if isinstance(const, CodeType))
 
 
 def _of(at: str, name: str) -> str:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.errors import CancelledError, GraphError, InternalError
+from graphcore.runtime import dataflow_text
 from graphcore.runtime.dataflow_frames import Iteration
 from graphcore.runtime.dataflow_fused import prepare
 from graphcore.runtime.dataflow_fusing import fuse
@@ -95,6 +96,32 @@ def test_what_is_in_a_loop_is_written_out_and_what_runs_once_is_not() -> None:
     tapes = [item for item in table.items if item.tape is not None]
     assert {bool(item.frame.name): item.advance is not None for item in tapes} == {True: True, False: False}
     assert len(table.texts) == len([item for item in tapes if item.frame.name])
+
+
+def test_what_has_one_form_is_compiled_once_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many variables that go through a loop in the same way take no more texts than a few do, and each goes its own way."""
+    texts: set[str] = set()
+    code = dataflow_text._code
+    monkeypatch.setattr(dataflow_text, "_code", lambda text: texts.add(text) or code(text))
+    counts = []
+    for variables in (3, 9):
+        with gc.Graph().as_default():
+            one, limit = within(1), within(TURNS)
+            results = while_loop(
+                lambda i, *_: op("Less", [i, limit]),
+                lambda i, *values: [op("AddV2", [i, one]), *(op("Tanh", [op("Neg", [value])]) for value in values)],
+                [gc.constant(0), *(gc.constant(float(start)) for start in range(variables))],
+                "f",
+            )
+            texts.clear()
+            got = run(results[1:])
+            counts.append(len(texts))
+        for start, value in enumerate(got):
+            wanted = np.float32(start)
+            for _ in range(TURNS):
+                wanted = np.tanh(-wanted)
+            assert value == pytest.approx(wanted, rel=1e-6)
+    assert counts[0] == counts[1] > 0
 
 
 def test_a_body_too_long_to_be_written_out_gives_the_same() -> None:
