@@ -7,6 +7,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterator
 from functools import reduce
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -98,29 +99,34 @@ def test_what_is_in_a_loop_is_written_out_and_what_runs_once_is_not() -> None:
     assert len(table.texts) == len([item for item in tapes if item.frame.name])
 
 
+def alike(variables: int) -> list[Tensor]:
+    """The values of a loop that sends so many variables the same way, each from another number."""
+    one, limit = within(1), within(TURNS)
+    return while_loop(
+        lambda i, *_: op("Less", [i, limit]),
+        lambda i, *values: [op("AddV2", [i, one]), *(op("Tanh", [op("Neg", [value])]) for value in values)],
+        [gc.constant(0), *(gc.constant(float(start)) for start in range(variables))],
+        "f",
+    )[1:]
+
+
 def test_what_has_one_form_is_compiled_once_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many variables that go through a loop in the same way take no more texts than a few do, and each goes its own way."""
-    texts: set[str] = set()
     code = dataflow_text._code
-    monkeypatch.setattr(dataflow_text, "_code", lambda text: texts.add(text) or code(text))
     counts = []
     for variables in (3, 9):
+        texts: set[str] = set()
+
+        def remember(text: str, texts: set[str] = texts) -> CodeType:
+            texts.add(text)
+            return code(text)
+
+        monkeypatch.setattr(dataflow_text, "_code", remember)
         with gc.Graph().as_default():
-            one, limit = within(1), within(TURNS)
-            results = while_loop(
-                lambda i, *_: op("Less", [i, limit]),
-                lambda i, *values: [op("AddV2", [i, one]), *(op("Tanh", [op("Neg", [value])]) for value in values)],
-                [gc.constant(0), *(gc.constant(float(start)) for start in range(variables))],
-                "f",
-            )
-            texts.clear()
-            got = run(results[1:])
-            counts.append(len(texts))
+            got = run(alike(variables))
         for start, value in enumerate(got):
-            wanted = np.float32(start)
-            for _ in range(TURNS):
-                wanted = np.tanh(-wanted)
-            assert value == pytest.approx(wanted, rel=1e-6)
+            assert value == pytest.approx(reduce(lambda a, _: np.tanh(-a), range(TURNS), np.float32(start)), rel=1e-6)
+        counts.append(len(texts))
     assert counts[0] == counts[1] > 0
 
 
