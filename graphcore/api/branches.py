@@ -27,6 +27,8 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> An
             graph around them is handed to them.
         name: the name of the node.
 
+    While the branches are called other threads that build this graph wait: a branch must not wait for one of them (see `gc.Graph`).
+
     Returns:
         What the branches give, in the same form.
 

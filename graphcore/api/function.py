@@ -56,6 +56,9 @@ class Function:
             combination of input types. Variables and tensors of the graph around it that it uses become further arguments, which every call
         hands over; gradients reach them.
         name: what the function is called in the graph; the Python function's name unless given.
+
+    While it is traced other threads that build the same graph wait. So it must not wait for one of them (join it, take its result): neither
+    would ever go on. Let such a thread finish before the first call, or build a graph of its own.
     """
 
     def __init__(self, python_function: Callable[..., Any], name: str | None = None) -> None:

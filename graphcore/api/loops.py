@@ -36,6 +36,8 @@ def while_loop(
         shape_invariants: a shape for each loop variable, None where a size changes from round to round; their own unless given.
         parallel_iterations: how many rounds may be under way at once where the loop is lowered.
 
+    While `cond` and `body` are traced other threads that build this graph wait: neither must wait for one of them (see `gc.Graph`).
+
     Returns:
         What the last round gave, in the form of `loop_vars`.
 

@@ -54,7 +54,9 @@ class Graph(GraphReader, ChangeTeller):
     """A dataflow graph under construction.
 
     Every method that fails leaves the graph as it was. Several threads may build one graph, and run it meanwhile: each is in its own
-    scopes, and what one does with the graph is done when the next gets it.
+    scopes, and what one does with the graph is done when the next gets it. While one is in a transaction, or Python functions of its are being
+    traced (`gc.function`, branches, loops), the others wait: within these it must not wait for a thread that builds the same graph. Let that
+    thread finish first, or build a graph of its own.
 
     Args:
         registry: where ops are looked up that are no function of its library (the global one by default), or a library to copy.

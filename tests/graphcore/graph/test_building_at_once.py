@@ -234,3 +234,29 @@ def test_branches_that_are_refused_take_back_nothing_of_other_threads(graph: gc.
     branches = {value.name for node in graph.nodes for value in node.attr.values() if isinstance(value, Func)}
     assert branches
     assert all(graph.library.find(name) is not None for name in branches)
+
+
+def test_who_builds_while_another_traces_a_function_waits_till_that_is_traced(graph: gc.Graph) -> None:
+    def build() -> None:
+        begun.set()
+        made.append(graph.apply_op("NoOp", name="other"))
+
+    @gc.function
+    def traced(x: gc.Tensor) -> gc.Tensor:
+        builder.start()
+        assert begun.wait(30)
+        time.sleep(0.02)
+        seen.append(graph.find("other"))
+        return x * 2.0
+
+    begun, builder = threading.Event(), threading.Thread(target=build)
+    made: list[gc.Node] = []
+    seen: list[gc.Node | None] = []
+    with graph.as_default():
+        y = traced(gc.constant(3.0))
+    builder.join(30)
+    assert seen == [None]
+    assert made == [graph.find("other")]
+    check_whole(graph)
+    with gc.Session(graph=graph) as session:
+        assert session.run(y) == 6.0
