@@ -21,8 +21,8 @@ PYTEST := $(BIN)/python -m pytest
 WITHOUT_BROWSER = $(PYTEST) -n auto --dist worksteal -m "not browser and not oracle" $(ARGS)
 # Each worker has a JupyterLab and a browser of its own: more than a few of them only get into each other's way.
 IN_BROWSERS = $(PYTEST) -n auto --maxprocesses 4 --dist worksteal -m browser $(ARGS)
-# Tests in a browser wait half of their time: for a server, a kernel, a page. All others have what is free meanwhile, and no more.
-SIDE_BY_SIDE = $(BIN)/python tests/support/side_by_side.py 'nice -n 10 $(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
+# Tests in a browser wait half of their time: for a server, a kernel, a page. All others use it.
+SIDE_BY_SIDE = $(BIN)/python tests/support/side_by_side.py '$(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
 # Whoever gives arguments has chosen a few tests, or wants to talk to one.
 IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
 # `ARGS="-k placer"` may choose nothing from one of two runs, which pytest says by 5.
