@@ -13,12 +13,12 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.control_flow import ENTER
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.dataflow_program import build_dataflow
+from graphcore.runtime.fed_shapes import inferred_from_feeds
 from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
 from graphcore.runtime.prepared import meets
 from graphcore.runtime.program import Step
 from graphcore.runtime.prune import needed_nodes
-from graphcore.runtime.rewrite import copy_with_shapes, decides_shapes
 from graphcore.runtime.schedule import MakeKernel
 from graphcore.runtime.watching import run_watched
 
@@ -50,7 +50,7 @@ class PartialRun:
         self._feed_numbers = {tensor: number for number, tensor in enumerate(feeds)}
         self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
         what = structure.tensors, structure.targets, feeds
-        program = build_dataflow(*(copy_with_shapes(*what) if any(map(decides_shapes, feeds)) else what), make_kernel)
+        program = build_dataflow(*inferred_from_feeds(*what), make_kernel)
         self._run = program.begin(watched)
         self._watched = watched
         self.meets = meets(program.nodes)

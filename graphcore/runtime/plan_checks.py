@@ -9,9 +9,10 @@ import numpy as np
 
 from graphcore.dtypes import as_dtype
 from graphcore.errors import InternalError
-from graphcore.graph.node import Node
+from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
 from graphcore.registry import Kernel
+from graphcore.runtime.rewrite import STANDS_FOR
 from graphcore.shapes import Shape
 
 
@@ -103,4 +104,10 @@ def _broken(node: Node, text: str, value: Any) -> InternalError:
 
 def called(node: Node) -> str:
     """The op of a node on what it declares to take."""
-    return f"{node.op}({', '.join([f'{tensor.name} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"
+    return f"{node.op}({', '.join([f'{_name(tensor)} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"
+
+
+def _name(tensor: Tensor) -> str:
+    """What the user calls it, who has not seen what stands for his feeds."""
+    stands_for = tensor.node.node_def.attr.get(STANDS_FOR)
+    return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -10,7 +11,7 @@ from graphcore.attrs import AttrValue, as_attr_value
 from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from graphcore.graph import Graph, constant_value
+from graphcore.graph import Graph
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor, input_text
 from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.order import is_back_edge
@@ -18,6 +19,9 @@ from graphcore.graph.tensor_id import parse_tensor_name
 from graphcore.registry import op_registry
 from graphcore.runtime.prune import PLACEHOLDERS
 from graphcore.shapes import Shape
+
+STANDS_FOR: Final = "_stands_for"
+"""The attr of a node that is fed which says for which tensor."""
 
 
 class DeviceAttributes(msgspec.Struct, frozen=True):
@@ -130,7 +134,13 @@ def copy_with_shapes(
     graph = (fetches[0].node if fetches else targets[0] if targets else feeds[0].node).graph
     given: Sequence[Shape | None] = shapes or [None] * len(feeds)
     clients = [
-        _Client(f"_arg_{tensor.node.name}_{tensor.index}_{i}", "_Arg", tensor, {"T": tensor.dtype.base, "index": i}, shape)
+        _Client(
+            f"_arg_{tensor.node.name}_{tensor.index}_{i}",
+            "_Arg",
+            tensor,
+            {"T": tensor.dtype.base, "index": i, STANDS_FOR: tensor.name.encode()},
+            shape,
+        )
         for i, (tensor, shape) in enumerate(zip(feeds, given, strict=True))
     ]
     with graph.lock:
@@ -144,14 +154,6 @@ def copy_with_shapes(
         return copies[fed[tensor]].outputs[0] if tensor in fed else copies[tensor.node].outputs[tensor.index]
 
     return [copied(tensor) for tensor in fetches], [copies[node] for node in wanted], [copied(tensor) for tensor in feeds]
-
-
-def decides_shapes(tensor: Tensor) -> bool:
-    """Whether shapes may have been inferred from what `tensor` is when it is not fed.
-
-    Then whoever feeds it has to infer them anew: `copy_with_shapes`.
-    """
-    return tensor.node.op not in PLACEHOLDERS and (tensor.dtype.base.is_integer or constant_value(tensor) is not None)
 
 
 def fed_tensor(graph: Graph, endpoint: str) -> Tensor:

@@ -26,6 +26,7 @@ from graphcore.runtime.connections import connect, resolve_connections
 from graphcore.runtime.devices import check_devices, local_devices
 from graphcore.runtime.engines import build_program, check_engine
 from graphcore.runtime.events import Recorder
+from graphcore.runtime.fed_shapes import inferred_from_feeds
 from graphcore.runtime.feeds import resolve_feeds
 from graphcore.runtime.fetches import parse_fetches
 from graphcore.runtime.function_memory import peak_for_shapes
@@ -40,7 +41,7 @@ from graphcore.runtime.prepared import Prepared
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Rendezvous
-from graphcore.runtime.rewrite import DeviceAttributes, copy_with_shapes, decides_shapes
+from graphcore.runtime.rewrite import DeviceAttributes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
 from graphcore.runtime.watching import planning_within, run_watched
@@ -312,8 +313,7 @@ class Session:
             connected = resolve_connections(self.graph, connections, fed)
             if connected:
                 what = connect(*what, connected)
-            if any(decides_shapes(tensor) for tensor in what[2]):
-                what = copy_with_shapes(*what)
+            what = inferred_from_feeds(*what)
             needed = needed_nodes(*what)
             if not self.options.allow_soft_placement:
                 check_devices(needed, self.list_devices())

@@ -138,6 +138,24 @@ def test_a_partial_run_goes_by_the_fed_value_of_a_constant() -> None:
     assert session.partial_run(handle, [biased, looped], {bias: [1.0, 1.0]})[1] == 16.0
 
 
+@ENGINES
+def test_errors_call_feeds_what_the_user_calls_them_and_refuse_them_within_loops(engine: str) -> None:
+    x, sizes = gc.placeholder(gc.float32, [6], name="x"), gc.constant([2, 3], name="sizes")
+    table = gc.reshape(x, sizes, name="table")
+    session = gc.Session(engine=engine)
+    with pytest.raises(InvalidArgumentError, match=r"\[\[\{\{node table\}\}\]\] = Reshape\(x:0 float \[6\], sizes:0 int32 \[2\]\)"):
+        session.run(table, {x: np.zeros(6), sizes: [4, 2]})
+    turned: list[gc.Tensor] = []
+
+    def body(i: gc.Tensor, top: gc.Tensor) -> list[gc.Tensor]:
+        turned.append(op("AddV2", [i, op("OnesLike", [i])]))
+        return [turned[0], top]
+
+    counted = while_loop(lambda i, top: op("Less", [i, top]), body, [gc.constant(0), gc.constant(3)])[0]
+    with pytest.raises(InvalidArgumentError, match=r"cannot be fed: it has a value in each iteration of loop 'loop'"):
+        session.run(counted, {turned[0]: 1})
+
+
 # ---- nodes whose outputs are fed -------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,30 @@
+"""Feeds of tensors whose values the graph knows: what it has inferred from them does not hold for what is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphcore.graph import constant_value
+from graphcore.graph.node import Node, Tensor
+from graphcore.runtime.control_flow import checked_frames
+from graphcore.runtime.prune import PLACEHOLDERS, needed_nodes
+from graphcore.runtime.rewrite import copy_with_shapes
+
+
+def inferred_from_feeds(
+    fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]
+) -> tuple[Sequence[Tensor], Sequence[Node], Sequence[Tensor]]:
+    """What to run for `fetches` and `targets`: a copy with shapes of its own where those of the graph may not hold when `feeds` are given.
+
+    Raises:
+        GraphError: something within a loop is fetched or fed, or what is fed does not fit where it is needed.
+    """
+    if not any(_decides_shapes(tensor) for tensor in feeds):
+        return fetches, targets, feeds
+    checked_frames(needed_nodes(fetches, targets, feeds), fetches, feeds)  # the copy has no more what is fed
+    return copy_with_shapes(fetches, targets, feeds)
+
+
+def _decides_shapes(tensor: Tensor) -> bool:
+    """Whether shapes may have been inferred from what `tensor` is when it is not fed."""
+    return tensor.node.op not in PLACEHOLDERS and (tensor.dtype.base.is_integer or constant_value(tensor) is not None)
