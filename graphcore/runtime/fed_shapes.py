@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from graphcore.graph import constant_value
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.control_flow import checked_frames
@@ -11,9 +9,7 @@ from graphcore.runtime.prune import PLACEHOLDERS, needed_nodes
 from graphcore.runtime.rewrite import copy_with_shapes
 
 
-def inferred_from_feeds(
-    fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]
-) -> tuple[Sequence[Tensor], Sequence[Node], Sequence[Tensor]]:
+def inferred_from_feeds(fetches: list[Tensor], targets: list[Node], feeds: list[Tensor]) -> tuple[list[Tensor], list[Node], list[Tensor]]:
     """What to run for `fetches` and `targets`: a copy with shapes of its own where those of the graph may not hold when `feeds` are given.
 
     Raises:

@@ -49,7 +49,7 @@ class PartialRun:
         self._fed: dict[Tensor, Any] = {}
         self._feed_numbers = {tensor: number for number, tensor in enumerate(feeds)}
         self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
-        what = structure.tensors, structure.targets, feeds
+        what = structure.tensors, structure.targets, list(feeds)
         program = build_dataflow(*inferred_from_feeds(*what), make_kernel)
         self._run = program.begin(watched)
         self._watched = watched
