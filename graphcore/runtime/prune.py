@@ -9,7 +9,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import is_back_edge
 
-PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
+PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg"})
 """Ops that stand for a feed: waiting for one that is fed means waiting for the feed, as by itself it cannot run."""
 
 
