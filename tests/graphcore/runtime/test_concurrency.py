@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.runtime import turns
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +24,8 @@ def graph() -> Iterator[gc.Graph]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads are switched as often as can be, and do not take turns."""
-    monkeypatch.setattr(turns, "_WITHIN", -1.0)
+def impatient() -> Iterator[None]:
+    """Threads are switched as often as can be."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
