@@ -109,7 +109,7 @@ class MatrixDiag:
     def shape(c: InferenceContext) -> None:
         given = c.with_rank_at_least(c.input(0), 1)
         if given.dims is None:
-            c.set_output(0, given)
+            c.set_output(0, c.unknown_shape())  # not that of the input, which has one dimension less
             return
         c.set_output(0, c.concatenate(given, c.vector(c.dim(given, -1))))
 

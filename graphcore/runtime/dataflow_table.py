@@ -21,6 +21,7 @@ from graphcore.runtime.control_flow import checked_frames
 from graphcore.runtime.parallel import aside_if_long, has_large, is_long
 from graphcore.runtime.prune import is_replaced, needed_nodes
 from graphcore.runtime.schedule import MakeKernel, check_runs, no_reference
+from graphcore.runtime.size_guards import guarded, refuse_fetched, refuse_known
 from graphcore.runtime.twins import find_twins
 from graphcore.time_limit import check_time
 
@@ -322,7 +323,9 @@ class _Builder:
         item.dtypes = tuple([dtype.base if dtype.is_ref else dtype.as_numpy for dtype in node.output_types])
         item.dtype = item.dtypes[0] if item.dtypes else None
         item.context = self._context(node)
-        kernel = self.make_kernel(node, item.context)
+        if self.has_large:
+            refuse_known(node)
+        kernel = guarded(node, self.make_kernel(node, item.context), item.context.constants)
         item.kernel = partial(call_aside, kernel) if self.has_large and is_long(node) else aside_if_long(node, kernel)
         return item
 
@@ -386,6 +389,8 @@ class _Builder:
         if feed is not None:
             self.table.given.append((number, feed))
             return
+        if self.has_large:
+            refuse_fetched(tensor)
         item = Item(tensor.node, f"fetch {tensor.name}", FETCH, self.table.outermost)
         item.count = 1
         item.number = number

@@ -13,12 +13,12 @@ from graphcore.runtime.loops_memory import peak_of_loops
 from graphcore.runtime.loops_schedule import Begin, LoopSchedule, schedule_loops
 from graphcore.runtime.loops_structure import find_structure
 from graphcore.runtime.loops_text import loops_text
-from graphcore.runtime.memory import guard_sizes
 from graphcore.runtime.parallel import has_large, mark_long
 from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan import Plan
 from graphcore.runtime.program import Step
 from graphcore.runtime.schedule import MakeKernel, Schedule
+from graphcore.runtime.size_guards import guard_sizes
 from graphcore.runtime.watcher import Note, Watcher
 
 

@@ -13,7 +13,7 @@ from graphcore.errors import GraphError, InternalError
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.buffers import reuse_buffers
 from graphcore.runtime.explaining import explain_at
-from graphcore.runtime.memory import guard_sizes, keep_freed_memory
+from graphcore.runtime.memory import keep_freed_memory
 from graphcore.runtime.parallel import has_large, mark_long, run_apart
 from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
 from graphcore.runtime.plan_checks import outputs_unset
@@ -21,6 +21,7 @@ from graphcore.runtime.plan_text import PlanText, plan_text
 from graphcore.runtime.program import Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.schedule import JOIN, MakeKernel, Schedule, schedule_nodes
+from graphcore.runtime.size_guards import guard_sizes
 from graphcore.runtime.watcher import Note, Watcher
 from graphcore.time_limit import check_time
 
