@@ -90,6 +90,14 @@ class GraphPanel:
         self.root.locator(".gl-inspector").get_by_text(re.compile(re.escape(says))).first.wait_for()
         return self.inspector()
 
+    def inspect_line(self, words: str, says: str) -> str:
+        """Click the words on a line and wait until the inspector says `says`; returns its text."""
+        box = self.root.locator("[data-edge-id] .gl-edge-label").filter(has_text=words).first.bounding_box()
+        assert box is not None
+        self.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        self.root.locator(".gl-inspector").get_by_text(re.compile(re.escape(says))).first.wait_for()
+        return self.inspector()
+
     def press(self, label: str) -> None:
         """Press the button with this label."""
         self.root.get_by_role("button", name=label, exact=True).click()

@@ -160,6 +160,8 @@ def test_a_mistake_turns_edges_red_and_says_who_made_what(reader: Reader) -> Non
     name = broken.get_attribute("data-name")
     assert name
     text = panel.inspect(name, "Error")
+    panel.page.keyboard.press("Escape")
+    assert panel.inspect_line("[?,12]", "Error") == text
     assert "[?,12]" in text
     assert "[10]" in text or "[?,10]" in text
     assert len(set(re.findall(r"In \[\d+\]", text))) >= 2, f"two cells clash, but the inspector names fewer:\n{text}"

@@ -246,13 +246,14 @@ def _frame_label(part: Foldable) -> str:
 def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list[SceneEdge]) -> str:
     total = len(visible.box_of)
     boxes = len(visible.boxes)
-    parts = [counted(total, "node") + (f" in {boxes:,} boxes" if boxes != total else ""), counted(len(edges), "edge")]
+    parts = [counted(total, "node") + (f" in {boxes:,} boxes" if boxes != total else "")]
+    wrong = sum(1 for node in nodes if node.error and node.kind != "stub")
+    if wrong:  # early: where the line is too short for all of it, the end is cut off
+        parts.append(f"{wrong:,} with errors")
+    parts.append(counted(len(edges), "edge"))
     gradient = len(graph.gradient_records)
     if gradient:
         parts.append(counted(gradient, "gradient node"))
-    wrong = sum(1 for node in nodes if node.error and node.kind != "stub")
-    if wrong:
-        parts.append(f"{wrong:,} with errors")
     fresh = sum(1 for node in nodes if node.state == "new")
     if fresh:
         parts.append(f"{fresh:,} new")

@@ -1,6 +1,6 @@
 // The line at the bottom: what is shown, what is going on, what went wrong. Screen readers hear the changes.
 import { h } from "./dom";
-import type { SceneMessage } from "./generated";
+import type { Scene, SceneMessage } from "./generated";
 
 const plural = (count: number, word: string): string =>
   `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
@@ -19,7 +19,13 @@ export class Status {
   /** Something to know for the moment. */
   say(text: string): void {
     this.#text.textContent = text;
+    this.#text.title = text;
     this.element.classList.remove("gl-failed");
+  }
+
+  /** What the picture shows; whole in the tooltip, should the line be too short for it. */
+  tell({ title, summary }: Scene): void {
+    this.say([title, summary].filter(Boolean).join(" · "));
   }
 
   /** Something went wrong. */

@@ -27,7 +27,7 @@ import { Stage } from "./stage";
 import { Status } from "./status";
 import { followTheme } from "./theme";
 import { Toolbar } from "./toolbar";
-import { ARROWS, type Direction, firstBox, PANS, walk } from "./walk";
+import { ARROWS, type Direction, endOfLine, firstBox, PANS, walk } from "./walk";
 
 const DOUBLE_CLICK_MS = 350;
 /** A picture ready to be put on the screen. */
@@ -272,7 +272,7 @@ export class Viewer {
     this.#applyLens();
     this.#outline.update(scene);
     if (this.#selected) this.#mark(this.#selected);
-    this.#status.say([scene.title, scene.summary].filter(Boolean).join(" · "));
+    this.#status.tell(scene);
     if (focus) this.#goTo(focus, true);
     else if (this.#inspector.shown) this.#inspect(this.#inspector.shown);
     afterPaint(() => this.#report(message, layoutMs));
@@ -324,16 +324,17 @@ export class Viewer {
   }
 
   #press({ target, double }: Press): void {
-    const box = target.closest<SVGElement>("[data-node-id]");
-    const frame = target.closest<SVGElement>("[data-group-id]");
-    const action = target.closest("[data-action]")?.getAttribute("data-action");
-    const id = box?.dataset.nodeId ?? frame?.dataset.groupId;
+    const near = (name: string) => target.closest(`[data-${name}]`)?.getAttribute(`data-${name}`);
+    const action = near("action");
+    const line = near("edge-id");
+    const end = line && this.#shown && endOfLine(line, this.#shown.scene);
+    const id = near("node-id") ?? near("group-id") ?? end;
     if (!id) {
       this.#stage.focus();
       return this.#unselect();
     }
     if (action === "expand" || action === "collapse") return this.#send({ type: action, id });
-    if (double) return this.#toggle(id);
+    if (double && !line) return this.#toggle(id);
     this.#choose(id, true);
   }
 
@@ -486,7 +487,7 @@ export class Viewer {
   #tellLit(lines: number | null): void {
     const scene = this.#shown?.scene;
     if (lines !== null) this.#status.say(`The same number on ${lines} ${lines === 1 ? "line" : "lines"}`);
-    else if (scene) this.#status.say([scene.title, scene.summary].filter(Boolean).join(" · "));
+    else if (scene) this.#status.tell(scene);
   }
 
   #svgText(): string | null {

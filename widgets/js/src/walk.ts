@@ -1,4 +1,4 @@
-// Where an arrow key leads: along the lines up and down, to the neighbours in the same row left and right.
+// Where an arrow key leads: along the lines up and down, to the neighbours in the same row left and right. Where a line leads.
 import type { Scene } from "./generated";
 import type { Geometry, Rect } from "./geometry";
 
@@ -71,4 +71,18 @@ export function walk(direction: Direction, from: string, scene: Scene, geometry:
     const ahead = (y - here.y) * sign;
     return id !== from && ahead > 0 ? Math.abs(x - here.x) + ahead / 4 : Infinity;
   });
+}
+
+/** The box to tell about when a line is chosen: the one it ends at; of a line on the way of a clash, the box with the clash. */
+export function endOfLine(id: string, scene: Scene): string | null {
+  const line = scene.edges.find((edge) => edge.id === id);
+  if (!line) return null;
+  const wrong = new Set(scene.nodes.filter(({ state }) => state === "error").map((node) => node.id));
+  const seen = new Set([line.target]);
+  if (line.clash === 0) return line.target;
+  for (const box of seen) {
+    if (wrong.has(box)) return box;
+    for (const { source, target, clash } of scene.edges) if (source === box && clash > 0) seen.add(target);
+  }
+  return line.target;
 }

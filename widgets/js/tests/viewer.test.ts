@@ -105,6 +105,17 @@ test("clicking a box selects it and asks about it; the answer fills the inspecto
   expect(page.text(".gl-inspector")).toContain("Gives what it gets.");
 });
 
+test("clicking a line asks about the box it ends at; a line on the way of a clash leads to the box with the clash", async () => {
+  const nodes = [node("W"), node("matmul"), node("add", { state: "error", error: "10 and 12 clash" }), node("y")];
+  const edges = [edge("W", "matmul", "", { clash: 1 }), edge("matmul", "add", "", { clash: 1 }), edge("add", "y")];
+  await page.show(scene({ nodes, edges }));
+  page.click(page.one('[data-edge-id="add->y"] .gl-reach'));
+  expect(page.last("inspect")?.id).toBe("y");
+  page.click(page.one('[data-edge-id="W->matmul"] .gl-reach'));
+  expect(page.last("inspect")?.id).toBe("add");
+  expect(page.box("add").classList).toContain("gl-selected");
+});
+
 test("clicking a stub asks about what it stands for", async () => {
   await page.show(
     scene({ nodes: [node("s1", { kind: "stub", label: "x", stands_for: "x" }), node("y")], edges: [edge("s1", "y")] }),

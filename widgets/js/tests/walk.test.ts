@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Geometry, Rect } from "../src/geometry";
-import { firstBox, walk } from "../src/walk";
+import { endOfLine, firstBox, walk } from "../src/walk";
 import { edge, node, scene } from "./support";
 
 const at = (x: number, y: number): Rect => ({ x, y, width: 40, height: 20 });
@@ -36,4 +36,22 @@ test.each([
 test("the walk starts at the upper left, also from a box that has gone", () => {
   expect(firstBox(geometry)).toBe("a");
   expect(walk("down", "gone", shown, geometry)).toBe("a");
+});
+
+test("a line leads to the box it ends at, a line on the way of a clash to the box with the clash", () => {
+  const red = { clash: 1 };
+  const clashing = scene({
+    nodes: [node("W"), node("matmul"), node("add", { state: "error" }), node("b"), node("y")],
+    edges: [
+      edge("W", "matmul", "", red),
+      edge("matmul", "add", "", red),
+      edge("b", "add", "", { clash: 2 }),
+      edge("add", "y"),
+    ],
+  });
+  const [first, , second, usual] = clashing.edges.map(({ id }) => id);
+  expect(endOfLine(first ?? "", clashing)).toBe("add");
+  expect(endOfLine(second ?? "", clashing)).toBe("add");
+  expect(endOfLine(usual ?? "", clashing)).toBe("y");
+  expect(endOfLine("gone", clashing)).toBeNull();
 });
