@@ -24,14 +24,14 @@ _SENDING: Final = frozenset({"_Send", "_HostSend"})
 _KEY: Final = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
 
 
-def check_engine(engine: str) -> Engine:
+def check_engine(engine: object) -> Engine:
     """`engine`, which must be one.
 
     Raises:
         InvalidArgumentError: it is none.
     """
     for known in ENGINES:
-        if engine == known:
+        if isinstance(engine, str) and engine == known:
             return known
     raise InvalidArgumentError(f"Required one of the engines {', '.join(map(repr, ENGINES))}, got {engine!r}")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
+import numpy as np
 
 from graphcore.errors import InvalidArgumentError
 
@@ -32,6 +34,8 @@ class RunOptions(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _require_time("timeout_in_ms", self.timeout_in_ms)
+        _require_flag("trace", self.trace)
+        _require_count("trace_level", self.trace_level, "a level such as RunOptions.FULL_TRACE")
 
     @property
     def is_traced(self) -> bool:
@@ -79,8 +83,21 @@ class SessionOptions(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _require_time("operation_timeout_in_ms", self.operation_timeout_in_ms)
+        for option in ("optimize_for_static_graph", "place_pruned_graph", "allow_soft_placement"):
+            _require_flag(option, getattr(self, option))
+        _require_count("inter_op_threads", self.inter_op_threads, "a number of threads, or 0 for as many as pay")
 
 
-def _require_time(option: str, value: int) -> None:
-    if value < 0:
-        raise InvalidArgumentError(f"{option}: required milliseconds, or 0 for as long as it takes, got {value}")
+def _require_time(option: str, value: object) -> None:
+    if not isinstance(value, Real) or value < 0:
+        raise InvalidArgumentError(f"{option}: required milliseconds, or 0 for as long as it takes, got {value!r}")
+
+
+def _require_flag(option: str, value: object) -> None:
+    if not isinstance(value, Integral | np.bool_):
+        raise InvalidArgumentError(f"{option}: required True or False, got {value!r}")
+
+
+def _require_count(option: str, value: object, what: str) -> None:
+    if not isinstance(value, Integral) or value < 0:
+        raise InvalidArgumentError(f"{option}: required {what}, got {value!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
@@ -13,13 +13,13 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError, UnimplementedError
+from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, default_graph, get_default_graph
-from graphcore.graph.changes import Change
 from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
+from graphcore.runtime import arguments
 from graphcore.runtime.callables import SessionCallable
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.connections import connect, resolve_connections
@@ -37,7 +37,7 @@ from graphcore.runtime.partial_run import SET_UP_FIRST, PartialRun
 from graphcore.runtime.peak_memory import PeakMemory
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.plan_checks import checked, is_ours
-from graphcore.runtime.prepared import Prepared
+from graphcore.runtime.prepared import Prepared, noting
 from graphcore.runtime.program import Program, Step
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Rendezvous
@@ -48,8 +48,6 @@ from graphcore.runtime.watching import planning_within, run_watched
 from graphcore.shapes import Shape
 
 _MAX_PLANS: Final = 256
-_TARGETS: Final = ("", "local")
-_NO_OPTIONS: Final = SessionOptions()
 _NO_RUN_OPTIONS: Final = RunOptions()
 _default_session: ContextVar[Session | None]
 
@@ -73,7 +71,7 @@ class Session:
 
     Raises:
         NotFoundError: no such target.
-        InvalidArgumentError: no such engine.
+        InvalidArgumentError: no such engine, or an argument of another kind.
 
     The graph may grow and change between runs: a run is planned again when a node that it depends on has changed. Used as a
     context manager it is the default session, and its graph the default graph, within the block. Several threads may run it at once.
@@ -88,10 +86,10 @@ class Session:
     def __init__(
         self, graph: Graph | None = None, *, options: SessionOptions | None = None, engine: str = "auto", target: str = ""
     ) -> None:
-        self.target = _checked_target(target)
+        self.target = arguments.checked_target(target)
+        self.options = arguments.checked_session(graph, options)
         self.graph = get_default_graph() if graph is None else graph
         self.engine = check_engine(engine)
-        self.options = options or _NO_OPTIONS
         self.rendezvous = Rendezvous()
         self.resources = ResourceManager()
         self.resources.channel = self.rendezvous
@@ -109,7 +107,7 @@ class Session:
         self._entered = _Entered()
         self._changed: set[str] = set()
         self._first_version = self.graph.version
-        weakref.finalize(self, self.graph.subscribe(_noting(self._changed))).atexit = False
+        weakref.finalize(self, self.graph.subscribe(noting(self._changed))).atexit = False
 
     def run(
         self,
@@ -128,21 +126,26 @@ class Session:
             run_metadata: gets the trace.
 
         Raises:
-            InvalidArgumentError: a fetch or feed that does not belong to the graph or does not fit.
+            InvalidArgumentError: a fetch or feed that does not belong to the graph or does not fit, or an argument of another kind.
             FailedPreconditionError: an uninitialised variable, or the session is closed.
             DeadlineExceededError: it took longer than it may.
         """
-        key = _plan_key(fetches, feed_dict)
         try:
+            key = _plan_key(fetches, feed_dict)
             prepared = self._plans.get(key)
-        except TypeError:  # what has no hash cannot be a key
+        except (TypeError, ValueError):  # what has no hash cannot be a key
             key = prepared = None
         begun = 0.0
         if prepared is None or prepared.version != self.graph.version:
+            arguments.check_run(feed_dict, options, run_metadata)
             begun = time.monotonic()
             with planning_within(options.timeout_in_ms if options else 0):
                 prepared = self.prepare(fetches, feed_dict or (), key)
-        values = [feed(value) for feed, value in zip(prepared.feeders, feed_dict.values(), strict=True)] if feed_dict else ()
+        try:
+            values = [feed(value) for feed, value in zip(prepared.feeders, feed_dict.values(), strict=True)] if feed_dict else ()
+        except (AttributeError, TypeError):  # there was a mapping with the same keys before
+            arguments.check_feed_dict(feed_dict)
+            raise
         if options is None:
             return prepared.finish(self.execute(prepared, values))
         return prepared.finish(self._watch(prepared, values, options, run_metadata, begun))
@@ -153,6 +156,7 @@ class Session:
         Raises:
             UnimplementedError: the run is not done by a plan.
         """
+        arguments.check_feed_dict(feed_dict)
         program = self.prepare(fetches, feed_dict or ()).program
         if not isinstance(program, Plan):
             raise UnimplementedError(
@@ -169,6 +173,7 @@ class Session:
         Raises:
             InvalidArgumentError, NotFoundError: as `run`.
         """
+        arguments.check_feed_dict(feed_dict)
         prepared = self.prepare(fetches, feed_dict or ())
         values = [feed(value) for feed, value in zip(prepared.feeders, (feed_dict or {}).values(), strict=True)]
         structure = prepared.structure
@@ -200,7 +205,9 @@ class Session:
         Raises:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph, or a connection that cannot be.
         """
-        return SessionCallable(self, fetches, feed_list or (), tuple(connections))
+        return SessionCallable(
+            self, fetches, tuple(arguments.listed("feed_list", "tensors or names", feed_list)), arguments.checked_connections(connections)
+        )
 
     def partial_run_setup(self, fetches: Any, feeds: Iterable[Any] = ()) -> str:
         """Begin a run that goes on in several steps.
@@ -216,6 +223,7 @@ class Session:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
         limit = self.options.operation_timeout_in_ms
+        feeds = arguments.listed("feeds", "tensors or names", feeds)
         with self.graph.lock, self._lock, planning_within(limit):
             self._check_may_plan()
             watched = Step(None, CancellationManager()) if limit else None
@@ -233,6 +241,9 @@ class Session:
                 a fetch cannot be computed from the feeds so far.
             GraphError: a node failed, or it took longer than a run of this session may, which ends the run.
         """
+        arguments.check_feed_dict(feed_dict)
+        if not isinstance(handle, str):
+            arguments.refuse("handle", "what partial_run_setup gave", handle)
         run = self._partial_runs.get(handle)
         if run is None:
             raise InvalidArgumentError(SET_UP_FIRST)
@@ -268,7 +279,7 @@ class Session:
 
     def reset(self, containers: Sequence[str] = ()) -> None:
         """Forget the values of the variables in `containers`; of those in the default container if none is named."""
-        wanted = frozenset(containers or ("",))
+        wanted = frozenset(arguments.checked_names("containers", containers) or ("",))
         for (container, _name), variable in list(self.resources.variables.items()):
             if container in wanted:
                 with variable.lock:  # an update under way would bring the value back
@@ -352,6 +363,7 @@ class Session:
     def _watch(
         self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None, begun: float = 0.0
     ) -> list[Any]:
+        arguments.check_run(None, options, metadata)
         chosen = options or _NO_RUN_OPTIONS
         step = Step(Recorder() if chosen.is_traced else None)
         program = prepared.program_for(values)
@@ -454,21 +466,6 @@ def get_default_session() -> Session | None:
     return _default_session.get()
 
 
-def _checked_target(target: str) -> str:
-    if target not in _TARGETS:
-        raise NotFoundError(f"No session for target {target!r}: there is {' and '.join(map(repr, _TARGETS))}, which is this process")
-    return target
-
-
-def _noting(changed: set[str]) -> Callable[[Change], None]:
-    """A subscriber that does not keep the session alive."""
-
-    def note(change: Change) -> None:
-        changed.add(change.node)
-
-    return note
-
-
 def _plan_key(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
     """What names the plan of these arguments, if it can be a key."""
     shape = fetches if type(fetches) is Tensor else _frozen(fetches)
@@ -485,13 +482,13 @@ def _frozen(fetch: Any) -> Any:
 
 
 def _evaluate(tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
-    chosen = session or get_default_session()
+    chosen = get_default_session() if session is None else session
     if chosen is None:
         raise FailedPreconditionError(
             f"Cannot evaluate '{tensor.name}': no default session is entered; use `with gc.Session():` or give `session=`",
             node=tensor.node.name,
         )
-    return chosen.run(tensor, feed_dict)
+    return arguments.runner(chosen)(tensor, feed_dict)
 
 
 Graph.evaluator = staticmethod(_evaluate)

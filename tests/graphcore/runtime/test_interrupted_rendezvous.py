@@ -21,6 +21,7 @@ kept: list[gc.Rendezvous] = []
 
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
+    collector.collect()  # what other tests have left
     yield
     kept.clear()
     collector.collect()
