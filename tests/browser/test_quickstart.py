@@ -220,6 +220,7 @@ def test_the_view_is_used_renderers_scopes_search_and_export(reader: Reader) -> 
     assert "Placeholder" in panel.inspector("Placeholder")
     notebook.screenshot("found")
 
+    laptop(notebook, panel)
     svg = panel.export("svg")
     assert svg.lstrip().startswith("<")
     assert "matmul" in svg
@@ -230,3 +231,19 @@ def test_the_view_is_used_renderers_scopes_search_and_export(reader: Reader) -> 
     mermaid = panel.export("mermaid")
     assert mermaid.lstrip().startswith("flowchart")
     assert "matmul" in mermaid
+
+
+def laptop(notebook: NotebookPage, panel: GraphPanel) -> None:
+    """On a small screen, where the controls take two rows, the export menu is inside the panel."""
+    size = notebook.page.viewport_size
+    assert size is not None
+    notebook.page.set_viewport_size({"width": 1280, "height": 720})
+    panel.press("Export the picture")
+    menu, room = panel.root.locator(".gl-menu").bounding_box(), panel.root.bounding_box()
+    assert menu is not None
+    assert room is not None
+    assert room["x"] <= menu["x"]
+    assert menu["x"] + menu["width"] <= room["x"] + room["width"]
+    notebook.screenshot("laptop")
+    panel.page.keyboard.press("Escape")
+    notebook.page.set_viewport_size(size)

@@ -73,11 +73,15 @@ export class Toolbar {
       { class: "gl-toolbar", role: "toolbar", "aria-label": "Graph view" },
       search,
       this.#lensBox,
-      switcher,
-      h("span", { class: "gl-spacer" }),
-      ...folding,
-      this.#outlineButton,
-      menuBox,
+      h(
+        "div",
+        { class: "gl-controls" },
+        switcher,
+        h("span", { class: "gl-spacer" }),
+        ...folding,
+        this.#outlineButton,
+        menuBox,
+      ),
     );
   }
 
