@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphcore.graph.rewiring import remove_all
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 def begin_cell(graph: Graph, run: CellRun) -> None:
     """See `Graph.begin_cell`."""
+    _note_registers(graph)
     stale = graph.cells.begin(run)
     graph.names.release(run.cell, stale)
     graph.when_done(graph.names.count_anew)
@@ -20,6 +22,7 @@ def begin_cell(graph: Graph, run: CellRun) -> None:
 
 def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     """See `Graph.end_cell`."""
+    _note_registers(graph)
     stale = graph.cells.end(run, failed=failed)
     if failed:
         graph.names.keep_released(run.cell)
@@ -27,6 +30,11 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     remove_all(graph, stale)
     graph.when_done(graph.names.end_release)
     return [node.name for node in stale]
+
+
+def _note_registers(graph: Graph) -> None:
+    graph.if_undone(partial(graph.names.restore_registers, graph.names.registers()))
+    graph.if_undone(partial(graph.cells.restore_registers, graph.cells.registers()))
 
 
 def drop_cell(graph: Graph, cell: str) -> list[str]:

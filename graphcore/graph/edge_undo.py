@@ -1,93 +1,54 @@
-"""What a single change of a graph notes of the edges: the pairs of nodes between which they changed, however many others the two have."""
+"""How the edges were before a single change: it notes the pairs of nodes between which they change, however many others the two have."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from graphcore.graph.journal import Adjacency
+from graphcore.graph.journal import Adjacency, Keys
 from graphcore.graph.node import Node
 
-_Keys = dict[tuple[int, int], dict[str, int]]
-_Pair = tuple[str, str]
-_Gone = tuple[str, dict[str, Node], dict[str, _Keys], dict[str, _Keys]]
-_ABSENT: Final[_Keys] = {}
+Pair = tuple[str, str, Keys | None, Keys | None]
+"""A producer, a consumer, and the edges between them before they changed: the dict itself, None if there was none, and what it held."""
+Gone = tuple[str, dict[str, Node], dict[str, Keys], dict[str, Keys]]
+"""A node that was taken out: its name, and what was under that in networkx's dicts `_node`, `_succ` and `_pred`."""
+Restored = list[tuple[dict[Any, Any], dict[Any, Any]]]
+"""Dicts, each with what it is to hold."""
 
 
-class PairJournal:
-    """The edges that changed, by the nodes that they go between; no node is added meanwhile.
+def edges_before(nodes: dict[str, dict[str, Node]], succ: Adjacency, pred: Adjacency, pairs: list[Pair], gone: list[Gone]) -> Restored:
+    """Each dict that has to change so that the edges are as they were, with what it has to hold. Nothing changes yet.
 
-    An entry that was gone comes back to where the numbers of its edges put it. Nothing is lost if bringing all back is interrupted: it is
-    worked out first, and done again then.
+    An entry that was gone comes back to where the numbers of its edges put it.
 
     Args:
-        nodes, succ, pred: networkx's dicts.
+        nodes, succ, pred: networkx's dicts, as they are now.
+        pairs: between which nodes edges changed, in the order in which they did; of a pair that is there more than once the first counts.
+        gone: the nodes that were taken out, in the order in which they were.
     """
-
-    __slots__ = ("_gone", "_nodes", "_pairs", "_pred", "_succ", "_wanted")
-
-    first_new_id = 0
-    """Every node is one that was there."""
-
-    def __init__(self, nodes: dict[str, dict[str, Node]], succ: Adjacency, pred: Adjacency) -> None:
-        self._nodes = nodes
-        self._succ = succ
-        self._pred = pred
-        self._pairs: dict[_Pair, tuple[_Keys, _Keys]] = {}
-        self._gone: list[_Gone] = []
-        self._wanted: list[tuple[dict[Any, Any], dict[Any, Any]]] | None = None
-
-    def note_pair(self, src: str, dst: str) -> None:
-        """Keep the edges from `src` to `dst`."""
-        if (src, dst) not in self._pairs:
-            keys = self._succ[src].get(dst, _ABSENT)
-            self._pairs[src, dst] = keys, dict(keys)
-
-    def note_node(self, name: str) -> None:
-        """Keep a node that is about to be taken out, with its edges."""
-        self._gone.append((name, self._nodes[name], self._succ[name], self._pred[name]))
-
-    @property
-    def touched(self) -> list[Node]:
-        """The nodes whose edges changed, as long as they are in the graph."""
-        names = dict.fromkeys([name for pair in self._pairs for name in pair])
-        for name, _, succ, pred in self._gone:
-            names.update(dict.fromkeys([name, *succ, *pred]))
-        return [self._nodes[name]["node"] for name in names if name in self._nodes]
-
-    def restore(self) -> None:
-        """Bring the edges back."""
-        if self._wanted is None:
-            self._wanted = self._worked_out()
-        for table, content in self._wanted:
-            table.clear()
-            table.update(content)
-
-    def _worked_out(self) -> list[tuple[dict[Any, Any], dict[Any, Any]]]:
-        """Each dict that has to change, with what it has to hold."""
-        wanted = _Contents()
-        succ = {**self._succ, **{name: after for name, _, after, _ in self._gone}}
-        pred = {**self._pred, **{name: before for name, _, _, before in self._gone}}
-        for name, _, after, before in reversed(self._gone):
-            for other, keys in after.items():
-                wanted.regain(pred[other], name, keys)
-            for other, keys in before.items():
-                wanted.regain(succ[other], name, keys)
-        for (src, dst), (keys, content) in self._pairs.items():
-            for table, other in ((succ[src], dst), (pred[dst], src)):
-                if keys is _ABSENT:
-                    wanted.of(table).pop(other, None)
-                else:
-                    wanted.regain(table, other, keys)
-            if keys is not _ABSENT:
-                wanted.set(keys, content)
-        wanted.sort()
-        if self._gone:
-            nodes = {**self._nodes, **{name: data for name, data, _, _ in self._gone}}
-            order = sorted(nodes, key=lambda name: nodes[name]["node"].id)
-            tables: list[tuple[dict[str, Any], dict[str, Any]]] = [(self._nodes, nodes), (self._succ, succ), (self._pred, pred)]
-            for there, found in tables:
-                wanted.set(there, {name: found[name] for name in order})
-        return wanted.all()
+    wanted = _Contents()
+    all_succ = {**succ, **{name: after for name, _, after, _ in gone}}
+    all_pred = {**pred, **{name: before for name, _, _, before in gone}}
+    for name, _, after, before in reversed(gone):
+        for other, keys in after.items():
+            wanted.regain(all_pred[other], name, keys)
+        for other, keys in before.items():
+            wanted.regain(all_succ[other], name, keys)
+    for src, dst, present, content in reversed(pairs):
+        for table, other in ((all_succ[src], dst), (all_pred[dst], src)):
+            if present is None:
+                wanted.of(table).pop(other, None)
+            else:
+                wanted.regain(table, other, present)
+        if present is not None:
+            wanted.set(present, content)
+    wanted.sort()
+    if gone:
+        all_nodes = {**nodes, **{name: data for name, data, _, _ in gone}}
+        order = sorted(all_nodes, key=lambda name: all_nodes[name]["node"].id)
+        tables: list[tuple[dict[str, Any], dict[str, Any]]] = [(nodes, all_nodes), (succ, all_succ), (pred, all_pred)]
+        for there, found in tables:
+            wanted.set(there, {name: found[name] for name in order})
+    return wanted.all()
 
 
 class _Contents:
@@ -95,7 +56,7 @@ class _Contents:
 
     def __init__(self) -> None:
         self._contents: dict[int, tuple[dict[Any, Any], dict[Any, Any]]] = {}
-        self._unsorted: dict[int, dict[str, _Keys]] = {}
+        self._unsorted: dict[int, dict[str, Keys]] = {}
 
     def of(self, table: dict[Any, Any]) -> dict[Any, Any]:
         """What `table` is to hold."""
@@ -108,7 +69,7 @@ class _Contents:
         """`table` is to hold this."""
         self._contents[id(table)] = table, content
 
-    def regain(self, table: dict[str, _Keys], name: str, keys: _Keys) -> None:
+    def regain(self, table: dict[str, Keys], name: str, keys: Keys) -> None:
         """`table` is to have the edges to or from `name` that it may have lost."""
         content = self.of(table)
         if content.get(name) is not keys:
@@ -122,10 +83,10 @@ class _Contents:
             content.clear()
             content.update(ordered)
 
-    def _first_number(self, entry: tuple[str, _Keys]) -> int:
-        keys: _Keys = self.of(entry[1])
+    def _first_number(self, entry: tuple[str, Keys]) -> int:
+        keys: Keys = self.of(entry[1])
         return min([data["id"] for data in keys.values()])
 
-    def all(self) -> list[tuple[dict[Any, Any], dict[Any, Any]]]:
+    def all(self) -> Restored:
         """Each dict with what it is to hold."""
         return list(self._contents.values())

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph.edge import CONTROL_KEY, CONTROL_SLOT, Edge
-from graphcore.graph.edge_undo import PairJournal
+from graphcore.graph.edge_undo import edges_before
 from graphcore.graph.journal import EdgeJournal
 from graphcore.graph.node import Node, Tensor
 from graphcore.importing import import_whole
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from graphcore.graph.single_change import SingleChange
 
 _Key = tuple[int, int]
 _ONLY_CONTROL: Final = {CONTROL_KEY}
@@ -67,7 +69,7 @@ class EdgeStore:
         self._pending: list[Node] = []
         self._torn = False  # some of the pending may have been entered in part
         self._pinned: frozenset[tuple[str, str]] = frozenset()
-        self.journal: EdgeJournal | PairJournal | None = None
+        self.journal: EdgeJournal | SingleChange | None = None
 
     def add_ends(self, source: Node, sink: Node) -> None:
         """The graph's own source and sink, with the control edge between them."""
@@ -123,18 +125,23 @@ class EdgeStore:
         inner.restore()
         self._loose, self.detached = dict(loose), set(detached)
 
-    def change_state(self) -> tuple[PairJournal, int, frozenset[tuple[str, str]]]:
-        """What `restore_change` needs, for a single change that begins now; its first is to be the `journal`."""
+    def change_state(self) -> tuple[int, frozenset[tuple[str, str]]]:
+        """What `restore_change` needs beside what is noted, for a single change that begins now."""
         self.sync()
-        return PairJournal(self._nodes, self._succ, self._pred), self._next_id, self._pinned
+        return self._next_id, self._pinned
 
-    def restore_change(self, state: tuple[PairJournal, int, frozenset[tuple[str, str]]]) -> None:
+    def restore_change(self, change: SingleChange) -> None:
         """Be again what the edges were when it began."""
         self.journal = None
-        journal, self._next_id, self._pinned = state
-        journal.restore()
-        for node in journal.touched:
-            self._loose[node] = None
+        self._next_id, self._pinned = change.edge_state
+        if change.edges is None:  # worked out before anything changes: Ctrl-C may come meanwhile, and it is done again then
+            change.edges = edges_before(self._nodes, self._succ, self._pred, change.pairs, change.gone)
+        for table, content in change.edges:
+            table.clear()
+            table.update(content)
+        touched = [name for src, dst, _, _ in change.pairs for name in (src, dst)]
+        touched += [name for gone, _, after, before in change.gone for name in (gone, *after, *before)]
+        self._loose.update(dict.fromkeys([self._nodes[name]["node"] for name in touched if name in self._nodes]))
 
     # ---- changing --------------------------------------------------------------------------------------------------
 
@@ -207,7 +214,7 @@ class EdgeStore:
                     late.append((producer, (tensor.index, slot), node))
                     continue
                 if journal is not None and producer.id < journal.first_new_id:
-                    journal.note_pair(source, name)
+                    journal.note_pair(source, name, None)
                 keys = {}
                 preds[source] = succ[source][name] = keys
                 loose[producer] = None
@@ -238,11 +245,12 @@ class EdgeStore:
     def remove_node(self, node: Node) -> None:
         """Remove a node and its edges."""
         self.sync()
+        nodes, before, after = self._nodes, self._pred[node.name], self._succ[node.name]
         if self.journal is not None:
-            self.journal.note_node(node.name)
-        for neighbour in [*self._pred[node.name], *self._succ[node.name]]:
-            other = self._nodes[neighbour]["node"]
-            if other.is_op:
+            self.journal.note_node(node.name, nodes[node.name], after, before)
+        for neighbour in (*before, *after):
+            other = nodes[neighbour]["node"]
+            if other.id > 1:
                 self._loose[other] = None
         self._loose.pop(node, None)
         self._pinned = frozenset([pair for pair in self._pinned if node.name not in pair]) if self._pinned else self._pinned
@@ -282,11 +290,11 @@ class EdgeStore:
         self._loose[src] = self._loose[dst] = None
 
     def _add(self, src: str, dst: str, key: _Key) -> None:
+        keys = self._succ[src].get(dst)
         if self.journal is not None:
-            self.journal.note_pair(src, dst)
+            self.journal.note_pair(src, dst, keys)
         number = self._next_id
         self._next_id = number + 1
-        keys = self._succ[src].get(dst)
         if keys is None:
             self._pred[dst][src] = keys = {key: {"id": number}}
             self._succ[src][dst] = keys  # last: by this one it is there
@@ -298,7 +306,7 @@ class EdgeStore:
         if key not in keys:
             return
         if self.journal is not None:
-            self.journal.note_pair(src, dst)
+            self.journal.note_pair(src, dst, keys)
         if len(keys) > 1:
             del keys[key]
             return

@@ -215,15 +215,10 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: it is not in this graph, or its own source or sink.
         """
-        self.owned(node)
-        if not node.is_op:
-            raise InvalidArgumentError(f"'{node.name}' cannot be removed: every graph has it", node=node.name, op=node.op)
         whole(self, rewiring.remove_node, node)
 
     def strike(self, node: Node, orphans: list[tuple[Node, int]]) -> None:
-        """Take a node out of the tables; `orphans` wait for one of its name from then on. The edges are still there."""
-        if self.journal is not None:
-            self.journal.removed.append(node)
+        """Take a node without edges out of the tables; `orphans` wait for one of its name from then on."""
         del self._by_name[node.name]
         del self._by_id[node.id]
         waiting = [*self._dangling.get(node.name, ()), *orphans]
@@ -272,7 +267,7 @@ class Graph(GraphReader, ChangeTeller):
 
     def clear(self) -> None:
         """Remove all nodes; ids go on from where they were."""
-        whole(self, rewiring.remove_all, self.nodes)
+        whole(self, rewiring.clear)
 
     def add_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
         """Feed input `dst_input` of `dst`, which nothing feeds at present, from output `src_output` of `src`.
@@ -282,8 +277,6 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: no such output or input, it is fed already, another dtype, or the edge would close a cycle.
         """
-        self.owned(src)
-        self.owned(dst)
         return whole(self, node_edits.add_edge, src, src_output, dst, dst_input)
 
     def remove_edge(self, edge: Edge) -> None:
@@ -292,7 +285,6 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: it is not in this graph.
         """
-        self.owned(edge.dst)
         whole(self, node_edits.remove_edge, edge)
 
     def update_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
@@ -301,8 +293,6 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: no such output or input, another dtype, or the edge would close a cycle.
         """
-        self.owned(src)
-        self.owned(dst)
         whole(self, node_edits.update_edge, src, src_output, dst, dst_input)
 
     def add_control_edge(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> Edge | None:
@@ -318,14 +308,10 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: the edge would close a cycle.
         """
-        self.owned(src)
-        self.owned(dst)
         return whole(self, rewiring.add_control_edge, src, dst, allow_duplicates=allow_duplicates)
 
     def remove_control_edge(self, src: Node, dst: Node) -> bool:
         """Undo `add_control_edge`: edges and input. False if there is no such edge."""
-        self.owned(src)
-        self.owned(dst)
         return whole(self, rewiring.remove_control_edge, src, dst)
 
     def set_attr(self, node: Node, name: str, value: object) -> None:
@@ -334,7 +320,6 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: the op allows no such attr or value, or needs it, or the types of inputs and outputs depend on it.
         """
-        self.owned(node)
         whole(self, node_edits.set_attr, node, name, value)
 
     def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str = "T") -> None:
@@ -343,7 +328,6 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: there is no such list, or an output that would go feeds something.
         """
-        self.owned(node)
         whole(self, node_edits.shrink_type_info, node, index_mapping, type_attr_name)
 
     def add_function_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
@@ -368,7 +352,6 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: incompatible with what is known.
         """
-        self.owned(tensor)
         whole(self, node_edits.set_shape, tensor, as_shape(shape))
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:

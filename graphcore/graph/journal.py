@@ -1,17 +1,20 @@
-"""What a transaction notes before things change, so that it can bring them back.
+"""Changing a graph altogether or not at all: what is noted before things change, so that they can be brought back.
 
-Each thing is noted once, when it is first touched: a transaction costs what it changes, not what the graph holds. Only
-the top-level dicts are copied whole, because the order of their entries is part of what must come back.
+Each thing is noted when it is first touched: that costs what changes, not what the graph holds. Only of a transaction the
+top-level dicts are copied whole, because the order of their entries is part of what must come back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.graph.changes import Change
 from graphcore.graph.node import Node
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
 
 _STATE: Final = (
     "op",
@@ -41,38 +44,35 @@ _WHOLE: Final = 3
 _ENTRY: Final = 4
 INFERRED: Final = 8
 """What ends an entry of a log: how long it is, by which it is known what it is."""
-Adjacency = dict[str, dict[str, dict[tuple[int, int], dict[str, int]]]]
+Keys = dict[tuple[int, int], dict[str, int]]
+Adjacency = dict[str, dict[str, Keys]]
 
 
-class NodeJournal:
-    """The nodes that changed and the changes that nobody has been told of yet.
+class Journal(ABC):
+    """What a graph was before a change, noted as the change comes to it, so that the change is made altogether or not at all.
 
-    Args:
-        first_new_id: nodes from this id on are new and need not be noted.
+    Ctrl-C may come at any time: making this changes nothing yet, and whatever else it does can be done once more.
 
     Attributes:
-        removed: the nodes that were in the graph and are no longer, in the order in which they went.
+        graph: the graph that changes.
+        changes: what the subscribers are to be told of.
         log: what was, in the order in which it was noted. One list of all, so that the cyclic collector has nothing to visit: a node, its
-            state, and the length of that; a node, what was inferred for it (it may be there more than once), and the length; a table beside
-            the nodes, a key, what was under it, and the length.
-        completions: what is left to do when all has gone well; it may be done twice, and never fails.
+            state, and the length of that; a node, what was inferred for it (both may be there more than once), and the length; a table
+            beside the nodes, a key, what was under it, and the length.
+        is_kept: True from where all went well: what is left to do is done then, whatever comes.
     """
 
-    __slots__ = ("_noted", "changes", "completions", "first_new_id", "log", "removed")
+    is_kept = False
+    _told = 0
 
-    def __init__(self, first_new_id: int) -> None:
-        self.first_new_id = first_new_id
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
         self.changes: list[Change] = []
-        self.removed: list[Node] = []
-        self.completions: list[Callable[[], object]] | None = None
         self.log: list[Any] = []
-        self._noted: set[Node] = set()
 
     def note(self, node: Node) -> None:
         """Keep what `node` is now."""
-        if node.id < self.first_new_id and node not in self._noted:
-            self.log += (node, _state_of(node), _WHOLE)
-            self._noted.add(node)
+        self.log += (node, _state_of(node), _WHOLE)
 
     def note_inferred(self, node: Node) -> None:
         """Keep what has been inferred for `node`: nothing else of it is going to change."""
@@ -82,7 +82,24 @@ class NodeJournal:
         """Keep what is under `key` in a table beside the nodes."""
         self.log += (table, key, table.get(key, _NOTHING), _ENTRY)
 
+    @abstractmethod
+    def complete(self) -> None:
+        """Do what is left to do when all went well."""
+
+    @abstractmethod
     def restore(self) -> None:
+        """Bring everything back."""
+
+    def end(self) -> None:
+        """Something ended the change: bring everything back, or complete what is kept."""
+        finish = self.complete if self.is_kept else self.restore
+        try:
+            finish()
+        except BaseException:
+            finish()
+            raise
+
+    def restore_nodes(self) -> None:
         """Bring the nodes back: what was noted first comes last."""
         end = len(self.log)
         while end:
@@ -99,11 +116,17 @@ class NodeJournal:
             else:
                 of[values[0]] = values[1]
 
-    def absorb(self, inner: NodeJournal) -> None:
-        """Take over what a transaction within this one noted: it has succeeded."""
-        self.changes += inner.changes
-        self.log += inner.log
-        self._noted |= inner._noted
+    def tell(self) -> None:
+        """Tell the subscribers of the changes that they have not been told of."""
+        failure: Exception | None = None
+        while self._told < len(self.changes):
+            try:
+                self.graph.tell(self.changes[self._told])
+            except Exception as error:  # noqa: BLE001 - a subscriber's own, which is raised when all know of all
+                failure = failure or error
+            self._told += 1
+        if failure is not None:
+            raise failure
 
 
 class EdgeJournal:
@@ -131,14 +154,14 @@ class EdgeJournal:
         leaving = [(other, keys, dict(keys)) for other, keys in self._succ[name].items()]
         self._kept[name] = leaving, list(self._pred[name].items())
 
-    def note_pair(self, src: str, dst: str) -> None:
+    def note_pair(self, src: str, dst: str, _keys: Keys | None) -> None:
         """Keep the edges of both."""
         self.note(src)
         self.note(dst)
 
-    def note_node(self, name: str) -> None:
-        """Keep a node that is about to be taken out, with its edges."""
-        for other in (*self._pred[name], *self._succ[name], name):
+    def note_node(self, name: str, _data: dict[str, Node], after: dict[str, Keys], before: dict[str, Keys]) -> None:
+        """Keep a node that is about to be taken out, with the edges that leave and enter it."""
+        for other in (*before, *after, name):
             self.note(other)
 
     def restore(self) -> None:

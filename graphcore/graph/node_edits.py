@@ -35,6 +35,8 @@ def absent_tensor(graph: Graph, name: str, index: int, dtype: DType = INVALID) -
 
 def add_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
     """See `Graph.add_edge`."""
+    graph.owned(src)
+    graph.owned(dst)
     _require_slots(src, src_output, dst, dst_input)
     tensor, present = src.outputs[src_output], dst.inputs[dst_input]
     if present in graph and graph.edge_store.has(present, dst, dst_input):
@@ -65,6 +67,8 @@ def _require_slots(src: Node, src_output: int, dst: Node, dst_input: int) -> Non
 
 def update_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
     """See `Graph.update_edge`."""
+    graph.owned(src)
+    graph.owned(dst)
     _require_slots(src, src_output, dst, dst_input)
     tensor = src.outputs[src_output]
     problem = type_misfit(dst.name, dst_input, tensor, dst.input_types[dst_input])
@@ -78,6 +82,7 @@ def update_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: 
 def remove_edge(graph: Graph, edge: Edge) -> None:
     """See `Graph.remove_edge`."""
     src, dst = edge.src, edge.dst
+    graph.owned(dst)
     if edge.is_control_edge:
         remove_control_edge(graph, src, dst)
         return
@@ -92,6 +97,7 @@ def remove_edge(graph: Graph, edge: Edge) -> None:
 
 def set_attr(graph: Graph, node: Node, name: str, value: object) -> None:
     """See `Graph.set_attr`."""
+    graph.owned(node)
     attrs = dict(node.node_def.attr)
     if value is None:
         attrs.pop(name, None)
@@ -121,6 +127,7 @@ def _require_same_types(node: Node, node_def: NodeDef, name: str) -> None:
 
 def set_shape(graph: Graph, tensor: Tensor, shape: Shape) -> None:
     """See `Graph.set_shape`."""
+    graph.owned(tensor)
     graph.note(tensor.node)
     if graph.refiner.set_shape(tensor.node, tensor.index, shape):
         graph.publish("shapes", tensor.node)
@@ -137,6 +144,7 @@ def set_shape_like(graph: Graph, tensor: Tensor, other: Tensor) -> None:
 
 def shrink_type_info(graph: Graph, node: Node, index_mapping: Mapping[int, int], type_attr_name: str) -> None:
     """See `Graph.shrink_type_info`."""
+    graph.owned(node)
     types = node.node_def.attr.get(type_attr_name)
     if not isinstance(types, tuple) or not all(0 <= index < len(types) for index in index_mapping):
         raise InvalidArgumentError(

@@ -205,7 +205,7 @@ class GraphReader:
         node = obj.node if isinstance(obj, Tensor) else obj
         if node.graph is not self:
             raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) belongs to another graph than this one")
-        if self.find_node_id(node.id) is not node:
+        if self._by_id.get(node.id) is not node and self.find_node_id(node.id) is not node:
             raise InvalidArgumentError.at(
                 node, f"'{obj.name}' (op {node.op}) is no longer in the graph: its cell ran again without making it"
             )

@@ -35,16 +35,28 @@ sweepers: Final[list[Callable[[Graph], None]]] = []
 def remove_all(graph: Graph, nodes: Sequence[Node]) -> None:
     """Remove nodes, consumers before producers if they are in the order in which they were made, and what was made for them alone."""
     for node in reversed(nodes):
-        remove_node(graph, node)
+        _remove(graph, node)
     for sweep in sweepers if nodes else ():
         graph.when_done(partial(sweep, graph))
 
 
+def clear(graph: Graph) -> None:
+    """See `Graph.clear`."""
+    remove_all(graph, graph.nodes)
+
+
 def remove_node(graph: Graph, node: Node) -> None:
     """See `Graph.remove_node`."""
+    graph.owned(node)
+    if not node.is_op:
+        raise InvalidArgumentError(f"'{node.name}' cannot be removed: every graph has it", node=node.name, op=node.op)
+    _remove(graph, node)
+
+
+def _remove(graph: Graph, node: Node) -> None:
     orphans = [(consumer, slot) for consumer, slot in graph.consumers(node) if consumer.is_op]
-    graph.strike(node, orphans)
     graph.edge_store.remove_node(node)
+    graph.strike(node, orphans)
     graph.publish("removed", node)
     mark_orphans(graph, node, orphans)
 
@@ -219,6 +231,8 @@ def feed(graph: Graph, tensor: Tensor, dst: Node, slot: int) -> None:
 
 def add_control_edge(graph: Graph, src: Node, dst: Node, *, allow_duplicates: bool) -> Edge | None:
     """See `Graph.add_control_edge`."""
+    graph.owned(src)
+    graph.owned(dst)
     store = graph.edge_store
     if not allow_duplicates and store.has_control(src, dst):
         return None
@@ -237,6 +251,8 @@ def add_control_edge(graph: Graph, src: Node, dst: Node, *, allow_duplicates: bo
 
 def remove_control_edge(graph: Graph, src: Node, dst: Node) -> bool:
     """See `Graph.remove_control_edge`."""
+    graph.owned(src)
+    graph.owned(dst)
     if not graph.edge_store.has_control(src, dst):
         return False
     graph.note(dst)

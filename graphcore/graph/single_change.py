@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from graphcore.graph.attempt import Attempt
+from graphcore.graph.edge_undo import Gone, Pair, Restored
+from graphcore.graph.journal import Journal, Keys
+from graphcore.graph.node import Node
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -17,58 +19,73 @@ _T = TypeVar("_T")
 def whole(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """What `change` of the graph and these arguments gives; if it raises, Ctrl-C included, the graph is exactly as it was.
 
-    It adds no nodes. Subscribers learn of what has changed when all of it has. Within a transaction, or another such change, that sees to
-    all of this.
+    Subscribers learn of what has changed when all of it has. Within a transaction, or another such change, that sees to all of this.
     """
     with graph.lock:
         if graph.journal is not None:
             return change(graph, *args, **kwargs)
-        attempt = _Change(graph)
+        single = SingleChange(graph)
         try:
-            attempt.begin()
+            graph.journal = graph.edge_store.journal = single
             result = change(graph, *args, **kwargs)
-            attempt.keep()
+            single.is_kept = True
+            single.complete()
         except BaseException:
-            attempt.end()
+            single.end()
             raise
         return result
 
 
-class _Change(Attempt):
-    """What a graph was when a change began; unlike a transaction it copies nothing that does not change."""
+class SingleChange(Journal):
+    """What a graph was when a change began; unlike a transaction it copies nothing that does not change.
+
+    Attributes:
+        completions: what is left to do when all has gone well; it may be done twice, and never fails.
+        undoing: what brings back what is not noted otherwise; it may be done twice, and never fails.
+        pairs, gone: see `edges_before`.
+        edges: what that gives, once somebody has asked for it.
+        edge_state: what else the edges come back with.
+    """
+
+    first_new_id = 0
+    """No edge is noted for the sake of a new node: its edges go with it."""
+    edges: Restored | None = None
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.journal.completions = []
-        self.edges = graph.edge_store.change_state()
-        self.values = graph.version, graph.ranks_are_stale, graph.names.registers(), graph.cells.registers()
+        self.completions: list[Callable[[], object]] = []
+        self.undoing: list[Callable[[], object]] = []
+        self.pairs: list[Pair] = []
+        self.gone: list[Gone] = []
+        self.edge_state = graph.edge_store.change_state()
+        self._version = graph.version
+        self._ranks_are_stale = graph.ranks_are_stale
 
-    def begin(self) -> None:
-        """Note from now on what changes."""
-        self.graph.edge_store.journal = self.edges[0]
-        self.graph.journal = self.journal
+    def note_pair(self, src: str, dst: str, keys: Keys | None) -> None:
+        """Keep the edges from `src` to `dst`."""
+        self.pairs.append((src, dst, keys, None if keys is None else dict(keys)))
 
-    def keep(self) -> None:
-        """All went well."""
-        self.is_kept = True
-        self.complete()
+    def note_node(self, name: str, data: dict[str, Node], after: dict[str, Keys], before: dict[str, Keys]) -> None:
+        """Keep a node that is about to be taken out, with the edges that leave and enter it."""
+        self.gone.append((name, data, after, before))
 
     def complete(self) -> None:
         """Do what waits for that, and tell the subscribers."""
-        graph = self.graph
-        graph.edge_store.journal = None
-        graph.journal = None
-        for completion in self.journal.completions or ():
+        self.graph.edge_store.journal = None
+        self.graph.journal = None
+        for completion in self.completions:
             completion()
-        self.tell()
+        self.completions.clear()
+        if self.changes:
+            self.tell()
 
     def restore(self) -> None:
         """Bring everything back."""
         graph = self.graph
-        graph.edge_store.restore_change(self.edges)
-        self.journal.restore()
-        graph.put_back(self.journal.removed)
-        graph.version, graph.ranks_are_stale, names, cells = self.values
-        graph.names.restore_registers(names)
-        graph.cells.restore_registers(cells)
+        graph.edge_store.restore_change(self)
+        self.restore_nodes()
+        graph.put_back([data["node"] for _, data, _, _ in self.gone])
+        for undo in reversed(self.undoing):
+            undo()
+        graph.version, graph.ranks_are_stale = self._version, self._ranks_are_stale
         graph.journal = None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from graphcore.graph.changes import Change, ChangeKind, Subscriber
-from graphcore.graph.journal import NodeJournal
+from graphcore.graph.journal import Journal
 from graphcore.graph.node import Node
+from graphcore.graph.single_change import SingleChange
 
 
 class ChangeTeller:
@@ -14,12 +15,12 @@ class ChangeTeller:
 
     Attributes:
         version: grows with every change.
-        journal: what a transaction under way notes, None if there is none.
+        journal: what a transaction or single change under way notes, None if there is none.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        self.journal: NodeJournal | None = None
+        self.journal: Journal | None = None
         self._subscribers: list[Subscriber] = []
         self._last_version = 0
 
@@ -49,14 +50,7 @@ class ChangeTeller:
 
     def tell(self, change: Change) -> None:
         """Call the subscribers."""
-        waiting = iter(tuple(self._subscribers))
-        try:
-            for subscriber in waiting:
-                subscriber(change)
-        except BaseException:  # one that failed, or Ctrl-C, is no reason for others not to know
-            for subscriber in waiting:
-                subscriber(change)
-            raise
+        _tell(iter(tuple(self._subscribers)), change)
 
     def note(self, node: Node) -> None:
         """Called before an existing node changes: a transaction keeps what it was."""
@@ -70,7 +64,21 @@ class ChangeTeller:
 
     def when_done(self, completion: Callable[[], object]) -> None:
         """Do this, which may be done twice, as soon as nothing can take back the single change under way; now if there is none."""
-        if self.journal is None or self.journal.completions is None:
-            completion()
-        else:
+        if isinstance(self.journal, SingleChange):
             self.journal.completions.append(completion)
+        else:
+            completion()
+
+    def if_undone(self, undo: Callable[[], object]) -> None:
+        """Do this, which may be done twice, if the single change under way is taken back; a transaction keeps all tables itself."""
+        if isinstance(self.journal, SingleChange):
+            self.journal.undoing.append(undo)
+
+
+def _tell(waiting: Iterator[Subscriber], change: Change) -> None:
+    try:
+        for subscriber in waiting:
+            subscriber(change)
+    except BaseException:  # one that failed, or Ctrl-C, is no reason for others not to know
+        _tell(waiting, change)
+        raise

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from graphcore.graph.attempt import Attempt
-from graphcore.graph.edge_undo import PairJournal
+from graphcore.graph.journal import Journal
+from graphcore.graph.node import Node
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -31,13 +31,21 @@ def transaction(graph: Graph) -> Iterator[None]:
             raise
 
 
-class _Before(Attempt):
-    """What a graph was when a transaction began."""
+class _Before(Journal):
+    """What a graph was when a transaction began.
+
+    Attributes:
+        outer: what a transaction around this one notes, None if there is none.
+    """
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        assert not isinstance(graph.edge_store.journal, PairJournal), "a single change begins no transaction"
-        self.edges = graph.edge_store.state(graph.num_node_ids)
+        outer = graph.journal
+        assert isinstance(outer, _Before | None), "a single change begins no transaction"
+        self.outer = outer
+        self._first_new_id = graph.num_node_ids
+        self._noted: set[Node] = set()
+        self.edges = graph.edge_store.state(self._first_new_id)
         self.registers = graph.registers()
         self.values: tuple[Any, ...] = (
             graph.version,
@@ -55,17 +63,25 @@ class _Before(Attempt):
         self.library = graph.library.state()
         self.told_outside = 0 if self.outer is None else len(self.outer.changes)
 
+    def note(self, node: Node) -> None:
+        """Keep what `node` is now, once; nothing is kept of a new one."""
+        if node.id < self._first_new_id and node not in self._noted:
+            super().note(node)
+            self._noted.add(node)
+
     def begin(self) -> None:
         """Note from now on what changes."""
         self.graph.edge_store.begin(self.edges)
-        self.graph.journal = self.journal
+        self.graph.journal = self
 
     def keep(self) -> None:
         """All went well: what is around this one takes over what was noted, or else the subscribers are told."""
         graph, outer = self.graph, self.outer
         graph.edge_store.keep(self.edges)
         if outer is not None:
-            outer.absorb(self.journal)
+            outer.changes += self.changes
+            outer.log += self.log
+            outer._noted |= self._noted
         graph.journal = outer
         self.is_kept = True
         self.complete()
@@ -79,7 +95,7 @@ class _Before(Attempt):
         """Bring everything back."""
         graph = self.graph
         graph.edge_store.restore(self.edges)
-        self.journal.restore()
+        self.restore_nodes()
         if self.outer is not None:
             del self.outer.changes[self.told_outside :]
         graph.restore_registers(self.registers)

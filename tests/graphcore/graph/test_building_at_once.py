@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import mul, neg
 
@@ -41,6 +43,51 @@ def test_nodes_that_threads_add_at_once_all_get_names_of_their_own(graph: gc.Gra
     check_whole(graph, mirror)
     with gc.Session(graph=graph) as session:
         assert session.run([part[-1] for part in made]) == [NODES + 1.0] * 4
+
+
+def while_another_removes(graph: gc.Graph, node: gc.Node, work: Callable[[], object]) -> None:
+    """Do work in a thread that has to wait while this one removes a node."""
+    with ThreadPoolExecutor(1) as pool:
+        with graph.lock:
+            ended = pool.submit(work)
+            time.sleep(0.02)  # till it waits for the lock
+            graph.remove_node(node)
+        ended.result()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda graph, y: graph.remove_node(y),
+        lambda graph, y: graph.set_attr(y, "_note", "late"),
+        lambda graph, y: graph.update_edge(graph.find("x"), 0, y, 0),
+        lambda graph, y: graph.add_edge(graph.find("x"), 0, y, 0),
+        lambda graph, y: graph.add_control_edge(graph.find("x"), y),
+        lambda graph, y: graph.remove_control_edge(graph.find("x"), y),
+        lambda graph, y: graph.shrink_type_info(y, {0: 0}),
+        lambda graph, y: graph.set_shape(y.outputs[0], [2]),
+        lambda graph, y: graph.remove_edge(gc.graph.Edge(0, graph.find("x"), 0, y, 0)),
+    ],
+)
+def test_a_change_of_what_another_thread_has_just_removed_is_refused(
+    graph: gc.Graph, change: Callable[[gc.Graph, gc.Node], object]
+) -> None:
+    x = graph.apply_op("Placeholder", [], {"dtype": gc.float32, "shape": [2]}, "x").outputs[0]
+    y = graph.apply_op("Tanh", [x], name="y")
+
+    def refused() -> None:
+        with pytest.raises(InvalidArgumentError, match="no longer in the graph"):
+            change(graph, y)
+
+    while_another_removes(graph, y, refused)
+    check_whole(graph)
+
+
+def test_all_nodes_are_removed_but_those_that_another_thread_has_just_removed(graph: gc.Graph) -> None:
+    y = graph.apply_op("Tanh", [graph.apply_op("Placeholder", [], {"dtype": gc.float32, "shape": [2]})])
+    while_another_removes(graph, y, graph.clear)
+    assert len(graph) == 0
+    check_whole(graph)
 
 
 def test_what_one_thread_takes_back_is_its_own(graph: gc.Graph) -> None:

@@ -14,6 +14,7 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import GradientRecord
 from graphcore.source import CellRun, current_run
 from tests.graphcore.graph.example_graphs import LOOP, everything, import_into, is_well, node, ranks_fit, registry
+from tests.support.whole_graphs import check_whole
 
 Edit = tuple[str, int, int, int]
 KINDS = (
@@ -229,6 +230,50 @@ def test_subscribers_learn_of_a_transaction_when_it_has_ended_well_and_never_of_
             graph.add_node(node("C=OneOutput"))
         assert told == []
     assert told == ["A", "C"]
+
+
+def test_subscribers_that_fail_keep_no_change_from_the_others() -> None:
+    def refuse(change: gc.graph.Change) -> None:
+        raise StopError(change.node)
+
+    graph = gc.Graph(registry())
+    told: list[str] = []
+    for subscriber in (refuse, refuse, lambda change: told.append(change.node)):
+        graph.subscribe(subscriber)
+    names = [f"A{number}" for number in range(6)]
+
+    def add() -> None:
+        with graph.transaction():
+            for name in names:
+                graph.add_node(node(f"{name}=OneOutput"))
+
+    with pytest.raises(StopError, match="A0"):
+        add()
+    assert told == names
+    told.clear()
+    with pytest.raises(StopError, match="A5"):
+        graph.clear()
+    assert told == names[::-1]
+    assert len(graph) == 0
+
+
+def test_a_subscriber_that_takes_a_name_which_became_free_keeps_it_though_another_fails() -> None:
+    def add_again(change: gc.graph.Change) -> None:
+        if change.kind == "removed":
+            graph.add_node(node(f"{change.node}=OneOutput"))
+
+    def refuse(change: gc.graph.Change) -> None:
+        if change.kind == "removed":
+            raise StopError(change.node)
+
+    graph = gc.Graph(registry())
+    first = graph.add_node(node("A=OneOutput"))
+    graph.subscribe(add_again)
+    graph.subscribe(refuse)
+    with pytest.raises(StopError, match="A"):
+        graph.remove_node(first)
+    assert graph.unique_name("A") == "A_1"
+    check_whole(graph)
 
 
 def test_a_run_within_a_failed_transaction_does_not_mislead_later_runs() -> None:
