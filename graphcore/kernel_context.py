@@ -37,10 +37,11 @@ class RefVariable:
 
     Attributes:
         op: the op of the node that stands for it, for errors.
+        owner: the node whose declaration it follows; "" if that is gone, and the next that asks for it may declare it.
         lock: held by who reads a value to put another one in its place, so that no update of another thread is lost.
     """
 
-    __slots__ = ("dtype", "lock", "name", "op", "shape", "source", "value")
+    __slots__ = ("dtype", "lock", "name", "op", "owner", "shape", "source", "value")
 
     def __init__(self, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None, op: str = "VariableV2") -> None:
         self.name = name
@@ -48,8 +49,18 @@ class RefVariable:
         self.shape = shape
         self.source = source
         self.op = op
+        self.owner = ""
         self.value: Array | None = None
         self.lock = threading.Lock()
+
+    def declare(self, dtype: DType, shape: Shape, source: SourceLocation | None, op: str) -> None:
+        """Begin anew, without a value, as another declaration says."""
+        with self.lock:
+            self.dtype = dtype
+            self.shape = shape
+            self.source = source
+            self.op = op
+            self.value = None
 
     def read(self) -> Array:
         """The current value; the array is never changed in place, so it stays what it was.
@@ -101,11 +112,16 @@ class Channel(Protocol):
 
 
 class ResourceManager:
-    """The state that lives as long as a session: variables by (container, name), and what else kernels keep."""
+    """The state that lives as long as a session: variables by (container, name), and what else kernels keep.
+
+    Attributes:
+        redeclared: a variable has begun anew as another: kernels that were made before may take it for what it was.
+    """
 
     def __init__(self) -> None:
         self.variables: dict[tuple[str, str], RefVariable] = {}
         self.channel: Channel | None = None
+        self.redeclared = False
         self._states: dict[Hashable, Any] = {}
 
     def state(self, key: Hashable, make: Callable[[], State]) -> State:
@@ -116,13 +132,41 @@ class ResourceManager:
         return found
 
     def variable(
-        self, container: str, name: str, dtype: DType, shape: Shape, source: SourceLocation | None = None, op: str = "VariableV2"
+        self,
+        container: str,
+        name: str,
+        dtype: DType,
+        shape: Shape,
+        source: SourceLocation | None = None,
+        op: str = "VariableV2",
+        node: str = "",
     ) -> RefVariable:
-        """Find or make a variable. One whose declared type or shape has changed starts uninitialised again."""
+        """Find or make a variable.
+
+        One whose owner now declares another type or shape begins anew. Other nodes that share it, and declare it differently, get it as it
+        is; but what has no value is of the type of the handle that asks last.
+
+        Args:
+            node: the node that asks for it.
+        """
         found = self.variables.get((container, name))
-        if found is None or found.dtype is not dtype or not found.shape.is_identical_to(shape):
+        if found is None:
             found = self.variables[container, name] = RefVariable(name, dtype, shape, source, op)
+            found.owner = node
+            return found
+        is_other = found.dtype is not dtype
+        if found.owner in ("", node) or (is_other and found.value is None and op == found.op == "VarHandleOp"):
+            found.owner = node
+            if is_other or not found.shape.is_identical_to(shape):
+                found.declare(dtype, shape, source, op)
+                self.redeclared = True
         return found
+
+    def disown(self, is_gone: Callable[[RefVariable], bool]) -> None:
+        """Let whoever asks next declare the variables whose owner is gone."""
+        for variable in list(self.variables.values()):
+            if variable.owner and is_gone(variable):
+                variable.owner = ""
 
 
 class FunctionKernels(Protocol):

@@ -129,7 +129,7 @@ def _storages(session: Session) -> dict[str, RefVariable]:
         container, shared = (_text(node.get_attr(name)) for name in ("container", "shared_name"))
         dtype, shape = as_dtype(node.get_attr("dtype")), as_shape(node.get_attr("shape"))
         place = container, shared or node.name
-        storage = session.resources.variable(*place, dtype, shape, node.source, node.op)
+        storage = session.resources.variable(*place, dtype, shape, node.source, node.op, node.name)
         found.setdefault(place, (node.name, storage))  # nodes with a shared name are one variable
     return dict(found.values())
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import Array
 from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext, ShapeAndType, ShapeHandle
 from graphcore.inference.common_shape_fns import no_outputs, scalar_shape
 from graphcore.inference.elementwise import shape_attr
@@ -14,6 +17,7 @@ from graphcore.kernel_context import RefVariable
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.gathering import checked_indices
 from graphcore.ops.kernels import combining_at, invalid
+from graphcore.ops.state import has_room, shape_now
 from graphcore.ops.type_sets import INDEX, NUMBER
 from graphcore.registry import KernelFactory
 from graphcore.shapes import Shape, as_shape
@@ -31,6 +35,45 @@ def handle_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
     """The shape of the variable that input `index` is the handle of."""
     data = c.input_handle_shapes_and_types(index)
     return data[0].shape if data else c.unknown_shape()
+
+
+class OtherType(RefVariable):
+    """A variable as a handle of another type has it: it can be asked whether it has a value, and no more."""
+
+    __slots__ = ("shared",)
+
+    def __init__(self, shared: RefVariable, dtype: DType) -> None:
+        self.shared = shared
+        super().__init__(shared.name, dtype, shared.shape, shared.source, shared.op)
+        self.lock = shared.lock
+
+    @property
+    def value(self) -> Array | None:
+        """That of the variable."""
+        return self.shared.value
+
+    @value.setter
+    def value(self, value: Array | None) -> None:
+        if value is not None:
+            self.assign(value)
+
+    def read(self) -> Array:
+        """Refuse to give a value of another type.
+
+        Raises:
+            InvalidArgumentError: always, where there is a value.
+            FailedPreconditionError: there is none.
+        """
+        self.shared.read()
+        raise InvalidArgumentError(f"Trying to read variable with wrong dtype. Expected {self.dtype.name} got {self.shared.dtype.name}")
+
+    def assign(self, value: Array) -> None:  # noqa: ARG002 - whatever it is
+        """Refuse it.
+
+        Raises:
+            InvalidArgumentError: always.
+        """
+        raise InvalidArgumentError(f"Trying to assign variable with wrong dtype. Expected {self.shared.dtype.name} got {self.dtype.name}")
 
 
 @op
@@ -60,7 +103,9 @@ class VarHandleOp:
         if not isinstance(dtype, DType):
             raise invalid(k, f"attr 'dtype' must be a type, got {dtype!r}")
         name = _text(k.attr("shared_name")) or k.node_name
-        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op)
+        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
+        if variable.dtype is not dtype:
+            variable = OtherType(variable, dtype)
         return lambda: variable
 
 
@@ -78,7 +123,7 @@ class ReadVariableOp:
         c.set_output(0, handle_shape(c))
 
     def kernel(k: KernelContext) -> Kernel:
-        return RefVariable.read
+        return methodcaller("read")  # that of another type refuses
 
 
 @op
@@ -154,8 +199,11 @@ class AssignVariableOp:
         validate = k.attr("validate_shape")
 
         def assign(variable: RefVariable, value: Any) -> None:
-            if validate and not variable.shape.is_compatible_with(Shape(value.shape)):
-                raise invalid(k, f"assigning a value of shape {Shape(value.shape)} to a variable of shape {variable.shape}")
+            if validate and type(variable) is not OtherType and not has_room(variable, value.shape):
+                raise invalid(
+                    k,
+                    f"Trying to assign to variable with tensor with wrong shape. Expected {shape_now(variable)} got {Shape(value.shape)}",
+                )
             with variable.lock:  # not between the reading and the writing of an update
                 variable.assign(value)
 
@@ -168,13 +216,15 @@ def _update(name: str) -> KernelFactory:
 
         def update(variable: RefVariable, value: Any) -> None:
             with variable.lock:
-                old = variable.read()
+                old = variable.shared.read() if type(variable) is OtherType else variable.read()
                 if old.shape != value.shape:
                     raise invalid(
                         k,
                         f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape {list(value.shape)}, "
                         "shapes must be equal.",
                     )
+                if type(variable) is OtherType:
+                    raise invalid(k, "DType of variable handle and value does not match.")
                 variable.assign(combine(old, value))
 
         return update

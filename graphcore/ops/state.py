@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.errors import InternalError
 from graphcore.kernel_context import RefVariable
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.kernels import invalid
@@ -40,9 +41,30 @@ class VariableV2:
         c.set_output(0, c.make_shape_from_shape(as_shape(c.attr("shape"))))
 
     def kernel(k: KernelContext) -> Kernel:
-        name = _text(k.attr("shared_name")) or k.node_name
-        variable = k.resources.variable(_text(k.attr("container")), name, k.output_types[0].base, as_shape(k.attr("shape")), k.source)
+        name, dtype = _text(k.attr("shared_name")) or k.node_name, k.output_types[0].base
+        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
+        if variable.dtype is not dtype:
+            raise InternalError(
+                f"Output 0 of type {variable.dtype.name}_ref does not match declared output type {dtype.name}_ref for node "
+                f"{{{{node {k.node_name}}}}}: '{name}' is the variable of '{variable.owner}'"
+                f"{f', made in {variable.source}' if variable.source else ''}",
+                op=k.op,
+                node=k.node_name,
+                source=k.source,
+            )
         return lambda: variable
+
+
+def shape_now(variable: RefVariable) -> Shape:
+    """The shape of a variable's value; what is declared if it has none, or leaves sizes open."""
+    value = variable.value
+    return variable.shape if value is None or not variable.shape.is_fully_defined else Shape(value.shape)
+
+
+def has_room(variable: RefVariable, shape: tuple[int, ...]) -> bool:
+    """Whether a value of `shape` may take the place of what a variable has, or is declared to have."""
+    value = variable.value
+    return (value is not None and value.shape == shape) or shape_now(variable).is_compatible_with(Shape(shape))
 
 
 def _text(value: object) -> str:
@@ -92,8 +114,10 @@ class Assign:
         validate = k.attr("validate_shape")
 
         def assign(ref: RefVariable, value: Any) -> RefVariable:
-            if validate and value.shape != ref.shape.dims and not ref.shape.is_compatible_with(Shape(value.shape)):
-                raise invalid(k, f"Assign requires shapes of both tensors to match. lhs shape= {ref.shape} rhs shape= {Shape(value.shape)}")
+            if validate and not has_room(ref, value.shape):
+                raise invalid(
+                    k, f"Assign requires shapes of both tensors to match. lhs shape= {shape_now(ref)} rhs shape= {Shape(value.shape)}"
+                )
             with ref.lock:  # not between the reading and the writing of an update
                 ref.assign(value)
             return ref
@@ -110,7 +134,7 @@ def _update(name: str) -> KernelFactory:
                 old = ref.read()
                 if old.shape != value.shape:
                     raise invalid(
-                        k, f"{k.op} requires shapes of both tensors to match. lhs shape= {list(old.shape)} rhs shape= {list(value.shape)}"
+                        k, f"Parameters and update must be the same size: lhs shape= {list(old.shape)} rhs shape= {list(value.shape)}"
                     )
                 ref.assign(combine(old, value))
             return ref

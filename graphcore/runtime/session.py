@@ -283,19 +283,16 @@ class Session:
         for (container, _name), variable in list(self.resources.variables.items()):
             if container in wanted:
                 with variable.lock:  # an update under way would bring the value back
-                    variable.value = None
+                    variable.value, variable.owner = None, ""
 
     def close(self) -> None:
         """Give the variables and plans free; runs that wait for a value end."""
         self._closed = True
         with self._lock:
-            for prepared in self._plans.values():
-                prepared.version = -1  # callables may still hold it
-                prepared.close()
-            self._plans.clear()
+            self._drop_plans()
             self._partial_runs.clear()
             self._kernels.clear()
-            self._renew_rendezvous(CancelledError("The session was closed"))
+            renew_rendezvous(self, self._meeting, CancelledError("The session was closed"))
             self.resources = ResourceManager()
             self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
 
@@ -329,6 +326,8 @@ class Session:
             if not self.options.allow_soft_placement:
                 check_devices(needed, self.list_devices())
             program = build_program(*what, self._make_kernel, self.engine, needed, self.options.inter_op_threads)
+            if self.resources.redeclared:
+                self._drop_plans()
             prepared = Prepared(self.graph.version, program, structure, fed, needed)
             if type(program) is Plan and Specialised.pays(program, fed):
                 prepared.specialised = Specialised(program, *what, self._build)
@@ -389,10 +388,7 @@ class Session:
 
     def _end_meeting(self, error: BaseException) -> None:
         """Tell whoever waits for a value of a run that has failed; later runs meet elsewhere."""
-        self._renew_rendezvous(error if isinstance(error, GraphError) else CancelledError(f"The run was stopped: {error!r}"))
-
-    def _renew_rendezvous(self, status: GraphError) -> None:
-        renew_rendezvous(self, self._meeting, status)
+        renew_rendezvous(self, self._meeting, error if isinstance(error, GraphError) else CancelledError(f"The run was stopped: {error!r}"))
 
     def _forget_changed(self) -> None:
         """Drop the plans that depend on nodes that have changed. What has only grown elsewhere stays planned."""
@@ -403,7 +399,15 @@ class Session:
                 prepared.version = version
             else:
                 self._plans.pop(key).close()
+        self.resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
         self._changed -= changed  # not before: Ctrl-C may have come in between
+
+    def _drop_plans(self) -> None:
+        self.resources.redeclared = False
+        for prepared in self._plans.values():
+            prepared.version = -1  # callables may still hold it
+            prepared.close()
+        self._plans.clear()
 
     def _check_may_plan(self) -> None:
         if self._closed:
