@@ -18,10 +18,15 @@ def has_side_panels() -> bool:
     return importlib.util.find_spec(_PACKAGE) is not None
 
 
-def open_side_panel(view: DOMWidget, title: str) -> Any:
+def open_side_panel(view: DOMWidget, title: str, neighbour: Any = None) -> Any:
     """Open a panel beside the notebook that shows `view`; closing the returned widget closes the panel.
 
     A sidecar opens when its model reaches the page; it needs no place in the cell's output.
+
+    Args:
+        view: what it shows.
+        title: what stands on its tab.
+        neighbour: a panel that is open: the new one becomes a tab beside it. Else it takes half of the notebook's room.
 
     Raises:
         UsageError: the package that opens such panels is not installed.
@@ -30,5 +35,13 @@ def open_side_panel(view: DOMWidget, title: str) -> Any:
         raise UsageError(f"%graph side needs the package {_PACKAGE}: pip install {_PACKAGE}. %graph inline does without.")
     data = {_WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}, "text/plain": title}
     return importlib.import_module(_PACKAGE).Sidecar(
-        title=title, anchor="split-right", outputs=[{"output_type": "display_data", "data": data, "metadata": {}}]
+        title=title,
+        anchor="split-right" if neighbour is None else "tab-after",
+        ref=neighbour,
+        outputs=[{"output_type": "display_data", "data": data, "metadata": {}}],
     )
+
+
+def stand_alone(panel: Any) -> None:
+    """Make a panel forget the one that it was put beside, which closes: a page that is loaded anew would look for it in vain."""
+    panel.anchor, panel.ref = "split-right", None

@@ -18,7 +18,7 @@ from kernelext.front_end import call_later, front_end, requested_cell
 from kernelext.graph_line import GraphLine, Place, hint
 from kernelext.graph_names import graph_of
 from kernelext.guard import Guard
-from kernelext.side_panel import open_side_panel
+from kernelext.side_panel import open_side_panel, stand_alone
 from kernelext.still import Still, StillPainter
 from widgets.function_view import FunctionView
 from widgets.graph_view import GraphView
@@ -50,6 +50,7 @@ class OpenView:
         self.view = GraphView(graph, title=name or "graph")
         self.view.on_msg(self._heard)
         self.panel: Any = None
+        self.tabs_beside: list[Any] = []
         self.place_in_cell: DisplayHandle | None = None
         self.stills: dict[str, Still] = {}
         self.answered = False
@@ -65,14 +66,22 @@ class OpenView:
             self.on_pages += 1
             self.answered = True
 
-    def dock(self) -> None:
-        """Show it in the side panel: the one that is open, else a new one."""
-        if self.panel is not None and not (self.answered and self.on_pages == 0):
+    @property
+    def has_panel(self) -> bool:
+        """Whether its side panel is open, or about to open; the page's user may have closed it."""
+        return self.panel is not None and not (self.answered and self.on_pages == 0)
+
+    def dock(self, neighbour: OpenView | None) -> None:
+        """Show it in the side panel: the one that is open, else a new one, which becomes a tab beside the panel of `neighbour`."""
+        if self.has_panel:
+            self.view.come_forward()
             return
         self._close_panel()
         self.answered = False
         self.docked_at = time.monotonic()
-        self.panel = open_side_panel(self.view, self.title)
+        self.panel = open_side_panel(self.view, self.title, None if neighbour is None else neighbour.panel)
+        if neighbour is not None:
+            neighbour.tabs_beside.append(self.panel)
         # Should no panel appear (Notebook 7 has none), the view takes this place in the cell.
         self.place_in_cell = DisplayHandle()
         self.place_in_cell.display(SIDE_NOTE, raw=True)
@@ -93,6 +102,9 @@ class OpenView:
         if self.panel is not None:
             self.panel.close()
         self.panel = None
+        for tab in self.tabs_beside:
+            stand_alone(tab)
+        self.tabs_beside.clear()
 
 
 class Views:
@@ -191,7 +203,8 @@ class Views:
     def _show(self, opened: OpenView, place: Place) -> None:
         here = front_end(self._shell)
         if place == "side" or (place == "auto" and here == "lab" and not self._no_side):
-            opened.dock()
+            # Each panel of its own would halve the room of the notebook.
+            opened.dock(next((other for other in self._open.values() if other is not opened and other.has_panel), None))
             call_later(ANSWER_SECONDS, lambda: self._look_after(opened))
         elif place == "inline" or here != "none":
             display(opened.view)

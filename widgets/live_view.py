@@ -14,7 +14,7 @@ import traitlets
 from traitlets.log import get_logger
 
 from widgets import messages
-from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, Message
+from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, Message, ToFrontMessage
 
 STATIC: Final = Path(__file__).resolve().parent / "static"
 _KERNEL: Final = uuid.uuid4().hex
@@ -47,6 +47,10 @@ class LiveView(anywidget.AnyWidget):
             self._tell(FailureMessage(request=request, text=text))
         except Exception as error:  # noqa: BLE001 - where even this fails only the log is left
             get_logger().warning("Graphloupe cannot reach its view: %s", error)
+
+    def come_forward(self) -> None:
+        """Bring the panel that the view is in before those that cover it; without one nothing happens."""
+        self._tell(ToFrontMessage())
 
     def close(self) -> None:
         """Take the view off every page."""

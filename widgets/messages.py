@@ -246,6 +246,10 @@ class FunctionMessage(Message, frozen=True, kw_only=True, tag="function"):
     revision: int = 0
 
 
+class ToFrontMessage(Message, frozen=True, kw_only=True, tag="to_front"):
+    """Bring the panel that the view is in before those that cover it."""
+
+
 class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_closed"):
     """Back to the graph."""
 
@@ -269,6 +273,7 @@ FromKernel = (
     | FailureMessage
     | FunctionMessage
     | FunctionClosedMessage
+    | ToFrontMessage
     | PaneMessage
 )
 

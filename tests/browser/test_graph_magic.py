@@ -78,12 +78,22 @@ def test_inline_shows_the_view_in_the_cell(lab: Lab) -> None:
     notebook.screenshot("inline")
 
 
-def test_each_graph_has_a_panel_of_its_own(lab: Lab) -> None:
+def test_each_graph_has_a_tab_of_its_own_and_the_cells_keep_their_room(lab: Lab) -> None:
     other = "g = gc.Graph()\nwith g.as_default():\n    gc.constant(1.0, name='apart')\n%graph g"
-    notebook = lab.open_cells([START, BUILD, other])
-    notebook.run_all()
-    notebook.page.locator('[data-name="apart"]').first.wait_for()
+    notebook = lab.open_cells([START, BUILD, other, "%graph"])
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    notebook.page.locator('[data-name="y"]').wait_for()
+    room = notebook.page.locator(".jp-Notebook").bounding_box()
+    notebook.run_cell(2)
+    notebook.page.locator('[data-name="apart"]').wait_for()
     assert sorted(side_tabs(notebook)) == ["Graph", "Graph g"]
+    assert notebook.page.locator(".jp-Notebook").bounding_box() == room
+    assert not notebook.page.locator('[data-name="y"]').is_visible()
+    notebook.run_cell(3)
+    notebook.page.locator('[data-name="y"]').wait_for()
+    assert not notebook.page.locator('[data-name="apart"]').is_visible()
+    notebook.screenshot("tabs")
 
 
 def test_a_restarted_kernel_starts_over_in_one_panel(lab: Lab) -> None:

@@ -19,9 +19,10 @@ BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")'
 class Panel:
     """A side panel as far as the extension uses it."""
 
-    def __init__(self, view: GraphView, title: str) -> None:
+    def __init__(self, view: GraphView, title: str, neighbour: Panel | None) -> None:
         self.view = view
         self.title = title
+        self.ref = neighbour
         self.closed = False
 
     def close(self) -> None:
@@ -38,8 +39,8 @@ class Page:
         self.later: list[Callable[[], None]] = []
         page = self
 
-        def open_side_panel(view: GraphView, title: str) -> Panel:
-            page.panels.append(Panel(view, title))
+        def open_side_panel(view: GraphView, title: str, neighbour: Panel | None = None) -> Panel:
+            page.panels.append(Panel(view, title, neighbour))
             return page.panels[-1]
 
         def send(view: GraphView, content: dict[str, Any], buffers: object = None) -> None:
@@ -154,6 +155,29 @@ def test_a_panel_that_was_closed_opens_again(shell: NotebookShell, page: Page) -
     assert len(page.panels) == 2
     assert page.panels[0].closed
     assert page.panels[0].view is page.panels[1].view
+
+
+def test_further_graphs_open_as_tabs_beside_a_panel_that_is_there(shell: NotebookShell, page: Page) -> None:
+    shell.run("first = gc.Graph()\nsecond = gc.Graph()", "a")
+    for name in ("", "first", "second"):
+        shell.run(f"%graph {name}", f"graph {name}")
+        page.says("ready")
+    whole, first, second = page.panels
+    assert (whole.ref, first.ref, second.ref) == (None, whole, whole)
+    page.says("closed", whole.view)
+    shell.run("%graph", "again")
+    assert page.panels[-1].ref is first
+    assert first.ref is None, "a page that is loaded anew would look for a panel that is closed"
+    assert second.ref is None
+
+
+def test_a_panel_that_may_be_covered_by_another_comes_forward(shell: NotebookShell, page: Page) -> None:
+    shell.run("g = gc.Graph()\n%graph", "a")
+    page.says("ready")
+    shell.run("%graph g", "b")
+    assert not any(message["type"] == "to_front" for message in page.sent)
+    shell.run("%graph", "a")
+    assert [message["type"] for message in page.sent].count("to_front") == 1
 
 
 def test_where_no_panel_appears_the_view_moves_into_the_cell(shell: NotebookShell, page: Page) -> None:
@@ -295,7 +319,7 @@ def test_a_broken_view_never_reaches_the_cell(
 def test_a_view_that_cannot_even_be_opened_is_said_and_the_cell_goes_on(
     shell: NotebookShell, page: Page, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(view: GraphView, title: str) -> None:
+    def fail(view: GraphView, title: str, neighbour: Panel | None) -> None:
         raise OSError("no panel today")
 
     monkeypatch.setattr(views_module, "open_side_panel", fail)

@@ -326,6 +326,11 @@ export interface FunctionMessage {
   readonly revision: number;
 }
 
+/** Bring the panel that the view is in before those that cover it. */
+export interface ToFrontMessage {
+  readonly type: "to_front";
+}
+
 /** Back to the graph. */
 export interface FunctionClosedMessage {
   readonly type: "function_closed";
@@ -465,6 +470,7 @@ export type FromKernel =
   | FailureMessage
   | FunctionMessage
   | FunctionClosedMessage
+  | ToFrontMessage
   | PaneMessage;
 
 export type PictureRequest =

@@ -4,7 +4,7 @@ import { engineUrl } from "./engines/load";
 import type { FromKernel } from "./generated";
 import type { Host } from "./host";
 import type { mount } from "./mount";
-import { closeForerunners, panelOf } from "./side_panel";
+import { bringToFront, closeForerunners, panelOf } from "./side_panel";
 
 /** The part of anywidget's model that is used here. */
 interface Model {
@@ -46,9 +46,13 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
     const panel = panelOf(el);
     if (panel) el.style.height = "100%";
     const { dispose } = core.mount(el, host, { height: panel ? "fill" : HEIGHTS[kind], kind });
+    const ignore = host.onMessage(({ type }) => panel && type === "to_front" && bringToFront(panel));
     waiting.remove();
     if (panel) closeForerunners(panel, { ...model.get("home"), title: model.get("title") });
-    return dispose;
+    return () => {
+      ignore();
+      dispose();
+    };
   } catch (error) {
     waiting.textContent = `The graph cannot be shown: ${error instanceof Error ? error.message : error}. Run the cell again.`;
     return () => waiting.remove();

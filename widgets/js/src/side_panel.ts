@@ -2,6 +2,24 @@
 
 const PANEL = ".jp-LinkedOutputView, .jupyterlab-sidecar";
 
+/** Where a press of a mouse would begin and end that hits `element`. JupyterLab offers a widget no other way to its tabs. */
+function pressOn(element: Element): void {
+  const { left, top, width, height } = element.getBoundingClientRect();
+  const place = { bubbles: true, cancelable: true, button: 0, clientX: left + width / 2, clientY: top + height / 2 };
+  element.dispatchEvent(new PointerEvent("pointerdown", place));
+  element.dispatchEvent(new PointerEvent("pointerup", place));
+}
+
+function tabOf(panel: HTMLElement): HTMLElement | undefined {
+  return [...document.querySelectorAll<HTMLElement>("[data-id]")].find(({ dataset }) => dataset.id === panel.id);
+}
+
+/** Brings a panel before those that cover it. One that is to be seen stays as it is: it would take the focus from the cells. */
+export function bringToFront(panel: HTMLElement): void {
+  const tab = tabOf(panel);
+  if (tab && !tab.classList.contains("lm-mod-current")) pressOn(tab);
+}
+
 /** What a view belongs to: its notebook's path, the kernel process that feeds it, and its title. */
 export interface Home {
   readonly notebook: string;
@@ -14,10 +32,7 @@ export function panelOf(element: Element): HTMLElement | null {
   return element.closest<HTMLElement>(PANEL);
 }
 
-/**
- * Closes the panels that an earlier kernel of the same notebook has left behind: nobody feeds their views any more.
- * JupyterLab offers a widget no way to do that, so it is done as a person would, by the tab's close button.
- */
+/** Closes the panels that an earlier kernel of the same notebook has left behind: nobody feeds their views any more. */
 export function closeForerunners(panel: HTMLElement, home: Home): void {
   if (!home.notebook) return;
   panel.dataset.graphloupeNotebook = home.notebook;
@@ -30,11 +45,6 @@ export function closeForerunners(panel: HTMLElement, home: Home): void {
 }
 
 function closeTab(panel: HTMLElement): void {
-  const tab = [...document.querySelectorAll<HTMLElement>("[data-id]")].find(({ dataset }) => dataset.id === panel.id);
-  const icon = tab?.querySelector(".lm-TabBar-tabCloseIcon");
-  if (!icon) return;
-  const { left, top, width, height } = icon.getBoundingClientRect();
-  const place = { bubbles: true, cancelable: true, button: 0, clientX: left + width / 2, clientY: top + height / 2 };
-  icon.dispatchEvent(new PointerEvent("pointerdown", place));
-  icon.dispatchEvent(new PointerEvent("pointerup", place));
+  const icon = tabOf(panel)?.querySelector(".lm-TabBar-tabCloseIcon");
+  if (icon) pressOn(icon);
 }

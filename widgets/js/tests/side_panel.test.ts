@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { closeForerunners, panelOf } from "../src/side_panel";
+import { bringToFront, closeForerunners, panelOf } from "../src/side_panel";
 
 const closed: string[] = [];
 
@@ -48,6 +48,18 @@ test("a kernel that knows no notebook closes nothing", () => {
   closeForerunners(panel("old"), { notebook: "", kernel: "1", title: "graph" });
   closeForerunners(panel("new"), { notebook: "", kernel: "2", title: "graph" });
   expect(closed).toEqual([]);
+});
+
+test("a panel that another one covers is brought to the front; one that is to be seen is left alone", () => {
+  const pressed: string[] = [];
+  for (const id of ["covered", "seen"]) {
+    panel(id);
+    const tab = document.querySelector<HTMLElement>(`[data-id="${id}"]`);
+    tab?.classList.toggle("lm-mod-current", id === "seen");
+    tab?.addEventListener("pointerdown", () => pressed.push(id));
+    bringToFront(document.getElementById(id) as HTMLElement);
+  }
+  expect(pressed).toEqual(["covered"]);
 });
 
 test("a view between cells lies in no panel", () => {
