@@ -9,7 +9,6 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import get_ident
 from typing import IO, Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
+from graphcore.api.replacing import replacing
 from graphcore.api.variables import Variable, all_variables
 from graphcore.attrs import Array
 from graphcore.dtypes import as_dtype
@@ -56,7 +56,8 @@ def report_uninitialized_variables(var_list: Sequence[Variable] | None = None, n
 def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the values of all variables of the session's graph to one `.npz` file.
 
-    The file is there completely or not at all: it is written beside `path`, flushed to the disk, and then takes its place.
+    The file is there completely or not at all: it is written beside `path`, flushed to the disk, and then takes its place. What a process
+    that was killed meanwhile has left there, the next save to `path` clears up.
 
     Args:
         session: which holds the values.
@@ -70,17 +71,8 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
     if not storages:
         raise FailedPreconditionError("There is no variable to save in the session's graph")
     values = {name: _stored(name, storage) for name, storage in storages.items()}
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.{get_ident()}.part")
-    try:
-        with beside.open("wb") as file:
-            _write(file, values)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
-    _flush_folder(target.parent)
+    with replacing(Path(path)) as file:
+        _write(file, values)
 
 
 def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
@@ -187,14 +179,3 @@ def _write(file: IO[bytes], values: Mapping[str, Array]) -> None:
 
 def _listed(names: Any) -> str:
     return ", ".join(f"'{name}'" for name in names) or "none"
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the new name last too, where folders can be flushed."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

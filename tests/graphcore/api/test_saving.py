@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,3 +219,102 @@ def test_variables_of_imported_graphs_resources_and_shared_ones_are_saved_too(tm
     gc.restore_variables(other, path)
     assert [value.tolist() for value in other.run(["w:0", "again:0"])] == [[1, 2], [1, 2]]
     assert {name: storage.read().tolist() for (_, name), storage in other.resources.variables.items()} == {"w": [1, 2], "handle": [5, 6]}
+
+
+SAVING = """
+import sys, numpy as np, graphcore as gc
+w = gc.Variable([5.0, 6.0], name="w")
+session = gc.Session()
+session.run(w.initializer)
+write = np.lib.format.write_array
+def slowly(*arguments, **named):
+    print("writing", flush=True)
+    sys.stdin.readline()
+    write(*arguments, **named)
+np.lib.format.write_array = slowly
+gc.save_variables(session, sys.argv[1])
+"""
+"""Another process that begins to save, and goes on when it is told to."""
+
+
+def saving_elsewhere(path: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SAVING, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(gc.__file__).parents[1],
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    return process
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no lock there that tells the dead from the living")
+def test_what_a_killed_save_left_is_cleared_up_by_the_next_one_to_the_same_place(tmp_path: Path) -> None:
+    path, other = tmp_path / "model [1].npz", tmp_path / "model.npz"
+    gc.Variable([1.0, 2.0], name="w")
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        gc.save_variables(session, path)
+        for killed in (path, path, other):
+            with saving_elsewhere(killed) as process:
+                process.send_signal(signal.SIGKILL)
+        assert len(names_in(tmp_path)) == 3  # the second has cleared up after the first
+        gc.save_variables(session, path)
+        left = names_in(tmp_path)
+        assert len(left) == 2
+        assert left[0].startswith(".model.npz.")  # that is another file's
+        gc.restore_variables(session, path)
+        gc.save_variables(session, other)
+    assert names_in(tmp_path) == ["model [1].npz", "model.npz"]
+
+
+def test_what_another_process_or_thread_is_just_saving_is_left_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    w = gc.Variable([1.0, 2.0], name="w")
+    session = gc.Session()
+    session.run(w.initializer)
+    with saving_elsewhere(path) as process:
+        gc.save_variables(session, path)
+
+        def save_often() -> None:
+            for _ in range(10):
+                gc.save_variables(session, path)
+
+        threads = [threading.Thread(target=save_often) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(names_in(tmp_path)) == 2
+        gc.restore_variables(session, path)
+        assert session.run(w).tolist() == [1, 2]
+        process.communicate("\n", timeout=60)
+        assert process.returncode == 0
+    assert names_in(tmp_path) == ["model.npz"]
+    gc.restore_variables(session, path)
+    assert session.run(w).tolist() == [5, 6]
+
+
+def test_a_save_that_fails_leaves_nothing_behind_and_the_older_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.npz"
+    w = gc.Variable([1.0, 2.0], name="w")
+    session = gc.Session()
+    session.run(w.initializer)
+    gc.save_variables(session, path)
+    session.run(w.assign([3.0, 4.0]))
+
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
+    with pytest.raises(OSError, match="no space left"):
+        gc.save_variables(session, path)
+    assert names_in(tmp_path) == ["model.npz"]
+    gc.restore_variables(session, path)
+    assert session.run(w).tolist() == [1, 2]
