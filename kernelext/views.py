@@ -204,7 +204,7 @@ class Views:
         here = front_end(self._shell)
         if place == "side" or (place == "auto" and here == "lab" and not self._no_side):
             # Each panel of its own would halve the room of the notebook.
-            opened.dock(next((other for other in self._open.values() if other is not opened and other.has_panel), None))
+            opened.dock(next((other for other in reversed(self._open.values()) if other is not opened and other.has_panel), None))
             call_later(ANSWER_SECONDS, lambda: self._look_after(opened))
         elif place == "inline" or here != "none":
             display(opened.view)

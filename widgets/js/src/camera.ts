@@ -22,6 +22,8 @@ interface View {
 export class Camera {
   /** True until the user pans or zooms: then a new picture no longer moves the window. */
   following = true;
+  /** Where, from left to right, a picture begins that is too large to be shown whole; null for its middle. */
+  beginning: number | null = null;
   /** Height at the bottom of the window that something else covers. */
   covered = 0;
   #view: View = { x: 0, y: 0, scale: 1 };
@@ -99,7 +101,18 @@ export class Camera {
     const wanted = news ? Math.min(this.#fittingScale(news), LARGEST_PIECE) : 0;
     const scale = Math.max(wanted, SMALLEST_PIECE);
     const height = (this.#window().height - this.covered - 2 * MARGIN) / scale;
-    this.#centre(news && news.height < height ? news : { ...(news ?? rect), height }, scale, glide);
+    this.#centre(
+      news && news.height < height ? news : { ...(news ?? this.#upperEnd(rect, scale)), height },
+      scale,
+      glide,
+    );
+  }
+
+  /** As much of a picture's width as the window holds, about where it begins. */
+  #upperEnd(rect: Rect, scale: number): Rect {
+    const width = Math.min((this.#window().width - 2 * MARGIN) / scale, rect.width);
+    const left = (this.beginning ?? rect.x + rect.width / 2) - width / 2;
+    return { ...rect, x: Math.min(Math.max(left, rect.x), rect.x + rect.width - width), width };
   }
 
   /** The window has another size, or something covers it: a picture that is followed fits it again, a piece stays where it is. */

@@ -128,3 +128,10 @@ export function union(rects: Iterable<Rect>): Rect | null {
   }
   return left < right ? { x: left, y: top, width: right - left, height: bottom - top } : null;
 }
+
+/** Where, from left to right, a picture begins: the middle one of its uppermost boxes; null without boxes. */
+export function beginning({ nodes }: Geometry): number | null {
+  const top = Math.min(...[...nodes.values()].map(({ y, height }) => y + height));
+  const row = [...nodes.values()].filter(({ y }) => y < top).map(({ x, width }) => x + width / 2);
+  return row.sort((a, b) => a - b)[Math.floor(row.length / 2)] ?? null;
+}

@@ -4,7 +4,7 @@ import { h, iconButton, s } from "./dom";
 import type { Drawing } from "./drawing";
 import { standaloneSvg } from "./export_svg";
 import type { Renderer, Scene } from "./generated";
-import { type Geometry, type Rect, union } from "./geometry";
+import { beginning, type Geometry, type Rect, union } from "./geometry";
 import { listenToGestures, type Press } from "./gestures";
 import { ICONS } from "./icons";
 import { legendElement, PLAIN_LENS, patternDefs } from "./legend";
@@ -87,6 +87,7 @@ export class Stage {
     const geometry = place();
     this.#geometry = geometry;
     this.#scene = scene;
+    this.camera.beginning = beginning(geometry);
     if (renderer === "graphviz") this.#picture.draw(scene, geometry);
     this.#hint.hidden = scene.nodes.length > 0;
     if (scene.nodes.length === 0) this.#emptyHint();

@@ -1,6 +1,8 @@
 // What part of the picture is in the window, of 800 x 600 pixels, when scenes come one after the other.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Camera } from "../src/camera";
 import type { SceneNode } from "../src/generated";
+import { beginning } from "../src/geometry";
 import { node, Page, scene, until } from "./support";
 
 let page: Page;
@@ -115,4 +117,32 @@ test("another graph is shown from its upper end even where nothing of the one be
   expect(scale).toBeCloseTo(0.42, 3);
   expect(span("other n100")[0]).toBeGreaterThan(0);
   expect(span("other n100")[1]).toBeLessThan(800);
+});
+
+test("a large picture is shown from where its uppermost boxes are, without empty room beside it", () => {
+  const world = document.createElementNS("http://www.w3.org/2000/svg", "g");
+  const camera = new Camera(
+    world,
+    () => ({ width: 800, height: 600 }),
+    () => {},
+  );
+  const shown = (start: number | null): number[] => {
+    camera.beginning = start;
+    camera.follow({ x: 0, y: 0, width: 9000, height: 5000 }, null, false);
+    const [x = 0, , scale = 1] = [...(world.getAttribute("transform") ?? "").matchAll(/-?[\d.]+/g)].map(Number);
+    return [-x / scale, (800 - x) / scale].map(Math.round);
+  };
+  const [left = 0, right = 0] = shown(1500);
+  expect((left + right) / 2).toBeCloseTo(1500, -1);
+  expect(shown(20)[0]).toBeGreaterThan(-100);
+  expect(shown(8990)[1]).toBeLessThan(9100);
+  expect((shown(null)[0] ?? 0) + (shown(null)[1] ?? 0)).toBeCloseTo(9000, -1);
+});
+
+test("a picture begins at the middle one of its uppermost boxes", () => {
+  const box = (x: number, y: number) => ({ x, y, width: 40, height: 30 });
+  const places = { a: box(100, 4), b: box(300, 0), c: box(700, 10), low: box(2000, 60) };
+  const geometry = { width: 0, height: 0, groups: new Map(), edges: new Map() };
+  expect(beginning({ ...geometry, nodes: new Map(Object.entries(places)) })).toBe(320);
+  expect(beginning({ ...geometry, nodes: new Map() })).toBeNull();
 });
