@@ -84,3 +84,18 @@ def _element(graph: Graph, fetch: Any) -> Node | Tensor:
     except GraphError as error:
         error.message = f"Cannot fetch {fetch!r}: {error.message}"
         raise
+
+
+def plan_key(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
+    """What names the plan of these arguments, if it can be a key."""
+    shape = fetches if type(fetches) is Tensor else _frozen(fetches)
+    return (shape, tuple(feed_dict)) if feed_dict else (shape, ())
+
+
+def _frozen(fetch: Any) -> Any:
+    """A nesting as something that can be a key."""
+    if isinstance(fetch, list | tuple):
+        return (type(fetch), *[_frozen(item) for item in fetch])
+    if isinstance(fetch, Mapping):
+        return (type(fetch), *[(type(key), key, _frozen(item)) for key, item in fetch.items()])  # 1 and True are equal
+    return fetch

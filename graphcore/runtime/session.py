@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
+from threading import get_ident
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -28,7 +29,7 @@ from graphcore.runtime.engines import build_program, check_engine
 from graphcore.runtime.events import Recorder
 from graphcore.runtime.fed_shapes import inferred_from_feeds
 from graphcore.runtime.feeds import resolve_feeds
-from graphcore.runtime.fetches import parse_fetches
+from graphcore.runtime.fetches import parse_fetches, plan_key
 from graphcore.runtime.function_memory import peak_for_shapes
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.meeting import renew_rendezvous
@@ -44,6 +45,7 @@ from graphcore.runtime.rendezvous import Rendezvous
 from graphcore.runtime.rewrite import DeviceAttributes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
+from graphcore.runtime.turns import going, in_turn
 from graphcore.runtime.watching import planning_within, run_watched
 from graphcore.shapes import Shape
 
@@ -131,7 +133,7 @@ class Session:
             DeadlineExceededError: it took longer than it may.
         """
         try:
-            key = _plan_key(fetches, feed_dict)
+            key = plan_key(fetches, feed_dict)
             prepared = self._plans.get(key)
         except (TypeError, ValueError):  # what has no hash cannot be a key
             key = prepared = None
@@ -352,6 +354,11 @@ class Session:
         """
         if self._is_watched:
             return self._watch(prepared, values, None, None)
+        if get_ident() not in going and not prepared.meets:
+            return in_turn(prepared.load, self._compute, prepared, values)
+        return self._compute(prepared, values)
+
+    def _compute(self, prepared: Prepared, values: Sequence[Any]) -> list[Any]:
         program = prepared.program if prepared.specialised is None else prepared.specialised.plan_for(values)
         try:
             with np.errstate(all="ignore"):
@@ -468,21 +475,6 @@ _default_session = ContextVar("default_session", default=None)
 def get_default_session() -> Session | None:
     """The innermost session entered with `with`, None if there is none."""
     return _default_session.get()
-
-
-def _plan_key(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
-    """What names the plan of these arguments, if it can be a key."""
-    shape = fetches if type(fetches) is Tensor else _frozen(fetches)
-    return (shape, tuple(feed_dict)) if feed_dict else (shape, ())
-
-
-def _frozen(fetch: Any) -> Any:
-    """A nesting as something that can be a key."""
-    if isinstance(fetch, list | tuple):
-        return (type(fetch), *[_frozen(item) for item in fetch])
-    if isinstance(fetch, Mapping):
-        return (type(fetch), *[(type(key), key, _frozen(item)) for key, item in fetch.items()])  # 1 and True are equal
-    return fetch
 
 
 def _evaluate(tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.runtime import turns
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +25,9 @@ def graph() -> Iterator[gc.Graph]:
 
 
 @pytest.fixture
-def impatient() -> Iterator[None]:
-    """Threads are switched as often as can be."""
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads are switched as often as can be, and do not take turns."""
+    monkeypatch.setattr(turns, "_WITHIN", -1.0)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
