@@ -30,6 +30,10 @@ class Mark(Operation):
         super().__init__(node, None, inputs, reads, outputs)
         self.loop = loop
 
+    def may_fail(self) -> bool:
+        """It only hands on what others have made."""
+        return False
+
 
 class Decide(Mark):
     """Which way the Switches go that go by a value: its output is a bool, or a number."""
@@ -358,7 +362,7 @@ def _wanted(
             acts = operation.loop is not None
         else:
             acts = node in awaited or not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
-        if acts or not used.isdisjoint(operation.outputs) or isinstance(operation, Decide):
+        if acts or not used.isdisjoint(operation.outputs) or isinstance(operation, Decide) or operation.may_fail():
             used.update(operation.inputs)
             kept.append(operation)
         elif not isinstance(operation, Mark):

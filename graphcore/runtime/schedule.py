@@ -13,6 +13,7 @@ from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.events import CONSTANT, MERGED, PASSED, UNNEEDED
+from graphcore.runtime.failing import may_fail
 from graphcore.runtime.prune import is_replaced
 from graphcore.runtime.twins import find_twins, in_twin_order
 from graphcore.time_limit import check_time, has_time_limit
@@ -80,6 +81,10 @@ class Operation:
         self.into: int | None = None
         self.apart = ""
         self.is_long = False
+
+    def may_fail(self) -> bool:
+        """Whether running it may be an error, as far as is known before."""
+        return may_fail(self.node, [value.constant for value in self.inputs], reads_variable=any(self.reads))
 
 
 class Skipped(Operation):
@@ -296,7 +301,8 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
         if type(operation) is Skipped:
             kept.append(operation)
             continue
-        if node.op == "NoOp" or not (acts or node in wanted or not used.isdisjoint(operation.outputs)):
+        is_wanted = acts or node in wanted or not used.isdisjoint(operation.outputs)
+        if node.op == "NoOp" or not (is_wanted or operation.may_fail()):
             kept.append(Skipped(node, PASSED if node.op == "NoOp" else UNNEEDED))
             continue
         used.update(operation.inputs)
