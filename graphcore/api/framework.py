@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,7 +18,7 @@ from graphcore.shapes import Shape, as_shape
 
 
 def apply_op(
-    op: str, inputs: Sequence[Any] = (), attrs: Mapping[str, Any] | None = None, name: str | None = None, **keywords: Any
+    op: str, inputs: Any = (), attrs: Mapping[str, Any] | None = None, name: str | None = None, **keywords: Any
 ) -> Tensor | list[Tensor] | Node:
     """Add a node of any registered op to the default graph.
 
@@ -27,7 +27,8 @@ def apply_op(
 
     Args:
         op: the op's name, such as `"AddN"`.
-        inputs: one item an input of its OpDef, a list for a list input; values become constants.
+        inputs: one item an input of its OpDef, a list for a list input; values become constants. For an op with one input
+            it may be that one by itself.
         attrs: attrs that do not follow from the inputs.
         name: the node's name, made unique; the op's name by default.
         keywords: inputs that follow those of `inputs`, and attrs, by their names in the OpDef; None for an attr is its default.
@@ -41,6 +42,8 @@ def apply_op(
     """
     graph = get_default_graph()
     op_def = graph.look_up(op).op_def
+    if _is_one_value(inputs):
+        inputs = [inputs]
     if (
         len(op_def.input_arg) == 1
         and op_def.input_arg[0].name == "inputs"
@@ -54,6 +57,11 @@ def apply_op(
     if not node.outputs:
         return node
     return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
+
+
+def _is_one_value(inputs: Any) -> bool:
+    """Whether it is a tensor, variable, array or scalar: tensors and arrays count as iterable, but are no list of inputs."""
+    return isinstance(inputs, str | bytes) or hasattr(inputs, "dtype") or not isinstance(inputs, Iterable)
 
 
 def _by_name(

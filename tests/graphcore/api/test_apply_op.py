@@ -109,3 +109,15 @@ def test_a_graph_of_a_function_library_copies_its_functions() -> None:
     assert str(called.shape) == "[2]"
     private = gc.FunctionLibraryDefinition(gc.OpRegistry())
     assert gc.Graph(private).registry is private.default_registry
+
+
+@pytest.mark.parametrize("value", ["tensor", "variable", 2.0, np.float32(2.0), np.array([1.0, 2.0], np.float32)], ids=str)
+def test_the_input_of_an_op_with_one_input_may_stand_by_itself(value: Any) -> None:
+    with gc.Graph().as_default():
+        given = {"tensor": gc.constant(1.0), "variable": gc.Variable(1.0)}.get(value, value) if isinstance(value, str) else value
+        checked = gc.apply_op("CheckNumerics", given, message="where")
+        added = gc.apply_op("AddN", given)
+    assert isinstance(checked, gc.Tensor)
+    assert checked.node.op == "CheckNumerics"
+    assert isinstance(added, gc.Tensor)
+    assert len(added.node.inputs) == 1
