@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.browser.conftest import Lab
 from tests.browser.function_panel import FunctionPanel
 from tests.browser.graph_panel import GraphPanel
+from tests.browser.notebook_page import NotebookPage
 
 START = "%load_ext kernelext\nimport graphcore as gc"
 LAYERS = """@gc.function
@@ -68,6 +69,19 @@ def test_a_function_shows_its_definition_beside_its_body_and_its_attrs_are_edite
     notebook.dark_theme()
     notebook.screenshot("wrong-dark")
     notebook.dark_theme(False)
+    in_a_narrow_column(notebook)
+
+
+def in_a_narrow_column(notebook: NotebookPage) -> None:
+    """The body stands below the definition, and only the view scrolls: not the cell's output around it, into an empty place."""
+    size = notebook.page.viewport_size
+    assert size is not None
+    notebook.page.set_viewport_size({"width": 900, "height": 800})
+    notebook.page.locator(".gl-fn-narrow").wait_for()
+    notebook.screenshot("narrow")
+    overflow = "output => output.scrollHeight - output.clientHeight"
+    assert notebook.page.locator(".jp-OutputArea-output:has(.gl-fn)").evaluate(overflow) <= 1
+    notebook.page.set_viewport_size(size)
 
 
 def test_breadcrumbs_lead_into_nested_calls_and_gradients_and_back(lab: Lab) -> None:
