@@ -69,7 +69,10 @@ class CellBook:
         source = source or node.source
         if source is None or source.run is None:
             return
-        self._owned.get(source.run.cell, {}).pop(node.name, None)
+        owned = self._owned.get(source.run.cell, {})
+        owned.pop(node.name, None)
+        if not owned:
+            self._owned.pop(source.run.cell, None)
 
     def nodes_of(self, cell: str) -> list[Node]:
         """What a cell has made, in order."""

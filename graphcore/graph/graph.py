@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -171,8 +172,8 @@ class Graph(GraphReader, ChangeTeller):
         existing = self._by_name.get(name)
         if existing is not None:
             return whole(self, rewiring.replace, existing, node)
-        if self._dangling and name in self._dangling:
-            return self._admit_awaited(node)
+        if self._dangling and self._dangling.get(name):
+            return whole(self, Graph._admit_awaited, node)
         try:
             self._next_id += 1
             self.edge_store.add_node(node)
@@ -200,13 +201,17 @@ class Graph(GraphReader, ChangeTeller):
         self.publish("removed", node)
 
     def _admit_awaited(self, node: Node) -> Node:
-        """Enter a node, and feed those that wait for one of its name from it: altogether or not at all."""
-        with self.transaction() if self.journal is None else nullcontext():
-            waiting = self._dangling.pop(node.name)
-            self.admit(node)
-            refused = rewiring.attach(self, node, [(consumer, slot) for consumer, slot in waiting if consumer in self])
-            if refused:
-                self._dangling[node.name] = refused
+        """Enter a node, and feed those that wait for one of its name from it."""
+        waiting = self._dangling[node.name]
+        self.if_undone(partial(self._dangling.__setitem__, node.name, waiting))
+        self.if_undone(partial(self._withdraw, node))
+        self._dangling[node.name] = []  # it keeps its place until that is certain
+        self.admit(node)
+        refused = rewiring.attach(self, node, [(consumer, slot) for consumer, slot in waiting if consumer in self])
+        if refused:
+            self._dangling[node.name] = refused
+        else:
+            self.when_done(partial(self._dangling.pop, node.name, None))
         return node
 
     def remove_node(self, node: Node) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
@@ -47,8 +48,8 @@ class SingleChange(Journal):
         edge_state: what else the edges come back with.
     """
 
-    first_new_id = 0
-    """No edge is noted for the sake of a new node: its edges go with it."""
+    first_new_id = sys.maxsize
+    """Every edge is noted, whatever node it leaves."""
     edges: Restored | None = None
 
     def __init__(self, graph: Graph) -> None:

@@ -271,6 +271,20 @@ def test_a_node_that_waits_for_another_is_added_altogether_or_not_at_all() -> No
     check_interrupted(lambda graph: gc.NodeBuilder("w", "Tanh").input(gc.NodeOut("to_come", 0, gc.float32)).finalize(graph), 19)
 
 
+def test_a_node_that_others_wait_for_is_added_altogether_or_not_at_all() -> None:
+    def prepare(graph: gc.Graph) -> None:
+        graph.remove_node(named(graph, "y"))
+        graph.apply_op("Neg", [named(graph, "x").outputs[0]], name="y_1")
+        graph.apply_op("Exp", [named(graph, "y_1").outputs[0]], name="after")
+        graph.add_control_edge(named(graph, "y_1"), named(graph, "s"))
+        graph.remove_node(named(graph, "y_1"))
+
+    check_interrupted(lambda graph: graph.add_node(gc.NodeDef("y", "Tanh", ("x",), "", {"T": gc.float32})), 29, prepare)
+    check_interrupted(lambda graph: graph.add_node(gc.NodeDef("y_1", "Tanh", ("e",), "", {"T": gc.float32})), 29, prepare)
+    check_interrupted(lambda graph: graph.add_node(gc.NodeDef("y", "Tanh", ("r",), "", {"T": gc.float32})), 29, prepare)
+    check_interrupted(lambda graph: graph.add_node(gc.NodeDef("y_1", "Tanh", ("late",), "", {"T": gc.float32}), place("c", 1)), 29, prepare)
+
+
 def test_values_that_were_found_while_a_change_failed_are_forgotten_with_it() -> None:
     graph = gc.Graph()
     s = graph.apply_op("Const", [], {"dtype": gc.int32, "value": np.array([2, 3], np.int32)}, "s").outputs[0]
