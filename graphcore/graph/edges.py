@@ -319,7 +319,11 @@ class EdgeStore:
         """True iff `tensor` feeds input `slot` of `dst`."""
         with self.lock:
             self.sync()
-            return (tensor.index, slot) in self._succ.get(tensor.node.name, {}).get(dst.name, ())
+            return self.feeds(tensor, dst, slot)
+
+    def feeds(self, tensor: Tensor, dst: Node, slot: int) -> bool:
+        """The same for who holds the lock, if no node waits to be entered."""
+        return (tensor.index, slot) in self._succ.get(tensor.node.name, {}).get(dst.name, ())
 
     def has_control(self, src: Node, dst: Node) -> bool:
         """True iff there is a control edge."""
@@ -410,6 +414,14 @@ class EdgeStore:
             except NotFoundError:
                 raise InvalidArgumentError(f"Missing edge input number: {slot}", op=node.op, node=node.name) from None
         return edges
+
+    def fed_by(self, node: Node) -> list[tuple[Node, int]]:
+        """The op nodes that take anything from `node`, each with the slot that takes it, -1 for a control edge."""
+        with self.lock:
+            self.sync()
+            nodes = self._nodes
+            fed = [(nodes[name]["node"], keys) for name, keys in self._succ[node.name].items()]
+            return [(dst, slot if slot >= 0 else CONTROL_SLOT) for dst, keys in fed if dst.id > 1 for _, slot in keys]
 
     def successors(self, node: Node) -> list[Node]:
         """The op nodes that take anything from `node`, control edges included."""

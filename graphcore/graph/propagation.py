@@ -277,13 +277,13 @@ class _Wave:
 
 def _input_problems(graph: Graph, node: Node) -> dict[int, str]:
     """What is wrong with the inputs, by slot."""
-    nodes, types = graph.edge_store, node.input_types
+    feeds, types = graph.edge_store.feeds, node.input_types
     problems: dict[int, str] = {}
     for slot, tensor in enumerate(node.inputs):
         producer = tensor.node
         if (
             producer is not node
-            and nodes.has(tensor, node, slot)
+            and feeds(tensor, node, slot)
             and tensor in graph
             and tensor.index < len(producer.output_types)
             and producer.output_types[tensor.index] is types[slot]
@@ -300,7 +300,7 @@ def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
         return f"Input {slot} of node {node.name}: '{tensor.node.name}' is {'not in the graph yet' if tensor.node.id < 0 else 'no longer in the graph'}"
     if tensor.node is node:
         return f"Input {slot} of node {node.name} is its own output '{tensor.name}': a cycle"
-    if not graph.edge_store.has(tensor, node, slot):
+    if not graph.edge_store.feeds(tensor, node, slot):
         return f"Input {slot} of node {node.name} is fed by nothing: its edge from '{tensor.name}' is gone"
     if tensor.index >= len(tensor.node.outputs):
         return f"Input {slot} of node {node.name}: '{tensor.node.name}' (op {tensor.node.op}) has no output {tensor.index} any more"

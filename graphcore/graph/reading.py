@@ -236,7 +236,7 @@ class GraphReader:
 
     def consumers(self, node: Node) -> list[tuple[Node, int]]:
         """The nodes that take an output of `node`, each with its input slot; -1 for a control edge."""
-        return [(edge.dst, edge.dst_input) for edge in self.edge_store.out_edges(node)]
+        return self.edge_store.fed_by(node)
 
     def tensor_consumers(self, tensor: Tensor) -> list[tuple[Node, int]]:
         """The nodes that take `tensor`, each with its input slot."""

@@ -54,7 +54,7 @@ def remove_node(graph: Graph, node: Node) -> None:
 
 
 def _remove(graph: Graph, node: Node) -> None:
-    orphans = [(consumer, slot) for consumer, slot in graph.consumers(node) if consumer.is_op]
+    orphans = graph.consumers(node)
     graph.edge_store.remove_node(node)
     graph.strike(node, orphans)
     graph.publish("removed", node)
