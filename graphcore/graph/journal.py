@@ -40,9 +40,10 @@ _STATE: Final = (
 _state_of: Final = attrgetter(*_STATE)
 _inferred_of: Final = attrgetter("output_handles", "handle_data", "constants", "asked_values", "error", "input_errors")
 _NOTHING: Final = object()
-_WHOLE: Final = 3
+SHAPES: Final = 3
 _ENTRY: Final = 4
 INFERRED: Final = 8
+_WHOLE: Final = len(_STATE) + 2
 """What ends an entry of a log: how long it is, by which it is known what it is."""
 Keys = dict[tuple[int, int], dict[str, int]]
 Adjacency = dict[str, dict[str, Keys]]
@@ -56,9 +57,10 @@ class Journal(ABC):
     Attributes:
         graph: the graph that changes.
         changes: what the subscribers are to be told of.
-        log: what was, in the order in which it was noted. One list of all, so that the cyclic collector has nothing to visit: a node, its
-            state, and the length of that; a node, what was inferred for it (both may be there more than once), and the length; a table
-            beside the nodes, a key, what was under it, and the length.
+        log: what was, in the order in which it was noted; a node may be there more than once. One list of all, so that the cyclic collector
+            has no containers to visit. An entry is a node, its state, and the length of that; a node, what was inferred for it, and the
+            length; a node, its shapes if nothing else was inferred, and the length; a table beside the nodes, a key, what was under it, and
+            the length.
         is_kept: True from where all went well: what is left to do is done then, whatever comes.
     """
 
@@ -72,7 +74,7 @@ class Journal(ABC):
 
     def note(self, node: Node) -> None:
         """Keep what `node` is now."""
-        self.log += (node, _state_of(node), _WHOLE)
+        self.log += (node, *_state_of(node), _WHOLE)
 
     def note_inferred(self, node: Node) -> None:
         """Keep what has been inferred for `node`: nothing else of it is going to change."""
@@ -106,10 +108,15 @@ class Journal(ABC):
             length = self.log[end - 1]
             of, *values = self.log[end - length : end - 1]
             end -= length
-            if length == INFERRED:
+            if length == SHAPES:
+                (of.output_handles,) = values
+                of.handle_data = of.constants = of.error = None
+                of.asked_values = False
+                of.input_errors = {}
+            elif length == INFERRED:
                 of.output_handles, of.handle_data, of.constants, of.asked_values, of.error, of.input_errors = values
             elif length == _WHOLE:
-                for name, value in zip(_STATE, values[0], strict=True):
+                for name, value in zip(_STATE, values, strict=True):
                     setattr(of, name, value)
             elif values[1] is _NOTHING:
                 of.pop(values[0], None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.journal import INFERRED
+from graphcore.graph.journal import INFERRED, SHAPES
 from graphcore.graph.loop_shapes import LOOP_HEADS, LoopsAround, is_loop_head
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import is_back_edge, renew_stale_ranks
@@ -195,8 +195,11 @@ class _Wave:
             self._begin_anew(node, self._loops)
         before, data, had_error = node.output_handles, node.handle_data, node.error
         log = self._log
-        if log is not None:  # as `note_inferred` does
-            log += (node, before, data, node.constants, node.asked_values, had_error, node.input_errors, INFERRED)
+        if log is not None:  # as `note_inferred` does, for less where there are only shapes
+            if data is None and had_error is None and node.constants is None and not (node.asked_values or node.input_errors):
+                log += (node, before, SHAPES)
+            else:
+                log += (node, before, data, node.constants, node.asked_values, had_error, node.input_errors, INFERRED)
         if had_error is None and node not in self._careful and node.op not in LOOP_HEADS:
             try:
                 self._infer(node)  # only shapes have changed: the inputs are as good as they were
