@@ -13,7 +13,10 @@ from tests.support.interrupting import Attempt, interrupted_everywhere
 from tests.support.whole_graphs import Mirror, check_whole
 
 PLACES = tuple(
-    [f"graph/{name}.py" for name in ("graph", "apply", "edges", "journal", "names", "rewiring", "scopes", "telling", "transaction")]
+    [
+        f"graph/{name}.py"
+        for name in ("graph", "apply", "edge_reading", "edges", "journal", "names", "rewiring", "scopes", "telling", "transaction")
+    ]
 )
 """Where it comes: in what keeps the books. What works out types, shapes and places in the code changes nothing."""
 

@@ -16,7 +16,7 @@ from tests.support.interrupting import Attempt, interrupted_everywhere
 from tests.support.whole_graphs import Mirror, check_whole
 
 CHANGING = ("cell_edits", "graph", "node_edits", "node_builder", "rewiring")
-KEEPING_BOOKS = ("cells", "edge_undo", "edges", "journal", "names", "order", "single_change", "telling", "transaction")
+KEEPING_BOOKS = ("cells", "edge_reading", "edge_undo", "edges", "journal", "names", "order", "single_change", "telling", "transaction")
 INFERRING = ("live_refiner", "propagation", "symbolic_refiner")
 PLACES = tuple([f"graph/{name}.py" for name in (*CHANGING, *KEEPING_BOOKS, *INFERRING)])
 Change = Callable[[gc.Graph], object]
