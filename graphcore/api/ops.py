@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore.definitions import AttrDef, OpDef
+from graphcore.dtypes import DType
 from graphcore.graph import Node, Tensor, apply_op, get_default_graph
 from graphcore.graph.node import only_output
 from graphcore.registry import op_registry
@@ -107,12 +108,21 @@ def _doc(op_def: OpDef) -> str:
         lines.append("Args:")
     lines += [f"    {arg.name}: {_arg_type(arg)}. {arg.description}".rstrip() for arg in op_def.input_arg]
     inferred = _inferred(op_def)
-    lines += [f"    {attr.name}: {attr.type}. {attr.description}".rstrip() for attr in op_def.attr if attr.name not in inferred]
+    given = [attr for attr in op_def.attr if attr.name not in inferred]
+    lines += [f"    {attr.name}: {attr.type}{_one_of(attr)}. {attr.description}".rstrip() for attr in given]
     lines += ["    name: the node's name, made unique.", ""]
+    types = [f"{attr.name} is{_one_of(attr).lstrip(',')}." for attr in op_def.attr if attr.name in inferred and attr.allowed_values]
+    lines += [*types, ""] if types else []
     if op_def.output_arg:
         lines.append("Returns:")
     lines += [f"    {arg.name}: {_arg_type(arg)}. {arg.description}".rstrip() for arg in op_def.output_arg]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _one_of(attr: AttrDef) -> str:
+    """`, one of float, double`: the values that an attr may have; "" where that is any."""
+    allowed = [value.name if isinstance(value, DType) else repr(value).lstrip("b") for value in attr.allowed_values or ()]
+    return f", one of {', '.join(allowed)}" if allowed else ""
 
 
 def _arg_type(arg: Any) -> str:

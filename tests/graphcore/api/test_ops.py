@@ -34,6 +34,13 @@ def test_every_op_is_listed_and_has_a_signature_and_a_doc() -> None:
         assert list(inspect.signature(function).parameters)[-1] in {"name", "node_name"}, name
 
 
+def test_the_doc_tells_what_attrs_and_types_may_be() -> None:
+    text = inspect.getdoc(gc.ops.max_pool) or ""
+    assert "padding: string, one of 'SAME', 'VALID', 'EXPLICIT'." in text
+    assert "T is one of half, bfloat16, float, double" in text
+    assert "one of" not in (inspect.getdoc(gc.ops.identity) or "")
+
+
 def test_the_signature_is_that_of_the_op_def() -> None:
     assert str(inspect.signature(gc.ops.mat_mul)) == "(a, b, transpose_a=False, transpose_b=False, grad_a=False, grad_b=False, name=None)"
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'b'"):
