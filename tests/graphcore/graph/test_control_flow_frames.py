@@ -119,7 +119,10 @@ def test_cfi_one_frame_name_in_two_frames_is_an_internal_error() -> None:
     )
 
 
-@pytest.mark.parametrize(("first", "second", "fits"), [("LoopCond", "sub/LoopCond", False), ("LoopCounter/LoopCond", "LoopCond", True)])
+@pytest.mark.parametrize(
+    ("first", "second", "fits"),
+    [("LoopCond", "sub/LoopCond", False), ("LoopCounter/LoopCond", "LoopCond", True), ("LoopCond", "a/LoopCounter1", True)],
+)
 def test_cfi_a_loop_has_one_loop_cond_but_for_counters(first: str, second: str, fits: bool) -> None:
     enter = entered("enter", node("Const", "x", dtype=gc.bool_, value=True), "test_loop")
     node("LoopCond", first, [enter.outputs[0]])
