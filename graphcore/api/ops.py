@@ -19,7 +19,7 @@ _cache: dict[str, Callable[..., Any]] = {}
 
 def snake_case(name: str) -> str:
     """`MatMul` -> `mat_mul`, `AddN` -> `add_n`, `Conv2D` -> `conv2d`."""
-    return re.sub(r"(\d)_d\b", r"\1d", _WORD_START.sub("_", name).lower())
+    return re.sub(r"(\d)_d(?=_|$)", r"\1d", _WORD_START.sub("_", name).lower())
 
 
 def _names() -> dict[str, str]:

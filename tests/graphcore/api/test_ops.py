@@ -19,7 +19,15 @@ def graph() -> Iterator[gc.Graph]:
 
 @pytest.mark.parametrize(
     ("op", "name"),
-    [("MatMul", "mat_mul"), ("AddN", "add_n"), ("AddV2", "add_v2"), ("Conv2D", "conv2d"), ("ReluGrad", "relu_grad"), ("L2Loss", "l2_loss")],
+    [
+        ("MatMul", "mat_mul"),
+        ("AddN", "add_n"),
+        ("AddV2", "add_v2"),
+        ("Conv2D", "conv2d"),
+        ("Conv2DBackpropInput", "conv2d_backprop_input"),
+        ("ReluGrad", "relu_grad"),
+        ("L2Loss", "l2_loss"),
+    ],
 )
 def test_names_are_those_of_the_op_in_snake_case(op: str, name: str) -> None:
     assert snake_case(op) == name

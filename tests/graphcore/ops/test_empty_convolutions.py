@@ -25,8 +25,8 @@ def test_a_filter_without_elements_is_refused_with_its_shape(op: str, shape: tup
 def test_its_gradients_are_zeros(shape: tuple[int, ...]) -> None:
     one = {"strides": [1, 1, 1, 1], "padding": "SAME"}
     w, dy = np.ones(shape, np.float32), np.ones((2, 5, 5, shape[-1]), np.float32)
-    dx = gc.ops.conv2_d_backprop_input([2, 5, 5, 2], gc.constant(w), gc.constant(dy), **one)
-    dw = gc.ops.conv2_d_backprop_filter(gc.constant(np.ones((2, 5, 5, 2), np.float32)), list(shape), gc.constant(dy), **one)
+    dx = gc.ops.conv2d_backprop_input([2, 5, 5, 2], gc.constant(w), gc.constant(dy), **one)
+    dw = gc.ops.conv2d_backprop_filter(gc.constant(np.ones((2, 5, 5, 2), np.float32)), list(shape), gc.constant(dy), **one)
     by_input, by_filter = gc.Session().run([dx, dw])
     np.testing.assert_array_equal(by_input, np.zeros((2, 5, 5, 2), np.float32))
     np.testing.assert_array_equal(by_filter, np.zeros(shape, np.float32))

@@ -91,7 +91,10 @@ function tells(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
 
 /** A small tag over the upper edge of a box that says in words what the lens sees. */
 export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
-  const text = ellipsize(mark.text, "label", Math.max(boxWidth - 30, 30));
+  const room = Math.max(boxWidth - 30, 34);
+  // Of the name of a device its end tells it from others.
+  const short = mark.text.replace(/^\/\S*device:(?=\S+$)/, "");
+  const text = ellipsize(textWidth(mark.text, "label") > room ? short : mark.text, "label", room);
   if (!text) return [];
   const width = textWidth(text, "label") + 10;
   return [s("rect", { x: 6, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: 6 + width / 2, y: 1 }, text)];

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { lensTag } from "../src/drawing";
 import { edge, group, HOSTILE, inspection, node, Page, SAMPLE, scene, sceneMessage, until } from "./support";
 
 let page: Page;
@@ -114,6 +115,13 @@ test("clicking a line asks about the box it ends at; a line on the way of a clas
   page.click(page.one('[data-edge-id="W->matmul"] .gl-reach'));
   expect(page.last("inspect")?.id).toBe("add");
   expect(page.box("add").classList).toContain("gl-selected");
+});
+
+test("the tag of a device that is too long for its box keeps the end, which tells it from others", () => {
+  const words = (text: string, width: number) => lensTag({ text, tone: 1 }, width).at(-1)?.textContent;
+  expect(words("/device:GPU:0", 200)).toBe("/device:GPU:0");
+  expect(words("/job:worker/task:1/device:GPU:0", 60)).toBe("GPU:0");
+  expect(words("In [1] × 12, In [2] × 10, In [3] × 9", 60)).toMatch(/^In \[.*…$/);
 });
 
 test("clicking a stub asks about what it stands for", async () => {
