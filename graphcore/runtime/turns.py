@@ -27,6 +27,8 @@ from graphcore.pool import Pool, core_count
 
 _Result = TypeVar("_Result")
 
+HAS_ONE_LOCK: Final[bool] = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether only one thread at a time runs Python; a Python without that lock has nothing to take turns at."""
 SHORT: Final = 250e-6
 """Runs of at most so many seconds of the processor take turns."""
 _TIMED: Final = 16
@@ -172,7 +174,7 @@ class Turns:
                 self.going.clear()
                 self.going.add(me)
                 return
-            if cost > SHORT or now < self._left_alone_until:
+            if cost > SHORT or now < self._left_alone_until or not HAS_ONE_LOCK:
                 return
             if turn is None and not self._queue and self._is_room(cost):
                 self.going.intersection_update(self._held)  # who ran last, without a turn, is to ask next time

@@ -247,6 +247,13 @@ def test_there_are_no_turns_where_nobody_can_see_to_it_that_they_end(world: Worl
         assert world.run(2).done()
 
 
+def test_there_are_no_turns_where_all_threads_run_python_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HAS_ONE_LOCK", False)
+    for _ in range(100):
+        assert world.run(1).done()
+        assert world.run(2).done()
+
+
 def test_who_is_forgotten_goes_on_after_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.turns._watcher, "submit", lambda *_: None)
     monkeypatch.setattr(module, "_LOST", 0.01)
