@@ -65,7 +65,7 @@ class FunctionInstantiationHelper:
         NotFoundError, InvalidArgumentError: an attr of the function is missing or no value.
     """
 
-    __slots__ = ("arg_types", "attrs", "fdef", "get_function", "ints_on_device", "items", "names", "nodes", "owners", "ret_types")
+    __slots__ = ("arg_types", "attrs", "fdef", "get_function", "ints_on_device", "items", "names", "nodes", "owners", "plans", "ret_types")
 
     def __init__(self, fdef: FunctionDef, attrs: Mapping[str, object], get_function: LookUp) -> None:
         self.fdef = fdef
@@ -74,6 +74,7 @@ class FunctionInstantiationHelper:
         self.ints_on_device = fdef.attr.get(INTS_ON_DEVICE_ATTR) is True
         self.items: dict[str, _Item] = {}
         self.owners: dict[str, int] = {}
+        self.plans: dict[str, SignaturePlan] = {}
         self.names: list[str] = []
         self.nodes: list[NodeDef] = []
         self.arg_types: list[DType] = []
@@ -164,7 +165,9 @@ class FunctionInstantiationHelper:
                     )
                 value = found
             attrs[name] = value
-        plan = plan_of(self.get_function(node.op))
+        plan = self.plans.get(node.op)
+        if plan is None:
+            plan = self.plans[node.op] = plan_of(self.get_function(node.op))
         for name, default in plan.defaults.items():
             if name not in attrs:
                 attrs[name] = default

@@ -297,7 +297,11 @@ def _require_gradient_fits(gradient: GradientDef, gradients: dict[str, str]) -> 
 
 
 def _names_in_node(node: NodeDef) -> list[str]:
-    return [node.op, *[name for value in node.attr.values() for name in _names_in_value(value)]]
+    names = [node.op]
+    for value in node.attr.values():
+        if isinstance(value, (Func, tuple)):
+            names += _names_in_value(value)
+    return names
 
 
 def _names_in_value(value: AttrValue) -> list[str]:

@@ -13,6 +13,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.order import is_back_edge
+from graphcore.graph.rewiring import check_inputs
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -32,7 +33,7 @@ def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
         names = [node.name for node in nodes]
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidArgumentError(f"Node '{twice}' is not unique", node=twice)
-    with paused_collector():
+    with graph.lock, paused_collector():
         added = 0
         while added < len(nodes) and _add(graph, nodes[added], numbers):
             added += 1
@@ -117,5 +118,6 @@ def _add(graph: Graph, node_def: NodeDef, later: Mapping[str, int]) -> bool:
         inputs.append(producer.outputs[index])
     registration = graph.library.look_up(node_def.op)
     input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
-    graph.insert(node_def, registration, inputs, controls or NO_CONTROLS, tuple(input_types), tuple(output_types), None)
+    check_inputs(node_def, input_types, inputs, None)
+    graph.insert_matched(node_def.name, registration, node_def, inputs, controls or NO_CONTROLS, input_types, output_types, None)
     return True

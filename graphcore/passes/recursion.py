@@ -10,7 +10,7 @@ from graphcore.errors import UnimplementedError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.passes.expand import FunctionBodies, called_function
 from graphcore.passes.function_body import FunctionBody
-from graphcore.passes.inline import is_function_call
+from graphcore.passes.inline import CALL_OPS
 
 
 class InlinableFunctions:
@@ -41,7 +41,11 @@ class InlinableFunctions:
 
 def calls_itself(library: FunctionLibraryDefinition, body: FunctionBody) -> bool:
     """True iff the function can come to call itself, however far around."""
-    calls = [node.node_def for node in body.graph.op_nodes() if is_function_call(library, node.node_def) or _named_functions(node.node_def)]
+    calls = [
+        node.node_def
+        for node in body.graph.op_nodes()
+        if node.op in CALL_OPS or node.registration.is_function or _named_functions(node.attr)
+    ]
     if not calls:
         return False
     if body.fdef.name:
@@ -57,10 +61,16 @@ def _is_reachable(library: FunctionLibraryDefinition, name: str) -> bool:
 
 
 def _callees(call: NodeDef) -> list[str]:
-    named = _named_functions(call)
+    named = _named_functions(call.attr)
     return [function.name for function in named] if named else [called_function(call).name]
 
 
-def _named_functions(node: NodeDef) -> list[Func]:
+def _named_functions(attrs: Attrs) -> list[Func]:
     """The functions that attrs name: of If the branches, of While condition and body."""
-    return [item for value in node.attr.values() for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Func)]
+    named: list[Func] = []
+    for value in attrs.values():
+        if isinstance(value, Func):
+            named.append(value)
+        elif isinstance(value, tuple):
+            named += [item for item in value if isinstance(item, Func)]
+    return named
