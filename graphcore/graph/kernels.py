@@ -13,7 +13,7 @@ def kernel_context(node: Node, constants: tuple[Array | None, ...]) -> KernelCon
     """What the kernel of `node` is told; `constants` are the inputs that are the same in every run."""
     return KernelContext(
         xp=np,
-        attrs=node.node_def.attr,
+        attrs=node.attr,
         node_name=node.name,
         op=node.op,
         input_types=node.input_types,

@@ -92,4 +92,4 @@ def _check_meetings(nodes: Sequence[Node]) -> None:
 
 
 def _key(node: Node) -> tuple[object, ...]:
-    return tuple([node.node_def.attr.get(name) for name in _KEY])
+    return tuple([node.attr.get(name) for name in _KEY])

@@ -49,7 +49,7 @@ def cost(node: Node) -> float:
         return 0.0
     if node.op in _PRODUCTS:
         left = node.inputs[0].shape.as_list()
-        transposed = node.node_def.attr.get("transpose_a") or node.node_def.attr.get("adj_x")
+        transposed = node.attr.get("transpose_a") or node.attr.get("adj_x")
         depth = (left[-2] if transposed else left[-1]) or 0
         return 2.0 * depth * node.outputs[0].shape.num_elements / _FLOPS_PER_MICROSECOND
     if node.op in _CONVOLUTIONS:

@@ -109,5 +109,5 @@ def called(node: Node) -> str:
 
 def _name(tensor: Tensor) -> str:
     """What the user calls it, who has not seen what stands for his feeds."""
-    stands_for = tensor.node.node_def.attr.get(STANDS_FOR)
+    stands_for = tensor.node.attr.get(STANDS_FOR)
     return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name

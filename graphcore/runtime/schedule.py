@@ -213,9 +213,9 @@ class Scheduler:
 
     def _fold(self, node: Node, inputs: list[Value]) -> bool:
         """A node whose outputs are the same in every run becomes constants."""
-        if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
-            return False
         if node.op != "Const" and node.op not in _FROM_SHAPE and not all(value.constant is not None for value in inputs):
+            return False
+        if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
             return False
         found = [constant_value(tensor) for tensor in node.outputs]
         known = [value for value in found if value is not None and (value.size <= _MAX_FOLDED_ELEMENTS or node.op == "Const")]
@@ -235,19 +235,22 @@ class Scheduler:
 
     def _emit(self, node: Node, inputs: list[Value]) -> None:
         outputs = self._outputs(node)
-        reads = [value.is_reference and not dtype.is_ref for value, dtype in zip(inputs, node.input_types, strict=True)]
+        reads: list[bool] = []
+        has_state = node.op_def.is_stateful
+        for slot, (value, dtype) in enumerate(zip(inputs, node.input_types, strict=True)):
+            if dtype.is_ref and not value.is_reference:
+                raise no_reference(node, slot, value.tensor)
+            reads.append(value.is_reference and not dtype.is_ref)
+            has_state = has_state or value.is_reference
         operation = Operation(node, None, inputs, reads, outputs)
-        if self._may_merge(node, inputs):
-            key = (node.op, tuple([id(value) for value in inputs]), frozenset(node.node_def.attr.items()))
+        if outputs and not has_state:  # the same op on the same values is computed once
+            key = (node.op, tuple([id(value) for value in inputs]), frozenset(node.attr.items()))
             first = self.merged.setdefault(key, operation)
             if first is not operation:
                 for tensor, theirs in zip(node.outputs, first.outputs, strict=True):
                     self.values.setdefault(tensor, theirs)
                 self.skip(node, MERGED)
                 return
-        for slot, (value, dtype) in enumerate(zip(inputs, node.input_types, strict=True)):
-            if dtype.is_ref and not value.is_reference:
-                raise no_reference(node, slot, value.tensor)
         for value in outputs:
             self.values.setdefault(value.tensor, value)
         self.operations.append(operation)
@@ -258,12 +261,6 @@ class Scheduler:
         for value, dtype in zip(outputs, node.output_types, strict=True):
             value.is_reference = dtype.is_ref
         return outputs
-
-    def _may_merge(self, node: Node, inputs: list[Value]) -> bool:
-        """The same op on the same values is computed once, unless it has state."""
-        if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
-            return False
-        return not any(dtype.is_ref for dtype in node.output_types)
 
 
 def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
@@ -297,11 +294,10 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
     kept: list[Operation] = []
     for operation in reversed(operations):
         node = operation.node
-        acts = not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
         if type(operation) is Skipped:
             kept.append(operation)
             continue
-        is_wanted = acts or node in wanted or not used.isdisjoint(operation.outputs)
+        is_wanted = not used.isdisjoint(operation.outputs) or node in wanted or _acts(node)
         if node.op == "NoOp" or not (is_wanted or operation.may_fail()):
             kept.append(Skipped(node, PASSED if node.op == "NoOp" else UNNEEDED))
             continue
@@ -309,6 +305,11 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
         kept.append(operation)
     kept.reverse()
     return kept
+
+
+def _acts(node: Node) -> bool:
+    """Whether `node` does something beside what it gives."""
+    return not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
 
 
 def _without_skipped(operations: list[Operation]) -> tuple[list[Operation], dict[Operation | None, list[Skipped]]]:

@@ -19,15 +19,15 @@ def find_twins(nodes: Sequence[Node]) -> dict[Node, Node]:
     """
     found: dict[Node, Node] = {}
     for twin in nodes:
-        if FORWARD_OF not in twin.node_def.attr:
+        if FORWARD_OF not in twin.attr:
             continue
-        texts = twin.node_def.attr[FORWARD_OF]
+        texts = twin.attr[FORWARD_OF]
         names = [text.decode() for text in texts if isinstance(text, bytes)] if isinstance(texts, tuple) else []
         node = twin.graph.find(names[0]) if names else None
         if node is None or not _does_the_same(node, twin, names[1:]):
             continue
         first = found.setdefault(node, twin)
-        if first is not twin and first.op == twin.op and first.node_def.attr == twin.node_def.attr:
+        if first is not twin and first.op == twin.op and first.attr == twin.attr:
             found[twin] = first  # each of two gradients of the node has made one
     among = set(nodes)
     # A twin may have a twin: the last one does it all.
@@ -58,7 +58,7 @@ def _run_by(node: Node) -> list[str]:
     """The names of the functions that a node runs."""
     if node.registration.is_function:
         return [node.op]
-    return [function.name for value in node.node_def.attr.values() for function in _functions(value)]
+    return [function.name for value in node.attr.values() for function in _functions(value)]
 
 
 def _functions(value: AttrValue) -> list[Func]:
