@@ -12,6 +12,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.runtime import RunMetadata, StepStats, Trace
 from kernelext.timings import metadata_text, stats_text, trace_text
+from widgets.function_view import FunctionView
 
 
 class Formatters:
@@ -24,7 +25,7 @@ class Formatters:
     """
 
     def __init__(
-        self, shell: InteractiveShell, picture: Callable[[Graph], str | None], show: Callable[[Function | FunctionDef], bool]
+        self, shell: InteractiveShell, picture: Callable[[Graph], str | None], show: Callable[[Function | FunctionDef | FunctionView], bool]
     ) -> None:
         self._shell = shell
         self._picture = picture
@@ -39,7 +40,7 @@ class Formatters:
         self._set("text/plain", RunMetadata, _printing(metadata_text))
         self._set("text/plain", StepStats, _printing(stats_text))
         self._set("text/html", Graph, self._picture)
-        for kind in (Function, FunctionDef):
+        for kind in (Function, FunctionDef, FunctionView):
             self._set_display(kind)
 
     def stop(self) -> None:
@@ -57,7 +58,7 @@ class Formatters:
         self._before.append((formatter, kind, formatter.for_type(kind)))
         formatter.for_type(kind, self._display)
 
-    def _display(self, function: Function | FunctionDef) -> None:
+    def _display(self, function: Function | FunctionDef | FunctionView) -> None:
         if not self._show(function):
             # How IPython is told to go on with its other ways of showing something.
             raise NotImplementedError

@@ -186,17 +186,17 @@ class Views:
             raise UsageError(f"%graph: '{name}' has not been called yet: it is traced for the types of its first call.")
         self.show_function(function)
 
-    def show_function(self, function: Function | FunctionDef) -> bool:
+    def show_function(self, function: Function | FunctionDef | FunctionView) -> bool:
         """Show a function in the cell that runs, live where a page looks on, and as a picture that stays; False if it cannot be shown."""
         shown: list[FunctionView] = []
         with self._guard("showing a function"):
             if isinstance(function, Function) and not function.instantiations:
                 return False
-            view = FunctionView(function)
+            view = function if isinstance(function, FunctionView) else FunctionView(function)
             still = view.still_bundle()
             shown.append(view)
             if front_end(self._shell) != "none":
-                display(view)
+                _display_live(view)
             display(still, raw=True)
         return bool(shown)
 
@@ -242,3 +242,9 @@ class Views:
     def _known(self) -> str:
         names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is not None]
         return f"These are: {', '.join(sorted(names))}." if names else "There is no such variable yet."
+
+
+def _display_live(view: FunctionView) -> None:
+    """Show the widget alone. `display(view)` would ask how it is displayed, which is what is being done here."""
+    data, metadata = view._repr_mimebundle_() or ({}, {})
+    display(data, metadata=metadata, raw=True)

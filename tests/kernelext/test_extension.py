@@ -336,6 +336,20 @@ def test_a_function_as_the_last_expression_shows_live_and_leaves_a_picture(shell
     assert "twice(v:float)" in page.stills()[-1]
 
 
+@pytest.mark.parametrize("way", ["{view}", "from IPython.display import display\ndisplay({view})"])
+def test_a_function_view_leaves_a_picture_too(shell: NotebookShell, page: Page, way: str) -> None:
+    made = f"{FUNCTION}from widgets import FunctionView\ntwice(gc.placeholder(gc.float32, [3]))\n"
+    assert shell.run(made + way.format(view="FunctionView(twice)"), "made").success
+    assert page.live_in_cells() == 1
+    assert ["twice(v:float)" in still for still in page.stills()] == [True]
+
+
+def test_without_a_page_a_function_view_is_only_a_picture(shell: NotebookShell, page: Page) -> None:
+    assert shell.run(f"{FUNCTION}from widgets import FunctionView\ntwice(gc.placeholder(gc.float32, [3]))\nFunctionView(twice)").success
+    assert page.live_in_cells() == 0
+    assert len(page.stills()) == 1
+
+
 def test_a_function_that_was_never_called_shows_as_anything_else_does(shell: NotebookShell, page: Page) -> None:
     shell.run(f"{FUNCTION}twice", "made")
     assert page.live_in_cells() == 0
