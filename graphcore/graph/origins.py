@@ -176,4 +176,4 @@ class ShapeExplanation(msgspec.Struct, frozen=True):
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         escaped = self.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        return f'<pre style="white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere">{escaped}</pre>'
+        return f'<pre style="font-family: monospace; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere">{escaped}</pre>'

@@ -273,6 +273,12 @@ def test_text_and_pictures_stay_without_a_kernel(layer: Any) -> None:
     assert "Instantiated" in bundle["text/plain"]
 
 
+def test_text_that_stays_has_columns_whatever_page_it_is_in(layer: Any) -> None:
+    """Some pages give `pre` the letters of their prose: an exported notebook is one."""
+    html = FunctionView(layer).static_html()
+    assert html.count("<pre") == html.count('<pre style="font-family:monospace">') > 2
+
+
 @pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "a&b</pre><script>alert(1)</script>"])
 def test_names_in_a_still_function_are_only_text(name: str) -> None:
     fdef = gc.parse_function(SCALED)

@@ -235,7 +235,8 @@ def test_the_static_display_has_an_image_an_outline_and_nothing_else(text: str) 
     image = found.elements[1][1]
     assert image.keys() == {"src", "alt", "style"}
     assert found.elements[0][1] == {"class": "graphloupe-still"}
-    assert all(not attributes for tag, attributes in found.elements if tag not in {"img", "figure"})
+    assert found.elements[-1][1] == {"style": "font-family:monospace"}
+    assert all(not attributes for tag, attributes in found.elements if tag not in {"img", "figure", "pre"})
     address = image["src"] or ""
     assert address.startswith("data:image/svg+xml;base64,")
     assert ET.fromstring(base64.b64decode(address.partition(",")[2])).tag == f"{SVG}svg"

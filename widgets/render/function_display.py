@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from widgets.render.static_display import to_static_html
+from widgets.render.static_display import to_pre, to_static_html
 from widgets.render.text_width import one_line
 from widgets.scene.build import build_scene
 
@@ -28,4 +28,4 @@ def to_function_bundle(subject: Subject) -> dict[str, str]:
 
 
 def _side(title: str, text: str, picture: str) -> str:
-    return f"<p><strong>{escape(title)}</strong></p><pre>{escape(text)}</pre>{picture}"
+    return f"<p><strong>{escape(title)}</strong></p>{to_pre(escape(text))}{picture}"

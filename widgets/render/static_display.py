@@ -20,6 +20,11 @@ def to_static_bundle(scene: Scene) -> dict[str, str]:
     return {"text/html": to_static_html(scene), "text/plain": to_outline(scene)}
 
 
+def to_pre(escaped: str) -> str:
+    """Text whose columns count. Its letters are named here: an exported notebook gives `pre` those of its prose."""
+    return f'<pre style="font-family:monospace">{escaped}</pre>'
+
+
 def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
     """An `<img>` with alt text and, folded in, the outline as text. No script, nothing from outside.
 
@@ -36,5 +41,5 @@ def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
     outline = escape(to_outline(scene), quote=True)
     return (
         f'<figure class="graphloupe-still"><img src="{address}" alt="{alt}" style="max-width:100%;max-height:28em">'
-        f"<figcaption><details><summary>Outline of {alt}</summary><pre>{outline}</pre></details></figcaption></figure>"
+        f"<figcaption><details><summary>Outline of {alt}</summary>{to_pre(outline)}</details></figcaption></figure>"
     )
