@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
@@ -29,6 +30,8 @@ def gradients(
     Returns:
         One gradient tensor an x, of its shape; None where no y depends on it.
 
+    They are added altogether or not at all, whatever comes between, Ctrl-C included; other threads that build the graph wait meanwhile.
+
     Raises:
         NotFoundError: `No gradient defined for op`.
         InvalidArgumentError: wrong dtypes, counts or graphs.
@@ -45,15 +48,17 @@ def gradients(
         graph.as_graph_element(tensor)
     _check_seeds(y_tensors, given)
     stop = tensors_of(stop_gradients or [], "stop_gradients")
-    found = build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
-    for i in gathered:
-        gradient = found[i]
-        if gradient is not None:
-            found[i] = gradient_by_variable(x_tensors[i].node, gradient, name=name, simplify=simplify)
-    if len(counts) == len(found):
-        return found
-    parts = iter(found)
-    return [summed(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
+    is_plain = not gathered and len(counts) == len(x_tensors)
+    with nullcontext() if is_plain or graph.outer is not None else graph.transaction():
+        found = build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
+        for i in gathered:
+            gradient = found[i]
+            if gradient is not None:
+                found[i] = gradient_by_variable(x_tensors[i].node, gradient, name=name, simplify=simplify)
+        if len(counts) == len(found):
+            return found
+        parts = iter(found)
+        return [summed(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
 
 
 def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], list[int]]:

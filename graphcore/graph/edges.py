@@ -93,10 +93,11 @@ class EdgeStore(EdgeReader):
     # ---- transactions ----------------------------------------------------------------------------------------------
 
     def state(self, first_new_id: int) -> tuple[Any, ...]:
-        """What `begin`, `keep` and `restore` need, for a transaction that begins now."""
-        self.sync()
+        """What `begin`, `keep` and `restore` need, for a transaction that begins now. Nodes that nobody has looked at stay pending."""
+        if self._torn:
+            self.sync()
         inner = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
-        return self.journal, inner, self._next_id, dict(self._loose), self._pinned, set(self.detached)
+        return self.journal, inner, self._next_id, dict(self._loose), self._pinned, set(self.detached), list(self._pending)
 
     def begin(self, state: tuple[Any, ...]) -> None:
         """Note from now on what changes."""
@@ -111,11 +112,11 @@ class EdgeStore(EdgeReader):
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Be again what the edges were when it began."""
-        self.journal, inner, self._next_id, loose, self._pinned, detached = state
+        self.journal, inner, self._next_id, loose, self._pinned, detached, pending = state
         self._pending = []
         self._torn = False
         inner.restore()
-        self._loose, self.detached = dict(loose), set(detached)
+        self._loose, self.detached, self._pending = dict(loose), set(detached), list(pending)
 
     def change_state(self) -> tuple[int, frozenset[tuple[str, str]]]:
         """What `restore_change` needs beside what is noted, for a single change that begins now."""

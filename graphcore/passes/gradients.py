@@ -64,7 +64,9 @@ def build_gradients(
             raise InvalidArgumentError.at(
                 y.node, f"Only tensors of floating or complex dtype can be differentiated, but '{y.name}' is {y.dtype.name}"
             )
-    with graph.lock, graph.name_scope(name), paused_collector():
+    # In the body of a function the trace that is around it sees to that: what it hands over from outside is part of it.
+    whole = graph.transaction() if graph.outer is None else graph.lock
+    with paused_collector(), whole, graph.name_scope(name):
         found = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
         if graph.outer is None:
             sweep(graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -318,3 +319,78 @@ def test_an_error_of_a_node_marked_before_is_marked_again_after() -> None:
     assert graph.get_operation_by_name("B").error is error
     graph.add_node(node("A=OneOutput"))
     assert is_well(graph.get_operation_by_name("B"))
+
+
+def looks(graph: gc.Graph) -> object:
+    return graph.nx.number_of_edges()
+
+
+def adds(graph: gc.Graph) -> object:
+    return graph.apply_op("Exp", [graph.get_tensor_by_name("y:0")], name="late")
+
+
+def removes(graph: gc.Graph) -> None:
+    graph.remove_node(graph.get_operation_by_name("z"))
+
+
+def moves(graph: gc.Graph) -> None:
+    graph.update_edge(graph.get_operation_by_name("x"), 0, graph.get_operation_by_name("z"), 1)
+
+
+def waits(graph: gc.Graph) -> object:
+    return graph.add_control_edge(graph.get_operation_by_name("x"), graph.get_operation_by_name("z"))
+
+
+def nests(graph: gc.Graph) -> None:
+    with graph.transaction():
+        adds(graph)
+        looks(graph)
+        moves(graph)
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (adds,),
+        (looks,),
+        (adds, looks),
+        (looks, adds),
+        (removes,),
+        (adds, removes),
+        (moves, adds),
+        (waits, adds, looks),
+        (nests,),
+        (adds, nests),
+    ],
+    ids=lambda changes: "-".join([change.__name__ for change in changes]),
+)
+def test_a_transaction_in_a_graph_that_nobody_has_looked_at_brings_back_what_was(changes: Any, looked_at: bool) -> None:
+    def made() -> gc.Graph:
+        graph = gc.Graph()
+        x = graph.apply_op("Placeholder", [], {"dtype": gc.float32, "shape": [2]}, "x").outputs[0]
+        if looked_at:
+            looks(graph)
+        y = graph.apply_op("Tanh", [x], name="y").outputs[0]
+        graph.apply_op("AddV2", [y, y], name="z")
+        return graph
+
+    def seen(graph: gc.Graph) -> tuple[Any, ...]:
+        edges = [str(edge) for edge in graph.edges()]
+        adjacency = [(u, list(graph.nx.succ[u]), list(graph.nx.pred[u])) for u in graph.nx.nodes]
+        return [str(node.node_def) for node in graph.nodes], edges, adjacency, graph.num_edge_ids, graph.num_node_ids
+
+    def change_all(graph: gc.Graph, *, fail: bool) -> None:
+        with graph.transaction():
+            for change in changes:
+                change(graph)
+            if fail:
+                raise RuntimeError
+
+    graph, twin = made(), made()
+    with pytest.raises(RuntimeError):
+        change_all(graph, fail=True)
+    assert seen(graph) == seen(twin)
+    for each in (graph, twin):
+        change_all(each, fail=False)
+    assert seen(graph) == seen(twin)
