@@ -1,4 +1,4 @@
-"""Ctrl-C, or an error, while gradients are built: all of it is in the graph, or nothing."""
+"""Ctrl-C, or an error, while gradients, branches and loops are built: all of it is in the graph, or nothing."""
 
 from __future__ import annotations
 
@@ -87,3 +87,53 @@ def test_gradients_that_fail_on_the_way_leave_nothing_behind() -> None:
     with pytest.raises(NotFoundError, match="No gradient defined"):
         gc.gradients(total, [graph.get_tensor_by_name("x:0")])
     assert everything(graph) == before
+
+
+def branch(graph: gc.Graph) -> Any:
+    x, y, p = (graph.get_tensor_by_name(f"{name}:0") for name in "xyp")
+    with graph.as_default():
+        return gc.cond(p, lambda: x * 2.0, lambda: x * y)
+
+
+def loop(graph: gc.Graph) -> Any:
+    x, i = (graph.get_tensor_by_name(f"{name}:0") for name in "xi")
+    with graph.as_default():
+        return gc.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t * x), [i, x])[1]
+
+
+@pytest.mark.parametrize("build", [branch, loop])
+def test_a_branch_or_loop_is_added_with_its_functions_or_not_at_all(build: Callable[[gc.Graph], Any]) -> None:
+    """What comes after an interruption may be numbered otherwise: names that were given before are not given again."""
+
+    def made() -> gc.Graph:
+        graph = small()
+        with graph.as_default():
+            gc.placeholder(gc.bool_, [], name="p")
+            gc.placeholder(gc.int32, [], name="i")
+        return graph
+
+    def seen(graph: gc.Graph) -> tuple[Any, ...]:
+        return sorted(str(node.node_def) for node in graph.nodes), sorted(graph.library.list_function_names())
+
+    def make() -> Attempt:
+        graph = made()
+        before, mirror = seen(graph), Mirror(graph)
+
+        def check() -> None:
+            check_whole(graph, mirror)
+            assert graph.journal is None
+            assert graph.scopes.name == ""
+            with pytest.raises(RuntimeError, match="un-acquired"):
+                graph.lock.release()
+            assert seen(graph) in (before, wanted)
+            result = build(graph)
+            with gc.Session(graph) as session:
+                feeds = {"x:0": [1.0, 2.0], "y:0": [3.0, 4.0], "p:0": False, "i:0": 1}
+                assert session.run(result, feeds).tolist() == ([3, 8] if build is branch else [1, 8])
+
+        return lambda: build(graph), check
+
+    graph = made()
+    build(graph)
+    wanted = seen(graph)
+    assert interrupted_everywhere(make, (*PLACES, "api/branches.py", "api/loops.py", "passes/defining.py"), 61) > 100
