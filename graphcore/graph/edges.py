@@ -236,9 +236,9 @@ class EdgeStore(EdgeReader):
         self._pinned |= other._pinned
 
     def remove_node(self, node: Node) -> None:
-        """Remove a node and its edges."""
+        """Remove a node and its edges, or what Ctrl-C has left of them."""
         self.sync()
-        nodes, before, after = self._nodes, self._pred[node.name], self._succ[node.name]
+        nodes, before, after = self._nodes, self._pred.get(node.name, {}), self._succ.get(node.name, {})
         if self.journal is not None:
             self.journal.note_node(node.name, nodes[node.name], after, before)
         for neighbour in (*before, *after):

@@ -62,9 +62,11 @@ class Journal(ABC):
             length; a node, its shapes if nothing else was inferred, and the length; a table beside the nodes, a key, what was under it, and
             the length.
         is_kept: True from where all went well: what is left to do is done then, whatever comes.
+        is_ended: everything is as it is to be.
     """
 
     is_kept = False
+    is_ended = False
     _told = 0
 
     def __init__(self, graph: Graph) -> None:
@@ -93,13 +95,11 @@ class Journal(ABC):
         """Bring everything back."""
 
     def end(self) -> None:
-        """Something ended the change: bring everything back, or complete what is kept."""
-        finish = self.complete if self.is_kept else self.restore
-        try:
+        """Something ended the change: bring everything back, or complete what is kept. Nothing, where that has been done."""
+        if not self.is_ended:
+            finish = self.complete if self.is_kept else self.restore
             finish()
-        except BaseException:
-            finish()
-            raise
+            self.is_ended = True
 
     def restore_nodes(self) -> None:
         """Bring the nodes back: what was noted first comes last."""

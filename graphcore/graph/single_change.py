@@ -27,12 +27,16 @@ def whole(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.
             return change(graph, *args, **kwargs)
         single = SingleChange(graph)
         try:
-            graph.journal = graph.edge_store.journal = single
-            result = change(graph, *args, **kwargs)
-            single.is_kept = True
-            single.complete()
+            try:
+                graph.journal = graph.edge_store.journal = single
+                result = change(graph, *args, **kwargs)
+                single.is_kept = True
+                single.complete()
+            except BaseException:
+                single.end()
+                raise
         except BaseException:
-            single.end()
+            single.end()  # Ctrl-C may have come before that was done
             raise
         return result
 

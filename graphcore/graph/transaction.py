@@ -23,11 +23,15 @@ def transaction(graph: Graph) -> Iterator[None]:
     with graph.lock:
         before = _Before(graph)
         try:
-            before.begin()
-            yield
-            before.keep()
+            try:
+                before.begin()
+                yield
+                before.keep()
+            except BaseException:
+                before.end()
+                raise
         except BaseException:
-            before.end()
+            before.end()  # Ctrl-C may have come before that was done
             raise
 
 

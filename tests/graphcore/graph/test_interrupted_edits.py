@@ -10,7 +10,9 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
+from graphcore.inference import InferenceContext
 from graphcore.source import CellRun, SourceLocation
+from graphcore.text import parse_op_signature
 from tests.graphcore.graph.example_graphs import LOOP, everything, import_into, ranks_fit, registry
 from tests.support.interrupting import Attempt, interrupted_everywhere
 from tests.support.whole_graphs import Mirror, check_whole
@@ -116,6 +118,12 @@ def named(graph: gc.Graph, name: str) -> gc.Node:
 
 def cell_run(cell: str, execution: int) -> CellRun:
     return CellRun(cell=cell, execution=execution, label=f"In [{execution}]")
+
+
+def together(graph: gc.Graph, *changes: Callable[[], object]) -> None:
+    with graph.transaction():
+        for change in changes:
+            change()
 
 
 def place(cell: str, execution: int) -> SourceLocation:
@@ -283,6 +291,66 @@ def test_a_node_that_others_wait_for_is_added_altogether_or_not_at_all() -> None
     check_interrupted(lambda graph: graph.add_node(gc.NodeDef("y_1", "Tanh", ("e",), "", {"T": gc.float32})), 29, prepare)
     check_interrupted(lambda graph: graph.add_node(gc.NodeDef("y", "Tanh", ("r",), "", {"T": gc.float32})), 29, prepare)
     check_interrupted(lambda graph: graph.add_node(gc.NodeDef("y_1", "Tanh", ("late",), "", {"T": gc.float32}), place("c", 1)), 29, prepare)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda graph: graph.update_edge(named(graph, "seven"), 0, named(graph, "a"), 0),
+        lambda graph: graph.set_attr(named(graph, "two"), "size", 7),
+        lambda graph: graph.add_node(gc.NodeDef("awaited", "Vector", (), "", {"size": 7})),
+        lambda graph: graph.remove_node(named(graph, "four")),
+        lambda graph: together(graph, lambda: graph.remove_node(named(graph, "f")), lambda: graph.set_attr(named(graph, "two"), "size", 7)),
+    ],
+    ids=["edge", "attr", "awaited", "removed", "transaction"],
+)
+def test_a_change_that_breaks_is_taken_back_though_ctrl_c_comes_meanwhile(change: Change) -> None:
+    def no_seven(c: InferenceContext) -> None:
+        c.set_output(0, c.input(0))
+        if c.rank(c.input(0)) == 1 and c.value(c.dim(c.input(0), 0)) == 7:
+            raise ZeroDivisionError
+
+    def known(c: InferenceContext) -> None:
+        c.set_output(0, c.input(0))
+        if c.rank(c.input(0)) < 0:
+            raise ZeroDivisionError
+
+    def make() -> gc.Graph:
+        ops = registry()
+        for op, shape_fn in (("NoSeven", no_seven), ("Known", known), ("Same", lambda c: c.set_output(0, c.input(0)))):
+            ops.register(parse_op_signature(f"{op}(x:float) -> (y:float)"), shape_fn)
+        graph = gc.Graph(ops)
+        for name, size in (("two", 2), ("four", 4), ("seven", 7), ("awaited", 3)):
+            graph.add_node(gc.NodeDef(name, "Vector", (), "", {"size": size}))
+        for name, op, fed in (
+            ("a", "Same", "two"),
+            ("b", "NoSeven", "a"),
+            ("c", "Same", "four"),
+            ("d", "Known", "c"),
+            ("e", "Same", "awaited"),
+        ):
+            graph.add_node(gc.NodeDef(name, op, (fed,)))
+        graph.remove_node(named(graph, "awaited"))
+        graph.add_node(gc.NodeDef("f", "NoSeven", ("e",)))
+        graph.nx.number_of_nodes()
+        return graph
+
+    def attempt() -> Attempt:
+        graph = make()
+        before = everything(graph)
+
+        def do() -> None:
+            with pytest.raises(ZeroDivisionError):
+                change(graph)
+
+        def check() -> None:
+            assert everything(graph) == before
+            assert graph.journal is None
+            assert graph.edge_store.journal is None
+
+        return do, check
+
+    assert interrupted_everywhere(attempt, PLACES, 13) > 50
 
 
 def test_values_that_were_found_while_a_change_failed_are_forgotten_with_it() -> None:
