@@ -360,7 +360,11 @@ class Graph(GraphReader, ChangeTeller):
         whole(self, node_edits.set_shape, tensor, as_shape(shape))
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
-        """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on."""
+        """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on.
+
+        Raises:
+            InvalidArgumentError: `tensor` is not in this graph.
+        """
         whole(self, node_edits.set_shape_like, tensor, other)
 
     # ---- transactions ----------------------------------------------------------------------------------------------

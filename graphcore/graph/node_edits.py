@@ -136,6 +136,7 @@ def set_shape(graph: Graph, tensor: Tensor, shape: Shape) -> None:
 
 def set_shape_like(graph: Graph, tensor: Tensor, other: Tensor) -> None:
     """See `Graph.set_shape_like`."""
+    graph.owned(tensor)
     graph.note(tensor.node)
     tensor.node.like = {**tensor.node.like, tensor.index: other}
     graph.refiner.add_node(tensor.node)

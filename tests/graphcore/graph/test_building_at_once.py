@@ -66,6 +66,7 @@ def while_another_removes(graph: gc.Graph, node: gc.Node, work: Callable[[], obj
         lambda graph, y: graph.remove_control_edge(graph.find("x"), y),
         lambda graph, y: graph.shrink_type_info(y, {0: 0}),
         lambda graph, y: graph.set_shape(y.outputs[0], [2]),
+        lambda graph, y: graph.set_shape_like(y.outputs[0], graph.find("x").outputs[0]),
         lambda graph, y: graph.remove_edge(gc.graph.Edge(0, graph.find("x"), 0, y, 0)),
     ],
 )
