@@ -11,6 +11,7 @@ import msgspec
 from graphcore.definitions import GraphDef
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, Node, import_graph_def
+from graphcore.runtime.arguments import checked_session
 from graphcore.runtime.callables import RELEASED, SessionCallable
 from graphcore.runtime.devices import check_devices, local_devices
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
@@ -44,7 +45,7 @@ class DirectSession:
     """
 
     def __init__(self, options: SessionOptions | None = None) -> None:
-        self.options = options or _STRICT
+        self.options = _STRICT if options is None else checked_session(None, options)
         self._session: Session | None = None
         self._closed = False
         self._finalized = False

@@ -13,6 +13,7 @@ from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 
 # What is given here is of the wrong kind: for the type checker these take anything.
 session_of: Any = gc.Session
+direct_session_of: Any = gc.DirectSession
 run_options: Any = gc.RunOptions
 session_options: Any = gc.SessionOptions
 
@@ -51,6 +52,7 @@ REFUSED: dict[str, tuple[Callable[[Setting], Any], str]] = {
         "options: required gc.SessionOptions or None, got RunOptions",
     ),
     "empty session options": (lambda s: session_of(s.session.graph, options={}), "options: required gc.SessionOptions or None, got dict"),
+    "options of a direct session": (lambda _: direct_session_of({}), "options: required gc.SessionOptions or None, got dict"),
     "engine": (lambda _: session_of(engine=np.ones(2)), "Required one of the engines 'auto', 'plan', 'dataflow', got"),
     "target": (lambda _: session_of(target=5), "target: required a name, got int 5"),
     "options": (lambda s: s.session.run(s.step, s.feeds, "x"), "options: required gc.RunOptions or None, got str 'x'"),
