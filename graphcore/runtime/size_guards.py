@@ -7,7 +7,6 @@ called by a guard, which asks the op's shape function when, and only when, what 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -18,7 +17,7 @@ from graphcore.errors import GraphError, ResourceExhaustedError
 from graphcore.graph.node import Node, Tensor
 from graphcore.inference import InferenceContext, ShapeHandle, handle_to_shape
 from graphcore.inference.broadcast import broadcast_binary_op_shape_fn
-from graphcore.inference.handles import is_fully_defined, shape_of_sizes
+from graphcore.inference.handles import DimensionHandle, is_fully_defined, shape_of_sizes
 from graphcore.inference.partial_types import PartialValue
 from graphcore.inference.partial_values import as_shape_handle
 from graphcore.registry import Kernel
@@ -194,6 +193,11 @@ def _asked_slots(node: Node, constants: Sequence[Array | None]) -> list[int]:
 
 def _may_outgrow(node: Node) -> bool:
     """Whether what `node` gives may take more than each of its inputs because of their shapes, as far as the graph knows them."""
+    if len(node.output_handles) == 1:  # most nodes give what has the shape of something that they take
+        dims, size = node.output_handles[0].dims, _itemsize(node.output_types[0])
+        for tensor in node.inputs if dims is not None else ():
+            if _handle(tensor).dims is dims and size <= _itemsize(tensor.dtype):
+                return False
     inputs = [(_handle(tensor), _itemsize(tensor.dtype)) for tensor in node.inputs]
     given = [(shape, _itemsize(dtype)) for shape, dtype in zip(node.output_handles, node.output_types, strict=False)]
     if node.registration.shape_fn is broadcast_binary_op_shape_fn and given[0][1] <= min(inputs[0][1], inputs[1][1]):
@@ -216,20 +220,29 @@ def _covers(source: ShapeHandle, source_itemsize: int, shape: ShapeHandle, items
         return itemsize <= source_itemsize
     if source.dims is None or shape.dims is None:
         return False
-    wanted, there = _parts(shape), _parts(source)
-    return wanted[0] <= there[0] and wanted[1] * itemsize <= there[1] * source_itemsize
+    if source.dims is shape.dims:
+        return itemsize <= source_itemsize
+    there, size = _parts(source.dims)
+    wanted, wanted_size = _parts(shape.dims)
+    if wanted_size * itemsize > size * source_itemsize:
+        return False
+    for dim in wanted:
+        if dim not in there:
+            return False
+        there.remove(dim)
+    return True
 
 
-def _parts(shape: ShapeHandle) -> tuple[Counter[int], int]:
+def _parts(dims: tuple[DimensionHandle, ...]) -> tuple[list[DimensionHandle], int]:
     """The unknown dimensions, and the product of the known ones."""
     known = 1
-    unknown: list[int] = []
-    for dim in shape.dims or ():
+    unknown: list[DimensionHandle] = []
+    for dim in dims:
         if dim.value < 0:
-            unknown.append(id(dim))
+            unknown.append(dim)
         else:
             known *= dim.value
-    return Counter(unknown), known
+    return unknown, known
 
 
 def _may_outgrow_both(x: ShapeHandle, y: ShapeHandle) -> bool:
