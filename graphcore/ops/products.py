@@ -30,6 +30,10 @@ _LONG: Final = 1 << 32
 _BLOCKS: Final = (192, 224, 256, 320, 352, 384, 448, 512, 640, 768, 1024)
 """How deep the blocks of OpenBLAS may be; that depends on the processor and the type."""
 _REMEMBERED: Final = 512
+_found: Final[dict[Any, Sequence[int] | None]] = {}
+_being_tried: Final[set[Any]] = set()
+"""What has been found of kinds of products, and of which it is just being found out."""
+_NOT_YET: Final = ()
 
 Way = Callable[..., Any]
 """A way to compute a product: two matrices of the sizes that the way is for, and where it goes, if that is given."""
@@ -138,10 +142,26 @@ def _blocks(a: Any, b: Any) -> Sequence[int] | None:
         return None  # maybe a matrix and the same transposed, whose product is computed otherwise
     if a.size * b.shape[1] > _LARGE or not (a.flags.forc and b.flags.forc):
         return None
-    return _tried(*a.shape, b.shape[1], a.dtype, a.flags.c_contiguous, b.flags.c_contiguous)
+    kind = (*a.shape, b.shape[1], a.dtype, a.flags.c_contiguous, b.flags.c_contiguous)
+    blocks = _found.get(kind, _NOT_YET)
+    return _found_out(kind) if blocks is _NOT_YET else blocks
 
 
-@lru_cache(_REMEMBERED)
+def _found_out(kind: Any) -> Sequence[int] | None:
+    """The same of a kind that is not known: one thread tries, which takes as long as some products, and the others go on meanwhile."""
+    if kind in _being_tried:
+        return None
+    try:
+        _being_tried.add(kind)
+        blocks = _tried(*kind)
+        if len(_found) >= _REMEMBERED:
+            _found.clear()
+        _found[kind] = blocks
+    finally:
+        _being_tried.discard(kind)
+    return blocks
+
+
 def _tried(m: int, depth: int, n: int, dtype: Any, a_by_rows: bool, b_by_rows: bool) -> Sequence[int] | None:
     """The order in which numbers are added does not depend on what they are: one product tells of all that are laid out like it."""
     a, b, out = _numbers(m, depth, dtype, a_by_rows), _numbers(depth, n, dtype, b_by_rows), np.empty((m, n), dtype)

@@ -111,9 +111,53 @@ def test_in_a_crowd_blas_uses_one_thread_where_that_gives_the_same(monkeypatch: 
     product(np, a, b)
     in_a_crowd(monkeypatch)
     product(np, a, b)
+    monkeypatch.setattr(products, "_found", {})
     monkeypatch.setattr(products, "_tried", lambda *_: None)
     product(np, a, b)
     assert entered == [True, False, True]
+
+
+def test_how_one_thread_computes_a_kind_is_tried_once_while_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = matrices(256, 256, 256)
+    wanted = np.matmul(a, b)
+    in_a_crowd(monkeypatch)
+    monkeypatch.setattr(products, "_found", {})
+    tried: list[Any] = []
+    others_are_done = threading.Event()
+    find_out = products._tried
+
+    def seen(*kind: Any) -> Any:
+        tried.append(kind)
+        assert others_are_done.wait(30)
+        return find_out(*kind)
+
+    monkeypatch.setattr(products, "_tried", seen)
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(product, np, a, b)
+        waits_for(lambda: bool(tried))
+        for got in [pool.submit(product, np, a, b) for _ in range(20)]:
+            np.testing.assert_array_equal(got.result(30), wanted)
+        assert not first.done()
+        others_are_done.set()
+        np.testing.assert_array_equal(first.result(30), wanted)
+    product(np, a, b)
+    assert len(tried) == 1
+
+
+def test_a_kind_whose_trial_was_interrupted_is_tried_another_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = matrices(256, 256, 256)
+    in_a_crowd(monkeypatch)
+    monkeypatch.setattr(products, "_found", {})
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(products, "_tried", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            product(np, a, b)
+    product(np, a, b)
+    assert len(products._found) == 1
 
 
 def test_who_comes_while_another_product_is_under_way_or_was_a_moment_ago_is_in_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
