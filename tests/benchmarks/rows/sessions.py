@@ -7,10 +7,12 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from tests.benchmarks.rows.mix import NODES, A, M, X, our_graph, tensorflow_graph
 from tests.benchmarks.work import Budget, Float, Row, Work, random_floats
@@ -132,8 +134,14 @@ def concurrent_by_hand(product: bool = True) -> Work:
     return Work(run=lambda: in_threads(work), fewest=TURNS, outcome=lambda: in_threads(work))
 
 
-def gain(work: Callable[[int], Float], runs: int) -> Work:
-    """How long each thread's runs take at once, in times of how long they take one after another."""
+def one_core() -> AbstractContextManager[Any]:
+    """Within the block BLAS has one thread."""
+    limit: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limit
+
+
+def gain(work: Callable[[int], Float], runs: int, within: Callable[[], AbstractContextManager[Any]] = nullcontext) -> Work:
+    """How long each thread's runs take at once, in times of how long they take one after another, `within` which block."""
 
     def several(i: int) -> Float:
         results = [work(i) for _ in range(runs)]
@@ -142,18 +150,20 @@ def gain(work: Callable[[int], Float], runs: int) -> Work:
     def figure() -> float:
         taken: list[float] = []
         for _ in range(GAIN_TURNS):
-            begun = time.perf_counter()
-            for i in range(THREADS):
-                several(i)
-            between = time.perf_counter()
+            with within():
+                begun = time.perf_counter()
+                for i in range(THREADS):
+                    several(i)
+                between = time.perf_counter()
+            after = time.perf_counter()
             in_threads(several)
-            taken.append((time.perf_counter() - between) / (between - begun))
+            taken.append((time.perf_counter() - after) / (between - begun))
         return statistics.median(taken)
 
     return Work(figure=figure, outcome=lambda: in_threads(work))
 
 
-def our_gain(size: int, runs: int, product: bool = True) -> Work:
+def our_gain(size: int, runs: int, product: bool = True, within: Callable[[], AbstractContextManager[Any]] = nullcontext) -> Work:
     """Runs of one session with two products each."""
     import graphcore as gc
 
@@ -163,7 +173,7 @@ def our_gain(size: int, runs: int, product: bool = True) -> Work:
         y = gc.reduce_sum(gc.tanh(gc.tanh(x @ x) @ x) if product else gc.tanh(gc.tanh(x * x) * x), 0)
     session = gc.Session(graph=graph)
     values = [random_floats(seed, size, size) for seed in range(THREADS)]
-    return gain(lambda i: session.run(y, {x: values[i]}), runs)
+    return gain(lambda i: session.run(y, {x: values[i]}), runs, within)
 
 
 def tensorflow_gain(size: int, runs: int, product: bool = True) -> Work:
@@ -180,7 +190,7 @@ def tensorflow_gain(size: int, runs: int, product: bool = True) -> Work:
     return gain(lambda i: session.run(y, {x: values[i]}), runs)
 
 
-def numpy_gain(size: int, runs: int, product: bool = True) -> Work:
+def numpy_gain(size: int, runs: int, product: bool = True, within: Callable[[], AbstractContextManager[Any]] = nullcontext) -> Work:
     """The same calls on arrays."""
     values = [random_floats(seed, size, size) for seed in range(THREADS)]
 
@@ -189,7 +199,7 @@ def numpy_gain(size: int, runs: int, product: bool = True) -> Work:
         result: Float = (np.tanh(np.tanh(x @ x) @ x) if product else np.tanh(np.tanh(x * x) * x)).sum(0)
         return result
 
-    return gain(work, runs)
+    return gain(work, runs, within)
 
 
 def gain_row(order: float, size: int, runs: int = 1, product: bool = True) -> Row:
@@ -203,6 +213,18 @@ def gain_row(order: float, size: int, runs: int = 1, product: bool = True) -> Ro
         ours=lambda: our_gain(size, runs, product),
         numpy=lambda: numpy_gain(size, runs, product),
         tensorflow=lambda: tensorflow_gain(size, runs, product),
+    )
+
+
+def parallel_row(order: float, size: int, runs: int = 1) -> Row:
+    """The same beside what one core does: where there are more, threads at once are to gain from them whatever BLAS does by itself."""
+    return Row(
+        order=order,
+        title=f"{THREADS} threads at once, in times of one after another on one core, {f'{runs} runs' if runs > 1 else 'one run'} each, products of {size}x{size}",
+        unit="x",
+        budgets=(Budget(1.0),),
+        ours=lambda: our_gain(size, runs, within=one_core),
+        numpy=lambda: numpy_gain(size, runs, within=one_core),
     )
 
 
@@ -297,6 +319,10 @@ GAIN_LONG = gain_row(6.475, LARGE, 15)
 GAIN_MIDDLING = gain_row(6.48, WIDE, 100)
 GAIN_SMALL = gain_row(6.485, SMALL, 400)
 GAIN_LIGHT = gain_row(6.49, SMALL, 1000, product=False)
+PARALLEL = parallel_row(6.491, LARGE)
+PARALLEL_LONG = parallel_row(6.492, LARGE, 15)
+PARALLEL_MIDDLING = parallel_row(6.493, WIDE, 100)
+PARALLEL_SMALL = parallel_row(6.494, SMALL, 400)
 FLAT = Row(
     order=6.5,
     title=f"memory grown in {MANY_RUNS:,} runs",
