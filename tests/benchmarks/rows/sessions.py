@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from tests.benchmarks.rows.mix import NODES, A, M, X, our_graph, tensorflow_graph
 from tests.benchmarks.work import Budget, Float, Row, Work, random_floats
@@ -136,6 +135,8 @@ def concurrent_by_hand(product: bool = True) -> Work:
 
 def one_core() -> AbstractContextManager[Any]:
     """Within the block BLAS has one thread."""
+    from threadpoolctl import threadpool_limits  # where TensorFlow is measured there is none
+
     limit: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
     return limit
 
