@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from graphcore.definitions import AttrDef, OpDef
 from graphcore.dtypes import DType
@@ -14,6 +15,7 @@ from graphcore.graph.node import only_output
 from graphcore.registry import op_registry
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PACKAGE: Final = __name__.partition(".")[0]
 _cache: dict[str, Callable[..., Any]] = {}
 
 
@@ -40,6 +42,21 @@ def __getattr__(name: str) -> Callable[..., Any]:
             raise AttributeError(f"No op is registered that would be called gc.ops.{name}; dir(gc.ops) lists them")
         found = _cache[name] = _wrapper(op_registry.look_up_op_def(op), name)
     return found
+
+
+def _tell_where(name: str) -> Any:
+    """The `__getattr__` of the package: a name that it lacks may be that of an op.
+
+    Raises:
+        AttributeError: always.
+    """
+    package = sys.modules[_PACKAGE]
+    if name.startswith("_") or name not in _names():
+        raise AttributeError(f"module {_PACKAGE!r} has no attribute {name!r}", name=name, obj=package)
+    raise AttributeError(f"module {_PACKAGE!r} has no attribute {name!r}: the op {_names()[name]} is called as gc.ops.{name}(...)")
+
+
+vars(sys.modules[_PACKAGE])["__getattr__"] = _tell_where  # not defined there: type checkers would believe that it has any name
 
 
 def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:

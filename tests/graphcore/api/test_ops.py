@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -70,6 +71,27 @@ def test_several_outputs_come_as_a_list_and_none_as_the_node() -> None:
 def test_an_unknown_op_is_an_attribute_error_that_says_where_to_look() -> None:
     with pytest.raises(AttributeError, match=r"dir\(gc\.ops\) lists them"):
         _ = gc.ops.frobnicate
+
+
+def test_an_op_that_is_asked_of_the_package_is_an_attribute_error_that_says_where_it_is() -> None:
+    elsewhere = [name for name in dir(gc.ops) if name not in vars(gc)]
+    assert {"conv2d", "max_pool", "mat_mul"} <= set(elsewhere)
+    for name in elsewhere:
+        assert not hasattr(gc, name)
+        with pytest.raises(AttributeError) as caught:
+            getattr(gc, name)
+        assert re.fullmatch(
+            rf"module 'graphcore' has no attribute '{name}': the op (\w+) is called as gc.ops.{name}\(...\)", str(caught.value)
+        )
+        assert callable(getattr(gc.ops, name))
+    assert getattr(gc, "conv2d", None) is None
+
+
+@pytest.mark.parametrize("name", ["reduce_men", "frobnicate", "__path_to_nowhere__", "_conv2d", "Conv2D"])
+def test_a_name_that_is_no_op_is_an_attribute_error_like_any_other(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module 'graphcore' has no attribute '{name}'$") as caught:
+        getattr(gc, name)
+    assert (caught.value.name, caught.value.obj) == (name, gc)  # of these Python makes its own advice
 
 
 def test_a_node_remembers_the_line_that_called_the_function() -> None:
