@@ -72,15 +72,13 @@ def check_feed_dict(feed_dict: Any) -> None:
 
 
 def check_run(feed_dict: Any, options: Any, run_metadata: Any) -> None:
-    """Require what a run takes beside its fetches; who gives no options gets no metadata either.
+    """Require what a run takes beside its fetches.
 
     Raises:
         InvalidArgumentError: something is of another kind.
     """
     check_feed_dict(feed_dict)
-    if options is None:
-        return
-    if not isinstance(options, RunOptions):
+    if options is not None and not isinstance(options, RunOptions):
         refuse("options", "gc.RunOptions or None", options)
     if run_metadata is not None and not isinstance(run_metadata, RunMetadata):
         refuse("run_metadata", "gc.RunMetadata or None", run_metadata)

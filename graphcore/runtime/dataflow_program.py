@@ -36,6 +36,9 @@ class DataflowProgram:
         self._fused: Table | None = None
         self.nodes = table.nodes
 
+    def __repr__(self) -> str:
+        return f"<DataflowProgram of {len(self.nodes)} nodes>"
+
     def run(self, *values: Any) -> list[Any]:
         """Fed arrays in, fetched arrays out.
 

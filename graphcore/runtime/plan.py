@@ -16,16 +16,18 @@ from graphcore.runtime.explaining import explain_at
 from graphcore.runtime.memory import keep_freed_memory
 from graphcore.runtime.parallel import has_large, mark_long, run_apart
 from graphcore.runtime.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
-from graphcore.runtime.plan_checks import outputs_unset
+from graphcore.runtime.plan_checks import outputs_unset, shown_name
 from graphcore.runtime.plan_text import PlanText, plan_text
 from graphcore.runtime.program import Step
 from graphcore.runtime.prune import needed_nodes
-from graphcore.runtime.schedule import JOIN, MakeKernel, Schedule, schedule_nodes
+from graphcore.runtime.schedule import JOIN, MakeKernel, Schedule, Value, schedule_nodes
 from graphcore.runtime.size_guards import guard_sizes
 from graphcore.runtime.watcher import Note, Watcher
 from graphcore.time_limit import check_time
 
 _numbers: Final = itertools.count(1)
+_NAMED: Final = 4
+"""Feeds and fetches that a plan names where it is shown."""
 _UNPACKING: Final = ("values to unpack", "cannot unpack", "has no attribute 'dtype'")
 
 
@@ -52,6 +54,11 @@ class Plan:
         self._watched: Callable[..., list[Any]] | None = None
         self._notes: Sequence[Note] = ()
         self.nodes = [operation.node for operation in schedule.operations if operation.apart != JOIN]
+
+    def __repr__(self) -> str:
+        given, gives = _named(self.schedule.feeds), _named(self.schedule.results)
+        count = len(self.nodes)
+        return f"<{type(self).__name__} of {count} node{'s' * (count != 1)}: {given} -> {gives}; its code is in .source>"
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run it recorded, node by node, and stop before the next node when the step is cancelled.
@@ -118,10 +125,17 @@ class Plan:
         operation = next((operation for operation in self.schedule.operations if operation.node is node), None)
         if frame is None or operation is None or not operation.inputs:
             return
-        shared = frame.f_locals.get("v")
+        shared, variables = frame.f_locals.get("v"), self.schedule.variables
         for value in operation.inputs:
             name = value.name
-            yield shared[int(name[2:-1])] if shared is not None and name[0] == "v" else frame.f_locals.get(name, value.constant)
+            in_scope = variables.get(name, value.constant)
+            yield shared[int(name[2:-1])] if shared is not None and name[0] == "v" else frame.f_locals.get(name, in_scope)
+
+
+def _named(values: Sequence[Value]) -> str:
+    """The first few of `values`, for people."""
+    names = [shown_name(value.tensor) for value in values[:_NAMED]] + [f"{len(values) - _NAMED} more"] * (len(values) > _NAMED)
+    return ", ".join(names) or "nothing"
 
 
 def build_plan(

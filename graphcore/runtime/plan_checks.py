@@ -104,10 +104,10 @@ def _broken(node: Node, text: str, value: Any) -> InternalError:
 
 def called(node: Node) -> str:
     """The op of a node on what it declares to take."""
-    return f"{node.op}({', '.join([f'{_name(tensor)} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"
+    return f"{node.op}({', '.join([f'{shown_name(tensor)} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"
 
 
-def _name(tensor: Tensor) -> str:
+def shown_name(tensor: Tensor) -> str:
     """What the user calls it, who has not seen what stands for his feeds."""
     stands_for = tensor.node.attr.get(STANDS_FOR)
     return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name

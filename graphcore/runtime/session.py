@@ -149,6 +149,8 @@ class Session:
             arguments.check_feed_dict(feed_dict)
             raise
         if options is None:
+            if run_metadata is not None:
+                arguments.check_run(None, None, run_metadata)
             return prepared.finish(self.execute(prepared, values))
         return prepared.finish(self._watch(prepared, values, options, run_metadata, begun))
 

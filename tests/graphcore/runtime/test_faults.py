@@ -199,26 +199,6 @@ def test_a_run_that_takes_too_long_is_stopped_before_the_next_node(
     setting.check_afterwards()
 
 
-@ENGINES
-@pytest.mark.parametrize("traced", [False, True], ids=["plain", "traced"])
-def test_what_a_kernel_of_an_op_refuses_is_told_with_its_inputs_too(traced: bool, engine: str) -> None:
-    x, i = gc.placeholder(gc.float32, [None, 3], name="x"), gc.placeholder(gc.int32, [], name="i")
-
-    @gc.function
-    def third(rows: Any, place: Any) -> Any:
-        return gc.ops.gather(rows, place, name="within")
-
-    session = gc.Session(engine=engine)
-    for row, name in ((gc.ops.gather(x, i, name="row"), "row"), (third(x, i), "within")):
-        with pytest.raises(InvalidArgumentError, match=r"indices\[\] = 9 is not in \[0, 2\)") as caught:
-            session.run(row, {x: np.ones((2, 3)), i: 9}, gc.RunOptions(trace=traced))
-        assert caught.value.node == name
-        assert caught.value.source is not None
-        assert caught.value.message.count("[[{{node") == 1
-        assert f"[[{{{{node {name}}}}}]] = Gather(" in caught.value.message
-        assert caught.value.message.endswith(" on float32 [2,3], int32 []")
-
-
 def test_a_time_limit_is_no_negative_number() -> None:
     with pytest.raises(InvalidArgumentError, match="timeout_in_ms: required milliseconds, or 0 for as long as it takes, got -5"):
         gc.RunOptions(timeout_in_ms=-5)

@@ -56,6 +56,25 @@ def test_each_node_is_a_line_and_a_traceback_points_at_it() -> None:
     assert "on float32 [3], float32 [2]" in caught.value.message
 
 
+def test_a_plan_shows_how_much_it_runs_from_what_to_what_and_where_its_code_is() -> None:
+    many = [gc.placeholder(gc.float32, [2], name=f"x{i}") for i in range(6)]
+    p = gc.placeholder(gc.bool_, [], name="p")
+    y = gc.add(gc.exp(many[0]), many[1], name="y")
+    scale = gc.constant(2, name="scale")  # where it is fed, something of another name stands for it in a copy
+
+    def shown(fetches: Any, *feeds: gc.Tensor) -> str:
+        return repr(gc.Session().plan(fetches, dict.fromkeys(feeds)))
+
+    assert shown(y, *many[:2]) == "<Plan of 2 nodes: x0:0, x1:0 -> y:0; its code is in .source>"
+    assert shown(gc.exp(y, name="z"), y) == "<Plan of 1 node: y:0 -> z:0; its code is in .source>"
+    assert shown([y, *many], *many).endswith(": x0:0, x1:0, x2:0, x3:0, 2 more -> y:0, x0:0, x1:0, x2:0, 3 more; its code is in .source>")
+    assert shown(gc.no_op()) == "<Plan of 0 nodes: nothing -> nothing; its code is in .source>"
+    assert ": scale:0, x0:0 -> " in shown(many[0] * gc.cast(scale, gc.float32), scale, many[0])
+    merged = gc.ops.merge([gc.exp(branch) for branch in gc.ops.switch(many[0], p)])[0]
+    assert shown(merged, many[0], p).endswith(" nodes: x0:0, p:0 -> Merge:0; its code is in .source>")
+    assert repr(gc.Session(engine="dataflow").prepare(y, many[:2]).program).startswith("<DataflowProgram of ")
+
+
 @pytest.mark.parametrize("traced", [False, True])
 def test_the_line_of_a_node_in_a_traceback_names_it_also_in_parts_loops_and_recorded_runs(
     traced: bool, monkeypatch: pytest.MonkeyPatch

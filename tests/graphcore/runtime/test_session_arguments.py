@@ -60,6 +60,14 @@ REFUSED: dict[str, tuple[Callable[[Setting], Any], str]] = {
     "options of what is not planned": (lambda s: s.session.run([s.step], s.feeds, {}), "options: required gc.RunOptions or None"),
     "options that are a class": (lambda s: s.session.run(s.step, s.feeds, gc.RunOptions), "got the class RunOptions"),
     "metadata": (lambda s: s.session.run(s.step, s.feeds, TRACED, {}), "run_metadata: required gc.RunMetadata or None, got dict"),
+    "metadata without options": (
+        lambda s: s.session.run(s.step, s.feeds, None, []),
+        "run_metadata: required gc.RunMetadata or None, got list",
+    ),
+    "metadata of what is not planned": (
+        lambda s: s.session.run([s.step], s.feeds, run_metadata=gc.RunMetadata),
+        "run_metadata: required gc.RunMetadata or None, got the class RunMetadata",
+    ),
     "feeds as a list": (
         lambda s: s.session.run(s.step, [s.x]),
         "feed_dict: required a mapping from tensors or names to values, or None, got list",
