@@ -7,7 +7,8 @@ import importlib.util
 from typing import Any, Final
 
 from IPython.core.error import UsageError
-from ipywidgets import DOMWidget
+
+from widgets.live_view import LiveView
 
 _PACKAGE: Final = "sidecar"
 _WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
@@ -18,7 +19,7 @@ def has_side_panels() -> bool:
     return importlib.util.find_spec(_PACKAGE) is not None
 
 
-def open_side_panel(view: DOMWidget, title: str, neighbour: Any = None) -> Any:
+def open_side_panel(view: LiveView, title: str, neighbour: Any = None) -> Any:
     """Open a panel beside the notebook that shows `view`; closing the returned widget closes the panel.
 
     A sidecar opens when its model reaches the page; it needs no place in the cell's output.
@@ -34,12 +35,13 @@ def open_side_panel(view: DOMWidget, title: str, neighbour: Any = None) -> Any:
     if not has_side_panels():
         raise UsageError(f"%graph side needs the package {_PACKAGE}: pip install {_PACKAGE}. %graph inline does without.")
     data = {_WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}, "text/plain": title}
-    return importlib.import_module(_PACKAGE).Sidecar(
-        title=title,
-        anchor="split-right" if neighbour is None else "tab-after",
-        ref=neighbour,
-        outputs=[{"output_type": "display_data", "data": data, "metadata": {}}],
+    panel = importlib.import_module(_PACKAGE).Sidecar(
+        title=title, anchor="split-right" if neighbour is None else "tab-after", ref=neighbour
     )
+    # Before the view is in it: the page asks for the panel when it shows the view.
+    view.panel = panel.model_id
+    panel.outputs = [{"output_type": "display_data", "data": data, "metadata": {}}]
+    return panel
 
 
 def stand_alone(panel: Any) -> None:

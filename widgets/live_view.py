@@ -29,12 +29,14 @@ class LiveView(anywidget.AnyWidget):
     Attributes:
         home: the notebook and the kernel process that it belongs to, by which a page tells it from its forerunners.
         kind: what the page is to show, a graph or a function.
+        panel: the model id of the widget that opened the panel it is in; "" between cells.
     """
 
     _esm = (STATIC / "viewer.js").read_text("utf-8")
     title = traitlets.Unicode().tag(sync=True)
     home = traitlets.Dict().tag(sync=True)
     kind = traitlets.Unicode("graph").tag(sync=True)
+    panel = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, title: str, kind: str) -> None:
         super().__init__(title=title, kind=kind, home={"notebook": os.environ.get("JPY_SESSION_NAME", ""), "kernel": _KERNEL})

@@ -91,12 +91,12 @@ class Lab:
     traffic: Traffic
     own: BrowserContext | None = None
 
-    def open_cells(self, sources: list[str], page_of_its_own: bool = False) -> NotebookPage:
+    def open_cells(self, sources: list[str], page_of_its_own: bool = False, name: str = "notebook.ipynb") -> NotebookPage:
         """Open a new notebook with these code cells."""
         notebook = nbformat.v4.new_notebook()
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook.cells = [nbformat.v4.new_code_cell(source) for source in sources]
-        path = self._new_path("notebook.ipynb")
+        path = self._new_path(name)
         nbformat.write(notebook, self.server.work / path)
         return self.open(path, page_of_its_own)
 

@@ -8,6 +8,7 @@ from tests.browser.notebook_page import NotebookPage
 
 START = "%load_ext kernelext\nimport graphcore as gc\n%graph"
 BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")\ny = gc.tanh(x, name="y")'
+OTHER = "g = gc.Graph()\nwith g.as_default():\n    gc.constant(1.0, name='apart')\n%graph g"
 
 
 def live_views(notebook: NotebookPage) -> int:
@@ -17,6 +18,16 @@ def live_views(notebook: NotebookPage) -> int:
 def side_tabs(notebook: NotebookPage) -> list[str]:
     tabs: list[str] = notebook.page.locator("#jp-main-dock-panel .lm-TabBar-tabLabel").all_inner_texts()
     return [tab for tab in tabs if tab.startswith("Graph")]
+
+
+def columns(notebook: NotebookPage) -> list[list[str]]:
+    """The titles of the tabs, column by column from left to right."""
+    found: list[list[str]] = notebook.page.locator("#jp-main-dock-panel > .lm-TabBar").evaluate_all(
+        """bars => bars.filter(bar => bar.offsetParent !== null)
+             .sort((a, b) => a.getBoundingClientRect().x - b.getBoundingClientRect().x)
+             .map(bar => [...bar.querySelectorAll('.lm-TabBar-tabLabel')].map(label => label.textContent).filter(label => label !== 'Launcher'))"""
+    )
+    return found
 
 
 def close_tab(notebook: NotebookPage, title: str) -> None:
@@ -79,8 +90,7 @@ def test_inline_shows_the_view_in_the_cell(lab: Lab) -> None:
 
 
 def test_each_graph_has_a_tab_of_its_own_and_the_cells_keep_their_room(lab: Lab) -> None:
-    other = "g = gc.Graph()\nwith g.as_default():\n    gc.constant(1.0, name='apart')\n%graph g"
-    notebook = lab.open_cells([START, BUILD, other, "%graph"])
+    notebook = lab.open_cells([START, BUILD, OTHER, "%graph"])
     notebook.run_cell(0)
     notebook.run_cell(1)
     notebook.page.locator('[data-name="y"]').wait_for()
@@ -111,6 +121,45 @@ def test_a_restarted_kernel_starts_over_in_one_panel(lab: Lab) -> None:
     notebook.page.locator('[data-name="again"]').first.wait_for()
     assert live_views(notebook) == 1
     assert notebook.page.locator('[data-name="y"]').count() == 0
+
+
+def test_after_a_restart_the_panels_of_all_graphs_are_one_column_as_before(lab: Lab) -> None:
+    notebook = lab.open_cells([START, BUILD, OTHER])
+    notebook.run_all()
+    notebook.page.locator('[data-name="apart"]').wait_for()
+    assert columns(notebook) == [["notebook.ipynb"], ["Graph", "Graph g"]]
+    notebook.restart_kernel()
+    notebook.run_cell(0)
+    notebook.edit_and_run(1, BUILD.replace('"y"', '"again"'))
+    notebook.page.locator('[data-name="again"]').wait_for()
+    notebook.wait_until(lambda: len(columns(notebook)) == 2)
+    assert sorted(columns(notebook)[1]) == ["Graph", "Graph g"]
+    notebook.page.locator(".graphloupe.gl-lost", has=notebook.page.locator('[data-name="apart"]')).wait_for(state="attached")
+    notebook.run_cell(2)
+    notebook.page.locator(".graphloupe:not(.gl-lost) [data-name='apart']").wait_for()
+    notebook.wait_until(lambda: [sorted(column) for column in columns(notebook)] == [["notebook.ipynb"], ["Graph", "Graph g"]])
+    notebook.page.wait_for_function("() => !document.querySelector('.graphloupe.gl-lost')")
+    notebook.screenshot("restarted-both")
+
+
+def test_the_panels_of_two_notebooks_share_a_column_and_the_one_that_works_is_seen(lab: Lab) -> None:
+    first = lab.open_cells([START, BUILD])
+    first.run_all()
+    first.page.locator('[data-name="y"]').wait_for()
+    first.cell(1).click()
+    second = lab.open_cells([START, BUILD.replace('"y"', '"other"'), "x"], name="second.ipynb")
+    second.run_all()
+    second.page.locator('[data-name="other"]').wait_for()
+    second.wait_until(lambda: len(columns(second)) == 2)
+    notebooks, panels = columns(second)
+    assert notebooks == ["notebook.ipynb", "second.ipynb"]
+    assert panels == ["Graph · notebook", "Graph · second"]
+    first.run_cell(1)
+    first.page.locator('[data-name="y"]').wait_for()
+    assert not first.page.locator('[data-name="other"]').is_visible()
+    second.run_cell(2)
+    second.page.locator('[data-name="other"]').wait_for()
+    second.screenshot("two-notebooks")
 
 
 def test_a_page_that_is_reloaded_has_its_panel_back(lab: Lab) -> None:

@@ -141,7 +141,7 @@ export class FunctionPane {
   }
 
   start(): void {
-    this.#link.listen((message) => this.#receive(message), this.#end.signal);
+    this.#link.listen((message) => this.#receive(message), this.root, this.#end.signal);
     this.#watchSize();
     if (this.#over) this.#show(this.#over);
     else this.#link.send({ type: "ready" });

@@ -2,6 +2,9 @@
 import type { FromKernel, FromViewer } from "./generated";
 import type { Host } from "./host";
 
+/** What a view hears, as an event of its root, when another kernel has taken the place of the one that fed it. */
+export const ENDED_EVENT = "graphloupe-ended";
+
 const ENDED = "The kernel of this picture has ended: run its cell again";
 /** What the viewer says of itself: nobody waits for an answer. */
 const REPORTS: ReadonlySet<string> = new Set<FromViewer["type"]>(["closed", "drawn", "lens"]);
@@ -16,9 +19,10 @@ export class Link {
     this.#ended = ended;
   }
 
-  /** Calls back for every message that comes in, until `signal` fires. */
-  listen(receive: (message: FromKernel) => void, signal: AbortSignal): void {
+  /** Calls back for every message that comes in, and hears at `root` that none will come any more, until `signal` fires. */
+  listen(receive: (message: FromKernel) => void, root: HTMLElement, signal: AbortSignal): void {
     signal.addEventListener("abort", this.#host.onMessage(receive));
+    root.addEventListener(ENDED_EVENT, () => this.#ended(ENDED), { signal });
   }
 
   send(message: FromViewer): void {

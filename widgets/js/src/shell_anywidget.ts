@@ -4,7 +4,7 @@ import { engineUrl } from "./engines/load";
 import type { FromKernel } from "./generated";
 import type { Host } from "./host";
 import type { mount } from "./mount";
-import { bringToFront, closeForerunners, panelOf } from "./side_panel";
+import { panelOf, SidePanel, settle } from "./side_panel";
 
 /** The part of anywidget's model that is used here. */
 interface Model {
@@ -12,8 +12,9 @@ interface Model {
   on(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
   off(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
   get(name: "home"): { notebook: string; kernel: string };
-  get(name: "title"): string;
+  get(name: "title" | "panel"): string;
   get(name: "kind"): "graph" | "function";
+  readonly widget_manager?: { get_model(id: string): Promise<unknown> };
 }
 
 /** A view between cells takes this much of the page. */
@@ -33,25 +34,47 @@ function hostOf(model: Model): Host {
   };
 }
 
+/** The panel around `el`, in its place among the others; null where there is none, or JupyterLab gives no way to it. */
+async function takePlace(model: Model, el: HTMLElement): Promise<SidePanel | null> {
+  const manager = model.widget_manager;
+  if (!manager || !model.get("panel")) return null;
+  try {
+    const panel = await SidePanel.find(el, model.get("panel"), (id) => manager.get_model(id));
+    panel?.join();
+    return panel;
+  } catch (error) {
+    // The view is as good in the place where the panel has opened.
+    console.debug("Graphloupe's panel stays where it is:", error);
+    return null;
+  }
+}
+
 /** Puts the viewer into `el`; gives the function that takes it out again. */
 async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
   const waiting = document.createElement("p");
   waiting.textContent = "Waiting for the kernel…";
   el.append(waiting);
   const host = hostOf(model);
+  const around = panelOf(el);
+  settle(around ?? el, { ...model.get("home"), title: model.get("title") });
+  const panel = around && (await takePlace(model, el));
   try {
     const core = (await import(await engineUrl("core", host))) as { mount: typeof mount };
     // A panel of its own gives the view all its height; between cells it takes a fixed part of the page.
     const kind = model.get("kind");
-    const panel = panelOf(el);
-    if (panel) el.style.height = "100%";
-    const { dispose } = core.mount(el, host, { height: panel ? "fill" : HEIGHTS[kind], kind });
-    const ignore = host.onMessage(({ type }) => panel && type === "to_front" && bringToFront(panel));
+    if (around) el.style.height = "100%";
+    const { dispose } = core.mount(el, host, { height: around ? "fill" : HEIGHTS[kind], kind });
+    const ignore = host.onMessage((message) => {
+      // A cell has ended, of the notebook that the user works with now.
+      const news = message.type === "scene" && message.sent_at > 0;
+      if (message.type === "to_front" || (news && panel?.isBehindAnotherNotebook)) panel?.comeForward();
+    });
     waiting.remove();
-    if (panel) closeForerunners(panel, { ...model.get("home"), title: model.get("title") });
+    panel?.closeForerunners();
     return () => {
       ignore();
       dispose();
+      panel?.nameTabs();
     };
   } catch (error) {
     waiting.textContent = `The graph cannot be shown: ${error instanceof Error ? error.message : error}. Run the cell again.`;

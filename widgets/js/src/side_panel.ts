@@ -1,24 +1,31 @@
-// The panel that jupyterlab-sidecar opens beside a notebook.
+// The panels that jupyterlab-sidecar opens beside notebooks: one column of tabs, whichever notebook and kernel they are of.
+import { ENDED_EVENT } from "./link";
 
 const PANEL = ".jp-LinkedOutputView, .jupyterlab-sidecar";
 
-/** Where a press of a mouse would begin and end that hits `element`. JupyterLab offers a widget no other way to its tabs. */
-function pressOn(element: Element): void {
-  const { left, top, width, height } = element.getBoundingClientRect();
-  const place = { bubbles: true, cancelable: true, button: 0, clientX: left + width / 2, clientY: top + height / 2 };
-  element.dispatchEvent(new PointerEvent("pointerdown", place));
-  element.dispatchEvent(new PointerEvent("pointerup", place));
+/** The part of a Lumino widget that is used here; JupyterLab is made of them. */
+export interface Widget {
+  readonly node: HTMLElement;
+  readonly title: { label: string; caption: string };
+  readonly parent: object | null;
+  close(): void;
 }
 
-function tabOf(panel: HTMLElement): HTMLElement | undefined {
-  return [...document.querySelectorAll<HTMLElement>("[data-id]")].find(({ dataset }) => dataset.id === panel.id);
+/** JupyterLab's main area. */
+export interface Dock {
+  widgets(): Iterable<Widget>;
+  tabBars(): Iterable<{ readonly titles: readonly object[]; readonly currentTitle: { readonly owner: Widget } | null }>;
+  addWidget(widget: Widget, options: { readonly mode: "tab-after"; readonly ref: Widget }): void;
+  selectWidget(widget: Widget): void;
 }
 
-/** Brings a panel before those that cover it. One that is to be seen stays as it is: it would take the focus from the cells. */
-export function bringToFront(panel: HTMLElement): void {
-  const tab = tabOf(panel);
-  if (tab && !tab.classList.contains("lm-mod-current")) pressOn(tab);
+/** The part of the widget that sidecar opens a panel with. */
+interface SidecarModel {
+  readonly views?: Readonly<Record<string, Promise<{ readonly _outputView?: Widget }>>>;
 }
+
+/** Finds the model of a widget on this page by its id. */
+export type FindModel = (id: string) => Promise<unknown>;
 
 /** What a view belongs to: its notebook's path, the kernel process that feeds it, and its title. */
 export interface Home {
@@ -32,19 +39,112 @@ export function panelOf(element: Element): HTMLElement | null {
   return element.closest<HTMLElement>(PANEL);
 }
 
-/** Closes the panels that an earlier kernel of the same notebook has left behind: nobody feeds their views any more. */
-export function closeForerunners(panel: HTMLElement, home: Home): void {
-  if (!home.notebook) return;
-  panel.dataset.graphloupeNotebook = home.notebook;
-  panel.dataset.graphloupeKernel = home.kernel;
-  panel.dataset.graphloupeTitle = home.title;
+/** Writes on a panel, or on a view between cells, what it belongs to. The views of an earlier kernel hear that nobody feeds them any more. */
+export function settle(place: HTMLElement, { notebook, kernel, title }: Home): void {
+  Object.assign(place.dataset, { graphloupeNotebook: notebook, graphloupeKernel: kernel, graphloupeTitle: title });
+  if (!notebook) return;
   for (const other of document.querySelectorAll<HTMLElement>("[data-graphloupe-notebook]")) {
-    const { graphloupeNotebook: notebook, graphloupeKernel: kernel, graphloupeTitle: title } = other.dataset;
-    if (notebook === home.notebook && title === home.title && kernel !== home.kernel) closeTab(other);
+    if (!isForerunner(other, place)) continue;
+    for (const view of other.querySelectorAll(".graphloupe")) view.dispatchEvent(new Event(ENDED_EVENT));
   }
 }
 
-function closeTab(panel: HTMLElement): void {
-  const icon = tabOf(panel)?.querySelector(".lm-TabBar-tabCloseIcon");
-  if (icon) pressOn(icon);
+/** Whether `other` is of the same notebook as `place`, and of another kernel. */
+function isForerunner({ dataset: other }: HTMLElement, { dataset: place }: HTMLElement): boolean {
+  const same = other.graphloupeNotebook === place.graphloupeNotebook;
+  return same && Boolean(place.graphloupeNotebook) && other.graphloupeKernel !== place.graphloupeKernel;
+}
+
+function isDock(parent: object | null): parent is Dock {
+  return parent !== null && ["widgets", "tabBars", "addWidget", "selectWidget"].every((name) => name in parent);
+}
+
+/** One panel among those of JupyterLab's main area. */
+export class SidePanel {
+  readonly #widget: Widget;
+  readonly #dock: Dock;
+
+  constructor(widget: Widget, dock: Dock) {
+    this.#widget = widget;
+    this.#dock = dock;
+  }
+
+  /** The panel that `element` lies in, opened by the widget called `sidecar`; null where JupyterLab gives no way to it. */
+  static async find(element: HTMLElement, sidecar: string, findModel: FindModel): Promise<SidePanel | null> {
+    const { views } = (await findModel(sidecar)) as SidecarModel;
+    for (const view of Object.values(views ?? {})) {
+      const widget = (await view)._outputView;
+      if (widget?.node.contains(element) && isDock(widget.parent)) return new SidePanel(widget, widget.parent);
+    }
+    return null;
+  }
+
+  /**
+   * Becomes a tab beside the panels that are there: the one that it takes the place of, else one of its notebook, else
+   * any. Only a panel that has just opened does: later on it lies where the user wants it.
+   */
+  join(): void {
+    const { node } = this.#widget;
+    if (node.dataset.graphloupeJoined) return;
+    node.dataset.graphloupeJoined = "true";
+    node.dataset.graphloupeTab = this.#widget.title.label;
+    const others = this.#panels().filter((other) => other !== this.#widget);
+    const ofNotebook = others.filter(
+      (other) => other.node.dataset.graphloupeNotebook === node.dataset.graphloupeNotebook,
+    );
+    const neighbour = others.find((other) => this.#isSame(other)) ?? ofNotebook.at(-1) ?? others.at(-1);
+    if (neighbour && !others.some((other) => this.#together(other))) {
+      this.#dock.addWidget(this.#widget, { mode: "tab-after", ref: neighbour });
+      this.#dock.selectWidget(this.#widget);
+    }
+    this.nameTabs();
+  }
+
+  /** Closes the panels of the same graph that an earlier kernel of the notebook has left behind. */
+  closeForerunners(): void {
+    for (const other of this.#panels()) {
+      if (this.#isSame(other) && isForerunner(other.node, this.#widget.node)) other.close();
+    }
+  }
+
+  /** Comes before those that cover it, without taking the focus from the cells. */
+  comeForward(): void {
+    this.#dock.selectWidget(this.#widget);
+  }
+
+  /** Whether what is to be seen in its place is a panel of another notebook. */
+  get isBehindAnotherNotebook(): boolean {
+    const seen = this.#barOf(this.#widget)?.currentTitle?.owner.node.dataset.graphloupeNotebook;
+    return seen !== undefined && seen !== this.#widget.node.dataset.graphloupeNotebook;
+  }
+
+  /** Tabs say the name of their notebook where there are panels of several. */
+  nameTabs(): void {
+    const panels = this.#panels();
+    const several = new Set(panels.map(({ node }) => node.dataset.graphloupeNotebook)).size > 1;
+    for (const { node, title } of panels) {
+      const { graphloupeTab: tab = title.label, graphloupeNotebook: path = "" } = node.dataset;
+      const name = /([^/\\]*?)(\.ipynb)?$/.exec(path)?.[1];
+      title.label = several && name ? `${tab} · ${name}` : tab;
+      title.caption = path ? `${tab} of ${path}` : tab;
+    }
+  }
+
+  /** All panels with views of this project. */
+  #panels(): Widget[] {
+    return [...this.#dock.widgets()].filter(({ node }) => node.dataset.graphloupeNotebook !== undefined);
+  }
+
+  #isSame({ node }: Widget): boolean {
+    const { graphloupeNotebook: notebook, graphloupeTitle: title } = this.#widget.node.dataset;
+    return node.dataset.graphloupeNotebook === notebook && node.dataset.graphloupeTitle === title;
+  }
+
+  #barOf(widget: Widget): { readonly currentTitle: { readonly owner: Widget } | null } | undefined {
+    return [...this.#dock.tabBars()].find(({ titles }) => titles.includes(widget.title));
+  }
+
+  #together(other: Widget): boolean {
+    return this.#barOf(other) === this.#barOf(this.#widget);
+  }
 }

@@ -132,7 +132,7 @@ export class Viewer {
   }
 
   start(): void {
-    this.#link.listen((message) => this.#guard(() => this.#receive(message)), this.#end.signal);
+    this.#link.listen((message) => this.#guard(() => this.#receive(message)), this.root, this.#end.signal);
     this.#send({ type: "ready" });
     // A page that goes away takes its views along without disposing of them.
     window.addEventListener("pagehide", () => this.#send({ type: "closed" }), { signal: this.#end.signal });

@@ -1,72 +1,173 @@
-import { beforeEach, expect, test } from "vitest";
-import { bringToFront, closeForerunners, panelOf } from "../src/side_panel";
+import { beforeEach, expect, test, vi } from "vitest";
+import { ENDED_EVENT } from "../src/link";
+import { type Dock, type Home, panelOf, SidePanel, settle, type Widget } from "../src/side_panel";
 
-const closed: string[] = [];
+/** JupyterLab's main area as far as panels use it: columns of tabs, each with the one that is to be seen. */
+class FakeDock implements Dock {
+  readonly node = document.createElement("div");
+  readonly columns: { tabs: FakeWidget[]; seen: FakeWidget }[] = [];
 
-function panel(id: string): HTMLElement {
-  const element = document.createElement("div");
-  element.id = id;
-  element.className = "jupyterlab-sidecar";
-  const tab = document.createElement("li");
-  tab.dataset.id = id;
-  const icon = document.createElement("div");
-  icon.className = "lm-TabBar-tabCloseIcon";
-  let pressed = false;
-  icon.addEventListener("pointerdown", () => {
-    pressed = true;
-  });
-  icon.addEventListener("pointerup", () => {
-    if (pressed) closed.push(id);
-  });
-  tab.append(icon);
-  document.body.append(element, tab);
-  return element;
+  open(label: string): FakeWidget {
+    const widget = new FakeWidget(this, label);
+    this.columns.push({ tabs: [widget], seen: widget });
+    this.node.append(widget.node);
+    return widget;
+  }
+
+  get labels(): string[][] {
+    return this.columns.map(({ tabs }) => tabs.map(({ title }) => title.label));
+  }
+
+  get seen(): string[] {
+    return this.columns.map(({ seen }) => seen.title.label);
+  }
+
+  widgets(): Widget[] {
+    return this.columns.flatMap(({ tabs }) => tabs);
+  }
+
+  tabBars(): ReturnType<Dock["tabBars"]> {
+    const titled = ({ tabs, seen }: { tabs: FakeWidget[]; seen: FakeWidget }) => ({
+      titles: tabs.map(({ title }) => title),
+      currentTitle: { owner: seen },
+    });
+    return this.columns.map(titled);
+  }
+
+  addWidget(widget: FakeWidget, { ref }: { mode: "tab-after"; ref: Widget }): void {
+    this.remove(widget);
+    const column = this.columns.find(({ tabs }) => tabs.includes(ref as FakeWidget));
+    column?.tabs.splice(column.tabs.indexOf(ref as FakeWidget) + 1, 0, widget);
+  }
+
+  selectWidget(widget: Widget): void {
+    for (const column of this.columns) {
+      if (column.tabs.includes(widget as FakeWidget)) column.seen = widget as FakeWidget;
+    }
+  }
+
+  remove(widget: FakeWidget): void {
+    for (const column of this.columns) column.tabs = column.tabs.filter((tab) => tab !== widget);
+    this.columns.splice(0, this.columns.length, ...this.columns.filter(({ tabs }) => tabs.length > 0));
+  }
 }
 
-beforeEach(() => {
-  closed.length = 0;
-  document.body.replaceChildren();
-  // jsdom has mouse events only; a pointer event is one with more to tell.
-  globalThis.PointerEvent ??= MouseEvent as unknown as typeof PointerEvent;
-});
+class FakeWidget implements Widget {
+  readonly node: HTMLElement = document.createElement("div");
+  readonly title: { label: string; caption: string };
+  readonly parent: FakeDock;
 
-test("a panel that an earlier kernel of the notebook left behind is closed", () => {
-  closeForerunners(panel("old"), { notebook: "a.ipynb", kernel: "1", title: "graph" });
-  closeForerunners(panel("new"), { notebook: "a.ipynb", kernel: "2", title: "graph" });
-  expect(closed).toEqual(["old"]);
-});
-
-test("panels of other notebooks, other graphs and the same kernel stay", () => {
-  closeForerunners(panel("elsewhere"), { notebook: "b.ipynb", kernel: "1", title: "graph" });
-  closeForerunners(panel("another graph"), { notebook: "a.ipynb", kernel: "1", title: "g" });
-  closeForerunners(panel("same"), { notebook: "a.ipynb", kernel: "2", title: "graph" });
-  closeForerunners(panel("new"), { notebook: "a.ipynb", kernel: "2", title: "graph" });
-  expect(closed).toEqual([]);
-});
-
-test("a kernel that knows no notebook closes nothing", () => {
-  closeForerunners(panel("old"), { notebook: "", kernel: "1", title: "graph" });
-  closeForerunners(panel("new"), { notebook: "", kernel: "2", title: "graph" });
-  expect(closed).toEqual([]);
-});
-
-test("a panel that another one covers is brought to the front; one that is to be seen is left alone", () => {
-  const pressed: string[] = [];
-  for (const id of ["covered", "seen"]) {
-    panel(id);
-    const tab = document.querySelector<HTMLElement>(`[data-id="${id}"]`);
-    tab?.classList.toggle("lm-mod-current", id === "seen");
-    tab?.addEventListener("pointerdown", () => pressed.push(id));
-    bringToFront(document.getElementById(id) as HTMLElement);
+  constructor(dock: FakeDock, label: string) {
+    this.parent = dock;
+    this.title = { label, caption: "" };
+    this.node.className = "jupyterlab-sidecar";
   }
-  expect(pressed).toEqual(["covered"]);
+
+  close(): void {
+    this.parent.remove(this);
+    this.node.remove();
+  }
+}
+
+let dock: FakeDock;
+
+/** A panel opens and its view is shown: what the shell does then. */
+function show(home: Home): SidePanel {
+  const widget = dock.open(home.title === "graph" ? "Graph" : `Graph ${home.title}`);
+  settle(widget.node, home);
+  const panel = new SidePanel(widget, dock);
+  panel.join();
+  panel.closeForerunners();
+  return panel;
+}
+
+const home = (notebook: string, kernel: string, title = "graph"): Home => ({ notebook, kernel, title });
+
+beforeEach(() => {
+  dock = new FakeDock();
+  document.body.replaceChildren(dock.node);
 });
 
-test("a view between cells lies in no panel", () => {
+test("a panel takes the place of the one that an earlier kernel of the notebook left behind, among those of other graphs", () => {
+  show(home("a.ipynb", "1"));
+  show(home("a.ipynb", "1", "g"));
+  show(home("a.ipynb", "1", "h"));
+  show(home("a.ipynb", "2"));
+  expect(dock.labels).toEqual([["Graph", "Graph g", "Graph h"]]);
+  expect(dock.seen).toEqual(["Graph"]);
+  show(home("a.ipynb", "2", "h"));
+  show(home("a.ipynb", "2", "g"));
+  expect(dock.labels).toEqual([["Graph", "Graph g", "Graph h"]]);
+});
+
+test("panels of several notebooks are tabs beside each other, which say what they belong to as long as there are several", () => {
+  show(home("/home/me/a.ipynb", "1"));
+  const second = show(home("/home/me/b.ipynb", "2"));
+  expect(dock.labels).toEqual([["Graph · a", "Graph · b"]]);
+  expect([...dock.widgets()].map(({ title }) => title.caption)).toEqual([
+    "Graph of /home/me/a.ipynb",
+    "Graph of /home/me/b.ipynb",
+  ]);
+  dock.widgets()[0]?.close();
+  second.nameTabs();
+  expect(dock.labels).toEqual([["Graph"]]);
+});
+
+test("a panel that the user has dragged away stays there", () => {
+  show(home("a.ipynb", "1"));
+  const panel = show(home("b.ipynb", "2"));
+  const widget = dock.columns[0]?.tabs[1] as FakeWidget;
+  dock.remove(widget);
+  dock.columns.push({ tabs: [widget], seen: widget });
+  panel.join();
+  expect(dock.labels).toEqual([["Graph · a"], ["Graph · b"]]);
+});
+
+test("a panel comes before one of another notebook, not before one of its own", () => {
+  const [first, second] = [show(home("a.ipynb", "1")), show(home("b.ipynb", "2"))];
+  expect([first.isBehindAnotherNotebook, second.isBehindAnotherNotebook]).toEqual([true, false]);
+  first.comeForward();
+  expect(dock.seen).toEqual(["Graph · a"]);
+  show(home("a.ipynb", "1", "g"));
+  expect([first.isBehindAnotherNotebook, second.isBehindAnotherNotebook]).toEqual([false, true]);
+});
+
+test("panels of kernels that know no notebook are left open", () => {
+  show(home("", "1"));
+  show(home("", "2"));
+  expect(dock.labels).toEqual([["Graph", "Graph"]]);
+});
+
+test("views that an earlier kernel of the notebook fed hear that it has ended, wherever they are; no others do", () => {
+  const heard: string[] = [];
+  const view = (name: string, at: Home): HTMLElement => {
+    const place = document.createElement("div");
+    const root = document.createElement("div");
+    root.className = "graphloupe";
+    root.addEventListener(ENDED_EVENT, () => heard.push(name));
+    place.append(root);
+    document.body.append(place);
+    settle(place, at);
+    return place;
+  };
+  view("forerunner", home("a.ipynb", "1", "g"));
+  view("elsewhere", home("b.ipynb", "1"));
+  view("nowhere", home("", "1"));
+  expect(heard).toEqual([]);
+  view("now", home("a.ipynb", "2"));
+  view("nowhere too", home("", "2"));
+  expect(heard).toEqual(["forerunner"]);
+});
+
+test("a view finds its panel through the widget that opened it; between cells it lies in none", async () => {
+  const widget = dock.open("Graph");
   const view = document.createElement("div");
-  document.body.append(view);
   expect(panelOf(view)).toBeNull();
-  const side = panel("side");
-  side.append(view);
-  expect(panelOf(view)).toBe(side);
+  widget.node.append(view);
+  expect(panelOf(view)).toBe(widget.node);
+  const find = vi.fn(async () => ({ views: { one: Promise.resolve({ _outputView: widget }) } }));
+  expect(await SidePanel.find(view, "sidecar-1", find)).toBeInstanceOf(SidePanel);
+  expect(find).toHaveBeenCalledWith("sidecar-1");
+  expect(await SidePanel.find(document.createElement("div"), "sidecar-1", find)).toBeNull();
+  expect(await SidePanel.find(view, "sidecar-2", async () => ({}))).toBeNull();
 });
