@@ -1,7 +1,12 @@
-"""Frames hold the words of the lines between their boxes: the layout engine sees to the boxes only."""
+"""Frames hold the words of the lines between their boxes: the layout engine sees to the boxes only.
+
+The viewer has the same rule (`js/src/frames.ts`): it lays out without a kernel, and this without a page. One file of cases, made by
+`tests/support/frame_cases.py`, holds both to it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -16,21 +21,31 @@ INNER_GAP: Final = 8.0
 """Pixels between a frame and a frame in it that has become wider."""
 
 
-def hold_labels(scene: Scene, places: Geometry) -> Geometry:
+def label_widths(scene: Scene) -> dict[str, float]:
+    """The widths of the labels of lines that have one, in pixels."""
+    sizes = {edge.id: edge_label_size(edge) for edge in scene.edges}
+    return {key: size.width for key, size in sizes.items() if size is not None}
+
+
+def hold_labels(scene: Scene, places: Geometry, widths: Mapping[str, float] | None = None) -> Geometry:
     """Make frames wider, as far as nothing is in the way, for the labels of lines that begin and end in them.
 
     A label for which there is no room beside the frame moves into it. Up and down there is nothing to do: a label lies between the
     rows of its line's ends.
+
+    Args:
+        widths: of the labels, by their lines; measured if None.
     """
+    widths = label_widths(scene) if widths is None else widths
     parents = group_parents(scene.groups)
     path = {key: (key, *group_ancestors(key, parents)) for key in places.groups}
     home = {node.id: path.get(node.group, ()) for node in scene.nodes}
     lines: dict[str, list[tuple[str, float]]] = {}
     for edge in scene.edges:
-        size, route = edge_label_size(edge), places.edges.get(edge.id)
+        width, route = widths.get(edge.id), places.edges.get(edge.id)
         common = next((key for key in home.get(edge.source, ()) if key in home.get(edge.target, ())), None)
-        if size and route and route.label and common is not None:
-            lines.setdefault(common, []).append((edge.id, size.width))
+        if width is not None and route and route.label and common is not None:
+            lines.setdefault(common, []).append((edge.id, width))
 
     groups, edges = dict(places.groups), dict(places.edges)
     for frame in sorted(path, key=lambda key: -len(path[key])):  # a frame comes after those in it

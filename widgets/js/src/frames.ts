@@ -1,4 +1,5 @@
 // Frames hold the words of the lines between their boxes: the layout engine sees to the boxes only.
+// Still pictures have the same rule (render/frames.py): they are drawn without a page. One file of cases holds both to it.
 import { edgeLabelSize } from "./boxes";
 import type { Scene } from "./generated";
 import type { Geometry, Rect, Route } from "./geometry";
@@ -22,14 +23,28 @@ function framePaths(scene: Scene): Map<string, string[]> {
   return new Map([...parents.keys()].map((id) => [id, pathOf(id)]));
 }
 
-/** The lines with labels, by the innermost frame that both of their ends are in. */
-function labelledLines(scene: Scene, home: ReadonlyMap<string, readonly string[]>): Map<string, Labelled[]> {
-  const lines = new Map<string, Labelled[]>();
+/** The widths of the labels of lines that have one, in pixels. */
+function labelWidths(scene: Scene): Map<string, number> {
+  const widths = new Map<string, number>();
   for (const edge of scene.edges) {
     const size = edgeLabelSize(edge);
+    if (size) widths.set(edge.id, size.width);
+  }
+  return widths;
+}
+
+/** The lines with labels, by the innermost frame that both of their ends are in. */
+function labelledLines(
+  scene: Scene,
+  home: ReadonlyMap<string, readonly string[]>,
+  widths: ReadonlyMap<string, number>,
+): Map<string, Labelled[]> {
+  const lines = new Map<string, Labelled[]>();
+  for (const edge of scene.edges) {
+    const width = widths.get(edge.id);
     const around = home.get(edge.target);
     const frame = home.get(edge.source)?.find((id) => around?.includes(id));
-    if (size && frame) lines.set(frame, [...(lines.get(frame) ?? []), { id: edge.id, width: size.width }]);
+    if (width !== undefined && frame) lines.set(frame, [...(lines.get(frame) ?? []), { id: edge.id, width }]);
   }
   return lines;
 }
@@ -63,10 +78,14 @@ function movedIn(route: Route, width: number, frame: Rect): Route {
  * which there is no room beside the frame moves into it. Up and down there is nothing to do: a label lies between the
  * rows of its line's ends.
  */
-export function holdLabels(scene: Scene, places: Geometry): Geometry {
+export function holdLabels(
+  scene: Scene,
+  places: Geometry,
+  widths: ReadonlyMap<string, number> = labelWidths(scene),
+): Geometry {
   const paths = framePaths(scene);
   const home = new Map(scene.nodes.map(({ id, group }) => [id, paths.get(group) ?? []]));
-  const lines = labelledLines(scene, home);
+  const lines = labelledLines(scene, home, widths);
   const [groups, edges] = [new Map(places.groups), new Map(places.edges)];
   const around = (id: string): readonly string[] => paths.get(id) ?? [];
   // A frame comes after those in it.
