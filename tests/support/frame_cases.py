@@ -36,7 +36,14 @@ def draw_case(chance: random.Random) -> Case:
         nodes.append([f"n{number}", group, chance.randint(0, width - 60), chance.randint(0, 400), chance.randint(30, 60), 20])
     names = [node[0] for node in nodes]
     edges = [
-        [f"e{number}", chance.choice(names), chance.choice(names), chance.randint(0, width), chance.randint(0, 400), chance.randint(10, 150)]
+        [
+            f"e{number}",
+            chance.choice(names),
+            chance.choice(names),
+            chance.randint(0, width),
+            chance.randint(0, 400),
+            chance.randint(10, 150),
+        ]
         for number in range(chance.randint(1, 8))
     ]
     placed = [group[0] for group in groups if chance.random() < 0.95]
