@@ -189,7 +189,7 @@ class KernelContext:
         input_types, output_types: dtypes by slot (reference types as such).
         input_shapes: the statically known shapes by slot.
         constants: per slot the value if it is the same in every run, else None.
-        resources: the session's state.
+        resources: the session's state; one of its own where nobody gave any.
         functions: what runs functions for kernels that call them, None where nothing does.
         device: where the kernel runs, "" where nobody said.
     """
@@ -231,10 +231,17 @@ class KernelContext:
         self.output_types = output_types
         self.input_shapes = input_shapes
         self.constants = constants
-        self.resources = resources or ResourceManager()
+        if resources is not None:
+            self.resources = resources
         self.functions: FunctionKernels | None = None
         self.device = ""
         self.source = source
+
+    def __getattr__(self, name: str) -> ResourceManager:
+        if name != "resources":
+            raise AttributeError(f"'KernelContext' object has no attribute '{name}'")
+        self.resources = made = ResourceManager()  # few kernels have a state: it is made when one asks
+        return made
 
     def attr(self, name: str) -> AttrValue:
         """The value of attr `name`.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.runtime.explaining import dead_fetch
@@ -44,6 +45,8 @@ def loops_text(schedule: Schedule, *, watched: bool = False) -> PlanText:
 
 
 class _LoopWriter(Writer):
+    _takes_over = False  # a name may stay unset where a branch is not taken, or be set anew in the next iteration
+
     def __init__(self, schedule: LoopSchedule, watched: bool) -> None:
         super().__init__(schedule, watched)
         self.guards = schedule.guards
@@ -225,12 +228,9 @@ class _LoopWriter(Writer):
         left, right = [self._argument(value, False) for value in operation.inputs]
         return f"{operation.outputs[0].name} = {left} {sign} {right}"
 
-    def _argument(self, value: Value, read: bool) -> str:
-        constant = value.constant
-        if constant is not None and not constant.ndim and constant.dtype.kind in "biufc":
-            self.scope[value.name] = constant[()]  # a scalar costs less than an array without axes
-            return value.name
-        return super()._argument(value, read)
+    def _hold(self, value: Value, constant: Array) -> None:
+        is_number = not constant.ndim and constant.dtype.kind in "biufc"
+        super()._hold(value, constant[()] if is_number else constant)  # a scalar costs less than an array without axes
 
     def _result(self, number: int, value: Value, guard: Guard) -> str:
         text = self._argument(value, value.is_reference)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from graphcore.attrs import Array
 from graphcore.dtypes import string
 from graphcore.graph.node import Node
 from graphcore.pool import kernel_pool
@@ -18,7 +19,9 @@ from graphcore.time_limit import check_time
 
 PART: Final = 2000
 """How many lines one generated function has at most: compiling takes longer than in proportion."""
-_EXACT: Final = (np.dot, np.matmul)
+_UFUNCS: Final = {name: found for name in dir(np) if type(found := getattr(np, name)) is np.ufunc and found.__name__ == name}
+_NUMPY_NAMES: Final = {id(found): name for name, found in {**_UFUNCS, "dot": np.dot}.items()}
+"""What NumPy calls its functions, by their ids. Their results are of the type that they should be."""
 _BY_KEYWORD: Final = (np.maximum, np.minimum)
 
 
@@ -64,6 +67,8 @@ def plan_text(schedule: Schedule, *, watched: bool = False) -> PlanText:
 
 class Writer:
     """Writes the function of some operations."""
+
+    _takes_over = True
 
     def __init__(self, schedule: Schedule, watched: bool) -> None:
         self.operations = schedule.operations
@@ -125,15 +130,46 @@ class Writer:
         return places
 
     def _line(self, number: int, operation: Operation) -> str:
+        released: Collection[Value] = self.released.get(number, ())
+        ending, released = released, self._take_over(operation, released) if released else released
         line = self._call(number, operation)
-        if self.watched and not operation.apart:
-            told = [value.name for value in (operation.inputs if operation.node.op in SENDING else operation.outputs)]
-            line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
-        gone = [value.name for value in self.released.get(number, ())]
+        if self.watched:
+            if not operation.apart:
+                told = [value.name for value in (operation.inputs if operation.node.op in SENDING else operation.outputs)]
+                line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
+                taken = [value.name for value in ending if value not in released]
+                if taken:  # while the kernel ran there were both
+                    line = f"old = {', '.join(taken)}; {line}; del old"
+            line = self._noted(operation) + line
+        if not released:
+            return f"    {line}"
+        gone = [value.name for value in released]
         local = [name for name in gone if name[0] != "v"]
-        line = self._noted(operation) + line
         line += "".join([f"; {name} = None" for name in gone if name[0] == "v"])
         return f"    {line}; del {', '.join(local)}" if local else f"    {line}"
+
+    def _take_over(self, operation: Operation, released: Collection[Value]) -> Collection[Value]:
+        """Have results take the names of inputs that nobody needs any more: a function with few names is compiled sooner.
+
+        Who asks what a kernel that failed was given finds it under its name: nothing has been assigned by then.
+
+        Returns:
+            what is still to be given free.
+        """
+        if operation.apart or not self._takes_over:
+            return released
+        left = dict.fromkeys(released)
+        inputs = operation.inputs if operation.into is None else [operation.inputs[operation.into], *operation.inputs]
+        ending = iter(inputs)
+        for heir in operation.outputs:
+            if heir in left or heir.name[0] == "v":
+                continue
+            for value in ending:
+                if value in left and value.name[0] != "v":
+                    heir.name = value.name
+                    del left[value]
+                    break
+        return left
 
     def _noted(self, operation: Operation | None) -> str:
         """The call that tells of what is skipped before `operation`."""
@@ -145,14 +181,19 @@ class Writer:
         return f"note({first}, {len(self.notes) - 1}); "
 
     def _call(self, number: int, operation: Operation) -> str:
-        arguments = [self._argument(value, read) for value, read in zip(operation.inputs, operation.reads, strict=True)]
+        arguments = []
+        for value in operation.inputs:
+            if value.constant is not None:
+                self._hold(value, value.constant)
+            arguments.append(value.name)
+        if True in operation.reads:
+            arguments = [f"{name}.read()" if read else name for name, read in zip(arguments, operation.reads, strict=True)]
         outputs = [value.name for value in operation.outputs]
         if operation.apart == JOIN:
             return f"{', '.join(outputs)} = {arguments[0]}.result()"
         if operation.kernel is None:
             return f"{outputs[0]} = {arguments[0]}" if arguments else outputs[0]
-        kernel = f"k{number}"
-        self.scope[kernel] = operation.kernel
+        kernel = self._kernel(number, operation.kernel)
         if operation.into is not None:
             # By position is quicker; NumPy wants it by keyword where people take the third for one more operand.
             target = arguments[operation.into]
@@ -170,10 +211,18 @@ class Writer:
             return call
         return f"{', '.join(outputs)} = {call}{self._check(number, operation)}"
 
+    def _kernel(self, number: int, kernel: Any) -> str:
+        """What the text calls a kernel. NumPy's functions go by their own names: each that many nodes call is one name to compile."""
+        name = _NUMPY_NAMES.get(id(kernel))
+        if name is None:
+            name = f"k{number}"
+        self.scope[name] = kernel
+        return name
+
     def _check(self, number: int, operation: Operation) -> str:
         """What follows the call, to find a kernel that breaks its word."""
         kernel, node = operation.kernel, operation.node
-        if type(kernel) is np.ufunc or any(kernel is exact for exact in _EXACT) or node.registration.is_function:
+        if id(kernel) in _NUMPY_NAMES or type(kernel) is np.ufunc or node.registration.is_function:
             return ""
         checks: list[str] = []
         for value, dtype in zip(operation.outputs, node.output_types, strict=True):
@@ -188,8 +237,12 @@ class Writer:
 
     def _argument(self, value: Value, read: bool) -> str:
         if value.constant is not None:
-            self.scope[value.name] = value.constant
+            self._hold(value, value.constant)
         return f"{value.name}.read()" if read else value.name
+
+    def _hold(self, value: Value, constant: Array) -> None:
+        """Have the text's name of a constant stand for it."""
+        self.scope[value.name] = constant
 
     def _list_of_results(self) -> str:
         return f"[{', '.join([self._argument(value, value.is_reference) for value in self.results])}]"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import constant_value
@@ -32,7 +34,7 @@ JOIN: Final = "join"
 _MAX_FOLDED_ELEMENTS: Final = 1 << 20
 
 
-class Value:
+class Value(msgspec.Struct, eq=False):
     """Something that operations read or give.
 
     Attributes:
@@ -45,16 +47,13 @@ class Value:
         is_kept: it is fetched.
     """
 
-    __slots__ = ("constant", "is_kept", "is_reference", "last_use", "name", "producer", "tensor")
-
-    def __init__(self, tensor: Tensor, name: str, constant: Array | None = None) -> None:
-        self.tensor = tensor
-        self.name = name
-        self.constant = constant
-        self.is_reference = False
-        self.producer = -1
-        self.last_use = -1
-        self.is_kept = False
+    tensor: Tensor
+    name: str
+    constant: Array | None = None
+    is_reference: bool = False
+    producer: int = -1
+    last_use: int = -1
+    is_kept: bool = False
 
 
 class Operation:
@@ -213,8 +212,10 @@ class Scheduler:
 
     def _fold(self, node: Node, inputs: list[Value]) -> bool:
         """A node whose outputs are the same in every run becomes constants."""
-        if node.op != "Const" and node.op not in _FROM_SHAPE and not all(value.constant is not None for value in inputs):
-            return False
+        if node.op != "Const" and node.op not in _FROM_SHAPE:
+            for value in inputs:
+                if value.constant is None:
+                    return False
         if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
             return False
         found = [constant_value(tensor) for tensor in node.outputs]
@@ -234,33 +235,35 @@ class Scheduler:
         return True
 
     def _emit(self, node: Node, inputs: list[Value]) -> None:
-        outputs = self._outputs(node)
+        types = node.input_types
         reads: list[bool] = []
         has_state = node.op_def.is_stateful
-        for slot, (value, dtype) in enumerate(zip(inputs, node.input_types, strict=True)):
-            if dtype.is_ref and not value.is_reference:
-                raise no_reference(node, slot, value.tensor)
-            reads.append(value.is_reference and not dtype.is_ref)
+        for value in inputs:
+            is_ref = types[len(reads)].is_ref
+            if is_ref and not value.is_reference:
+                raise no_reference(node, len(reads), value.tensor)
+            reads.append(value.is_reference and not is_ref)
             has_state = has_state or value.is_reference
-        operation = Operation(node, None, inputs, reads, outputs)
-        if outputs and not has_state:  # the same op on the same values is computed once
+        operation = Operation(node, None, inputs, reads, [])
+        values = self.values
+        if node.output_types and not has_state:  # the same op on the same values is computed once
             key = (node.op, tuple([id(value) for value in inputs]), frozenset(node.attr.items()))
             first = self.merged.setdefault(key, operation)
             if first is not operation:
                 for tensor, theirs in zip(node.outputs, first.outputs, strict=True):
-                    self.values.setdefault(tensor, theirs)
+                    values.setdefault(tensor, theirs)
                 self.skip(node, MERGED)
                 return
+        operation.outputs = outputs = self._outputs(node)
         for value in outputs:
-            self.values.setdefault(value.tensor, value)
+            values.setdefault(value.tensor, value)
         self.operations.append(operation)
 
     def _outputs(self, node: Node) -> list[Value]:
         number = self.next_number
-        outputs = [Value(tensor, f"t{number}_{tensor.index}") for tensor in node.outputs]
-        for value, dtype in zip(outputs, node.output_types, strict=True):
-            value.is_reference = dtype.is_ref
-        return outputs
+        if len(node.output_types) == 1:
+            return [Value(node.outputs[0], f"t{number}_0", None, node.output_types[0].is_ref)]
+        return [Value(tensor, f"t{number}_{tensor.index}", None, tensor.dtype.is_ref) for tensor in node.outputs]
 
 
 def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
