@@ -26,6 +26,7 @@ LAYERS = (
         "fingerprint",
         "tensor_encoding",
         "rendezvous_key",
+        "room",
         "time_limit",
         "importing",
     ),

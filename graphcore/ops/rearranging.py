@@ -26,11 +26,12 @@ def _split_into_blocks(k: KernelContext, x: Any, block: tuple[int, ...], pads: t
     pairs = [(0, 0), *zip(pads[::2], pads[1::2], strict=True), *[(0, 0)] * (x.ndim - 1 - m)]
     if len(pads) != 2 * m or min((*pads, *block), default=1) < 0:
         raise invalid(k, f"required {m} pairs of paddings >= 0, got {list(pads)}")
-    padded = k.xp.zeros([before + size + after for size, (before, after) in zip(x.shape, pairs, strict=True)], x.dtype)
-    padded[tuple([slice(before, before + size) for size, (before, _) in zip(x.shape, pairs, strict=True)])] = x
-    sizes = padded.shape[1 : 1 + m]
+    whole = [before + size + after for size, (before, after) in zip(x.shape, pairs, strict=True)]
+    sizes = whole[1 : 1 + m]
     if any(size % width for size, width in zip(sizes, block, strict=True)):
-        raise invalid(k, f"padded spatial sizes {list(sizes)} are not divisible by block_shape {list(block)}")
+        raise invalid(k, f"padded spatial sizes {sizes} are not divisible by block_shape {list(block)}")
+    padded = k.xp.zeros(whole, x.dtype)
+    padded[tuple([slice(before, before + size) for size, (before, _) in zip(x.shape, pairs, strict=True)])] = x
     cut = [part for size, width in zip(sizes, block, strict=True) for part in (size // width, width)]
     rest = tuple(range(1 + 2 * m, x.ndim + m))
     order = (*range(2, 2 + 2 * m, 2), 0, *range(1, 1 + 2 * m, 2), *rest)

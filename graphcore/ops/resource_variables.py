@@ -20,6 +20,7 @@ from graphcore.ops.kernels import combining_at, invalid
 from graphcore.ops.state import has_room, shape_now
 from graphcore.ops.type_sets import INDEX, NUMBER
 from graphcore.registry import KernelFactory
+from graphcore.room import require_room
 from graphcore.shapes import Shape, as_shape
 
 _NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
@@ -287,6 +288,7 @@ class ResourceGather:
 
         def gather(variable: RefVariable, indices: Any) -> Any:
             value = variable.read()
+            require_room((*indices.shape, *value.shape[1:]), value.dtype)
             return value.take(checked_indices(k, indices, value.shape[0]), 0)
 
         return gather

@@ -12,7 +12,9 @@ from graphcore.ops.gathering import checked_indices
 from graphcore.ops.gradient_text import required_int, scalar, vector
 from graphcore.ops.kernels import constant_int, invalid, one_int
 from graphcore.ops.type_sets import INDEX, NUMBER, REAL
+from graphcore.room import memory_limit, require_room
 
+_INT64: Final = np.dtype(np.int64)
 _X: Final = [[3.0, 1.0, 4.0, 1.5], [-5.0, 9.0, 2.0, 6.0]]
 
 
@@ -151,8 +153,14 @@ class Where:
         c.set_output(0, c.matrix(c.unknown_dim(), c.unknown_dim() if rank < 0 else c.make_dim(rank)))
 
     def kernel(k: KernelContext) -> Kernel:
-        argwhere = k.xp.argwhere
-        return lambda x: argwhere(x).astype(np.int64, copy=False)
+        argwhere, count_nonzero = k.xp.argwhere, k.xp.count_nonzero
+
+        def where(x: Any) -> Any:
+            if x.size * x.ndim * _INT64.itemsize > memory_limit():  # otherwise it surely fits, and counting takes time
+                require_room((int(count_nonzero(x)), x.ndim), _INT64)
+            return argwhere(x).astype(np.int64, copy=False)
+
+        return where
 
 
 @op

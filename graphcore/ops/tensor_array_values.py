@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore.dtypes import DType
 from graphcore.kernel_context import KernelContext
 from graphcore.ops.kernels import invalid
+from graphcore.room import require_places, require_room
 from graphcore.shapes import Shape
+
+_PLACE: Final = 72
+"""The bytes that a place takes, as Python's cyclic collector counts them."""
 
 
 class Place:
@@ -59,6 +63,7 @@ class TensorArray:
         self.name = name
         self.dtype = dtype
         self.element_shape = element_shape
+        require_places(size, _PLACE)
         self.places = [Place() for _ in range(size)]
         self.dynamic = dynamic
         self.clear_after_read = clear_after_read
@@ -79,6 +84,7 @@ class TensorArray:
             InvalidArgumentError: there is no such place, it has been written already, or the shape does not fit.
         """
         if self.dynamic and index >= len(self.places):
+            require_places(index + 1, _PLACE)
             self.places += [Place() for _ in range(index + 1 - len(self.places))]
         if not 0 <= index < len(self.places):
             raise invalid(
@@ -131,9 +137,7 @@ class TensorArray:
         return value
 
     def _zeros(self, k: KernelContext, index: int) -> Any:
-        sizes = self.places[index].shape
-        if sizes is None and self.element_shape.is_fully_defined:
-            sizes = tuple([size or 0 for size in self.element_shape.as_list()])
+        sizes = self.sizes_at(index)
         if sizes is None:
             raise invalid(
                 k,
@@ -142,7 +146,24 @@ class TensorArray:
                 "allowing the gradients to be written.  If you set the full element_shape property on the forward TensorArray, the proper "
                 "all-zeros tensor will be returned instead of incurring this error.",
             )
+        self.require_room(sizes)
         return k.xp.zeros(sizes, self.dtype.as_numpy)
+
+    def sizes_at(self, index: int) -> tuple[int, ...] | None:
+        """The shape of the value that reading place `index` gives, None if there is none."""
+        sizes = self.places[index].shape
+        if sizes is None and self.element_shape.is_fully_defined:
+            sizes = tuple([size or 0 for size in self.element_shape.as_list()])
+        return sizes
+
+    def require_room(self, sizes: tuple[int, ...]) -> None:
+        """Require that an array of the type of the elements can be had.
+
+        Raises:
+            NoRoomError: it never can.
+        """
+        if self.dtype.as_numpy is not None:
+            require_room(sizes, self.dtype.as_numpy)
 
     def gradient(self, source: object, prefix: tuple[int, ...] = ()) -> TensorArray:
         """The array that collects the gradients of this one's elements; one a `source`.

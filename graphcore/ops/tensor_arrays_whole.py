@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,20 @@ def _declared(k: KernelContext, array: TensorArray, attr: str) -> Shape:
     return shape.merge_with(known)
 
 
+def _require_room(array: TensorArray, places: Sequence[int], *, joined: bool) -> None:
+    """Require that the values in some places fit into the memory, stacked, or joined along their first dimension.
+
+    Raises:
+        NoRoomError: they never will.
+    """
+    sizes = [array.sizes_at(index) for index in places if 0 <= index < len(array.places)]
+    known = [each for each in sizes if each]
+    if known and joined:
+        array.require_room((sum([rows for rows, *_ in known]), *known[0][1:]))
+    elif known:
+        array.require_room((len(places), *known[0]))
+
+
 @op
 class TensorArrayGatherV3:
     """The values in the places that `indices` names, along a new first dimension.
@@ -65,7 +80,9 @@ class TensorArrayGatherV3:
         def gather(handle: Any, indices: Any, _flow: Any) -> Any:
             array = as_array(k, handle, "dtype")
             shape = _declared(k, array, "element_shape")
-            values = [array.read(k, index) for index in indices.tolist()]
+            places = indices.tolist()
+            _require_room(array, places, joined=False)
+            values = [array.read(k, index) for index in places]
             if values:
                 if any(value.shape != values[0].shape for value in values):
                     raise invalid(k, f"TensorArray {array.name} has inconsistent shapes: {[list(value.shape) for value in values]}")
@@ -151,7 +168,9 @@ class TensorArrayConcatV3:
         def concat(handle: Any, _flow: Any) -> tuple[Any, Any]:
             array = as_array(k, handle, "dtype")
             rest = _declared(k, array, "element_shape_except0")
-            values = [array.read(k, index) for index in range(len(array.places))]
+            places = range(len(array.places))
+            _require_room(array, places, joined=True)
+            values = [array.read(k, index) for index in places]
             if any(value.ndim == 0 for value in values):
                 raise invalid(k, "Concat saw a scalar shape at index 0 but requires at least vectors.  Did you mean to call pack?")
             lengths = array_of([value.shape[0] for value in values], np.int64)

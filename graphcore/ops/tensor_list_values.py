@@ -13,10 +13,13 @@ from graphcore import dtypes
 from graphcore.dtypes import DType
 from graphcore.kernel_context import KernelContext
 from graphcore.ops.kernels import invalid
+from graphcore.room import require_places, require_room
 from graphcore.shapes import Shape
 
 _new: Final = object.__new__
 UNKNOWN_SHAPE: Final = Shape(None)
+_PLACE: Final = 16
+"""The bytes that an element takes which has not been set: it is noted twice while the list is made."""
 
 
 class ListKind:
@@ -224,9 +227,30 @@ def uninitialized(k: KernelContext, held: TensorList, given: Shape) -> Any:
     return zeros(k, shape.as_list())
 
 
+def filled(k: KernelContext, held: TensorList, items: Sequence[Any], given: Shape) -> list[Any]:
+    """`items` of a list, with zeros in the place of those that have not been set.
+
+    Raises:
+        InvalidArgumentError: nothing says the shape of these.
+    """
+    if all(item is not None for item in items):
+        return list(items)
+    blank = uninitialized(k, held, given)
+    return [blank if item is None else item for item in items]
+
+
 def zeros(k: KernelContext, sizes: Sequence[int | None]) -> Any:
     """Zeros of the op's element type."""
-    return k.xp.zeros([size or 0 for size in sizes], element_type(k).as_numpy)
+    known, dtype = [size or 0 for size in sizes], element_type(k).as_numpy
+    if dtype is not None:
+        require_room(known, dtype)
+    return k.xp.zeros(known, dtype)
+
+
+def unset(count: int) -> tuple[None, ...]:
+    """The elements of a list of which none has been set."""
+    require_places(count, _PLACE)
+    return (None,) * count
 
 
 def positions(k: KernelContext, value: Any, size: int, what: str) -> list[int]:

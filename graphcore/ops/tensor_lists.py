@@ -20,6 +20,7 @@ from graphcore.ops.tensor_list_values import (
     merged_shape,
     partial_shape,
     uninitialized,
+    unset,
 )
 from graphcore.ops.type_sets import INDEX
 
@@ -72,7 +73,7 @@ class TensorListReserve:
         def reserve(shape: Any, count: Any) -> TensorList:
             if count < 0:
                 raise invalid(k, f"The num_elements to reserve must be a non negative number, but got {count}")
-            return TensorList(dtype, partial_shape(k, shape), (None,) * int(count))
+            return TensorList(dtype, partial_shape(k, shape), unset(int(count)))
 
         return reserve
 
@@ -251,7 +252,7 @@ class TensorListSetItem:
             held = list_of(k, handle)
             at, items = int(index), list(held.items)
             if at >= len(items) and resize:
-                items += [None] * (at + 1 - len(items))
+                items += unset(at + 1 - len(items))
             if not 0 <= at < len(items):
                 raise invalid(k, f"Trying to modify element {at} in a list with {len(items)} elements.")
             items[at] = checked_element(k, held, item, "set a tensor with incompatible shape at a list index")
@@ -281,6 +282,6 @@ class TensorListResize:
             if size < 0:
                 raise invalid(k, f"TensorListSlice expects size to be non-negative. Got: {size}")
             held = as_list(k, handle)
-            return held.with_items((*held.items[: int(size)], *(None,) * (int(size) - len(held.items))))
+            return held.with_items((*held.items[: int(size)], *unset(int(size) - len(held.items))))
 
         return resize

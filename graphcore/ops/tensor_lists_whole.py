@@ -14,14 +14,16 @@ from graphcore.ops.tensor_list_values import (
     TensorList,
     checked_element,
     element_type,
+    filled,
     list_of,
     merged_shape,
     partial_shape,
     positions,
-    uninitialized,
+    unset,
     zeros,
 )
 from graphcore.ops.type_sets import INDEX
+from graphcore.room import require_room
 from graphcore.shapes import Shape, as_shape
 
 _LIST: Final = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
@@ -41,6 +43,7 @@ def _stacked(k: KernelContext, items: list[Any], shape: Shape) -> Any:
     first = items[0].shape
     if any(item.shape != first for item in items):
         raise invalid(k, f"Tried to stack list which only contains elements of different shapes: {[list(item.shape) for item in items]}")
+    require_room((len(items), *first), items[0].dtype)
     return k.xp.stack(items)
 
 
@@ -76,7 +79,7 @@ class TensorListStack:
                 raise invalid(k, f"Operation expected a list with {count!r} elements but got a list with {len(held.items)} elements.")
             given = partial_shape(k, element_shape)
             known = merged_shape(k, given, held)
-            return _stacked(k, [uninitialized(k, held, given) if item is None else item for item in held.items], known)
+            return _stacked(k, filled(k, held, held.items, given), known)
 
         return stack
 
@@ -143,8 +146,9 @@ class TensorListGather:
             held = list_of(k, handle)
             given = partial_shape(k, element_shape)
             known = merged_shape(k, given, held)
-            chosen = [held.items[index] for index in positions(k, indices, len(held.items), "gather")]
-            return _stacked(k, [uninitialized(k, held, given) if item is None else item for item in chosen], known)
+            items = held.items
+            chosen = [items[index] for index in positions(k, indices, len(items), "gather")]
+            return _stacked(k, filled(k, held, chosen, given), known)
 
         return gather
 
@@ -196,7 +200,7 @@ class TensorListScatter:
         dtype = element_type(k)
 
         def scatter(tensor: Any, indices: Any, element_shape: Any) -> TensorList:
-            empty = TensorList(dtype, partial_shape(k, element_shape), (None,) * _longest(k, indices))
+            empty = TensorList(dtype, partial_shape(k, element_shape), unset(_longest(k, indices)))
             return _scattered(k, empty, tensor, indices)
 
         return scatter
@@ -232,7 +236,7 @@ class TensorListScatterV2:
             if count < -1:
                 raise invalid(k, f"TensorListScatter expects num_elements >= -1, found: {count}")
             size = _longest(k, indices) if count == -1 else int(count)
-            return _scattered(k, TensorList(dtype, partial_shape(k, element_shape), (None,) * size), tensor, indices)
+            return _scattered(k, TensorList(dtype, partial_shape(k, element_shape), unset(size)), tensor, indices)
 
         return scatter
 
@@ -279,12 +283,16 @@ def _concat(k: KernelContext, held: TensorList, declared: Shape, leading: list[i
         raise invalid(
             k, f"All except the first dimension must be fully defined when concating an empty tensor list. element_shape: {declared}"
         )
-    parts = []
+    rows = []
     for i, item in enumerate(held.items):
         if item is None and i >= len(leading):
             raise invalid(k, f"List contains uninitialized tensor at index {i} but leading_dims has only {len(leading)} elements.")
-        parts.append(zeros(k, [leading[i], *rest.as_list()]) if item is None else item)
-    lengths = k.xp.array([part.shape[0] for part in parts], np.int64)
+        rows.append(leading[i] if item is None else item.shape[0])
+    element = element_type(k).as_numpy
+    if element is not None:
+        require_room([sum(rows), *[size or 0 for size in rest.as_list()]], element)
+    parts = [zeros(k, [count, *rest.as_list()]) if item is None else item for count, item in zip(rows, held.items, strict=True)]
+    lengths = k.xp.array(rows, np.int64)
     return (k.xp.concatenate(parts) if parts else zeros(k, [0, *rest.as_list()])), lengths
 
 

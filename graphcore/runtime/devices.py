@@ -9,7 +9,7 @@ from functools import cache
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node
-from graphcore.runtime.memory import memory_limit
+from graphcore.room import memory_limit
 from graphcore.runtime.rewrite import DeviceAttributes
 from graphcore.runtime.tracing import CPU
 

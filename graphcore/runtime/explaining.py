@@ -8,6 +8,7 @@ from typing import Any, Final
 from graphcore.errors import GraphError, InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import RefVariable
+from graphcore.room import NoRoomError, compared
 from graphcore.runtime.memory import out_of_memory
 from graphcore.runtime.plan_checks import called, described
 
@@ -27,9 +28,21 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
         if isinstance(error, _OF_INPUTS) and node.inputs and error.node in ("", node.name) and "[[{{node" not in error.message:
             error.message += _where(node, inputs)
         return error.with_node(node.name, op=node.op, source=node.source)
+    if isinstance(error, NoRoomError):
+        return too_large(node, error.what, error.size)
     kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
     return kind.at(node, text + _where(node, inputs))
+
+
+def too_large(node: Node, what: str, size: int) -> ResourceExhaustedError:
+    """The error for an output of `node` that can never fit.
+
+    Args:
+        what: what it is: `has shape [2,3] and type float`.
+        size: in bytes.
+    """
+    return ResourceExhaustedError.at(node, f"The output of '{node.name}' = {called(node)} {what}: {compared(size)}")
 
 
 def _where(node: Node, inputs: Iterable[Any]) -> str:

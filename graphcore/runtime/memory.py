@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from graphcore.graph.node import Tensor
+from graphcore.room import GIB
 
 VIEWS: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice", "Slice", "BroadcastTo", "Identity"})
 """Ops that may give a view of their first input."""
-GIB: Final = 1 << 30
 _LARGEST_KEPT: Final = (32 << 20) - (64 << 10)
 """The bytes of the largest array whose memory the C library of Linux will keep for the next one, its own limit."""
 
@@ -30,17 +28,6 @@ def keep_freed_memory() -> None:
     """
     with contextlib.suppress(MemoryError):
         np.empty(_LARGEST_KEPT, np.uint8)
-
-
-@cache
-def memory_limit() -> int:
-    """The bytes that this process can have at most: the machine's memory, or what its control group allows."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 62]
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        text = Path(path).read_text().strip() if Path(path).exists() else ""
-        if text.isdigit():
-            limits.append(int(text))
-    return min(limits)
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:

@@ -21,7 +21,9 @@ from graphcore.inference.handles import DimensionHandle, is_fully_defined, shape
 from graphcore.inference.partial_types import PartialValue
 from graphcore.inference.partial_values import as_shape_handle
 from graphcore.registry import Kernel
-from graphcore.runtime.memory import GIB, VIEWS, memory_limit, tensor_bytes
+from graphcore.room import memory_limit
+from graphcore.runtime.explaining import too_large
+from graphcore.runtime.memory import VIEWS, tensor_bytes
 from graphcore.runtime.schedule import Schedule
 from graphcore.shapes import Shape
 
@@ -30,6 +32,8 @@ _HIGHEST_RANK_OF_SIZES: Final = 2
 """Of what says sizes: numbers, shapes, and the margins of padding, two a dimension."""
 _LONGEST_VALUE: Final = 64
 """Elements of a value that says sizes: a longer one is left to the shape function."""
+_SQUARING: Final = frozenset({"MatrixDiagV2", "MatrixDiagV3"})
+"""Ops that make a number say the size of two dimensions."""
 _EMPTY: Final = 1 << 62
 """Counts for an array without elements: other arrays made of it may have many."""
 
@@ -109,7 +113,7 @@ class _Guard:
         power: no output has more elements than all inputs together to this power, whatever their shapes.
     """
 
-    __slots__ = ("_asked", "_constants", "_node", "_seen", "most", "power")
+    __slots__ = ("_asked", "_constants", "_node", "_seen", "_times", "most", "power")
 
     def __init__(self, node: Node, constants: Sequence[Array | None], asked: Sequence[int]) -> None:
         self._node = node
@@ -119,6 +123,7 @@ class _Guard:
         numbers = [number for value in node.attr.values() if isinstance(value, tuple) for number in value if isinstance(number, int)]
         self.most = memory_limit() // largest // math.prod([abs(number) + 1 for number in numbers])
         self.power = max(2, len(node.inputs)) if node.op == "Einsum" else 2
+        self._times = 2 if node.op in _SQUARING else 1
         self._seen: tuple[Any, ...] | None = None
 
     def may_be_large(self, total: int, values: Sequence[Any]) -> bool:
@@ -128,7 +133,7 @@ class _Guard:
             if value.dtype.kind not in "iu" or value.size > _LONGEST_VALUE:
                 return True
             for number in value.reshape(-1).tolist():
-                total *= abs(number) + 1
+                total *= (abs(number) + 1) ** self._times
         return total > self.most
 
     def check(self, values: Sequence[Any]) -> None:
@@ -279,9 +284,4 @@ def _as_shape(value: Array | None) -> ShapeHandle | None:
 
 
 def _too_large(node: Node, shape: Shape, dtype: DType, size: int) -> ResourceExhaustedError:
-    inputs = ", ".join(f"{tensor.name} {tensor.dtype.name} {tensor.shape}" for tensor in node.inputs)
-    return ResourceExhaustedError.at(
-        node,
-        f"The output of '{node.name}' = {node.op}({inputs}) has shape {shape} and type {dtype.name}: "
-        f"that takes {size / GIB:.2f} GiB, and there are {memory_limit() / GIB:.2f} GiB",
-    )
+    return too_large(node, f"has shape {shape} and type {dtype.name}", size)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import GraphError, ResourceExhaustedError
+from graphcore import room
+from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
+from graphcore.ops import sorting
 from graphcore.runtime import parallel, size_guards
 from graphcore.runtime.session import Session
 from tests.graphcore.ops.op_cases import Array, Case, all_cases, constants, run
 
 ENGINES = pytest.mark.parametrize("engine", ["plan", "dataflow"])
 MILLION = 1_000_000
-FROM_VALUES = {"SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum", "Where"}
-"""Ops of whose output no shape function tells the size: it is known when the output is there."""
 PURE = [
     case for case in all_cases() if case.runs and case.deterministic and not case.takes_variable and not case.is_of_lists and case.arrays
 ]
@@ -66,6 +66,42 @@ def huge(op: str) -> tuple[gc.Tensor, dict[Any, Any]]:
         return gc.ops.gather(b, n), {b: row, n: np.zeros(MILLION, np.int32)}
     if op == "diagonal":
         return gc.ops.matrix_diag(gc.placeholder(gc.float32, [None], name="d")), {"d:0": np.zeros(MILLION, np.float32)}
+    if op in ("segment_sum", "segment_max", "sparse_segment_sum", "unsorted_segment_prod"):
+        rows, ids = gc.placeholder(gc.float32, None, name="rows"), gc.placeholder(gc.int64, None, name="ids")
+        last, two = MILLION * MILLION - 1, np.zeros(2, np.float32)
+        if op == "sparse_segment_sum":
+            return gc.ops.sparse_segment_sum(rows, [0, 1], ids), {rows: two, ids: [0, last]}
+        if op == "unsorted_segment_prod":
+            count = gc.placeholder(gc.int64, None, name="count")
+            return gc.ops.unsorted_segment_prod(rows, ids, count), {rows: two, ids: [0, 1], count: last + 1}
+        reduce = gc.ops.segment_sum if op == "segment_sum" else gc.ops.segment_max
+        return reduce(rows, ids), {rows: two, ids: [0, last]}
+    if op == "band":
+        d = gc.placeholder(gc.float32, None, name="d")
+        return gc.ops.matrix_diag_v3(d, k, -1, -1, 0.0), {d: np.zeros(1, np.float32), k: MILLION - 1}
+    if op == "resource gather":
+        w = gc.Variable(np.zeros((1, MILLION), np.float32), name="w", use_resource=True)
+        start = gc.placeholder(gc.int32, [None], name="start")
+        with gc.control_dependencies([w.initializer]):
+            return gc.ops.resource_gather(w.handle, start, dtype=gc.float32), {start: np.zeros(MILLION, np.int32)}
+    if op.startswith("list"):
+        made = gc.ops.tensor_list_reserve(n, k, element_dtype=gc.float32)
+        feeds: dict[Any, Any] = {n: [MILLION], k: MILLION}
+        if op == "list stack":
+            return gc.ops.tensor_list_stack(made, n, element_dtype=gc.float32), feeds
+        if op == "list item":
+            return gc.ops.tensor_list_get_item(made, 0, n, element_dtype=gc.float32), {n: both, k: 1}
+        if op == "list gather":
+            return gc.ops.tensor_list_gather(made, np.zeros(MILLION, np.int32), n, element_dtype=gc.float32), feeds
+        assert op == "list concat"
+        leading = np.full(1000, 1000_000_000)
+        return gc.ops.tensor_list_concat_v2(made, n, leading, element_dtype=gc.float32)[0], {n: [-1], k: 1000}
+    if op.startswith("array"):
+        array, flow = gc.ops.tensor_array_v3(k, dtype=gc.float32, element_shape=[MILLION])
+        if op == "array gather":
+            return gc.ops.tensor_array_gather_v3(array, np.arange(MILLION, dtype=np.int32), flow, dtype=gc.float32), {k: MILLION}
+        assert op == "array concat"
+        return gc.ops.tensor_array_concat_v3(array, flow, dtype=gc.float32)[0], {k: MILLION}
     assert op == "conv"
     image = gc.placeholder(gc.float32, [1, None, None, 1], name="image")
     filters = gc.placeholder(gc.float32, [1, 1, 1, None], name="filters")
@@ -88,7 +124,20 @@ OPS = (
     "gather",
     "diagonal",
     "conv",
+    "segment_sum",
+    "segment_max",
+    "sparse_segment_sum",
+    "unsorted_segment_prod",
+    "band",
+    "resource gather",
+    "list stack",
+    "list item",
+    "list gather",
+    "list concat",
+    "array gather",
+    "array concat",
 )
+LISTS = ("reserve", "resize", "set item", "scatter", "array", "array write")
 
 
 def refusal(engine: str, y: Any, feeds: dict[Any, Any]) -> ResourceExhaustedError:
@@ -107,6 +156,46 @@ def test_what_is_fed_can_ask_for_nothing_larger_than_the_memory(op: str) -> None
         assert f"The output of '{y.node.name}' = {y.node.op}({y.node.inputs[0].name} " in error.message
         assert ("7450.58 GiB" if y.dtype is gc.int64 else "3725.29 GiB") in error.message
         assert error.source is not None
+
+
+def huge_list(op: str, count: gc.Tensor) -> Any:
+    """What makes a list with `count` places."""
+    empty = gc.ops.empty_tensor_list([2], -1, element_dtype=gc.float32)
+    row = gc.constant([1.0, 2.0])
+    if op == "reserve":
+        return gc.ops.tensor_list_reserve([2], count, element_dtype=gc.float32, name="made")
+    if op == "resize":
+        return gc.ops.tensor_list_resize(empty, count, name="made")
+    if op == "set item":
+        return gc.ops.tensor_list_set_item(empty, count - 1, row, resize_if_index_out_of_bounds=True, name="made")
+    if op == "scatter":
+        return gc.ops.tensor_list_scatter([[1.0, 2.0]], gc.ops.expand_dims(count - 1, 0), [2], name="made")
+    if op == "array":
+        return gc.ops.tensor_array_v3(count, dtype=gc.float32, name="made")[0]
+    assert op == "array write"
+    array, flow = gc.ops.tensor_array_v3(0, dtype=gc.float32, dynamic_size=True)
+    return gc.ops.tensor_array_write_v3(array, count - 1, row, flow, name="made")
+
+
+@ENGINES
+@pytest.mark.parametrize("op", LISTS)
+def test_a_list_whose_places_alone_take_more_than_the_memory_is_refused_too(op: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "memory_limit", lambda: 1 << 20)
+    count = gc.placeholder(gc.int32, [], name="count")
+    made = huge_list(op, count)
+    error = refusal(engine, made, {count: 2_000_000_000})
+    assert (error.node, error.op) == ("made", made.node.op)
+    assert f"The output of 'made' = {made.node.op}(" in error.message
+    assert " is a list of 2000000000 elements: that takes " in error.message
+    gc.Session(engine=engine).run(made, {count: 3})
+
+
+@ENGINES
+def test_padding_that_leaves_no_whole_blocks_is_refused_before_anything_is_padded(engine: str) -> None:
+    x, pads = gc.placeholder(gc.float32, [1, 2, 2, 1], name="x"), gc.placeholder(gc.int32, [2, 2], name="pads")
+    y = gc.ops.space_to_batch_nd(x, [2, 2], pads)
+    with pytest.raises(InvalidArgumentError, match="not divisible"):
+        gc.Session(engine=engine).run(y, {x: np.zeros((1, 2, 2, 1), np.float32), pads: [[0, 2_000_000_001], [0, 2_000_000_001]]})
 
 
 @pytest.mark.parametrize("op", ["fill", "random", "tile", "outer product", "matmul", "view"])
@@ -176,14 +265,15 @@ def test_no_op_makes_an_array_larger_than_the_memory_and_than_its_inputs(sizes: 
         with gc.Graph().as_default():
             values = run(case.build(constants(case.arrays)))
             largest = size_of(values)
-            if case.op_def.name in FROM_VALUES or largest <= size_of(case.arrays):
+            if largest <= size_of(case.arrays):
                 continue
             node, feeds = fed(case, sizes)
             if not feeds:
                 continue
             count += 1
             for limit, fits in ((largest, True), (largest - 1, False)):
-                monkeypatch.setattr(size_guards, "memory_limit", lambda limit=limit: limit)
+                for module in (size_guards, room, sorting):
+                    monkeypatch.setattr(module, "memory_limit", lambda limit=limit: limit)
                 try:
                     Session(graph=node.graph, engine=engine).run(list(node.outputs), feeds)
                     outcome = "made"
