@@ -15,6 +15,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
+from graphcore.graph.single_change import refuse_finalized
 from graphcore.passes.defining import note_sources
 from graphcore.passes.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session
@@ -125,6 +126,7 @@ class Function:
             known = self._traced.get(place, {}).get(types)
             if known is not None and graph.library.find(known.fdef.name) is known.fdef and all(map(_is_there, known.captured)):
                 return known
+        refuse_finalized(outermost)
         before = graph.library.state()
         try:
             made = self._trace(graph, labels, types)

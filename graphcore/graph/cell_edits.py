@@ -24,7 +24,7 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     """See `Graph.end_cell`."""
     _note_registers(graph)
     stale = graph.cells.end(run, failed=failed)
-    if failed:
+    if failed or graph.finalized:
         graph.names.keep_released(run.cell)
         return []
     remove_all(graph, stale)
@@ -39,6 +39,6 @@ def _note_registers(graph: Graph) -> None:
 
 def drop_cell(graph: Graph, cell: str) -> list[str]:
     """See `Graph.drop_cell`."""
-    owned = graph.cells.nodes_of(cell)
+    owned = [] if graph.finalized else graph.cells.nodes_of(cell)
     remove_all(graph, owned)
     return [node.name for node in owned]

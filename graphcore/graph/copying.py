@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.single_change import refuse_finalized
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
@@ -19,7 +20,9 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
 
     Raises:
         InvalidArgumentError: `dst` is not empty.
+        FailedPreconditionError: it has been finalized.
     """
+    refuse_finalized(dst)
     if len(dst):
         raise InvalidArgumentError(f"The graph to copy into must be empty, but has {len(dst)} nodes")
     with src.lock, dst.transaction():

@@ -39,7 +39,7 @@ from graphcore.graph.reading import GraphReader
 from graphcore.graph.records import GradientRecord, ThreadScopes
 from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
-from graphcore.graph.single_change import whole
+from graphcore.graph.single_change import noted, refuse_finalized, whole
 from graphcore.graph.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.graph.telling import ChangeTeller
 from graphcore.graph.transaction import transaction
@@ -342,6 +342,7 @@ class Graph(GraphReader, ChangeTeller):
             InvalidArgumentError: something in it conflicts with what is here; nothing is added then.
         """
         with self.lock:
+            refuse_finalized(self)
             self.library.add_library(library)
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -431,6 +432,7 @@ class Graph(GraphReader, ChangeTeller):
     def add_to_collection(self, name: str, item: Any) -> None:
         """Put `item` into a collection; one with the same `.name` is replaced, as re-run cells need it."""
         with self.lock:
+            refuse_finalized(self)
             items = self.collections.get(name, ())
             item_name = getattr(item, "name", None)
             for i, known in enumerate(items):
@@ -443,14 +445,14 @@ class Graph(GraphReader, ChangeTeller):
                 self.collections[name].append(item)
 
     def finalize(self) -> None:
-        """Make the graph read-only."""
+        """Make the graph read-only: every change is a FailedPreconditionError from then on. It can still be run, copied and explained."""
         self.finalized = True
 
     # ---- cells -----------------------------------------------------------------------------------------------------
 
     def begin_cell(self, run: CellRun) -> None:
         """From now on `run` runs: what earlier runs of the same cell made may be made again under the same names."""
-        whole(self, cell_edits.begin_cell, run)
+        noted(self, cell_edits.begin_cell, run)
 
     def end_cell(self, run: CellRun, *, failed: bool = False) -> list[str]:
         """The cell has ended. What it did not make again is removed; after a failure it stays, marked.
@@ -458,11 +460,11 @@ class Graph(GraphReader, ChangeTeller):
         Returns:
             The names of the removed nodes.
         """
-        return whole(self, cell_edits.end_cell, run, failed=failed)
+        return noted(self, cell_edits.end_cell, run, failed=failed)
 
     def drop_cell(self, cell: str) -> list[str]:
         """A cell is gone: remove what it made. Returns the names."""
-        return whole(self, cell_edits.drop_cell, cell)
+        return noted(self, cell_edits.drop_cell, cell)
 
     def __repr__(self) -> str:
         errors = sum(1 for node in self.nodes if node.error or node.input_errors)

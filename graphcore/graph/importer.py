@@ -19,7 +19,7 @@ from graphcore.definitions import (
     validate_node_def,
 )
 from graphcore.dtypes import DType
-from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError
+from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph.collecting import paused_collector
 from graphcore.graph.graph import Graph
 from graphcore.graph.import_inputs import Input, InputRewriter, find_existing
@@ -33,6 +33,7 @@ from graphcore.graph.order import is_back_edge
 from graphcore.graph.propagation import close_loops, infer_downstream, type_misfit
 from graphcore.graph.rewiring import check_inputs
 from graphcore.graph.shape_refiner import ShapeInference, ShapeRefiner
+from graphcore.graph.single_change import refuse_finalized
 from graphcore.graph.tensor_id import CONTROL, TensorId
 from graphcore.graph.versions import check_versions, explain_newer_producer, merge_versions
 from graphcore.registry import OpRegistration
@@ -71,8 +72,7 @@ def import_graph_def(
     options = options or ImportOptions()
     check_results(options, results)
     check_versions(graph_def.versions)
-    if graph.finalized:
-        raise FailedPreconditionError("The graph has been finalized and takes no new nodes")
+    refuse_finalized(graph)
     refiners: list[ShapeInference] = [graph.refiner] if refiner is None else [graph.refiner, refiner]
     known_versions = [each.graph_def_version for each in refiners]
     source = caller_location()

@@ -18,6 +18,7 @@ from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph.node import Node, Tensor, input_text
 from graphcore.graph.order import may_feed, refuse_cycle
 from graphcore.graph.propagation import infer_downstream, infer_orphan, note_replaced, same_outputs, type_misfit
+from graphcore.graph.single_change import FINALIZED
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def require_new(graph: Graph, name: str, op: str) -> None:
         InvalidArgumentError: the name is another node's, which the running cell may not replace.
     """
     if graph.finalized:
-        raise FailedPreconditionError("The graph has been finalized and takes no new nodes", node=name, op=op)
+        raise FailedPreconditionError(FINALIZED, node=name, op=op)
     existing = graph.find(name)
     if (existing is not None and not graph.cells.may_replace(existing)) or name in RESERVED:
         source = None if existing is None else existing.source

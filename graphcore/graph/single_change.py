@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
+from graphcore.errors import FailedPreconditionError
 from graphcore.graph.edge_undo import Gone, Pair, Restored
 from graphcore.graph.journal import Journal, Keys
 from graphcore.graph.node import Node
@@ -13,15 +14,36 @@ from graphcore.graph.node import Node
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
+FINALIZED: Final = "The graph has been finalized and cannot be modified"
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+def refuse_finalized(graph: Graph) -> None:
+    """Refuse to change a graph that is read-only.
+
+    Raises:
+        FailedPreconditionError: it has been finalized.
+    """
+    if graph.finalized:
+        raise FailedPreconditionError(FINALIZED)
 
 
 def whole(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """What `change` of the graph and these arguments gives; if it raises, Ctrl-C included, the graph is exactly as it was.
 
     Subscribers learn of what has changed when all of it has. Within a transaction, or another such change, that sees to all of this.
+
+    Raises:
+        FailedPreconditionError: the graph has been finalized.
     """
+    with graph.lock:
+        refuse_finalized(graph)
+        return noted(graph, change, *args, **kwargs)
+
+
+def noted(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """As `whole`, also where the graph has been finalized: `change` leaves its nodes as they are then."""
     with graph.lock:
         if graph.journal is not None:
             return change(graph, *args, **kwargs)
