@@ -30,6 +30,13 @@ def columns(notebook: NotebookPage) -> list[list[str]]:
     return found
 
 
+def width(notebook: NotebookPage) -> float:
+    """The width of the notebook that is to be seen, in pixels."""
+    box = notebook.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").bounding_box()
+    assert box is not None
+    return box["width"]
+
+
 def close_tab(notebook: NotebookPage, title: str) -> None:
     tab = notebook.page.locator("#jp-main-dock-panel .lm-TabBar-tab").filter(has_text=title)
     tab.locator(".lm-TabBar-tabCloseIcon").click()
@@ -128,11 +135,12 @@ def test_after_a_restart_the_panels_of_all_graphs_are_one_column_as_before(lab: 
     notebook.run_all()
     notebook.page.locator('[data-name="apart"]').wait_for()
     assert columns(notebook) == [["notebook.ipynb"], ["Graph", "Graph g"]]
+    room = width(notebook)
     notebook.restart_kernel()
     notebook.run_cell(0)
     notebook.edit_and_run(1, BUILD.replace('"y"', '"again"'))
     notebook.page.locator('[data-name="again"]').wait_for()
-    notebook.wait_until(lambda: len(columns(notebook)) == 2)
+    notebook.wait_until(lambda: len(columns(notebook)) == 2 and abs(width(notebook) - room) < 2)
     assert sorted(columns(notebook)[1]) == ["Graph", "Graph g"]
     notebook.page.locator(".graphloupe.gl-lost", has=notebook.page.locator('[data-name="apart"]')).wait_for(state="attached")
     notebook.run_cell(2)
@@ -147,10 +155,11 @@ def test_the_panels_of_two_notebooks_share_a_column_and_the_one_that_works_is_se
     first.run_all()
     first.page.locator('[data-name="y"]').wait_for()
     first.cell(1).click()
+    room = width(first)
     second = lab.open_cells([START, BUILD.replace('"y"', '"other"'), "x"], name="second.ipynb")
     second.run_all()
     second.page.locator('[data-name="other"]').wait_for()
-    second.wait_until(lambda: len(columns(second)) == 2)
+    second.wait_until(lambda: len(columns(second)) == 2 and abs(width(second) - room) < 2)
     notebooks, panels = columns(second)
     assert notebooks == ["notebook.ipynb", "second.ipynb"]
     assert panels == ["Graph · notebook", "Graph · second"]

@@ -1,4 +1,5 @@
 // The panels that jupyterlab-sidecar opens beside notebooks: one column of tabs, whichever notebook and kernel they are of.
+import { afterPaint } from "./dom";
 import { ENDED_EVENT } from "./link";
 
 const PANEL = ".jp-LinkedOutputView, .jupyterlab-sidecar";
@@ -11,12 +12,20 @@ export interface Widget {
   close(): void;
 }
 
+interface TabBar {
+  readonly node: HTMLElement;
+  readonly titles: readonly object[];
+  readonly currentTitle: { readonly owner: Widget } | null;
+}
+
 /** JupyterLab's main area. */
 export interface Dock {
   widgets(): Iterable<Widget>;
-  tabBars(): Iterable<{ readonly titles: readonly object[]; readonly currentTitle: { readonly owner: Widget } | null }>;
+  tabBars(): Iterable<TabBar>;
   addWidget(widget: Widget, options: { readonly mode: "tab-after"; readonly ref: Widget }): void;
   selectWidget(widget: Widget): void;
+  /** What lies between the columns and rows, to be dragged. */
+  readonly layout: { handles(): Iterable<HTMLElement>; moveHandle(handle: HTMLElement, x: number, y: number): void };
 }
 
 /** The part of the widget that sidecar opens a panel with. */
@@ -56,7 +65,25 @@ function isForerunner({ dataset: other }: HTMLElement, { dataset: place }: HTMLE
 }
 
 function isDock(parent: object | null): parent is Dock {
-  return parent !== null && ["widgets", "tabBars", "addWidget", "selectWidget"].every((name) => name in parent);
+  return (
+    parent !== null && ["widgets", "tabBars", "addWidget", "selectWidget", "layout"].every((name) => name in parent)
+  );
+}
+
+function leftOf(element: HTMLElement): number {
+  return element.getBoundingClientRect().left;
+}
+
+/**
+ * Where the bars between columns were before the column number `column` took half of the room of the one at its left:
+ * all columns have become narrower by one more bar. Places are the left edges of the bars, from the left edge of the
+ * first column that is one of `room` pixels; a bar is `gap` wide.
+ */
+export function placesBefore(places: readonly number[], column: number, room: number, gap: number): number[] {
+  const bars = places.length;
+  const scale = (room - (bars - 1) * gap) / (room - bars * gap);
+  const columnsBefore = (bar: number): number => ((places[bar] ?? 0) - bar * gap) * scale;
+  return places.slice(1).map((_, bar) => columnsBefore(bar < column - 1 ? bar : bar + 1) + bar * gap);
 }
 
 /** One panel among those of JupyterLab's main area. */
@@ -94,8 +121,10 @@ export class SidePanel {
     );
     const neighbour = others.find((other) => this.#isSame(other)) ?? ofNotebook.at(-1) ?? others.at(-1);
     if (neighbour && !others.some((other) => this.#together(other))) {
+      const restoreWidths = this.#widthsWithout();
       this.#dock.addWidget(this.#widget, { mode: "tab-after", ref: neighbour });
       this.#dock.selectWidget(this.#widget);
+      afterPaint(restoreWidths);
     }
     this.nameTabs();
   }
@@ -130,6 +159,38 @@ export class SidePanel {
     }
   }
 
+  /**
+   * Gives what is called when the panel's own column has gone: puts the others back to where they were before it came.
+   * JupyterLab gives its room to all of them, and the notebook would be narrower with each restart.
+   */
+  #widthsWithout(): () => void {
+    const { layout } = this.#dock;
+    const seen = (): HTMLElement[] =>
+      [...layout.handles()]
+        .filter((handle) => !handle.classList.contains("lm-mod-hidden"))
+        .sort((a, b) => leftOf(a) - leftOf(b));
+    const bars = [...this.#dock.tabBars()].map(({ node }) => node.getBoundingClientRect());
+    const start = Math.min(...bars.map(({ left }) => left));
+    const room = Math.max(...bars.map(({ right }) => right)) - start;
+    const handles = seen();
+    const column = handles.filter((handle) => leftOf(handle) < leftOf(this.#widget.node)).length;
+    const places = placesBefore(
+      handles.map((handle) => leftOf(handle) - start),
+      column,
+      room,
+      handles[0]?.offsetWidth ?? 0,
+    );
+    return () => {
+      const left = seen();
+      const plain = [...handles, ...left].every(({ dataset }) => dataset.orientation === "horizontal");
+      if (!plain || left.length !== places.length) return;
+      for (const [index, handle] of left.entries()) {
+        const moved = (places[index] ?? 0) + start - leftOf(handle);
+        if (Math.abs(moved) >= 1) layout.moveHandle(handle, handle.offsetLeft + moved, handle.offsetTop);
+      }
+    };
+  }
+
   /** All panels with views of this project. */
   #panels(): Widget[] {
     return [...this.#dock.widgets()].filter(({ node }) => node.dataset.graphloupeNotebook !== undefined);
@@ -140,7 +201,7 @@ export class SidePanel {
     return node.dataset.graphloupeNotebook === notebook && node.dataset.graphloupeTitle === title;
   }
 
-  #barOf(widget: Widget): { readonly currentTitle: { readonly owner: Widget } | null } | undefined {
+  #barOf(widget: Widget): TabBar | undefined {
     return [...this.#dock.tabBars()].find(({ titles }) => titles.includes(widget.title));
   }
 

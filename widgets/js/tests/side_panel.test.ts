@@ -1,6 +1,6 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { ENDED_EVENT } from "../src/link";
-import { type Dock, type Home, panelOf, SidePanel, settle, type Widget } from "../src/side_panel";
+import { type Dock, type Home, panelOf, placesBefore, SidePanel, settle, type Widget } from "../src/side_panel";
 
 /** JupyterLab's main area as far as panels use it: columns of tabs, each with the one that is to be seen. */
 class FakeDock implements Dock {
@@ -13,6 +13,8 @@ class FakeDock implements Dock {
     this.node.append(widget.node);
     return widget;
   }
+
+  readonly layout = { handles: () => [], moveHandle: () => undefined };
 
   get labels(): string[][] {
     return this.columns.map(({ tabs }) => tabs.map(({ title }) => title.label));
@@ -28,6 +30,7 @@ class FakeDock implements Dock {
 
   tabBars(): ReturnType<Dock["tabBars"]> {
     const titled = ({ tabs, seen }: { tabs: FakeWidget[]; seen: FakeWidget }) => ({
+      node: document.createElement("div"),
       titles: tabs.map(({ title }) => title),
       currentTitle: { owner: seen },
     });
@@ -170,4 +173,17 @@ test("a view finds its panel through the widget that opened it; between cells it
   expect(find).toHaveBeenCalledWith("sidecar-1");
   expect(await SidePanel.find(document.createElement("div"), "sidecar-1", find)).toBeNull();
   expect(await SidePanel.find(view, "sidecar-2", async () => ({}))).toBeNull();
+});
+
+test("columns have their widths again when a new one has gone that took half of its neighbour", () => {
+  // Two columns of 400 and 590 with a bar of 10: the first was halved, and all gave way to a second bar.
+  const scale = 980 / 990;
+  const [half, other] = [200 * scale, 590 * scale];
+  const places = [half, 2 * half + 10];
+  expect((places[1] as number) + 10 + other).toBeCloseTo(1000);
+  expect(placesBefore(places, 1, 1000, 10)).toEqual([expect.closeTo(400)]);
+  // The last of the two was halved.
+  const last = [400 * scale, 400 * scale + 10 + 295 * scale];
+  expect(placesBefore(last, 2, 1000, 10)).toEqual([expect.closeTo(400)]);
+  expect(placesBefore([495], 1, 1000, 10)).toEqual([]);
 });
