@@ -259,7 +259,9 @@ class EdgeStore(EdgeReader):
         """Remove a data edge if it is there."""
         self.sync()
         self._remove(tensor.node.name, dst.name, (tensor.index, slot))
-        self._loose[tensor.node] = self._loose[dst] = None
+        self._loose[dst] = None
+        if tensor.node.name in self._nodes:  # what is gone already needs no anchor, and is not to be held
+            self._loose[tensor.node] = None
 
     def add_control(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> None:
         """Add a control edge if it is not there; another one beside it with `allow_duplicates`, under the next key (-1, -2), ..."""

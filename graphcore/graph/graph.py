@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from operator import attrgetter
@@ -227,6 +227,7 @@ class Graph(GraphReader, ChangeTeller):
         del self._by_name[node.name]
         del self._by_id[node.id]
         waiting = [*self._dangling.get(node.name, ()), *orphans]
+        self.stop_waiting(node)
 
         def complete() -> None:
             self.names.free(node.name)
@@ -247,7 +248,24 @@ class Graph(GraphReader, ChangeTeller):
     def wait_for(self, name: str, consumer: Node, slot: int) -> None:
         """Feed input `slot` of `consumer` when a node called `name` is added."""
         with self.lock:
-            self._dangling.setdefault(name, []).append((consumer, slot))
+            entries = self._dangling.setdefault(name, [])
+            if (consumer, slot) not in entries:
+                entries.append((consumer, slot))
+
+    def stop_waiting(self, consumer: Node, slots: Collection[int] | None = None) -> None:
+        """Input slots of `consumer` (-1 for the control inputs), all if None, wait for nothing any more: they are gone or about to be fed."""
+        names = {tensor.node.name for tensor in consumer.inputs} | {control.name for control in consumer.control_inputs}
+        self.when_done(partial(self._forget_waiting, consumer, names, slots))
+
+    def _forget_waiting(self, consumer: Node, names: Iterable[str], slots: Collection[int] | None) -> None:
+        for name in names:
+            left = [
+                entry for entry in self._dangling.get(name, ()) if entry[0] is not consumer or (slots is not None and entry[1] not in slots)
+            ]
+            if left:
+                self._dangling[name] = left
+            else:
+                self._dangling.pop(name, None)
 
     def waiting(self) -> list[tuple[str, Node, int]]:
         """The inputs that wait for a node of some name: name, consumer, slot (-1 for a control input)."""

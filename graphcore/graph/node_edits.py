@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -181,6 +182,7 @@ def _renumber(graph: Graph, node: Node, node_def: NodeDef, slots: list[int], num
     store = graph.edge_store
     inputs = [node.inputs[slot] for slot in slots]
     graph.note(node)
+    graph.stop_waiting(node, range(len(node.inputs)))
     for slot, tensor in enumerate(node.inputs):
         store.remove(tensor, node, slot)
     for edge in edges:
@@ -190,7 +192,10 @@ def _renumber(graph: Graph, node: Node, node_def: NodeDef, slots: list[int], num
     node.inputs = inputs
     node.outputs = node.outputs[: len(numbers)]
     for slot, tensor in enumerate(inputs):
-        store.add(tensor, node, slot)
+        if tensor in graph:
+            store.add(tensor, node, slot)
+        else:
+            graph.when_done(partial(graph.wait_for, tensor.node.name, node, slot))
     graph.publish("replaced", node)
     for edge in edges:
         feed(graph, node.outputs[numbers.index(edge.src_output)], edge.dst, edge.dst_input)

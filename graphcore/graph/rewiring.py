@@ -115,6 +115,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     existing.source = fresh.source
     if same and existing.error is None and existing.registration is fresh.registration:
         return existing
+    graph.stop_waiting(existing)
     _disconnect(graph, existing)
     unchanged = existing.error is None and same_outputs(existing, fresh)
     _adopt(existing, fresh, keep_shapes=unchanged)
@@ -221,6 +222,7 @@ def _waits_for(consumer: Node, slot: int, name: str) -> bool:
 def feed(graph: Graph, tensor: Tensor, dst: Node, slot: int) -> None:
     """Feed input `slot` of `dst`, which nothing feeds, from `tensor`, which fits."""
     graph.note(dst)
+    graph.stop_waiting(dst, (slot,))
     dst.inputs = [*dst.inputs[:slot], tensor, *dst.inputs[slot + 1 :]]
     graph.edge_store.add(tensor, dst, slot)
     texts = list(dst.node_def.input)
