@@ -36,14 +36,15 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> An
         InvalidArgumentError: the branches give different things; nothing is added to the graph.
     """
     graph = get_default_graph()
-    choice = _Choice(graph, name, {"true": true_fn, "false": false_fn})
+    branches = _checked({"true": true_fn, "false": false_fn}, name)
 
     def finish(functions: list[Func], inputs: list[Tensor], types: tuple[DType, ...], stateful: bool) -> Node:
         selector = convert_to_tensor(graph, pred, None, f"pred of {name}")
         attrs: dict[str, AttrValue] = {"Tout": types, "then_branch": functions[0], "else_branch": functions[1]}
         return choice.add("If" if stateful else "StatelessIf", selector, inputs, attrs)
 
-    with leaving_no_trace(graph, choice.name):
+    with leaving_no_trace(graph, name) as exact:
+        choice = _Choice(graph, exact, branches)
         return choice.build(finish)
 
 
@@ -63,7 +64,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
     branches = {f"branch{i}": branch for i, branch in enumerate(_numbered(branch_fns, name))}
     if default is not None:
         branches["default"] = default
-    choice = _Choice(graph, name, branches)
+    branches = _checked(branches, name)
 
     def finish(functions: list[Func], inputs: list[Tensor], types: tuple[DType, ...], stateful: bool) -> Node:
         selector = convert_to_tensor(graph, branch_index, dtypes.int32, f"branch_index of {name}")
@@ -73,7 +74,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
             )
         return choice.add("Case" if stateful else "StatelessCase", selector, inputs, {"Tout": types, "branches": tuple(functions)})
 
-    with leaving_no_trace(graph, choice.name):
+    with leaving_no_trace(graph, name) as exact:
+        choice = _Choice(graph, exact, branches)
         return choice.build(finish)
 
 
@@ -99,31 +101,38 @@ def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") 
     return cond(pred, branch, (lambda: case(rest, last, name)) if rest else last, name)
 
 
-def reserved_name(graph: Graph, name: str) -> str:
-    """The name of a node that is made later: what is made until then, arguments for captured tensors among it, gets other names."""
-    with graph.lock:
-        exact = exact_name(graph, name)
-        graph.names.take(exact)
-    return exact
-
-
 @contextmanager
-def leaving_no_trace(graph: Graph, name: str) -> Iterator[None]:
-    """Take back the functions and nodes that the block has made and the name reserved for its node, if it fails.
+def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
+    """Reserve a name for the node that the block is to make, and take everything back that it has made, if it fails.
 
-    Other threads wait meanwhile: what they made would be taken back as well, and their functions be taken for outdated ones.
+    That are functions, nodes, captured tensors and the name: what is made until the node is, arguments for captured tensors among it, gets
+    other names. Other threads wait meanwhile: what they made would be taken back as well, and their functions be taken for outdated ones.
+
+    Gives the name.
     """
     with graph.lock:
         library, first = graph.library.state(), graph.num_node_ids
+        captures = dict(graph.captures) if isinstance(graph, FunctionGraph) else {}
+        exact = exact_name(graph, name)
         try:
-            yield
+            graph.names.take(exact)
+            yield exact
         except BaseException:
             graph.library.restore(library)
             for node in reversed([node for node in graph.op_nodes() if node.id >= first]):
                 graph.remove_node(node)
-            if graph.find(name) is None:
-                graph.names.free(name)
+            if isinstance(graph, FunctionGraph):
+                graph.captures = captures
+            if graph.find(exact) is None:
+                graph.names.free(exact)
             raise
+
+
+def _checked(branches: dict[str, Branch], name: str) -> dict[str, Branch]:
+    for label, branch in branches.items():
+        if not callable(branch):
+            raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {branch!r}", node=name)
+    return branches
 
 
 class _Choice:
@@ -131,10 +140,7 @@ class _Choice:
 
     def __init__(self, graph: Graph, name: str, branches: Mapping[str, Branch]) -> None:
         self.graph = graph
-        for label, branch in branches.items():
-            if not callable(branch):
-                raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {branch!r}", node=name)
-        self.name = reserved_name(graph, name)
+        self.name = name
         self.branches = branches
 
     def add(self, op: str, selector: Tensor, inputs: list[Tensor], attrs: dict[str, AttrValue]) -> Node:

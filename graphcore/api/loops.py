@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.branches import define_outputs, held, leaving_no_trace, reserved_name, unite_arguments
+from graphcore.api.branches import define_outputs, held, leaving_no_trace, unite_arguments
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
@@ -45,8 +45,7 @@ def while_loop(
         InvalidArgumentError: `body` gives other types, shapes or a different number of values; nothing is added to the graph.
     """
     graph = get_default_graph()
-    exact = reserved_name(graph, name)
-    with leaving_no_trace(graph, exact):
+    with leaving_no_trace(graph, name) as exact:
         return _Loop(graph, exact, loop_vars, maximum_iterations, shape_invariants).build(cond, body, parallel_iterations)
 
 

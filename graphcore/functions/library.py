@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from graphcore.attrs import AttrValue, Func
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef
@@ -16,7 +16,17 @@ GRADIENT_OP: Final = "SymbolicGradient"
 FUNC_ATTR: Final = "f"
 
 
-LibraryState = tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str], bytes]
+class Companion(Protocol):
+    """What somebody keeps beside the functions of a library, and what is brought back together with them."""
+
+    def state(self) -> Any:
+        """What `restore` needs."""
+
+    def restore(self, state: Any) -> None:
+        """Be again what it was at `state`; None: it was not there yet."""
+
+
+LibraryState = tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str], bytes, list[tuple[Companion, Any]]]
 
 
 class _HasNodeDef(Protocol):
@@ -33,6 +43,7 @@ class FunctionLibraryDefinition:
 
     Attributes:
         version: grows with every change, so that who keeps what follows from functions sees that it may not hold any more.
+        companions: what goes back with the library when a change of it is taken back.
     """
 
     def __init__(self, default_registry: OpRegistry | None = None, library: FunctionDefLibrary | None = None) -> None:
@@ -41,6 +52,7 @@ class FunctionLibraryDefinition:
         self._definitions: dict[str, FunctionDef] = {}
         self._gradients: dict[str, str] = {}
         self.version = 0
+        self.companions: list[Companion] = []
         self._other_fields = b"" if library is None else library.other_fields
         for function in () if library is None else library.function:
             self._set(function)
@@ -241,12 +253,16 @@ class FunctionLibraryDefinition:
 
     def state(self) -> LibraryState:
         """What `restore` needs to bring the library back to what it is now."""
-        return dict(self._functions), dict(self._definitions), dict(self._gradients), self._other_fields
+        beside = [(each, each.state()) for each in self.companions]
+        return dict(self._functions), dict(self._definitions), dict(self._gradients), self._other_fields, beside
 
     def restore(self, state: LibraryState) -> None:
         """Be again what the library was at `state`."""
-        self._functions, self._definitions, self._gradients, self._other_fields = state
+        self._functions, self._definitions, self._gradients, self._other_fields, beside = state
         self.version += 1
+        known = {id(each): kept for each, kept in beside}
+        for each in self.companions:
+            each.restore(known.get(id(each)))
 
     def _called_by(self, node: NodeDef) -> FunctionDef | None:
         if node.op != GRADIENT_OP:

@@ -42,6 +42,15 @@ class _Book:
         self.owner: ReferenceType[Graph] | None = None
         self.removed = 0
 
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` needs to bring the book back to what it is now."""
+        return dict(self.current), set(self.given), self.outdated, dict(self.sources), self.removed
+
+    def restore(self, state: tuple[Any, ...] | None) -> None:
+        """Be again what the book was at `state`, with which the library comes back too: no name was given since then. None: it was empty."""
+        current, given, self.outdated, sources, self.removed = ({}, set(), False, {}, 0) if state is None else state
+        self.current, self.given, self.sources = dict(current), set(given), dict(sources)
+
 
 _books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDictionary()
 
@@ -65,7 +74,7 @@ def define_body(
         shared: it is for all nodes that call one function, rather than for the one that it is called after.
     """
     library = graph.library
-    book = _books.setdefault(library, _Book())
+    book = _book_of(library)
     if book.owner is None:
         book.owner = ref(_outermost(graph))
     wanted = _NOT_IN_NAMES.sub("_", wanted).strip("_")
@@ -89,7 +98,7 @@ def define_body(
 
 def note_sources(library: FunctionLibraryDefinition, name: str, graph: Graph) -> None:
     """Remember the lines of user code that made the nodes of `graph`, which is the body of function `name`: errors in it point there."""
-    book = _books.setdefault(library, _Book())
+    book = _book_of(library)
     book.sources[name] = {node.name: node.source for node in graph.op_nodes() if node.source is not None}
 
 
@@ -116,6 +125,14 @@ def sweep(graph: Graph) -> None:
 
 
 sweepers.append(sweep)
+
+
+def _book_of(library: FunctionLibraryDefinition) -> _Book:
+    book = _books.get(library)
+    if book is None:
+        book = _books[library] = _Book()
+        library.companions.append(book)
+    return book
 
 
 def _outermost(graph: Graph) -> Graph:

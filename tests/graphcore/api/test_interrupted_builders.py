@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import graphcore as gc
-from graphcore.errors import NotFoundError
+from graphcore.errors import InvalidArgumentError, NotFoundError
 from tests.graphcore.graph.example_graphs import everything, ranks_fit
 from tests.support.interrupting import Attempt, interrupted_everywhere
 from tests.support.whole_graphs import Mirror, check_whole
@@ -95,15 +95,21 @@ def branch(graph: gc.Graph) -> Any:
         return gc.cond(p, lambda: x * 2.0, lambda: x * y)
 
 
+def chosen(graph: gc.Graph) -> Any:
+    x, y, p, i = (graph.get_tensor_by_name(f"{name}:0") for name in "xypi")
+    with graph.as_default():
+        return gc.switch_case(i, [lambda: y, lambda: gc.cond(p, lambda: x, lambda: x * y)])
+
+
 def loop(graph: gc.Graph) -> Any:
     x, i = (graph.get_tensor_by_name(f"{name}:0") for name in "xi")
     with graph.as_default():
         return gc.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t * x), [i, x])[1]
 
 
-@pytest.mark.parametrize("build", [branch, loop])
+@pytest.mark.parametrize("build", [branch, chosen, loop])
 def test_a_branch_or_loop_is_added_with_its_functions_or_not_at_all(build: Callable[[gc.Graph], Any]) -> None:
-    """What comes after an interruption may be numbered otherwise: names that were given before are not given again."""
+    """What is made after an interruption has the names that it would have had without it."""
 
     def made() -> gc.Graph:
         graph = small()
@@ -126,14 +132,31 @@ def test_a_branch_or_loop_is_added_with_its_functions_or_not_at_all(build: Calla
             with pytest.raises(RuntimeError, match="un-acquired"):
                 graph.lock.release()
             assert seen(graph) in (before, wanted)
-            result = build(graph)
+            result = graph.get_operation_by_name(given.node.name).outputs[given.index] if seen(graph) == wanted else build(graph)
+            assert seen(graph) == wanted
             with gc.Session(graph) as session:
                 feeds = {"x:0": [1.0, 2.0], "y:0": [3.0, 4.0], "p:0": False, "i:0": 1}
-                assert session.run(result, feeds).tolist() == ([3, 8] if build is branch else [1, 8])
+                assert session.run(result, feeds).tolist() == ([1, 8] if build is loop else [3, 8])
 
         return lambda: build(graph), check
 
     graph = made()
-    build(graph)
+    given = build(graph)
     wanted = seen(graph)
     assert interrupted_everywhere(make, (*PLACES, "api/branches.py", "api/loops.py", "passes/defining.py"), 61) > 100
+
+
+def test_a_branch_that_does_without_a_branch_that_failed_uses_what_that_had_captured() -> None:
+    with gc.Graph().as_default() as graph:
+        x, p = gc.placeholder(gc.float32, [2], name="x"), gc.placeholder(gc.bool_, [], name="p")
+
+        def either() -> Any:
+            with pytest.raises(InvalidArgumentError, match="must give the same number of values"):
+                gc.cond(p, lambda: x * 2.0, lambda: (x, x))
+            return x * 3.0
+
+        y = gc.cond(p, either, lambda: x)
+        names = graph.library.list_function_names()
+        assert gc.Session().run(y, {x: [1, 2], p: True}).tolist() == [3, 6]
+    assert names == ["cond_true", "cond_false"]
+    assert y.node.inputs[1:] == [x]  # what only the failed one took is not handed over
