@@ -76,7 +76,7 @@ class GradientCheck(msgspec.Struct, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         head = _html_row(_HEADER, "th")
         body = "".join([_html_row(_cells(row), "td") for row in self.inputs])
-        return f"<table><caption>{escape(self._heading())}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
+        return f"<p>{escape(self._heading())}</p><table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
     def _heading(self) -> str:
         verdict = "passed" if self.passed else "FAILED"
@@ -106,4 +106,5 @@ def _number(value: Any) -> str:
 
 
 def _html_row(cells: Sequence[str], tag: str) -> str:
-    return "<tr>" + "".join([f"<{tag}>{escape(cell)}</{tag}>" for cell in cells]) + "</tr>"
+    # What is too wide for a narrow notebook is scrolled to; a number over two lines would be taken for two.
+    return "<tr>" + "".join([f'<{tag} style="white-space: nowrap">{escape(cell)}</{tag}>' for cell in cells]) + "</tr>"

@@ -214,4 +214,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _row(row: Sequence[str] | _Left, left: str, columns: int) -> str:
     if isinstance(row, _Left):
         return f'<tr><td colspan="{columns}"{left}>{row}</td></tr>'
-    return "<tr>" + "".join([f"<td{left}>{escape(cell)}</td>" for cell in row]) + "</tr>"
+    return "<tr>" + "".join([f"<td{left}>{_breakable(cell)}</td>" for cell in row]) + "</tr>"
+
+
+def _breakable(text: str) -> str:
+    """Names may break at their slashes: beside a picture a notebook is narrow, and its last column must not be pushed out of sight."""
+    return escape(text).replace("/", "/<wbr>")

@@ -434,6 +434,7 @@ def test_a_notebook_shows_tables() -> None:
     y, x = one_way_of_two_is_cut()
     html = gc.explain_gradient(y, x)._repr_html_()
     assert html.count("<table>") == 2
+    assert "gradients/<wbr>y_grad/<wbr>" in html, "in a narrow column a long name pushes the rest out of sight where it cannot break"
     assert re.search(r"<td[^>]*>stop_gradient</td><td[^>]*>stop</td>", html)
 
 

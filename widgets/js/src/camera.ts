@@ -139,14 +139,15 @@ export class Camera {
     this.#centre(rect, Math.min(Math.max(this.#view.scale, 0.8), 1.5), true);
   }
 
-  /** Moves as little as needed for the rectangle to be inside the window. */
+  /** Moves as little as needed for the rectangle to be inside the window; of one that is larger its beginning is. */
   ensureVisible(rect: Rect): void {
     const { width, height: all } = this.#window();
     const height = all - this.covered;
-    const { x, y, scale } = this.#view;
-    const margin = 24;
-    const push = (start: number, end: number, room: number): number =>
-      start < margin ? margin - start : end > room - margin ? room - margin - end : 0;
+    const { x, y, scale } = this.#goal;
+    const push = (start: number, end: number, room: number): number => {
+      if (start < MARGIN) return MARGIN - start;
+      return end > room - MARGIN ? Math.max(room - MARGIN - end, MARGIN - start) : 0;
+    };
     const dx = push(x + rect.x * scale, x + (rect.x + rect.width) * scale, width);
     const dy = push(y + rect.y * scale, y + (rect.y + rect.height) * scale, height);
     if (dx || dy) this.#glide({ x: x + dx, y: y + dy, scale });

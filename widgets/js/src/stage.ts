@@ -184,9 +184,16 @@ export class Stage {
     this.camera.follow(this.bounds(), union(news.flatMap((id) => this.rectOf(id) ?? [])), true);
   }
 
-  /** What the user looks at stays where it is: the box they chose, or the one in the middle. False when none of that is left. */
+  /** What the user looks at stays where it is: the box they opened or chose, or the one in the middle. False when none of that is left. */
   #holdView(before: Geometry | null, after: Geometry, chosen: string): boolean {
     if (!before) return false;
+    const [opened = "", another] = [...before.nodes.keys()].filter((id) => after.groups.has(id));
+    const [box, frame] = [before.nodes.get(opened), after.groups.get(opened)];
+    if (box && frame && !another) {
+      this.camera.hold(box, frame);
+      this.camera.ensureVisible(frame);
+      return true;
+    }
     const stays = (id: string): boolean => before.nodes.has(id) && after.nodes.has(id);
     const kept = stays(chosen) ? chosen : this.#middleBox(before, stays);
     const [from, to] = [before.nodes.get(kept), after.nodes.get(kept)];

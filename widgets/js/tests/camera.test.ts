@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Camera } from "../src/camera";
 import type { SceneNode } from "../src/generated";
 import { beginning } from "../src/geometry";
-import { node, Page, scene, until } from "./support";
+import { edge, group, node, Page, scene, until } from "./support";
 
 let page: Page;
 
@@ -145,4 +145,38 @@ test("a picture begins at the middle one of its uppermost boxes", () => {
   const geometry = { width: 0, height: 0, groups: new Map(), edges: new Map() };
   expect(beginning({ ...geometry, nodes: new Map(Object.entries(places)) })).toBe(320);
   expect(beginning({ ...geometry, nodes: new Map() })).toBeNull();
+});
+
+test("a box that the user opens begins where it was, as far as all that is in it can be seen", async () => {
+  await show(1, [...row(3), node("s/", { kind: "scope", expandable: true })]);
+  for (let i = 0; i < 4; i++) page.key("ArrowUp", page.one(".gl-canvas"), { shiftKey: true });
+  await settled();
+  const inside = ["s/a", "s/b", "s/c", "s/d"];
+  await page.show(
+    scene({
+      revision: 2,
+      nodes: [...row(3), ...inside.map((id) => node(id, { group: "s/" }))],
+      edges: inside.slice(1).map((id, index) => edge(inside[index] ?? "", id)),
+      groups: [group("s/")],
+    }),
+  );
+  const { y, scale } = await settled();
+  const top = Number(/,(-?[\d.]+)\)/.exec(page.one('[data-group-id="s/"]').getAttribute("transform") ?? "")?.[1]);
+  const height = Number(page.one('[data-group-id="s/"] .gl-frame').getAttribute("height"));
+  expect(height * scale).toBeGreaterThan(100);
+  expect(y + (top + height) * scale).toBeLessThanOrEqual(600 - 23);
+  expect(y + top * scale).toBeGreaterThan(100);
+});
+
+test("of what is larger than the window the beginning is shown", () => {
+  const world = document.createElementNS("http://www.w3.org/2000/svg", "g");
+  const camera = new Camera(
+    world,
+    () => ({ width: 800, height: 600 }),
+    () => {},
+  );
+  camera.pan(0, 300);
+  vi.stubGlobal("matchMedia", () => ({ matches: true }));
+  camera.ensureVisible({ x: 0, y: 0, width: 100, height: 2000 });
+  expect(world.getAttribute("transform")).toBe("translate(24,24) scale(1)");
 });
