@@ -14,6 +14,7 @@ from graphcore.attrs import AttrValue
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
+from graphcore.functions import function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
 from graphcore.graph.single_change import refuse_finalized
 from graphcore.passes.defining import note_sources
@@ -151,7 +152,7 @@ class Function:
             structure = self._numbered(body, result, "output", found)
             for index, (label, tensor) in enumerate(found):
                 body.apply_op("_Retval", [tensor], {"index": index}, f"{normalized_name(label)}_RetVal")
-        made = graph_to_function_def(body, self._free_name(graph))
+        made = self._defined(graph, body)
         note_sources(graph.library, made.name, body)
         return Instantiation(types, made, structure, [_origin(tensor) for tensor in body.captures])
 
@@ -181,12 +182,16 @@ class Function:
         found.append((label, convert_to_tensor(graph, value, None, f"what {self.name} returns")))
         return len(found) - 1
 
-    def _free_name(self, graph: Graph) -> str:
+    def _defined(self, graph: Graph, body: FunctionGraph) -> FunctionDef:
+        """The function with this body: the one that is there (a notebook's cell that is run again defines it again), else under a free name."""
         name, count = self.name, 0
         while name in graph.library or name in graph.registry:
+            known = graph.library.find(name)
+            if known is not None and function_defs_equal(known, graph_to_function_def(body, name)):
+                return known
             count += 1
             name = f"{self.name}_{count}"
-        return name
+        return graph_to_function_def(body, name)
 
 
 @overload

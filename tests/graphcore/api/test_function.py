@@ -122,6 +122,25 @@ def test_another_python_function_of_the_same_name_gets_a_name_of_its_own(graph: 
     assert gc.Session().run([first, second]) == [2.0, 3.0]
 
 
+def test_a_function_that_is_defined_again_as_it_was_keeps_its_name(graph: gc.Graph) -> None:
+    def define(factor: float) -> Any:
+        def scaled(x: gc.Tensor) -> gc.Tensor:
+            return gc.tanh(x) * factor
+
+        return gc.function(scaled)
+
+    x = gc.placeholder(gc.float32, [None], name="x")
+    first, again, changed = [define(factor)(x).node for factor in (2.0, 2.0, 3.0)]
+    assert [first.op, again.op, changed.op] == ["scaled", "scaled", "scaled_1"]
+    assert define(3.0)(x).node.op == "scaled_1"
+    assert graph.library.list_function_names() == ["scaled", "scaled_1"]
+    with gc.Session() as session:
+        assert session.run([first.outputs[0], again.outputs[0]], {x: [0.5]}) == [
+            pytest.approx([2 * np.tanh(0.5)]),
+            pytest.approx([2 * np.tanh(0.5)]),
+        ]
+
+
 def test_graph_to_function_def_names_arguments_returns_and_control_returns() -> None:
     body = gc.Graph()
     x = body.apply_op("_Arg", attrs={"T": gc.float32, "index": 0}, name="Input/X").outputs[0]
