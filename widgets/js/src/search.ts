@@ -132,7 +132,7 @@ export class Search {
 
   #take(hit: SearchHit): void {
     this.#close();
-    this.#input.blur();
+    this.#leave();
     this.#choose(hit);
   }
 

@@ -1,5 +1,5 @@
 // The bar between picture and inspector: drag it, or move it with the arrow keys.
-import { h } from "./dom";
+import { h, setAttributes } from "./dom";
 
 const STEP = 24;
 const SMALLEST = 180;
@@ -12,6 +12,16 @@ export function splitter(pane: HTMLElement): HTMLElement {
     const room = stacked() ? bar.parentElement?.clientHeight : bar.parentElement?.clientWidth;
     const kept = Math.max(Math.min(size, (room ?? 600) - SMALLEST), 120);
     pane.style.setProperty(stacked() ? "--gl-pane-height" : "--gl-pane-width", `${Math.round(kept)}px`);
+    tell();
+  };
+  /** Says where it stands, in percent of the room that the pane takes. */
+  const tell = (): void => {
+    const room = stacked() ? bar.parentElement?.clientHeight : bar.parentElement?.clientWidth;
+    const orientation = stacked() ? "horizontal" : "vertical";
+    setAttributes(bar, {
+      "aria-valuenow": Math.round((100 * size()) / (room || 600)),
+      "aria-orientation": orientation,
+    });
   };
   const size = (): number => (stacked() ? pane.offsetHeight : pane.offsetWidth);
   const drag = (event: PointerEvent): void => {
@@ -24,6 +34,10 @@ export function splitter(pane: HTMLElement): HTMLElement {
     role: "separator",
     tabindex: "0",
     "aria-label": "Resize the inspector",
+    "aria-valuemin": 0,
+    "aria-valuemax": 100,
+    "aria-valuenow": 50,
+    focus: () => tell(),
     pointerdown: (event: PointerEvent) => bar.setPointerCapture(event.pointerId),
     pointermove: drag,
     keydown: (event: KeyboardEvent) => {

@@ -400,6 +400,8 @@ export class Viewer {
     this.#mark(id);
     this.#stage.camera.focus(rect);
     if (pulse) this.#stage.pulse(id);
+    // The link that led here goes with what the inspector told before. Elsewhere on the page the focus is the user's.
+    if (pulse && this.root.contains(document.activeElement)) this.#stage.focus(id);
     this.#inspect(id);
   }
 

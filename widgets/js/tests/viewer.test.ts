@@ -199,6 +199,30 @@ test("slash goes to the search field; choosing a hidden hit asks the kernel to r
   expect(page.text(".gl-hits")).toContain("and 3 more");
   page.key("Enter", field);
   expect(page.last("reveal")).toEqual({ type: "reveal", name: "deep/MatMul" });
+  expect(document.activeElement).toBe(page.one(".gl-canvas"));
+  await page.show(small(2, ["deep/MatMul"]), { focus: "deep/MatMul" });
+  expect(document.activeElement).toBe(page.box("deep/MatMul"));
+});
+
+test("a picture that comes to a box takes the focus from nothing else on the page", async () => {
+  const cell = document.createElement("input");
+  document.body.append(cell);
+  cell.focus();
+  await page.show(small(1, ["z"]), { focus: "z" });
+  expect(document.activeElement).toBe(cell);
+  cell.remove();
+});
+
+test("the bar before the inspector says where it stands, and moves with the arrow keys", async () => {
+  await page.show(small(1));
+  const bar = page.one<HTMLElement>(".gl-splitter");
+  const pane = page.one<HTMLElement>(".gl-inspector");
+  Object.defineProperty(pane, "offsetWidth", { configurable: true, value: 200 });
+  bar.focus();
+  expect(bar.getAttribute("aria-valuenow")).toBe("25");
+  expect(bar.getAttribute("aria-orientation")).toBe("vertical");
+  page.key("ArrowLeft", bar);
+  expect(pane.style.getPropertyValue("--gl-pane-width")).toBe("224px");
 });
 
 test("a scene with a focus selects that box and asks about it", async () => {
