@@ -356,9 +356,14 @@ class Session:
         """
         if self._is_watched:
             return self._watch(prepared, values, None, None)
-        if get_ident() not in going and not prepared.meets:
-            return in_turn(prepared.load, self._compute, prepared, values)
-        return self._compute(prepared, values)
+        turn = going.get(get_ident())
+        if turn is None:
+            return self._compute(prepared, values) if prepared.meets else in_turn(prepared.load, self._compute, prepared, values)
+        turn.in_run = True
+        try:
+            return self._compute(prepared, values)
+        finally:
+            turn.in_run = False
 
     def _compute(self, prepared: Prepared, values: Sequence[Any]) -> list[Any]:
         program = prepared.program if prepared.specialised is None else prepared.specialised.plan_for(values)

@@ -5,9 +5,9 @@ at once queue up for that lock several times a run, and most of their time goes 
 take two to seven times as long as one after another. Where threads change places that often, only as many run as there is work for besides
 Python's, and the others sleep until it is their turn.
 
-A turn is advice, not a lock. Who has it and does not begin another run, or is in one that takes long, loses it within two milliseconds,
+A turn is advice, not a lock. Who has it and does not begin another run, or is in one that takes long, loses it within a few milliseconds,
 and within a fraction of one if he has not been seen to go on and on: no thread waits for what another one, in its run, waits for, and few
-wait for one that has had its last run. Where threads with turns turn out to wait for something else most of the time, so that others
+wait for one that has had its last run. To look after that disturbs who runs, for about a tenth of a millisecond, so it is done seldom. Where threads with turns turn out to wait for something else most of the time, so that others
 could run meanwhile, there are no turns for a while.
 """
 
@@ -40,9 +40,11 @@ _WITHIN: Final = 0.002
 """Threads that took each other's place so many times within so many seconds do it too often."""
 _TRIAL: Final = 0.002
 """Who has had a turn for so many seconds is likely to go on."""
-_LOOK_AT_NEW: Final = 0.0003
-_LOOK: Final = 0.001
-"""Every so many seconds who has a turn is asked to show that he uses it: who may have had his last run, and who is likely to go on."""
+_LOOK_SOON: Final = 0.0003
+_LOOK: Final = 0.0025
+"""In so many seconds who has a turn is looked at again: who may have had his last run, and who is likely to go on."""
+_LONG: Final = 0.002
+"""Who has been in one run for so many seconds may wait for something in it."""
 _IDLE: Final = 0.0001
 """Who has had no run for so many seconds may have had his last."""
 _ALL_AT_FULL_LENGTH: Final = 8
@@ -93,11 +95,14 @@ class _Turn:
         used: the seconds of the processor that the thread had used when it began; not a number till the thread knows that it has.
         at_once: how many turns there were when it ended.
         is_new: whether the thread may be about to have its last run.
-        since: when a new one's last run began or ended.
-        in_run: whether a new one is in a run.
+        in_run: whether the thread is in a run. The watcher makes it None, for the next run that begins or ends to show that there was one.
+        was_in_run: what the watcher saw.
+        since: when the watcher saw it; of a new one, when its last run began or ended.
     """
 
-    __slots__ = ("at_once", "begun", "end", "in_run", "is_new", "since", "used")
+    __slots__ = ("at_once", "begun", "end", "in_run", "is_new", "since", "used", "was_in_run")
+
+    in_run: bool | None
 
     def __init__(self, now: float, end: float, is_new: bool) -> None:
         self.end = end
@@ -111,8 +116,20 @@ class _Turn:
         self.since, self.in_run = now, in_run
 
     def is_unused(self, now: float) -> bool:
-        """Whether nothing has run for a while, or the same for long."""
-        return now - self.since > (2 * _LOOK if self.in_run else _IDLE)
+        """Whether nothing has run for a while, or the same for long, as far as can be seen now."""
+        seen = self.in_run
+        if seen is not None:
+            self.was_in_run, self.in_run = seen, None
+            if not self.is_new:
+                self.since = now
+        return now - self.since > (_LONG if self.was_in_run else _IDLE)
+
+    def next_look(self, now: float) -> float:
+        """In how many seconds it is to be looked at."""
+        if self.is_new or not self.was_in_run:
+            return _LOOK_SOON
+        left = self.end - now
+        return left / math.ceil(left / _LOOK) if left > _LOOK_SOON else _LOOK
 
     def use(self, used: float) -> float:
         """What part of it a processor was at work, if the thread has `used` so many seconds of it now."""
@@ -135,11 +152,12 @@ class Turns:
     """Whose turn it is.
 
     Attributes:
-        going: the threads that need not ask before a run: who ran last or, where there are turns, those with one that are likely to go on.
+        going: the threads that need not ask before a run, but say in their turns that they are in one: who ran last or, where there are
+            turns, those with one that are likely to go on.
     """
 
     def __init__(self) -> None:
-        self.going: set[int] = set()
+        self.going: dict[int, _Turn] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -172,12 +190,13 @@ class Turns:
             if not self._is_watched and not self._change_often(now):
                 self._held.clear()
                 self.going.clear()
-                self.going.add(me)
+                self.going[me] = _Turn(now, math.inf, is_new=False)
                 return
             if cost > SHORT or now < self._left_alone_until or not HAS_ONE_LOCK:
                 return
             if turn is None and not self._queue and self._is_room(cost):
-                self.going.intersection_update(self._held)  # who ran last, without a turn, is to ask next time
+                for other in self.going.keys() - self._held.keys():
+                    del self.going[other]  # who ran last, without a turn, is to ask next time
                 self._begin_turn(me, now)
                 self._learn_of_turn(me)
                 return
@@ -209,10 +228,9 @@ class Turns:
         if turn.is_new and now > turn.begun + _TRIAL:
             turn.is_new = False
             self._known.add(me)
-        if turn.is_new:
-            turn.mark(now, in_run=True)
-        else:
-            self.going.add(me)
+        turn.mark(now, in_run=True)
+        if not turn.is_new:
+            self.going[me] = turn
 
     def _change_often(self, now: float) -> bool:
         self._changes.append(now)
@@ -224,9 +242,9 @@ class Turns:
     def _begin_turn(self, thread: int, now: float) -> None:
         threads = len(self._queue) + len(self._held)
         end = now + sys.getswitchinterval() * min(1.0, _ALL_AT_FULL_LENGTH / (threads + 1))
-        self._held[thread] = _Turn(now, end, thread not in self._known)
-        if thread in self._known:
-            self.going.add(thread)
+        self._held[thread] = turn = _Turn(now, end, thread not in self._known)
+        if not turn.is_new:
+            self.going[thread] = turn
 
     def _end_turn(self, me: int, turn: _Turn, now: float) -> None:
         self._take_back(me, turn, now, len(self._held))
@@ -236,6 +254,7 @@ class Turns:
     def _take_back(self, thread: int, turn: _Turn, now: float, at_once: int) -> None:
         turn.at_once, turn.end = at_once, now
         del self._held[thread]
+        self.going.pop(thread, None)
 
     def _note_use(self, turn: _Turn, now: float) -> None:
         """Of this thread's turn, which has ended."""
@@ -274,27 +293,26 @@ class Turns:
 
     def _look(self) -> None:
         try:
-            asked = time.monotonic()
+            pause = _LOOK_SOON
             while self._queue:
-                time.sleep(_LOOK_AT_NEW if any(turn.is_new for turn in tuple(self._held.values())) else _LOOK)
+                time.sleep(pause)
                 with self._lock:
                     now = time.monotonic()
-                    is_due = now - asked > _LOOK
-                    self._take_back_unused(now, is_due)
-                    if is_due:
-                        self.going.clear()
-                        asked = now
+                    self._take_back_unused(now)
                     self._hand_on(now)
+                    pause = min([turn.next_look(now) for turn in self._held.values()], default=_LOOK_SOON)
         finally:
             self._forget()
 
-    def _take_back_unused(self, now: float, is_due: bool) -> None:
+    def _take_back_unused(self, now: float) -> None:
         at_once = len(self._held)
         for thread, turn in tuple(self._held.items()):
-            if turn.is_unused(now) if turn.is_new else is_due and thread not in self.going:
+            if turn.is_unused(now):
                 self._take_back(thread, turn, now, at_once)
                 self._known.discard(thread)
                 self._lost = {**{thread: lost for thread, lost in self._lost.items() if now < lost.end + _BACK}, thread: turn}
+            elif now >= turn.end:
+                self.going.pop(thread, None)  # it is to ask, and hand on
 
     def _forget(self) -> None:
         """There are no turns any more, and nobody waits."""

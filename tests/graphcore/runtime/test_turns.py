@@ -31,6 +31,7 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
+        self.pause = 0.0
         self.used: dict[int, float] = defaultdict(float)
         self._looks, self._looked = threading.Semaphore(0), threading.Semaphore(0)
         self._names = threading.local()
@@ -46,7 +47,8 @@ class World:
     def _me(self) -> int:
         return getattr(self._names, "name", 0)
 
-    def _sleep(self, _seconds: float) -> None:
+    def _sleep(self, seconds: float) -> None:
+        self.pause = seconds
         self._looked.release()
         if not self._is_over:
             assert self._looks.acquire(timeout=SOON)
@@ -56,10 +58,13 @@ class World:
 
         def ask() -> None:
             self._names.name = thread
-            if thread not in self.turns.going:
-                self.turns.ask(cost)
-                if ends:
-                    self.turns.ran()
+            turn = self.turns.going.get(thread)
+            if turn is not None:
+                turn.in_run = not ends
+                return
+            self.turns.ask(cost)
+            if ends:
+                self.turns.ran()
 
         done = self._pool.submit(ask)
         self._settle(thread, done)
@@ -124,6 +129,7 @@ def test_threads_that_change_places_often_take_turns_of_the_length_that_python_l
     second = world.run(2)
     world.go_on(1, 0.9 * sys.getswitchinterval())
     assert not second.done()
+    assert world.run(1, ends=False).done()
     world.pass_by(0.3 * sys.getswitchinterval(), 1)
     world.look()
     first = world.run(1)
@@ -174,16 +180,41 @@ def test_who_is_in_one_run_for_long_loses_his_turn(world: World, cost: float) ->
     second.result(SOON)
 
 
-def test_who_has_been_seen_to_go_on_and_does_not_loses_his_turn_a_little_later(world: World) -> None:
+def test_who_has_been_seen_to_go_on_and_does_not_loses_his_turn_once_he_has_been_seen_not_to(world: World) -> None:
     world.crowd()
     second = world.run(2)
     world.go_on(1, LONGER)
+    world.pass_by(MOMENT / 2)
+    world.look()
+    assert not second.done()
+    world.pass_by(A_WHILE)
+    world.look()
+    second.result(SOON)
+
+
+def test_who_has_been_seen_to_go_on_loses_his_turn_in_a_run_that_takes_long(world: World) -> None:
+    world.crowd()
+    second = world.run(2)
+    world.go_on(1, LONGER)
+    assert world.run(1, ends=False).done()
+    world.look()
     world.pass_by(A_WHILE)
     world.look()
     assert not second.done()
     world.pass_by(LONGER)
     world.look()
     second.result(SOON)
+
+
+def test_who_goes_on_is_looked_at_seldom(world: World) -> None:
+    world.crowd()
+    second = world.run(2)
+    world.go_on(1, LONGER)
+    assert world.pause < 5e-4  # he was seen between two runs, and may have had his last
+    assert world.run(1, ends=False).done()
+    world.look()
+    assert world.pause == pytest.approx(sys.getswitchinterval() - LONGER, abs=2e-4)  # when his turn is to end
+    assert not second.done()
 
 
 def test_long_runs_wait_for_nobody(world: World) -> None:
