@@ -255,7 +255,8 @@ class Variable:
                     "or change it outside of functions, branches and loops",
                 )
             around = around.outer
-        return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], None, name)
+        attrs = {"dtype": self._dtype} if self.is_resource else None  # of a reference it is known: values take it either way
+        return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
         """Its value after a change."""

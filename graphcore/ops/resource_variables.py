@@ -184,6 +184,12 @@ def _merged_with_value(c: InferenceContext) -> None:
     c.merge(handle_shape(c), c.input(1))
 
 
+def _wrong_type(k: KernelContext, variable: RefVariable) -> InvalidArgumentError:
+    given = k.attr("dtype")
+    name = given.name if isinstance(given, DType) else repr(given)
+    return invalid(k, f"Trying to assign variable with wrong dtype. Expected {variable.dtype.name} got {name}")
+
+
 @op
 class AssignVariableOp:
     """Gives a variable the value `value`.
@@ -197,9 +203,11 @@ class AssignVariableOp:
     examples = (Example([_X, _Y]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        validate = k.attr("validate_shape")
+        validate, dtype = k.attr("validate_shape"), k.attr("dtype")
 
         def assign(variable: RefVariable, value: Any) -> None:
+            if variable.dtype is not dtype and type(variable) is not OtherType:
+                raise _wrong_type(k, variable)
             if validate and type(variable) is not OtherType and not has_room(variable, value.shape):
                 raise invalid(
                     k,
@@ -213,9 +221,11 @@ class AssignVariableOp:
 
 def _update(name: str) -> KernelFactory:
     def kernel(k: KernelContext) -> Kernel:
-        combine = getattr(k.xp, name)
+        combine, dtype = getattr(k.xp, name), k.attr("dtype")
 
         def update(variable: RefVariable, value: Any) -> None:
+            if variable.dtype is not dtype and type(variable) is not OtherType:
+                raise _wrong_type(k, variable)
             with variable.lock:
                 old = variable.shared.read() if type(variable) is OtherType else variable.read()
                 if old.shape != value.shape:

@@ -330,3 +330,41 @@ def test_twenty_steps_on_resources_give_what_numpy_gives(
                 for value, expected in zip(session.run([w, b]), values, strict=True):
                     np.testing.assert_allclose(value, expected, rtol=1e-10)
             assert session.run(step) == 20
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_values_that_change_a_variable_take_its_type(use_resource: bool, engine: str) -> None:
+    with gc.Graph().as_default():
+        w = gc.Variable(np.zeros((2, 2), np.float32), name="w", use_resource=use_resource)
+        session = gc.Session(engine=engine)
+        session.run(w.initializer)
+        changes = [
+            (w.assign([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
+            (w.assign_add([[1, 1], [1, 1]]), [[2, 3], [4, 5]]),
+            (w.assign_sub([[2, 3], [4, 0]]), [[0, 0], [0, 5]]),
+            (w.scatter_update([0], [[7, 7]]), [[7, 7], [0, 5]]),
+            (w.scatter_add([1], [[1, 1]]), [[7, 7], [1, 6]]),
+            (w.scatter_sub([1], [[1, 1]]), [[7, 7], [0, 5]]),
+        ]
+        for change, wanted in changes:
+            value = session.run(change)
+            assert (value.dtype, value.tolist()) == (np.float32, wanted)
+        for change in (w.assign, w.assign_add, w.assign_sub):
+            with pytest.raises(InvalidArgumentError, match=r"float|DT_FLOAT vs\. DT_INT32"):
+                change(gc.constant([[1, 2], [3, 4]]))
+        assert session.run(w).tolist() == [[7, 7], [0, 5]]
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+@pytest.mark.parametrize("op", ["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"])
+def test_a_node_that_gives_a_variable_another_type_is_refused_and_changes_nothing(op: str, engine: str) -> None:
+    with gc.Graph().as_default() as graph:
+        w = gc.Variable(np.zeros(2, np.float32), name="w", use_resource=True)
+        change = graph.apply_op(op, [w.handle, gc.constant([1, 2])], name="change")
+        session = gc.Session(engine=engine)
+        session.run(w.initializer)
+        with pytest.raises(InvalidArgumentError, match=r"Trying to assign variable with wrong dtype\. Expected float got int32") as caught:
+            session.run(change)
+        assert caught.value.node == "change"
+        assert session.run(w).tolist() == [0, 0]
