@@ -350,9 +350,9 @@ def test_values_that_change_a_variable_take_its_type(use_resource: bool, engine:
         for change, wanted in changes:
             value = session.run(change)
             assert (value.dtype, value.tolist()) == (np.float32, wanted)
-        for change in (w.assign, w.assign_add, w.assign_sub):
+        for method in (w.assign, w.assign_add, w.assign_sub):
             with pytest.raises(InvalidArgumentError, match=r"float|DT_FLOAT vs\. DT_INT32"):
-                change(gc.constant([[1, 2], [3, 4]]))
+                method(gc.constant([[1, 2], [3, 4]]))
         assert session.run(w).tolist() == [[7, 7], [0, 5]]
 
 
