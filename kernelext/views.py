@@ -123,6 +123,7 @@ class Views:
         self._no_side = False
         self._painter = StillPainter(guard)
         self._open: dict[str, OpenView] = {}
+        self._functions: dict[str, tuple[int, list[FunctionView]]] = {}
         self._cell_ended = 0.0
 
     def open(self, line: GraphLine) -> None:
@@ -161,6 +162,9 @@ class Views:
         """Finish the still pictures and close everything."""
         self._painter.finish()
         self.close("")
+        for _, views in self._functions.values():
+            _close(views)
+        self._functions.clear()
 
     def update(self) -> None:
         """A cell has ended: show what it did, once in each view."""
@@ -196,9 +200,20 @@ class Views:
             still = view.still_bundle()
             shown.append(view)
             if front_end(self._shell) != "none":
+                if view is not function:
+                    self._keep(view)
                 _display_live(view)
             display(still, raw=True)
         return bool(shown)
+
+    def _keep(self, view: FunctionView) -> None:
+        """Note a view that is made here, for the cell that runs; those of the cell's last run have gone from the page and are closed."""
+        cell, run = requested_cell(self._shell), self._shell.execution_count
+        last, views = self._functions.get(cell, (run, []))
+        if last != run:
+            _close(views)
+            views = []
+        self._functions[cell] = (run, [*views, view])
 
     def _show(self, opened: OpenView, place: Place) -> None:
         here = front_end(self._shell)
@@ -242,6 +257,11 @@ class Views:
     def _known(self) -> str:
         names = [name for name, value in self._shell.user_ns.items() if not name.startswith("_") and graph_of(value) is not None]
         return f"These are: {', '.join(sorted(names))}." if names else "There is no such variable yet."
+
+
+def _close(views: list[FunctionView]) -> None:
+    for view in views:
+        view.close()
 
 
 def _display_live(view: FunctionView) -> None:

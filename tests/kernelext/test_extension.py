@@ -10,6 +10,7 @@ import pytest
 from graphcore.graph import reset_default_graph
 from kernelext import views as views_module
 from tests.kernelext.conftest import NotebookShell
+from widgets.function_view import FunctionView
 from widgets.graph_view import GraphView
 
 START = "%load_ext kernelext\nimport graphcore as gc"
@@ -360,6 +361,28 @@ def test_a_definition_as_the_last_expression_shows_without_a_page_as_text_and_pi
     shell.run('gc.parse_function("Same(x:float) -> (y:float) {\\n a = Identity[T=float](x)\\n return y = a:output:0\\n}")')
     assert page.live_in_cells() == 0
     assert "Same(x:float)" in page.stills()[-1]
+
+
+def test_the_view_of_a_function_goes_when_its_cell_runs_again_and_one_of_the_users_own_stays(
+    shell: NotebookShell, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[FunctionView] = []
+
+    def close(view: FunctionView) -> None:
+        closed.append(view)
+
+    monkeypatch.setattr(FunctionView, "close", close)
+    shell.run(f"{FUNCTION}twice(gc.placeholder(gc.float32, [3]))", "made")
+    for times in range(3):
+        shell.run("%graph twice\ntwice", "shown")
+        assert len(closed) == 2 * times
+    shell.run("twice", "elsewhere")
+    for _ in range(2):
+        assert shell.run("from widgets import FunctionView\nown = FunctionView(twice)\nown", "own").success
+    assert len(closed) == 4
+    assert page.live_in_cells() == 9
+    shell.run("%unload_ext kernelext", "off")
+    assert len(closed) == len(set(map(id, closed))) == 7
 
 
 def test_graph_shows_a_function_by_its_name(shell: NotebookShell, page: Page) -> None:
