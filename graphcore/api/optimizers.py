@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from graphcore.api.framework import constant, group, zeros
 from graphcore.api.gradients import gradients
 from graphcore.api.math import cast
-from graphcore.api.variables import TRAINABLE_VARIABLES, Variable
+from graphcore.api.variables import TRAINABLE_VARIABLES, Variable, listed_variables
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
@@ -29,11 +30,14 @@ class Optimizer(ABC):
         self._slots: dict[tuple[str, Node], Variable] = {}
         self._numbers: dict[tuple[str, DType], Tensor] = {}
 
+    def __repr__(self) -> str:
+        return f"<gc.{type(self).__name__} '{self.name}'>"
+
     def minimize(
         self,
         loss: Tensor,
         global_step: Variable | None = None,
-        var_list: Sequence[Variable] | None = None,
+        var_list: Sequence[Variable] | Variable | None = None,
         name: str | None = None,
         grad_loss: Tensor | None = None,
     ) -> Node:
@@ -49,10 +53,11 @@ class Optimizer(ABC):
         Raises:
             InvalidArgumentError: `loss` depends on none of the variables.
         """
-        return self.apply_gradients(self.compute_gradients(loss, var_list, grad_loss), global_step, name)
+        with self._whole(_checked_loss(loss).graph):
+            return self.apply_gradients(self.compute_gradients(loss, var_list, grad_loss), global_step, name)
 
     def compute_gradients(
-        self, loss: Tensor, var_list: Sequence[Variable] | None = None, grad_loss: Tensor | None = None
+        self, loss: Tensor, var_list: Sequence[Variable] | Variable | None = None, grad_loss: Tensor | None = None
     ) -> list[tuple[Tensor | None, Variable]]:
         """The gradient of `loss` for each variable, None where it does not depend on it.
 
@@ -64,7 +69,8 @@ class Optimizer(ABC):
         Raises:
             InvalidArgumentError: there is no variable.
         """
-        variables = loss.graph.get_collection(TRAINABLE_VARIABLES) if var_list is None else list(var_list)
+        trainable = _checked_loss(loss).graph.get_collection(TRAINABLE_VARIABLES)
+        variables = trainable if var_list is None else listed_variables("var_list", var_list)
         if not variables:
             raise InvalidArgumentError.at(loss.node, "No variables to optimize.")
         found = gradients(loss, variables, None if grad_loss is None else [grad_loss])
@@ -81,12 +87,14 @@ class Optimizer(ABC):
         Raises:
             InvalidArgumentError: there is no gradient at all.
         """
+        if global_step is not None and not isinstance(global_step, Variable):
+            raise InvalidArgumentError(f"global_step: required a variable, or None, got {global_step!r}")
         useful = [(gradient, variable) for gradient, variable in grads_and_vars if gradient is not None]
         if not useful:
             names = ", ".join(f"'{variable.op.name}'" for _, variable in grads_and_vars)
             raise InvalidArgumentError(f"No gradients provided for any variable: {names or 'none was given'}.")
         graph = useful[0][1].graph
-        with graph.as_default():
+        with self._whole(graph), graph.as_default():
             self._create_slots([variable for _, variable in useful])
             with graph.name_scope(name or self.name) as scope:
                 self._numbers.clear()
@@ -96,6 +104,23 @@ class Optimizer(ABC):
                     return group(*steps, name=scope)
                 with graph.control_dependencies(steps):
                     return global_step.change("assign_add", 1, name=scope)
+
+    @contextmanager
+    def _whole(self, graph: Graph) -> Iterator[None]:
+        """Leave the graph and the slots as they are, if the block fails."""
+        kept = [dict(each) for each in self._kept()]
+        with nullcontext() if graph.outer is not None else graph.transaction():
+            try:
+                yield
+            except BaseException:
+                for each, before in zip(self._kept(), kept, strict=True):
+                    each.clear()
+                    each.update(before)
+                raise
+
+    def _kept(self) -> list[dict[Any, Variable]]:
+        """The variables that it keeps for its steps."""
+        return [self._slots]
 
     def get_slot(self, variable: Variable, name: str) -> Variable | None:
         """The slot `name` beside `variable`, None if there is none (yet)."""
@@ -125,7 +150,7 @@ class Optimizer(ABC):
         return updates
 
     def _zeros_slot(self, variable: Variable, slot: str, suffix: str) -> None:
-        if (slot, variable.op) in self._slots:
+        if _is_there(self._slots.get((slot, variable.op)), variable.graph):
             return
         sizes = [size for size in variable.shape.as_list() if size is not None]
         with variable.graph.name_scope(None), variable.graph.device(variable.device or None):
@@ -145,6 +170,17 @@ class Optimizer(ABC):
             tensor = value.as_tensor() if isinstance(value, Variable) else value
             self._numbers[name, dtype] = cast(tensor, dtype) if is_tensor else constant(value, dtype, name=name)
         return self._numbers[name, dtype]
+
+
+def _checked_loss(loss: Tensor) -> Tensor:
+    if not isinstance(loss, Tensor | Variable):
+        raise InvalidArgumentError(f"loss: required a tensor, got {loss!r}")
+    return loss
+
+
+def _is_there(variable: Variable | None, graph: Graph) -> bool:
+    """Whether a variable is in its graph and stays there: not if the cell that runs again made it, and has to make it again."""
+    return variable is not None and variable.op in graph and not graph.cells.may_replace(variable.op)
 
 
 class GradientDescentOptimizer(Optimizer):
@@ -220,7 +256,7 @@ class AdamOptimizer(Optimizer):
         self._betas = {"beta1": beta1, "beta2": beta2}
         self._epsilon = epsilon
         self._attrs = {"use_locking": use_locking}
-        self._powers: dict[str, Variable] = {}
+        self._powers: dict[tuple[str, Graph], Variable] = {}
 
     def _slot_suffixes(self) -> dict[str, str]:
         return {"m": self.name, "v": f"{self.name}_1"}
@@ -229,14 +265,19 @@ class AdamOptimizer(Optimizer):
         super()._create_slots(variables)
         first = min(variables, key=lambda variable: variable.name)
         for name, beta in self._betas.items():
-            if name not in self._powers:
+            if not _is_there(self._powers.get((name, first.graph)), first.graph):
                 with first.graph.name_scope(None):
                     initial = cast(beta, first.dtype) if isinstance(beta, Tensor | Variable) else constant(beta, first.dtype)
-                    self._powers[name] = Variable(initial, trainable=False, name=f"{name}_power", use_resource=first.is_resource)
+                    self._powers[name, first.graph] = Variable(
+                        initial, trainable=False, name=f"{name}_power", use_resource=first.is_resource
+                    )
+
+    def _kept(self) -> list[dict[Any, Variable]]:
+        return [self._slots, self._powers]
 
     def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
         slots = [self._slots[name, variable.op].handle for name in ("m", "v")]
-        powers = [self._number(power, variable, f"{name}_power") for name, power in self._powers.items()]
+        powers = [self._number(self._powers[name, variable.graph], variable, f"{name}_power") for name in self._betas]
         rate = self._number(self._learning_rate, variable, "learning_rate")
         betas = [self._number(beta, variable, name) for name, beta in self._betas.items()]
         epsilon = self._number(self._epsilon, variable, "epsilon")
@@ -245,6 +286,7 @@ class AdamOptimizer(Optimizer):
     def _finish(self, updates: list[Node]) -> list[Node]:
         after: list[Node] = []
         with updates[0].graph.control_dependencies(updates):
-            for name, power in self._powers.items():
+            for name in self._betas:
+                power = self._powers[name, updates[0].graph]
                 after.append(power.change("assign", power * self._number(self._betas[name], power, name)))
         return [*updates, *after]

@@ -17,7 +17,7 @@ from graphcore import dtypes
 from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
 from graphcore.api.replacing import replacing
-from graphcore.api.variables import Variable, all_variables
+from graphcore.api.variables import Variable, all_variables, listed_variables
 from graphcore.attrs import Array
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
@@ -35,14 +35,16 @@ _FLAWS: Final = (
 _VARIABLE_OPS: Final = frozenset({"VariableV2", "Variable", "VarHandleOp"})
 
 
-def report_uninitialized_variables(var_list: Sequence[Variable] | None = None, name: str = "report_uninitialized_variables") -> Tensor:
+def report_uninitialized_variables(
+    var_list: Sequence[Variable] | Variable | None = None, name: str = "report_uninitialized_variables"
+) -> Tensor:
     """The names of the variables that have no value yet, when it runs. -> names: [n] string.
 
     Args:
         var_list: the variables to ask; all of the default graph if None.
         name: the name scope of the nodes.
     """
-    variables = all_variables() if var_list is None else list(var_list)
+    variables = all_variables() if var_list is None else listed_variables("var_list", var_list)
     graph = get_default_graph()
     with graph.name_scope(name) as scope:
         if not variables:

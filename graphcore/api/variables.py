@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from graphcore.api.framework import group, no_op
@@ -104,6 +104,8 @@ class Variable:
         self._ops = _RESOURCE if use_resource else _REF
         with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
             value = initial_value() if callable(initial_value) else initial_value
+            if value is None:
+                raise InvalidArgumentError("initial_value must be specified.", op=self._ops.storage, node=scope[:-1])
             self._initial_value = self._as_initial(graph, value, wanted, scope)
             self._dtype = self._initial_value.dtype.base
             self._shape = self._checked_shape(scope[:-1], validate_shape)
@@ -195,6 +197,10 @@ class Variable:
     def shape(self) -> Shape:
         """The shape of its value."""
         return self._shape if self.is_resource else self._variable.shape
+
+    def get_shape(self) -> Shape:
+        """The shape of its value (TF1's word)."""
+        return self.shape
 
     @property
     def device(self) -> str:
@@ -369,6 +375,25 @@ def _named_constant(graph: Graph, value: Any, wanted: DType | None, scope: str) 
     return constant_node(graph, array, "initial_value").outputs[0]
 
 
+def listed_variables(argument: str, value: Any) -> list[Variable]:
+    """Several variables, or a single one.
+
+    Raises:
+        InvalidArgumentError: something else; `argument` names it.
+    """
+    found = (
+        [value]
+        if isinstance(value, Variable)
+        else list(value)
+        if isinstance(value, Iterable) and not isinstance(value, str | Tensor)
+        else None
+    )
+    if found is None or not all(isinstance(each, Variable) for each in found):
+        wrong = value if found is None else next(each for each in found if not isinstance(each, Variable))
+        raise InvalidArgumentError(f"{argument}: required variables, got {wrong!r}")
+    return found
+
+
 def all_variables() -> list[Variable]:
     """The variables of the default graph."""
     return get_default_graph().get_collection(VARIABLES)
@@ -384,11 +409,16 @@ def is_variable_initialized(variable: Variable) -> Tensor:
     return variable.is_initialized()
 
 
-def initialize_variables(var_list: Sequence[Variable], name: str = "init") -> Node:
-    """A node that gives all of `var_list` their initial values."""
-    if not var_list:
+def initialize_variables(var_list: Sequence[Variable] | Variable, name: str = "init") -> Node:
+    """A node that gives all of `var_list` their initial values.
+
+    Raises:
+        InvalidArgumentError: something in it is no variable.
+    """
+    variables = listed_variables("var_list", var_list)
+    if not variables:
         return no_op(name)
-    return group(*(variable.initializer for variable in var_list), name=name)
+    return group(*(variable.initializer for variable in variables), name=name)
 
 
 def initialize_all_variables() -> Node:

@@ -225,6 +225,10 @@ class Node:
         """All edges that leave, control edges and that to the sink included, by id."""
         return self.graph.edge_store.all_out_edges(self)
 
+    def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
+        """Run it, and what it depends on, in `session` (the default session if None)."""
+        self.graph.evaluate(self, feed_dict, session)
+
     def __repr__(self) -> str:
         return f"<gc.Node '{self.name}' op={self.op}>"
 

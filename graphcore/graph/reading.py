@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-Evaluator = Callable[[Tensor, "dict[Any, Any] | None", Any], Any]
+Evaluator = Callable[[Tensor | Node, "dict[Any, Any] | None", Any], Any]
 
 
 class GraphReader:
@@ -38,7 +38,7 @@ class GraphReader:
     """
 
     evaluator: Evaluator | None = None
-    """How `Tensor.eval` runs; the session room sets it."""
+    """How `Tensor.eval` and `Node.run` run; the session room sets it."""
     registry: OpRegistry
     library: FunctionLibraryDefinition
     versions: VersionDef
@@ -128,11 +128,11 @@ class GraphReader:
         """What applies to the node that this thread builds next."""
         return self.thread_scopes.here
 
-    def evaluate(self, tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
-        """Run `tensor` in `session` or the default session."""
+    def evaluate(self, what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
+        """Run `what` in `session` or the default session."""
         if self.evaluator is None:
-            raise FailedPreconditionError("Tensor.eval needs a session: import graphcore and enter `with gc.Session():`")
-        return self.evaluator(tensor, feed_dict, session)
+            raise FailedPreconditionError("Tensor.eval and Node.run need a session: import graphcore and enter `with gc.Session():`")
+        return self.evaluator(what, feed_dict, session)
 
     # ---- by name, by id --------------------------------------------------------------------------------------------
 

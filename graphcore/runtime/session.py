@@ -484,14 +484,14 @@ def get_default_session() -> Session | None:
     return _default_session.get()
 
 
-def _evaluate(tensor: Tensor, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
+def _evaluate(what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
     chosen = get_default_session() if session is None else session
     if chosen is None:
-        raise FailedPreconditionError(
-            f"Cannot evaluate '{tensor.name}': no default session is entered; use `with gc.Session():` or give `session=`",
-            node=tensor.node.name,
-        )
-    return arguments.runner(chosen)(tensor, feed_dict)
+        how = "evaluate" if isinstance(what, Tensor) else "run"
+        node = what.node if isinstance(what, Tensor) else what
+        text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"
+        raise FailedPreconditionError(text, node=node.name)
+    return arguments.runner(chosen)(what, feed_dict)
 
 
 Graph.evaluator = staticmethod(_evaluate)

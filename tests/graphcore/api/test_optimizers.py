@@ -11,6 +11,8 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from tests.graphcore.api.cell_runs import Cells
+from tests.graphcore.graph.example_graphs import everything
 
 Array = npt.NDArray[Any]
 X = np.array([[1.0, 2.0], [-1.0, 0.5], [0.0, 3.0]])
@@ -163,3 +165,108 @@ def test_a_step_with_an_uninitialised_slot_leaves_the_variables_whole() -> None:
             session.run(train)
         assert session.run(w).tolist() == W0.tolist()
         assert session.run(b).tolist() == B0.tolist()
+
+
+MADE: list[Callable[[], gc.Optimizer]] = [
+    lambda: gc.GradientDescentOptimizer(0.1),
+    lambda: gc.MomentumOptimizer(0.1, 0.9),
+    lambda: gc.AdamOptimizer(0.1),
+]
+
+
+def quadratic() -> tuple[gc.Variable, gc.Tensor]:
+    w = gc.Variable(np.ones(2, np.float32), name="w")
+    return w, gc.reduce_sum(gc.square(w), name="loss")
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_a_step_that_cannot_be_made_leaves_the_graph_and_the_optimizer_as_they_were(
+    make: Callable[[], gc.Optimizer], graph: gc.Graph
+) -> None:
+    w, loss = quadratic()
+    optimizer, again = make(), make()
+    before = everything(graph)
+    with pytest.raises(InvalidArgumentError, match="not a valid scope name"):
+        optimizer.minimize(loss, name="no name")
+    assert everything(graph) == before
+    step = optimizer.minimize(loss)
+    names = [node.name for node in graph.nodes]
+    with gc.Session() as session:
+        session.run(gc.initialize_all_variables())
+        session.run(step)
+        assert (session.run(w) < 1).all()
+    with gc.Graph().as_default() as other:
+        again.minimize(quadratic()[1])
+        assert [node.name for node in other.nodes] == names
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_one_optimizer_may_serve_several_graphs(make: Callable[[], gc.Optimizer]) -> None:
+    optimizer = make()
+    results = []
+    for _ in range(2):
+        with gc.Graph().as_default() as graph:
+            w, loss = quadratic()
+            step = optimizer.minimize(loss)
+            session = gc.Session(graph=graph)
+            session.run(gc.initialize_all_variables())
+            session.run(step)
+            session.run(step)
+            results.append(session.run(w).tolist())
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_a_cell_that_runs_again_makes_its_slots_again_though_the_optimizer_is_of_another(
+    make: Callable[[], gc.Optimizer], graph: gc.Graph
+) -> None:
+    cells = Cells(graph)
+    made: dict[str, Any] = {}
+    cells.run("model", lambda: made.update(zip(["w", "loss"], quadratic(), strict=True)))
+    cells.run("optimizer", lambda: made.update(optimizer=make()))
+    for _ in range(3):
+        cells.run("step", lambda: made.update(step=made["optimizer"].minimize(made["loss"]), init=gc.initialize_all_variables()))
+        assert not [node for node in graph.nodes if node.error or node.input_errors]
+        session = gc.Session()
+        session.run(made["init"])
+        session.run(made["step"])
+        assert (session.run(made["w"]) < 1).all()
+        made.setdefault("names", [node.name for node in graph.nodes])
+        assert [node.name for node in graph.nodes] == made["names"]
+
+
+def test_a_single_variable_is_a_list_of_one_and_what_is_no_variable_is_refused() -> None:
+    w, loss = quadratic()
+    other = gc.Variable([1.0], name="other")
+    assert [variable for _, variable in gc.AdamOptimizer().compute_gradients(loss, w)] == [w]
+    session = gc.Session()
+    session.run(gc.initialize_variables(w))
+    assert session.run(gc.report_uninitialized_variables(w)).tolist() == []
+    assert session.run(gc.report_uninitialized_variables([w, other])).tolist() == [b"other"]
+    wrong: Any
+    for wrong in ("w", ["w"], 5, loss, [w, loss]):
+        for ask in (
+            gc.initialize_variables,
+            gc.report_uninitialized_variables,
+            lambda given: gc.AdamOptimizer().minimize(loss, var_list=given),
+        ):
+            with pytest.raises(InvalidArgumentError, match="var_list: required variables, got "):
+                ask(wrong)
+
+
+def test_a_loss_and_a_global_step_of_another_kind_are_refused(graph: gc.Graph) -> None:
+    w, loss = quadratic()
+    optimizer: Any = gc.AdamOptimizer()
+    before = everything(graph)
+    wrong: Any
+    for wrong in (5, "w", loss):
+        with pytest.raises(InvalidArgumentError, match="global_step: required a variable, or None, got "):
+            optimizer.minimize(loss, global_step=wrong)
+    for wrong in (3.0, "loss", [loss], w.initializer):
+        with pytest.raises(InvalidArgumentError, match="loss: required a tensor, got "):
+            optimizer.minimize(wrong)
+    assert everything(graph) == before
+
+
+def test_an_optimizer_shows_what_it_is_called() -> None:
+    assert repr(gc.AdamOptimizer(name="slow")) == "<gc.AdamOptimizer 'slow'>"

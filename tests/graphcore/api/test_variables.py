@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,15 @@ def test_a_variable_is_three_nodes_and_a_constant(graph: gc.Graph) -> None:
         "w/Assign": ("Assign", ["w", "w/initial_value"]),
         "w/read": ("Identity", ["w"]),
     }
+
+
+@pytest.mark.parametrize("value", [None, lambda: None])
+def test_a_variable_needs_an_initial_value(graph: gc.Graph, value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"initial_value must be specified\.") as caught:
+        gc.Variable(value, name="w")
+    assert caught.value.node == "w"
+    assert graph.nodes == []
+    assert str(gc.Variable([1.0, 2.0]).get_shape()) == "[2]"
 
 
 def test_the_initialized_value_is_an_identity_that_waits_for_the_initializer() -> None:

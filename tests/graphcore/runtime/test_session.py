@@ -227,6 +227,20 @@ def test_a_session_is_the_default_within_its_block() -> None:
         assert (a.eval(), gc.get_default_session()) == (4.0, session)
 
 
+def test_a_node_is_run_in_the_default_session_or_in_a_given_one() -> None:
+    x = gc.placeholder(gc.float32, [], name="x")
+    w = gc.Variable(1.0, dtype=gc.float32, name="w")
+    step = w.assign_add(x).node
+    with pytest.raises(FailedPreconditionError, match="Cannot run 'AssignAdd': no default session"):
+        step.run({x: 2.0})
+    with gc.Session() as session:
+        w.initializer.run()
+        step.run(feed_dict={x: 2.0})
+        assert w.eval() == 3.0
+    step.run({x: 4.0}, session=session)
+    assert session.run(w) == 7.0
+
+
 def test_one_session_runs_in_several_threads_at_once() -> None:
     x = gc.placeholder(gc.float32, [None], name="x")
     y = gc.reduce_sum(x * x)
