@@ -14,7 +14,7 @@ from widgets.render.outline import to_outline as scene_to_outline
 from widgets.render.svg import to_svg as scene_to_svg
 from widgets.scene.build import build_scene
 from widgets.scene.inspect import inspect_all
-from widgets.scene.state import SceneState
+from widgets.scene.state import MAX_BOXES, SceneState
 from widgets.scene.types import Scene
 
 SUFFIXES: Final = (".svg", ".dot", ".mmd", ".html", ".txt")
@@ -41,8 +41,11 @@ def to_svg(source: Graph | Scene, state: SceneState | None = None) -> str:
 
 
 def to_html(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """An interactive page of a graph (as folded by `state`) or of a scene; it opens offline. Only a graph can be inspected in it."""
-    state = state or SceneState()
+    """An interactive page of a graph (as folded by `state`) or of a scene; it opens offline. Only a graph can be inspected in it.
+
+    Nothing can be opened in the page, so without a `state` more scopes are open than in a live view.
+    """
+    state = state or SceneState(auto_boxes=MAX_BOXES)
     scene = as_scene(source, state)
     inspections = inspect_all(source, state, scene) if isinstance(source, Graph) else {}
     return to_page(scene, inspections=inspections, lens=state.lens, renderer=state.renderer, with_mermaid=True)

@@ -93,6 +93,14 @@ def test_view_writes_a_page_that_opens_by_itself(tmp_path: Path, capsys: pytest.
     assert "while/NextIteration" in text
 
 
+def test_nodes_of_a_file_that_is_viewed_were_made_by_no_line_of_the_users(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert run("view", DATA / "while_v1.pb", "-o", page).returncode == 0
+    text = page.read_text("utf-8")
+    assert '"inspections"' in text
+    assert "runpy" not in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -275,3 +275,21 @@ def test_the_standalone_page_carries_everything_and_fetches_nothing(softmax_regr
     assert policy is not None
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
+
+
+def test_the_standalone_page_opens_what_nobody_could_open_later_and_offers_no_opening(graph: gc.Graph) -> None:
+    with graph.as_default(), gc.name_scope("model"):
+        x = gc.placeholder(gc.float32, [2], name="x")
+        for layer in range(160):
+            with gc.name_scope(f"layer{layer}"):
+                x = gc.tanh(x) * 2.0
+    live = build_scene(graph)
+    assert [node.id for node in live.nodes if node.expandable] == ["model/"]
+    page = widgets.to_html(graph)
+    data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', page, re.DOTALL)[0])
+    nodes = data["message"]["scene"]["nodes"]
+    assert 160 < len(nodes) <= 300
+    assert not any(node.get("expandable") for node in nodes)
+    chosen = SceneState()
+    chosen.collapse("*")
+    assert widgets.to_html(graph, chosen).count("layer159") == 0

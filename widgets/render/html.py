@@ -57,6 +57,8 @@ def to_page(
         lens, renderer: what is on when the page opens.
         with_mermaid: carry Mermaid's engine too (320 KB).
     """
+    # Only a kernel can open what is closed.
+    scene = msgspec.structs.replace(scene, nodes=[msgspec.structs.replace(node, expandable=False) for node in scene.nodes])
     mermaid = to_mermaid(scene)
     with_mermaid = with_mermaid or renderer == "mermaid"
     message = SceneMessage(scene=scene, mermaid=mermaid if renderer == "mermaid" else "", lens=lens, renderer=renderer)

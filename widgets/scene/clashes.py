@@ -30,8 +30,8 @@ def clashes_of(node: Node) -> list[Clash]:
 
 
 def source_row(source: SourceLocation | None) -> SourceRow | None:
-    """A source location as the inspector shows it."""
-    if source is None:
+    """A source location as the inspector shows it; None for one in Python itself, which a program like `python -m graphcore` has."""
+    if source is None or source.file.startswith("<frozen "):
         return None
     label = source.cell or (source.run.label if source.run is not None else "")
     return SourceRow(cell=label, line=source.line, text=source.text, file=source.file)

@@ -9,6 +9,9 @@ from widgets.scene.tree import ScopeTree
 MAX_BOXES: Final = 300
 """The most boxes that are shown without being asked for one by one."""
 
+AUTO_BOXES: Final = 150
+"""Scopes open on their own up to this many boxes: as many as a reader takes in. `expand("*")` goes on to the view's limit."""
+
 Mode = Literal["auto", "all", "none"]
 
 
@@ -17,6 +20,7 @@ class SceneState:
 
     Args:
         max_boxes: how many boxes may be opened without being asked for by name.
+        auto_boxes: how many boxes may open on their own.
 
     Attributes:
         opened: paths that the user opened, in that order (the latest wins when there are too many).
@@ -27,12 +31,18 @@ class SceneState:
     """
 
     def __init__(
-        self, *, max_boxes: int = MAX_BOXES, lens: str = "structure", renderer: Literal["graphviz", "mermaid"] = "graphviz"
+        self,
+        *,
+        max_boxes: int = MAX_BOXES,
+        auto_boxes: int = AUTO_BOXES,
+        lens: str = "structure",
+        renderer: Literal["graphviz", "mermaid"] = "graphviz",
     ) -> None:
         self.opened: dict[str, None] = {}
         self.closed: set[str] = set()
         self.mode: Mode = "auto"
         self.max_boxes = max_boxes
+        self.auto_boxes = auto_boxes
         self.lens = lens
         self.renderer: Literal["graphviz", "mermaid"] = renderer
         self.tree: ScopeTree | None = None
@@ -69,7 +79,7 @@ class SceneState:
 
     def choices(self) -> tuple[object, ...]:
         """Everything chosen that decides which boxes show, to compare two moments by."""
-        return (tuple(self.opened), frozenset(self.closed), self.mode, self.max_boxes)
+        return (tuple(self.opened), frozenset(self.closed), self.mode, self.max_boxes, self.auto_boxes)
 
     def _start_over(self, mode: Mode) -> None:
         self.mode = mode

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 HARD_LIMIT: Final = 500
 """However much the user opens: beyond this the oldest openings give way."""
-AUTO_BOXES: Final = 150
-"""Scopes open on their own up to this many boxes: as many as a reader takes in. `expand("*")` goes on to the view's limit."""
 
 Foldable: TypeAlias = Scope | Chunk | Thing | Call
 
@@ -169,7 +167,7 @@ class _Opener:
         self.roles = roles
         self.opened = opened
         self.boxes = boxes
-        self.limit = state.max_boxes if state.mode == "all" else min(state.max_boxes, AUTO_BOXES)
+        self.limit = state.max_boxes if state.mode == "all" else min(state.max_boxes, state.auto_boxes)
         self.families: list[tuple[int, str, list[Foldable]]] = []
 
     def run(self, closed: list[tuple[str, Foldable]]) -> None:
