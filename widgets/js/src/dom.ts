@@ -53,6 +53,16 @@ export function iconButton(icon: string, label: string, press: () => void, class
   );
 }
 
+/**
+ * Keys belong to the viewer while the focus is in `root`: JupyterLab's shortcuts (`d d` deletes a cell) match the focused
+ * element itself, so the mark that keeps them off must stand on that very element.
+ */
+export function ownKeys(root: HTMLElement): void {
+  root.addEventListener("focusin", ({ target }) => {
+    if (target instanceof Element) target.setAttribute("data-lm-suppress-shortcuts", "true");
+  });
+}
+
 /** Whether the user asked the system for less motion. */
 export function reducedMotion(): boolean {
   return globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;

@@ -1,4 +1,5 @@
 // Exports: SVG from the page itself, DOT and Mermaid from the kernel; saved as a file or put on the clipboard.
+import { reason } from "./dom";
 import { copyText, download } from "./files";
 import type { ExportFormat, ExportMessage } from "./generated";
 
@@ -40,7 +41,7 @@ export class Exporter {
   copy(text: string): void {
     copyText(text).then(
       () => this.#actions.say("Copied"),
-      (error: unknown) => this.#actions.fail(error instanceof Error ? error.message : String(error)),
+      (error: unknown) => this.#actions.fail(reason(error)),
     );
   }
 }

@@ -1,7 +1,7 @@
 // A function: left its definition, right its body for the attrs chosen, each as text and picture; above them the way here.
 import { AttrForm } from "./attr_form";
 import { codeFigure } from "./code";
-import { h } from "./dom";
+import { h, ownKeys, reason } from "./dom";
 import { copyText } from "./files";
 import type { FromKernel, FromViewer, FunctionMessage, Pane, PictureRequest } from "./generated";
 import type { Host, MountOptions } from "./host";
@@ -110,7 +110,7 @@ export class FunctionPane {
     const copy = (text: string): void => {
       copyText(text).then(
         () => this.#status.say("Copied"),
-        (error: unknown) => this.#status.fail(String(error)),
+        (error: unknown) => this.#status.fail(reason(error)),
       );
     };
     const viewer = (pane: Pane): Viewer =>
@@ -133,10 +133,7 @@ export class FunctionPane {
     pane.addEventListener("keydown", (event) => this.#key(event));
     if (options.over) return;
     if (options.height) this.root.style.setProperty("--gl-height", options.height === "fill" ? "100%" : options.height);
-    // As in the viewer of a graph: JupyterLab's shortcuts look at the focused element itself.
-    this.root.addEventListener("focusin", ({ target }) => {
-      if (target instanceof Element) target.setAttribute("data-lm-suppress-shortcuts", "true");
-    });
+    ownKeys(this.root);
     followTheme(this.root, this.#end.signal);
   }
 

@@ -1,5 +1,6 @@
 // The viewer as an anywidget. A notebook saves this module with every widget, so it only loads the viewer: the "core"
 // engine, which travels once a page like the others. Custom messages of the widget's model are the host.
+import { reason } from "./dom";
 import { engineUrl } from "./engines/load";
 import type { FromKernel } from "./generated";
 import type { Host } from "./host";
@@ -77,7 +78,7 @@ async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
       panel?.nameTabs();
     };
   } catch (error) {
-    waiting.textContent = `The graph cannot be shown: ${error instanceof Error ? error.message : error}. Run the cell again.`;
+    waiting.textContent = `The graph cannot be shown: ${reason(error)}. Run the cell again.`;
     return () => waiting.remove();
   }
 }

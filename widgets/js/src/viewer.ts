@@ -1,6 +1,6 @@
 // The viewer: takes scenes and answers from its host, and ties picture, inspector, outline, search and controls together.
 import { lightDimensions } from "./dim_light";
-import { afterPaint, h, reason } from "./dom";
+import { afterPaint, h, ownKeys, reason } from "./dom";
 import { engineUrl } from "./engines/load";
 import { Exporter } from "./exporter";
 import type {
@@ -121,11 +121,7 @@ export class Viewer {
     );
     if (height) this.root.style.setProperty("--gl-height", height === "fill" ? "100%" : height);
     this.root.addEventListener("keydown", (event) => this.#rootKey(event));
-    // Keys belong to the viewer while the focus is inside: JupyterLab's shortcuts (`d d` deletes a cell) match the focused
-    // element itself, so the mark that keeps them off must stand on that very element.
-    this.root.addEventListener("focusin", ({ target }) => {
-      if (target instanceof Element) target.setAttribute("data-lm-suppress-shortcuts", "true");
-    });
+    ownKeys(this.root);
     followTheme(this.root, this.#end.signal);
     lightDimensions(this.root, (lines) => this.#tellLit(lines), this.#end.signal);
     this.#watchSize();
