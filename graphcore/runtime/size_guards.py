@@ -91,17 +91,35 @@ def guarded(node: Node, kernel: Kernel, constants: Sequence[Array | None]) -> Ke
     if not asked and not _may_outgrow(node):
         return kernel
     guard = _Guard(node, constants, asked)
+    is_of_both = not asked and node.registration.shape_fn is broadcast_binary_op_shape_fn
+    call = _guarding_both(guard, kernel) if is_of_both else _guarding(guard, kernel, bool(asked))
+    call.__module__ = getattr(kernel, "__module__", None) or "numpy"  # whose kernel it is matters to who reuses buffers
+    return call
+
+
+def _guarding_both(guard: _Guard, kernel: Kernel) -> Kernel:
+    """`kernel`, of two inputs that broadcast: loops call it all the time, so it asks little."""
+    most = guard.most
+
+    def call(first: Any, second: Any) -> Any:
+        if first.size * second.size > most:
+            guard.check((first, second))
+        return kernel(first, second)
+
+    return call
+
+
+def _guarding(guard: _Guard, kernel: Kernel, asks: bool) -> Kernel:
     power, most = guard.power, guard.most
 
     def call(*values: Any) -> Any:
         total = 0
         for value in values:
             total += value.size or _EMPTY
-        if total**power > most or (asked and guard.may_be_large(total, values)):
+        if total**power > most or (asks and guard.may_be_large(total, values)):
             guard.check(values)
         return kernel(*values)
 
-    call.__module__ = getattr(kernel, "__module__", None) or "numpy"  # whose kernel it is matters to who reuses buffers
     return call
 
 
