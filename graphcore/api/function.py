@@ -70,6 +70,9 @@ class Function:
         self._traced: WeakKeyDictionary[Graph, dict[tuple[DType, ...], Instantiation]] = WeakKeyDictionary()
         functools.update_wrapper(self, python_function)
 
+    def __repr__(self) -> str:
+        return f"<gc.Function {self.name}{self.signature}>"
+
     @property
     def instantiations(self) -> list[Instantiation]:
         """One a graph and combination of input types, in the order in which they were first used."""

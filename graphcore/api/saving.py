@@ -24,6 +24,7 @@ from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotF
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime import Session
+from graphcore.runtime.arguments import refuse
 from graphcore.shapes import Shape, as_shape
 
 _SUFFIX: Final = ".npy"
@@ -67,13 +68,13 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
 
     Raises:
         FailedPreconditionError: a variable has no value yet, or there is no variable, or the session is closed.
-        InvalidArgumentError: a variable of strings, which such a file cannot hold.
+        InvalidArgumentError: a variable of strings, which such a file cannot hold; or an argument of another kind.
     """
-    storages = _storages(session)
+    storages, place = _storages(session), _checked_path(path)
     if not storages:
         raise FailedPreconditionError("There is no variable to save in the session's graph")
     values = {name: _stored(name, storage) for name, storage in storages.items()}
-    with replacing(Path(path)) as file:
+    with replacing(place) as file:
         _write(file, values)
 
 
@@ -91,8 +92,8 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
         NotFoundError: no such file, or it lacks a variable.
         InvalidArgumentError: it is no such file, or holds other variables, shapes or dtypes.
     """
-    storages = _storages(session)
-    values = _read(Path(path))
+    storages, place = _storages(session), _checked_path(path)
+    values = _read(place)
     missing = [name for name in storages if name not in values]
     if missing:
         raise NotFoundError(f"'{os.fspath(path)}' lacks the variables {_listed(missing)}; it holds {_listed(values)}", node=missing[0])
@@ -115,6 +116,8 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
 
 def _storages(session: Session) -> dict[str, RefVariable]:
     """Where the session keeps each variable, by the name of its node; refused if it is closed."""
+    if not isinstance(session, Session):
+        refuse("session", "a gc.Session", session)
     session.list_devices()
     found: dict[tuple[str, str], tuple[str, RefVariable]] = {}
     for node in session.graph.op_nodes():
@@ -126,6 +129,12 @@ def _storages(session: Session) -> dict[str, RefVariable]:
         storage = session.resources.variable(*place, dtype, shape, node.source, node.op, node.name)
         found.setdefault(place, (node.name, storage))  # nodes with a shared name are one variable
     return dict(found.values())
+
+
+def _checked_path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        refuse("path", "the name of a file", path)
+    return Path(path)
 
 
 def _text(value: object) -> str:

@@ -59,6 +59,9 @@ class FunctionLibraryDefinition:
         for gradient in () if library is None else library.gradient:
             self._gradients[gradient.function_name] = gradient.gradient_func
 
+    def __repr__(self) -> str:
+        return f"<gc.FunctionLibraryDefinition {self.num_functions} functions, {len(self._gradients)} gradients>"
+
     @classmethod
     def over(cls, source: OpRegistry | FunctionLibraryDefinition | None) -> FunctionLibraryDefinition:
         """A new library: over a registry, the global one for None, or with the functions and the registry of another library."""

@@ -30,6 +30,11 @@ class SessionCallable:
         self._is_released = False
         self._prepared: Prepared | None = session.prepare(fetches, self._feeds, self, connections)
 
+    def __repr__(self) -> str:
+        if self._prepared is None or self._is_released:
+            return "<SessionCallable released>"
+        return f"<SessionCallable ({', '.join([tensor.name for tensor in self._prepared.feeds])})>"
+
     def __call__(self, *values: Any) -> Any:
         """The fetches, in their structure.
 

@@ -32,6 +32,11 @@ class CancellationManager:
         if parent is not None and not parent._adopt(self):
             self._done.set()
 
+    def __repr__(self) -> str:
+        with self._lock:
+            state = "cancelled" if self.is_cancelled() else "cancelling" if self.is_cancelling() else f"{len(self._callbacks)} callbacks"
+        return f"<gc.CancellationManager {state}>"
+
     def is_cancelled(self) -> bool:
         """True when everything has been cancelled."""
         return self._done.is_set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar
 
@@ -89,7 +90,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
 
 
 def _require_time(option: str, value: object) -> None:
-    if not isinstance(value, Real) or value < 0:
+    if not isinstance(value, Real) or math.isnan(value) or value < 0:
         raise InvalidArgumentError(f"{option}: required milliseconds, or 0 for as long as it takes, got {value!r}")
 
 

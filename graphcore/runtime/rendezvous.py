@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from graphcore.errors import CancelledError, DeadlineExceededError, GraphError
+from graphcore.errors import CancelledError, DeadlineExceededError, GraphError, InvalidArgumentError
 from graphcore.rendezvous_key import RendezvousKey
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.program import current
@@ -92,6 +92,14 @@ class Rendezvous:
         self._queues: dict[str, deque[_Send | _Receive]] = {}
         self._status: GraphError | None = None
 
+    def __repr__(self) -> str:
+        with self._lock:
+            if self._status is not None:
+                return f"<gc.Rendezvous aborted: {type(self._status).__name__}>"
+            items = [item for queue in self._queues.values() for item in queue]
+        values = sum(isinstance(item, _Send) for item in items)
+        return f"<gc.Rendezvous {values} values sent, {len(items) - values} receives waiting>"
+
     def send(self, key: str | RendezvousKey, args: RendezvousArgs | None, value: Any, is_dead: bool = False) -> None:
         """Leave `value` for the receive of `key` that waits longest, or for one to come. Never waits.
 
@@ -154,7 +162,13 @@ class Rendezvous:
             raise
 
     def start_abort(self, status: GraphError) -> None:
-        """End all: who waits gets `status`, what was sent is dropped, later sends and receives fail with it. The first status wins."""
+        """End all: who waits gets `status`, what was sent is dropped, later sends and receives fail with it. The first status wins.
+
+        Raises:
+            InvalidArgumentError: `status` is no error.
+        """
+        if not isinstance(status, GraphError):
+            raise InvalidArgumentError(f"status: required an error of graphcore.errors, got {status!r}")
         waiting: deque[_Receive] = deque()
         try:
             self._abort(status, waiting)

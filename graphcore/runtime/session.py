@@ -151,6 +151,7 @@ class Session:
         if options is None:
             if run_metadata is not None:
                 arguments.check_run(None, None, run_metadata)
+                run_metadata.trace = None
             return prepared.finish(self.execute(prepared, values))
         return prepared.finish(self._watch(prepared, values, options, run_metadata, begun))
 
@@ -379,6 +380,8 @@ class Session:
         arguments.check_run(None, options, metadata)
         chosen = options or _NO_RUN_OPTIONS
         step = Step(Recorder() if chosen.is_traced else None)
+        if metadata is not None:
+            metadata.trace = None
         program = prepared.program_for(values)
         try:
             with np.errstate(all="ignore"):
@@ -487,8 +490,7 @@ def get_default_session() -> Session | None:
 def _evaluate(what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
     chosen = get_default_session() if session is None else session
     if chosen is None:
-        how = "evaluate" if isinstance(what, Tensor) else "run"
-        node = what.node if isinstance(what, Tensor) else what
+        how, node = ("evaluate", what.node) if isinstance(what, Tensor) else ("run", what)
         text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"
         raise FailedPreconditionError(text, node=node.name)
     return arguments.runner(chosen)(what, feed_dict)

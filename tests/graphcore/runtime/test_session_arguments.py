@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.errors import CancelledError, GraphError, InvalidArgumentError, NotFoundError
 
 # What is given here is of the wrong kind: for the type checker these take anything.
 session_of: Any = gc.Session
 direct_session_of: Any = gc.DirectSession
 run_options: Any = gc.RunOptions
 session_options: Any = gc.SessionOptions
+save: Any = gc.save_variables
+restore: Any = gc.restore_variables
 
 
 class Setting(NamedTuple):
@@ -117,6 +119,12 @@ REFUSED: dict[str, tuple[Callable[[Setting], Any], str]] = {
         lambda _: run_options(timeout_in_ms="5"),
         "timeout_in_ms: required milliseconds, or 0 for as long as it takes, got '5'",
     ),
+    "no time limit": (lambda _: run_options(timeout_in_ms=float("nan")), "timeout_in_ms: required milliseconds, .*, got nan"),
+    "session to save": (lambda s: save("f.npz", s.session), "session: required a gc.Session, got str 'f.npz'"),
+    "session to restore": (lambda s: restore("f.npz", s.session), "session: required a gc.Session, got str 'f.npz'"),
+    "file to save to": (lambda s: save(s.session, None), "path: required the name of a file, got NoneType"),
+    "file to restore from": (lambda s: restore(s.session, b"f"), "path: required the name of a file, got bytes b'f'"),
+    "abort": (lambda s: s.session.rendezvous.start_abort("over"), "status: required an error of graphcore.errors, got 'over'"),
     "trace": (lambda _: run_options(trace=np.ones(2)), "trace: required True or False, got array"),
     "trace level": (lambda _: run_options(trace_level="FULL_TRACE"), "trace_level: required a level such as"),
     "threads": (lambda _: session_options(inter_op_threads="two"), "inter_op_threads: required a number of threads, .* got 'two'"),
@@ -132,6 +140,43 @@ def test_an_argument_of_the_wrong_kind_is_refused_and_nothing_has_happened(name:
     assert setting.session.run("w:0").tolist() == [1, 2]
     assert setting.session.run(setting.y, setting.feeds).tolist() == [2, 4]
     assert setting.session.trace is None
+
+
+def test_metadata_tells_of_its_last_run_only(setting: Setting) -> None:
+    metadata = gc.RunMetadata()
+    for options in (None, gc.RunOptions(), gc.RunOptions(timeout_in_ms=60_000)):
+        setting.session.run(setting.y, setting.feeds, TRACED, metadata)
+        assert metadata.trace is not None
+        setting.session.run(setting.y, setting.feeds, options, metadata)
+        assert metadata.trace is None
+
+
+def test_what_serves_sessions_shows_what_it_is_about(setting: Setting) -> None:
+    session, x = setting.session, setting.x
+    call = session.make_callable(setting.y, [x])
+    assert repr(call) == "<SessionCallable (x:0)>"
+    call.release()
+    assert repr(call) == "<SessionCallable released>"
+    meeting = gc.Rendezvous()
+    key = gc.create_key("/job:a/replica:0/task:0/device:CPU:0", 1, "/job:a/replica:0/task:0/device:CPU:0", "v")
+    meeting.send(key, None, 1.0)
+    assert repr(meeting) == "<gc.Rendezvous 1 values sent, 0 receives waiting>"
+    meeting.start_abort(CancelledError("over"))
+    assert repr(meeting) == "<gc.Rendezvous aborted: CancelledError>"
+    ended = gc.CancellationManager()
+    ended.register_callback(ended.get_cancellation_token(), lambda: None)
+    assert repr(ended) == "<gc.CancellationManager 1 callbacks>"
+    ended.start_cancel()
+    assert repr(ended) == "<gc.CancellationManager cancelled>"
+
+    @gc.function
+    def twice(t: Any, by: float = 2.0) -> Any:
+        return t * by
+
+    assert repr(twice) == "<gc.Function twice(t: 'Any', by: 'float' = 2.0) -> 'Any'>"
+    with session.graph.as_default():
+        twice(x)
+    assert repr(session.graph.library) == "<gc.FunctionLibraryDefinition 1 functions, 0 gradients>"
 
 
 def test_a_wrong_argument_of_a_partial_run_leaves_the_run_as_it_was(setting: Setting) -> None:
