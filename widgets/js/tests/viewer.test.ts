@@ -213,6 +213,30 @@ test("a picture that comes to a box takes the focus from nothing else on the pag
   cell.remove();
 });
 
+test("the arrow keys reach everything in the export menu, Escape closes it and leads back", async () => {
+  await page.show(small(1));
+  const button = page.one<HTMLButtonElement>('[aria-label="Export the picture"]');
+  button.click();
+  const names = (): string =>
+    document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "";
+  const seen = [names()];
+  for (const key of ["ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowUp"]) {
+    page.key(key, document.activeElement ?? button);
+    seen.push(names());
+  }
+  expect(seen).toEqual([
+    "Download SVG picture",
+    "Copy SVG picture",
+    "Copy DOT text",
+    "Download DOT text",
+    "Download SVG picture",
+    "Download Mermaid text",
+  ]);
+  page.key("Escape", document.activeElement ?? button);
+  expect(document.activeElement).toBe(button);
+  expect(button.getAttribute("aria-expanded")).toBe("false");
+});
+
 test("the bar before the inspector says where it stands, and moves with the arrow keys", async () => {
   await page.show(small(1));
   const bar = page.one<HTMLElement>(".gl-splitter");
