@@ -261,7 +261,9 @@ class Variable:
                     "or change it outside of functions, branches and loops",
                 )
             around = around.outer
-        attrs = {"dtype": self._dtype} if self.is_resource else None  # of a reference it is known: values take it either way
+        attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # of a reference it is known: values take it either way
+        if self.is_resource and how == "assign":
+            attrs["validate_shape"] = self._shape.is_fully_defined
         return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:

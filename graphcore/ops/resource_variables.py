@@ -319,6 +319,9 @@ def _scatter(name: str | None) -> KernelFactory:
             with variable.lock:
                 value = variable.read()
                 checked_indices(k, indices, value.shape[0])
+                wanted = indices.shape + value.shape[1:]
+                if updates.ndim and updates.shape != wanted:
+                    raise invalid(k, f"updates must have shape {list(wanted)} or [], got {list(updates.shape)}")
                 changed = value.copy()
                 if at is None:
                     changed[indices] = updates

@@ -368,3 +368,22 @@ def test_a_node_that_gives_a_variable_another_type_is_refused_and_changes_nothin
             session.run(change)
         assert caught.value.node == "change"
         assert session.run(w).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+def test_values_of_another_shape_that_are_known_only_when_it_runs_are_refused_and_change_nothing(engine: str) -> None:
+    with gc.Graph().as_default():
+        w = gc.Variable(np.ones((3, 2), np.float32), name="w", use_resource=True)
+        free = gc.Variable([1.0], name="free", use_resource=True, validate_shape=False)
+        x, rows = gc.placeholder(gc.float32, None, name="x"), gc.placeholder(gc.int32, None, name="rows")
+        session = gc.Session(engine=engine)
+        session.run(gc.initialize_all_variables())
+        changes = [(w.assign(x), r"wrong shape\. Expected \[3,2\] got \[2\]"), (w.assign_add(x), "shapes must be equal")]
+        scatters = [w.scatter_update(rows, x), w.scatter_add(rows, x), w.scatter_sub(rows, x)]
+        changes += [(scatter, r"updates must have shape \[2, 2\] or \[\], got \[2\]") for scatter in scatters]
+        for change, text in changes:
+            with pytest.raises(InvalidArgumentError, match=text):
+                session.run(change, {x: [5, 6], rows: [0, 1]})
+            assert session.run(w).tolist() == [[1, 1]] * 3
+        assert session.run(scatters[0], {x: 7, rows: [0, 2]}).tolist() == [[7, 7], [1, 1], [7, 7]]
+        assert session.run(free.assign(x), {x: [5, 6]}).tolist() == [5, 6]
