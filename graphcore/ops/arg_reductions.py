@@ -79,6 +79,8 @@ def _running(name: str, neutral: int) -> KernelFactory:
         exclusive, reverse = k.attr("exclusive"), k.attr("reverse")
 
         def running(x: Any, axis: Any) -> Any:
+            if axis.ndim:
+                raise invalid(k, f"ScanOp: axis must be a scalar, not {list(axis.shape)}")
             along = one_int(k, axis) if known is None else known
             forward = xp.flip(x, along) if reverse else x
             result = accumulate(forward, along, dtype)

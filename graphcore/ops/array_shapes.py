@@ -114,7 +114,15 @@ class Reshape:
         known = constant_ints(k, 1)
         if known is not None and not (0 in known and -1 in known):
             return lambda x, _: x.reshape(known)
-        return lambda x, shape: x.reshape(_without_unknown(x.shape, ints(shape)))
+
+        def reshape(x: Any, shape: Any) -> Any:
+            wanted = ints(shape)
+            if wanted and min(wanted) < -1:  # NumPy takes any negative number for -1
+                at = next(at for at, size in enumerate(wanted) if size < -1)
+                raise invalid(k, f"Size {at} must be non-negative, not {wanted[at]}")
+            return x.reshape(_without_unknown(x.shape, wanted))
+
+        return reshape
 
 
 @op

@@ -29,11 +29,13 @@ def _selected(k: KernelContext, boxes: Any, scores: Any, most: Any, iou: float, 
     boxes, scores, count = on_host(boxes), on_host(scores), one_int(k, most)
     if boxes.ndim != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
         raise invalid(k, f"boxes must be [n, 4] and scores [n], got {list(boxes.shape)} and {list(scores.shape)}")
+    if count < 0:
+        raise invalid(k, f"max_output_size must be non-negative, got {count}")
     if not 0 <= iou <= 1:
         raise invalid(k, "iou_threshold must be in [0, 1]")
     chosen: list[int] = []
     for at in np.argsort(-scores.astype(np.float64), kind="stable").tolist():
-        if len(chosen) >= max(count, 0):
+        if len(chosen) >= count:
             break
         if scores[at] > least and all(overlap(boxes[at], boxes[other]) <= iou for other in chosen):
             chosen.append(at)

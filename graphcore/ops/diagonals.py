@@ -208,6 +208,13 @@ class MatrixBandPart:
 
         def band(x: Any, num_lower: Any, num_upper: Any) -> Any:
             lower, upper = one_int(k, num_lower), one_int(k, num_upper)
+            if x.ndim < 2:
+                raise invalid(k, f"input must be at least 2-dim, received shape: {list(x.shape)}")
+            rows, columns = x.shape[-2:]
+            if lower > rows:
+                raise invalid(k, f"num_lower must be negative or less or equal to number of rows ({rows}) got: {lower}")
+            if upper > columns:
+                raise invalid(k, f"num_upper must be negative or less or equal to number of columns ({columns}) got: {upper}")
             below = xp.arange(x.shape[-2])[:, None] - xp.arange(x.shape[-1])
             kept = ((lower < 0) | (below <= lower)) & ((upper < 0) | (-below <= upper))
             return xp.where(kept, x, zero)

@@ -353,7 +353,10 @@ class OneHot:
             where = indices.ndim if axis == -1 else axis
             if not 0 <= where <= indices.ndim:
                 raise invalid(k, f"Expected axis to be -1 or between [0, {indices.ndim}].  But received: {axis}")
-            places = xp.arange(one_int(k, depth)).reshape([-1] + [1] * (indices.ndim - where))
+            size = one_int(k, depth)
+            if size < 0:
+                raise invalid(k, f"depth must be non-negative, got: {size}")
+            places = xp.arange(size).reshape([-1] + [1] * (indices.ndim - where))
             return xp.where(xp.expand_dims(indices, where) == places, on, off)
 
         return one_hot

@@ -30,6 +30,8 @@ def _unique(outputs: int) -> KernelFactory:
         xp, dtype = k.xp, k.dtype("out_idx")
 
         def unique(x: Any) -> Any:
+            if x.ndim != 1:
+                raise invalid(k, f"unique expects a 1D vector, got shape {list(x.shape)}")
             values, index, counts = _first_seen(xp, x)
             return (values, index.astype(dtype), counts.astype(dtype))[:outputs]
 

@@ -96,7 +96,14 @@ class Roll:
 
     def kernel(k: KernelContext) -> Kernel:
         roll, shift, axis = k.xp.roll, constant_ints(k, 1), constant_ints(k, 2)
-        return lambda x, s, a: roll(x, ints(s) if shift is None else shift, ints(a) if axis is None else axis)
+
+        def shifted(x: Any, s: Any, a: Any) -> Any:
+            by, along = ints(s) if shift is None else shift, ints(a) if axis is None else axis
+            if len(by) != len(along):
+                raise invalid(k, f"shift and axis must have the same size, got {len(by)} and {len(along)}")
+            return roll(x, by, along)
+
+        return shifted
 
 
 @op
