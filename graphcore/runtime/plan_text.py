@@ -19,7 +19,7 @@ from graphcore.time_limit import check_time
 
 PART: Final = 2000
 """How many lines one generated function has at most: compiling takes longer than in proportion."""
-_UFUNCS: Final = {name: found for name in dir(np) if type(found := getattr(np, name)) is np.ufunc and found.__name__ == name}
+_UFUNCS: Final = {name: found for name, found in vars(np).items() if type(found) is np.ufunc and found.__name__ == name}
 _NUMPY_NAMES: Final = {id(found): name for name, found in {**_UFUNCS, "dot": np.dot}.items()}
 """What NumPy calls its functions, by their ids. Their results are of the type that they should be."""
 _BY_KEYWORD: Final = (np.maximum, np.minimum)
