@@ -113,7 +113,7 @@ def same_defined_shape(a: ShapeHandle, b: ShapeHandle) -> bool:
         return True
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
         return False
-    for d, e in zip(a.dims, b.dims, strict=True):  # noqa: SIM110 - as above
+    for d, e in zip(a.dims, b.dims, strict=True):  # noqa: SIM110 - asked as often; a generator takes half as long again
         if d is not e and (d.value != e.value or d.value < 0):
             return False
     return True

@@ -7,8 +7,9 @@ Python's, and the others sleep until it is their turn.
 
 A turn is advice, not a lock. Who has it and does not begin another run, or is in one that takes long, loses it within a few milliseconds,
 and within a fraction of one if he has not been seen to go on and on: no thread waits for what another one, in its run, waits for, and few
-wait for one that has had its last run. To look after that disturbs who runs, for about a tenth of a millisecond, so it is done seldom. Where threads with turns turn out to wait for something else most of the time, so that others
-could run meanwhile, there are no turns for a while.
+wait for one that has had its last run. Each look at who uses his turn disturbs who runs, for some tens of microseconds, so it is done
+seldom. Where threads with turns turn out to wait for something else most of the time, so that others could run meanwhile, there are no
+turns for a while.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ class _Turn:
         self.end = end
         self.at_once = 1
         self.is_new = is_new
+        self.was_in_run = True
         self.begun, self.used = now, math.nan
         self.mark(now, in_run=True)
 

@@ -206,6 +206,25 @@ def test_who_has_been_seen_to_go_on_loses_his_turn_in_a_run_that_takes_long(worl
     second.result(SOON)
 
 
+def test_where_one_has_had_his_last_run_another_who_was_seen_to_go_on_follows_and_the_rest_still_wait(world: World) -> None:
+    world.crowd()
+    second = world.run(2)
+    world.go_on(1, LONGER)
+    assert world.run(1, ends=False).done()
+    world.pass_by(sys.getswitchinterval() - LONGER + MOMENT, 1)
+    world.look()
+    first = world.run(1)
+    second.result(SOON)
+    third = world.run(3)
+    world.go_on(2, LONGER)
+    assert not first.done()
+    world.pass_by(A_WHILE)
+    world.look()
+    first.result(SOON)
+    assert not third.done()
+    assert world.turns._is_watched
+
+
 def test_who_goes_on_is_looked_at_seldom(world: World) -> None:
     world.crowd()
     second = world.run(2)
