@@ -35,6 +35,8 @@ class GraphError(Exception):
     """
 
     code: ClassVar[str] = "UNKNOWN"
+    is_mark = False
+    """True for a mark on a node that could not follow a change; shape inference does not take it away."""
 
     def __init__(
         self,

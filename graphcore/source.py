@@ -23,6 +23,12 @@ class CellRun(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
 
 
+class DerivedAnew(CellRun, frozen=True, kw_only=True):
+    """The run in which nodes are derived anew: they keep the `location` of the call that they follow from."""
+
+    location: SourceLocation
+
+
 cell_labels: Final[dict[str, str]] = {}
 """What a reader calls the code that Python knows under a file name: the kernel extension enters each cell it sees run."""
 
@@ -73,6 +79,9 @@ _last: Final = [SourceLocation("", 0)]
 
 def caller_location(skip: int = 1) -> SourceLocation:
     """The innermost frame outside this package; the first `skip` frames around this one are known to be inside."""
+    run = current_run.get()
+    if run.__class__ is DerivedAnew:
+        return run.location  # type: ignore[union-attr]  # its class has just been asked for
     frame = sys._getframe(skip)
     internal = _internal
     while True:
@@ -84,7 +93,7 @@ def caller_location(skip: int = 1) -> SourceLocation:
         if outer is None:
             break
         frame = outer
-    line, run, last = frame.f_lineno, current_run.get(), _last[0]
+    line, last = frame.f_lineno, _last[0]
     if last.line != line or last.file != file or last.run is not run:
         _last[0] = last = SourceLocation(file, line, run)
     return last

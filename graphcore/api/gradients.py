@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
@@ -11,6 +10,7 @@ from graphcore.api.variable_reads import check_read_outside
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.passes.gradient_writer import GradientWriter
 from graphcore.passes.gradients import build_gradients
 from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
 
@@ -37,28 +37,106 @@ def gradients(
         InvalidArgumentError: wrong dtypes, counts or graphs.
     """
     y_tensors = tensors_of(ys, "ys")
-    counts, x_tensors, gathered = _with_reads(y_tensors, _as_list(xs))
-    if not y_tensors or not x_tensors:
+    x_list = _as_list(xs)
+    tensors_of(x_list, "xs")
+    if not y_tensors or not x_list:
         raise InvalidArgumentError("gradients needs at least one y and one x")
     graph = y_tensors[0].graph
     given = [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
     if len(given) != len(y_tensors):
         raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(y_tensors)}, got {len(given)}")
-    for tensor in (*y_tensors, *x_tensors, *(g for g in given if g is not None)):
-        graph.as_graph_element(tensor)
-    _check_seeds(y_tensors, given)
-    stop = tensors_of(stop_gradients or [], "stop_gradients")
-    is_plain = not gathered and len(counts) == len(x_tensors)
-    with nullcontext() if is_plain or graph.outer is not None else graph.transaction():
-        found = build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
+    call = _Call(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
+    graph.settle()
+    call.check()
+    if graph.outer is not None:  # the function that is being traced is derived anew as a whole
+        return call.find()
+    what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
+    found: list[Any] = graph.derivations.derive(what, call.build, follows=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True)
+    return list(found)
+
+
+class _Call:
+    """One call of `gradients`: builds its nodes, and builds them again when what they differentiate has changed."""
+
+    def __init__(
+        self, graph: Graph, ys: list[Tensor], xs: list[Any], given: list[Tensor | None], stop: list[Tensor], name: str, simplify: bool
+    ) -> None:
+        self.graph = graph
+        self.ys = ys
+        self.xs = xs
+        self.given = given
+        self.stop = stop
+        self.name = name
+        self.simplify = simplify
+
+    def check(self) -> None:
+        """Require tensors of one graph, and seeds that fit.
+
+        Raises:
+            InvalidArgumentError: saying which does not.
+        """
+        for tensor in (*self.ys, *tensors_of(self.xs, "xs"), *(g for g in self.given if g is not None)):
+            self.graph.as_graph_element(tensor)
+        _check_seeds(self.ys, self.given)
+
+    def build(self) -> list[Tensor | None]:
+        """The gradients, each as a node called after its x, which stays when the nodes behind it are derived anew."""
+        graph = self.graph
+        self.ys = [_present(graph, tensor) for tensor in self.ys]
+        self.xs = [_present(graph, x) if isinstance(x, Tensor) else x for x in self.xs]
+        self.given = [None if g is None else _present(graph, g) for g in self.given]
+        self.stop = [_present(graph, tensor) for tensor in self.stop if tensor in graph or graph.find(tensor.node.name) is not None]
+        with graph.transaction(), graph.name_scope(self.name) as scope:
+            names = [self._reserved(scope, tensors_of(x, "xs")[0]) for x in self.xs]
+            results = [
+                None if found is None else self._result(name, tensors_of(x, "xs")[0], found)
+                for name, x, found in zip(names, self.xs, self.find(scope), strict=True)
+            ]
+            for name, result in zip(names, results, strict=True):
+                if result is None:
+                    graph.names.free(name)
+        return results
+
+    def _reserved(self, scope: str, x: Tensor) -> str:
+        """A name for the gradient by `x`, taken before the nodes behind it take any."""
+        names = self.graph.names
+        name = names.unique(f"{scope}{x.node.name}" if x.index == 0 else f"{scope}{x.node.name}_{x.index}")
+        names.take(name)
+        return name
+
+    def _result(self, name: str, x: Tensor, found: Tensor) -> Tensor:
+        writer = GradientWriter(self.graph)
+        return writer.result(name, found, x.node.name)
+
+    def find(self, scope: str | None = None) -> list[Tensor | None]:
+        """The gradients as they are computed, in the scope that is given or a new one."""
+        graph, name = self.graph, scope or self.name
+        counts, x_tensors, gathered = _with_reads(self.ys, self.xs)
+        found = build_gradients(
+            graph, self.ys, x_tensors, self.given, name=name, stop_gradients=self.stop, simplify=self.simplify
+        )
         for i in gathered:
             gradient = found[i]
             if gradient is not None:
-                found[i] = gradient_by_variable(x_tensors[i].node, gradient, name=name, simplify=simplify)
+                found[i] = gradient_by_variable(x_tensors[i].node, gradient, name=name, simplify=self.simplify)
         if len(counts) == len(found):
             return found
         parts = iter(found)
         return [summed(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
+
+
+def _present(graph: Graph, tensor: Tensor) -> Tensor:
+    """The tensor that has the name of `tensor` now: its node may have been removed, and made anew since.
+
+    Raises:
+        InvalidArgumentError: there is none.
+    """
+    if tensor in graph:
+        return tensor
+    node = graph.find(tensor.node.name)
+    if node is None or tensor.index >= len(node.outputs):
+        raise InvalidArgumentError.at(tensor.node, f"'{tensor.name}' is no longer in the graph")
+    return node.outputs[tensor.index]
 
 
 def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], list[int]]:

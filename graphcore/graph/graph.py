@@ -30,6 +30,7 @@ from graphcore.graph.apply import apply_op, binary_op, matmul_op
 from graphcore.graph.cells import CellBook
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_stack import default_graph
+from graphcore.graph.derivations import DerivationBook
 from graphcore.graph.edge import Edge
 from graphcore.graph.edges import EdgeStore
 from graphcore.graph.live import note_graph
@@ -86,6 +87,7 @@ class Graph(GraphReader, ChangeTeller):
         self.names = NameTable()
         self.thread_scopes = ThreadScopes()
         self.cells = CellBook()
+        self.derivations = DerivationBook(self)
         self.lock = threading.RLock()
         self.edge_store = EdgeStore(self.lock)
         self.refiner = refiner_for(infer, self.versions.producer)
@@ -385,6 +387,13 @@ class Graph(GraphReader, ChangeTeller):
             InvalidArgumentError: `tensor` is not in this graph.
         """
         whole(self, node_edits.set_shape_like, tensor, other)
+
+    def settle(self) -> None:
+        """Derive anew what follows from nodes that have changed: gradients, training steps, groups of initializers, calls of functions.
+
+        Sessions, views and what writes a graph do this first. What cannot follow is marked (`Node.error`) and refuses to run.
+        """
+        self.derivations.settle()
 
     # ---- transactions ----------------------------------------------------------------------------------------------
 

@@ -17,9 +17,12 @@ class NameTable:
 
     While a cell runs again, the names that its earlier run took are free for it (`release`), and counting starts
     over, so that the same code gets the same names.
+
+    Attributes:
+        record: takes the names of nodes and scopes as they are taken, while a derivation is built; None otherwise.
     """
 
-    __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken")
+    __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken", "record")
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
@@ -27,6 +30,7 @@ class NameTable:
         self._given = self._given_for = ""
         self._released: set[str] = set()
         self._owned_scopes: dict[str, set[str]] = {}
+        self.record: list[str] | None = None
 
     def unique(self, name: str) -> str:
         """`name`, or the first of `name_1`, `name_2`, ... that is free. Does not take it."""
@@ -45,6 +49,8 @@ class NameTable:
     def take(self, name: str) -> None:
         """Mark a node's name as taken."""
         self._taken[name] = ""
+        if self.record is not None:
+            self.record.append(name)
         if name is self._given:  # the next one need not try it again
             self._given = ""
             self._next[self._given_for] = self._next.get(self._given_for, 0) + 1
@@ -86,6 +92,8 @@ class NameTable:
             outer = "/".join(parts[:end])
             self._taken.setdefault(outer, cell)
         self._released.discard(scope)
+        if self.record is not None:
+            self.record.append(scope)
         if cell:
             self._owned_scopes.setdefault(cell, set()).add(scope)
 
@@ -93,6 +101,17 @@ class NameTable:
         """Let the cell that runs now take these node names and its own scopes again, which `count_anew` makes it try."""
         self._released = self._owned_scopes.get(cell, set()).union(node_names)
         self._owned_scopes = {other: scopes for other, scopes in self._owned_scopes.items() if other != cell}
+
+    def begin_again(self, names: Iterable[str]) -> set[str]:
+        """Let a derivation take these names again; gives what `end_again` needs."""
+        before, self._released = self._released, set(names)
+        self.count_anew()
+        return before
+
+    def end_again(self, before: set[str]) -> None:
+        """Free what was not taken again; what the running cell may take stays as it was."""
+        self.end_release()
+        self._released = before
 
     def count_anew(self) -> None:
         """Try names again that are free by now for the cell that runs."""

@@ -190,6 +190,8 @@ class _Wave:
                     pending.append(consumer)
 
     def _visit(self, node: Node) -> None:
+        if node.error is not None and node.error.is_mark:
+            return
         graph = self._graph
         if self._loops is not None:
             self._begin_anew(node, self._loops)
@@ -252,7 +254,7 @@ class _Wave:
             node.input_errors = {**controls, **problems}
         if problems:
             node.error = InvalidArgumentError.at(node, "; ".join(problems.values()))
-            _forget_shapes(node)
+            forget_shapes(node)
             return
         try:
             if is_loop_head(node):
@@ -314,10 +316,11 @@ def _mark(node: Node, error: GraphError, controls: dict[int, str]) -> None:
     """The inputs of `node` do not fit each other."""
     node.error = error.with_node(node.name, op=node.op, source=node.source)
     node.input_errors = {**controls, **dict.fromkeys(range(len(node.inputs)), error.message)}
-    _forget_shapes(node)
+    forget_shapes(node)
 
 
-def _forget_shapes(node: Node) -> None:
+def forget_shapes(node: Node) -> None:
+    """Nothing is known of the outputs of `node`, which has an error."""
     node.output_handles = tuple([ShapeHandle(None) for _ in node.outputs])
     node.handle_data = None
     node.constants = None

@@ -48,6 +48,10 @@ class ChangeTeller:
         else:
             self.journal.changes.append(change)
 
+    def untold_changes(self) -> list[Change]:
+        """The changes of the transaction or single change under way, of which the subscribers will be told."""
+        return [] if self.journal is None else list(self.journal.changes)
+
     def tell(self, change: Change) -> None:
         """Call the subscribers."""
         _tell(iter(tuple(self._subscribers)), change)

@@ -64,6 +64,7 @@ class _Before(Journal):
         self.gradient_records = dict(graph.gradient_records)
         self.names = graph.names.state()
         self.cells = graph.cells.state()
+        self.derivations = graph.derivations.state()
         self.library = graph.library.state()
         self.told_outside = 0 if self.outer is None else len(self.outer.changes)
 
@@ -113,5 +114,6 @@ class _Before(Journal):
         graph.gradient_records.update(self.gradient_records)
         graph.names.restore(self.names)
         graph.cells.restore(self.cells)
+        graph.derivations.restore(self.derivations)
         graph.library.restore(self.library)
         graph.journal = self.outer

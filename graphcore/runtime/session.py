@@ -230,6 +230,7 @@ class Session:
         limit = self.options.operation_timeout_in_ms
         feeds = arguments.listed("feeds", "tensors or names", feeds)
         with self.graph.lock, self._lock, planning_within(limit):
+            self.graph.settle()
             self._check_may_plan()
             watched = Step(None, CancellationManager()) if limit else None
             run = PartialRun(parse_fetches(self.graph, fetches), resolve_feeds(self.graph, feeds), self._make_kernel, watched)
@@ -315,6 +316,7 @@ class Session:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
         with self.graph.lock, self._lock, paused_collector(), planning_within(self.options.operation_timeout_in_ms):
+            self.graph.settle()
             self._forget_changed()
             known = None if key is None else self._plans.get(key)
             if known is not None:

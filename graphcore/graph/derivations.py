@@ -1,0 +1,314 @@
+"""Nodes that follow from others by a rule, and are derived anew when these change: gradients, training steps, groups of initializers.
+
+A derivation is remembered with the rule that built its nodes. The book of a graph listens to what changes; before the next run or picture it
+builds anew what is affected, under the names that it had, so that consumers and Python handles keep their nodes. Nodes that cannot follow are
+marked with the reason and refuse to run until they can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from graphcore.errors import FailedPreconditionError, GraphError
+from graphcore.graph.changes import Change
+from graphcore.graph.collecting import paused_collector
+from graphcore.graph.marking import mark
+from graphcore.graph.node import Node, Tensor
+from graphcore.graph.order import renew_stale_ranks
+from graphcore.graph.rewiring import remove_all
+from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
+from graphcore.source import CellRun, DerivedAnew, SourceLocation, caller_location, current_run
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+Fingerprint = Callable[[], object]
+_MOST_ROUNDS: Final = 3
+"""A derivation that is still outdated after so many rounds of one settling is marked."""
+
+
+class Derivation:
+    """One call whose nodes follow from others.
+
+    Args:
+        what: what it is in words, such as "the gradients of 'loss'".
+        build: builds the nodes in the default graph and gives what the call gives.
+        follows: the tensors from whose producers, direct and indirect, it follows.
+        fingerprint: gives what else it depends on, as a value to compare.
+        keeps_result: True iff callers hold the result itself, which must then stay as it was.
+
+    Attributes:
+        source: the line of user code that made the call.
+        names: the node and scope names that it took.
+        result: what the last build gave.
+        parent: the derivation in which it was built, None outside of any.
+        error: why it could not follow the last change, None if it could.
+    """
+
+    def __init__(
+        self, what: str, build: Callable[[], Any], follows: Sequence[Tensor], fingerprint: Fingerprint | None, *, keeps_result: bool
+    ) -> None:
+        self.what = what
+        self.build = build
+        self.follows = [(tensor.node.name, tensor.index) for tensor in follows]
+        self.fingerprint = fingerprint
+        self.keeps_result = keeps_result
+        self.source: SourceLocation | None = None
+        self.run: CellRun | None = None
+        self.scopes: tuple[str, str, tuple[str, ...]] = "", "", ()
+        self.names: list[str] = []
+        self.result: Any = None
+        self.seen: object = None
+        self.parent: Derivation | None = None
+        self.error: GraphError | None = None
+        self.is_outdated = False
+
+    def __repr__(self) -> str:
+        return f"<Derivation of {self.what}>"
+
+
+class DerivationBook:
+    """The derivations of one graph.
+
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._all: dict[str, Derivation] = {}
+        self._building: list[Derivation] = []
+        self._is_settling = False
+        self._changed: set[str] = set()
+        self._version = 0  # of the last change that is known
+
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` needs to bring the book back to what it is now."""
+        return dict(self._all), [(each, each.names, each.result, each.seen, each.error) for each in self._all.values()]
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be again what the book was at `state`."""
+        self._all, kept = state
+        for each, each.names, each.result, each.seen, each.error in kept:
+            pass
+
+    # ---- making -----------------------------------------------------------------------------------------------------
+
+    def derive(
+        self,
+        what: str,
+        build: Callable[[], Any],
+        *,
+        follows: Sequence[Tensor] = (),
+        fingerprint: Fingerprint | None = None,
+        keeps_result: bool = False,
+    ) -> Any:
+        """Build nodes for the first time, and remember how; the arguments are those of `Derivation`.
+
+        Within a derivation that has a fingerprint another one of that kind is built as part of it.
+
+        Returns:
+            What `build` gives.
+        """
+        graph = self._graph
+        if graph.outer is not None or (fingerprint is not None and self._building):
+            return build()
+        made = Derivation(what, build, follows, fingerprint, keeps_result=keeps_result)
+        with graph.lock:
+            scopes = graph.scopes
+            made.source, made.run = caller_location(2), current_run.get()
+            made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
+            made.parent = self._building[-1] if self._building else None
+            if not self._all:
+                graph.subscribe(self._heard)
+            self._record(made)
+            if made.names:
+                self._all.pop(made.names[0], None)
+                self._all[made.names[0]] = made
+        return made.result
+
+    def _record(self, made: Derivation) -> None:
+        names = self._graph.names
+        outer, names.record = names.record, []
+        self._building.append(made)
+        try:
+            made.result = made.build()
+            made.names = list(dict.fromkeys(names.record))
+            made.seen = None if made.fingerprint is None else made.fingerprint()
+        finally:
+            self._building.pop()
+            if outer is not None:
+                outer += names.record
+            names.record = outer
+
+    # ---- following --------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Derive anew what has been affected by changes; what cannot be is marked. Nothing where nothing has changed."""
+        graph = self._graph
+        if not self._all or self._is_settling or self._building or graph.finalized:
+            return
+        with graph.lock, paused_collector():
+            self._is_settling = True
+            try:
+                if self._notice():
+                    self._settle()
+            finally:
+                self._is_settling = False
+
+    def _heard(self, change: Change) -> None:
+        if change.version > self._version:
+            self._changed.add(change.node)
+
+    def _notice(self) -> bool:
+        """Note which derivations are affected by what has changed; False if nothing has."""
+        graph = self._graph
+        for change in graph.untold_changes():
+            self._heard(change)
+        changed, self._changed, self._version = self._changed, set(), graph.version
+        if not changed:
+            return False
+        reached = _downstream(graph, changed)
+        for each in self._all.values():
+            if any(name in reached for name, _ in each.follows):
+                each.is_outdated = True
+            if each.fingerprint is not None and each.error is None and each.fingerprint() != each.seen:
+                each.is_outdated = True
+        return True
+
+    def _settle(self) -> None:
+        self._forget_gone()
+        for each in self._all.values():
+            each.is_outdated = each.is_outdated or each.error is not None
+        rounds: dict[Derivation, int] = {}
+        while outdated := [each for each in self._all.values() if each.is_outdated]:
+            following = self._first(outdated)
+            following.is_outdated = False
+            rounds[following] = rounds.get(following, 0) + 1
+            if rounds[following] > _MOST_ROUNDS:
+                self._mark(following, FailedPreconditionError("it depends on itself"))
+            else:
+                self._follow(following)
+            self._notice()
+
+    def _forget_gone(self) -> None:
+        """Forget calls of which no node is left: their cell made others, or is gone."""
+        find = self._graph.find
+        for key, each in list(self._all.items()):
+            if all(find(name) is None for name in each.names):
+                del self._all[key]
+
+    def _first(self, outdated: list[Derivation]) -> Derivation:
+        """The one that depends on no other: what follows from tensors in their order, then what follows from collections."""
+        graph = self._graph
+        renew_stale_ranks(graph)
+
+        def order(each: Derivation) -> tuple[int, int]:
+            nodes = [graph.find(name) for name, _ in each.follows]
+            return int(each.fingerprint is not None), max((node.rank for node in nodes if node is not None), default=0)
+
+        return min(outdated, key=order)
+
+    def _follow(self, each: Derivation) -> None:
+        try:
+            broken = self._broken(each)
+            if broken is not None:
+                raise broken
+            with self._graph.transaction():
+                self._all = {key: other for key, other in self._all.items() if other.parent is not each}
+                self._build_again(each)
+            each.error = None
+        except GraphError as error:
+            if each.parent is not None and each.parent in self._all.values():
+                each.parent.is_outdated = True
+            self._mark(each, error)
+
+    def _broken(self, each: Derivation) -> GraphError | None:
+        """The reason why nothing can be derived at present, None if there is none."""
+        graph = self._graph
+        found: set[Node] = set()
+        pending: list[Node] = []
+        for name, index in each.follows:
+            node = graph.find(name)
+            if node is None or index >= len(node.outputs):
+                return FailedPreconditionError(f"'{name}:{index}' is no longer in the graph")
+            pending.append(node)
+        while pending:
+            node = pending.pop()
+            if node in found:
+                continue
+            found.add(node)
+            if node not in graph:
+                return FailedPreconditionError(f"'{node.name}' is no longer in the graph")
+            if node.error is not None:
+                return FailedPreconditionError.at(node, f"'{node.name}' has an error: {node.error.message}")
+            pending += [tensor.node for tensor in node.inputs if tensor.node not in found]
+        return None
+
+    def _build_again(self, each: Derivation) -> None:
+        graph, before = self._graph, each.result
+        running = graph.cells.running
+        nodes = {name: node for name in each.names if (node := graph.find(name)) is not None}
+        stale = graph.cells.begin_again(dict(nodes))
+        released = graph.names.begin_again(each.names)
+        name, device, controls = each.scopes
+        assert each.source is not None
+        run = each.run
+        told = DerivedAnew(
+            cell=run.cell if run else "", execution=run.execution if run else 0, label=run.label if run else "", location=each.source
+        )
+        token = current_run.set(told)
+        try:
+            waited = [node for control in controls if (node := graph.find(control)) is not None]
+            with (
+                graph.as_default(),
+                name_scope(graph, name or None),
+                device_scope(graph, None),
+                device_scope(graph, device or None),
+                control_dependencies(graph, None),
+                control_dependencies(graph, waited),
+            ):
+                self._record(each)
+        finally:
+            current_run.reset(token)
+        if each.keeps_result and each.parent is None:
+            _require_same(each.what, before, each.result)
+        remove_all(graph, graph.cells.end_again({}))
+        graph.names.end_again(released)
+        left = {name: node for name, node in stale.items() if node in graph}
+        if running is not None and run is not None and run.cell == running.cell and run is not running:
+            left.update({name: node for name in each.names if (node := graph.find(name)) is not None})
+        graph.cells.begin_again(left)
+
+    def _mark(self, each: Derivation, error: GraphError) -> None:
+        """Mark the nodes of a call that could not follow: they refuse to run, with the reason."""
+        if each.error is not None and each.error.message == error.message:
+            return
+        each.error = error
+        for name in each.names:
+            node = self._graph.find(name)
+            if node is not None:
+                again = "" if each.source is None else f"; run {each.source.where.partition(',')[0]} again"
+                told = f"{each.what} (node '{name}') could not follow a change: {error.message}{again}"
+                mark(self._graph, node, FailedPreconditionError.at(node, told))
+
+
+def _require_same(what: str, before: Any, after: Any) -> None:
+    """Refuse a result in which other places are None than before: who holds it cannot see the difference."""
+    for number, (old, new) in enumerate(zip(before, after, strict=True)):
+        if (old is None) is not (new is None):
+            text = "was None and would be a tensor now" if old is None else "would be None now"
+            raise FailedPreconditionError(f"result {number} of {what} {text}")
+
+
+def _downstream(graph: Graph, names: Iterable[str]) -> set[str]:
+    """`names`, and the names of all nodes that depend on the nodes called so."""
+    reached = set(names)
+    graph.edge_store.sync()
+    pending = [node for name in reached if (node := graph.find(name)) is not None]
+    successors = graph.edge_store.data_successors()
+    while pending:
+        for node in successors(pending.pop()):
+            if node.name not in reached:
+                reached.add(node.name)
+                pending.append(node)
+    return reached
