@@ -82,10 +82,10 @@ class _Call:
     def build(self) -> list[Tensor | None]:
         """The gradients, each as a node called after its x, which stays when the nodes behind it are derived anew."""
         graph = self.graph
-        self.ys = [_present(graph, tensor) for tensor in self.ys]
-        self.xs = [_present(graph, x) if isinstance(x, Tensor) else x for x in self.xs]
-        self.given = [None if g is None else _present(graph, g) for g in self.given]
-        self.stop = [_present(graph, tensor) for tensor in self.stop if tensor in graph or graph.find(tensor.node.name) is not None]
+        self.ys = [graph.present(tensor) for tensor in self.ys]
+        self.xs = [graph.present(x) if isinstance(x, Tensor) else x for x in self.xs]
+        self.given = [None if g is None else graph.present(g) for g in self.given]
+        self.stop = [graph.present(tensor) for tensor in self.stop if tensor in graph or graph.find(tensor.node.name) is not None]
         with graph.transaction(), graph.name_scope(self.name) as scope:
             names = [self._reserved(scope, tensors_of(x, "xs")[0]) for x in self.xs]
             results = [
@@ -123,20 +123,6 @@ class _Call:
             return found
         parts = iter(found)
         return [summed(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
-
-
-def _present(graph: Graph, tensor: Tensor) -> Tensor:
-    """The tensor that has the name of `tensor` now: its node may have been removed, and made anew since.
-
-    Raises:
-        InvalidArgumentError: there is none.
-    """
-    if tensor in graph:
-        return tensor
-    node = graph.find(tensor.node.name)
-    if node is None or tensor.index >= len(node.outputs):
-        raise InvalidArgumentError.at(tensor.node, f"'{tensor.name}' is no longer in the graph")
-    return node.outputs[tensor.index]
 
 
 def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], list[int]]:

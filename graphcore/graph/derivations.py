@@ -40,6 +40,7 @@ class Derivation:
 
     Attributes:
         source: the line of user code that made the call.
+        number: its place among all derivations of the graph, in the order of the calls.
         names: the node and scope names that it took.
         result: what the last build gave.
         parent: the derivation in which it was built, None outside of any.
@@ -60,6 +61,7 @@ class Derivation:
         self.names: list[str] = []
         self.result: Any = None
         self.seen: object = None
+        self.number = 0
         self.parent: Derivation | None = None
         self.error: GraphError | None = None
         self.is_outdated = False
@@ -71,13 +73,16 @@ class Derivation:
 class DerivationBook:
     """The derivations of one graph.
 
+    Attributes:
+        count: how many there have been.
     """
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._all: dict[str, Derivation] = {}
+        self._all: dict[tuple[str, bool], Derivation] = {}
         self._building: list[Derivation] = []
         self._is_settling = False
+        self.count = 0
         self._changed: set[str] = set()
         self._version = 0  # of the last change that is known
 
@@ -117,14 +122,20 @@ class DerivationBook:
             scopes = graph.scopes
             made.source, made.run = caller_location(2), current_run.get()
             made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
+            made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
             if not self._all:
                 graph.subscribe(self._heard)
             self._record(made)
             if made.names:
-                self._all.pop(made.names[0], None)
-                self._all[made.names[0]] = made
+                key = made.names[0], made.parent is not None
+                self._all.pop(key, None)  # the same call, of an earlier run of its cell
+                self._all[key] = made
         return made.result
+
+    def made_before(self, node: Node, number: int) -> bool:
+        """True iff one of the first `number` derivations made `node`."""
+        return any(each.number <= number and node.name in each.names for each in self._all.values())
 
     def _record(self, made: Derivation) -> None:
         names = self._graph.names
@@ -270,7 +281,7 @@ class DerivationBook:
                 self._record(each)
         finally:
             current_run.reset(token)
-        if each.keeps_result and each.parent is None:
+        if each.keeps_result:
             _require_same(each.what, before, each.result)
         remove_all(graph, graph.cells.end_again({}))
         graph.names.end_again(released)

@@ -471,6 +471,14 @@ class Graph(GraphReader, ChangeTeller):
             else:
                 self.collections[name].append(item)
 
+    def remove_from_collection(self, name: str, item: Any) -> None:
+        """Take what has the `.name` of `item` out of a collection."""
+        with self.lock:
+            refuse_finalized(self)
+            items = self.collections.get(name)
+            if items:
+                items[:] = [known for known in items if getattr(known, "name", None) != item.name]
+
     def finalize(self) -> None:
         """Make the graph read-only: every change is a FailedPreconditionError from then on. It can still be run, copied and explained."""
         self.finalized = True

@@ -140,6 +140,19 @@ class GraphReader:
         """The op node called `name`, None if there is none."""
         return self._by_name.get(name)
 
+    def present(self, tensor: Tensor) -> Tensor:
+        """The tensor that has the name of `tensor` now: its node may have been removed, and made anew since.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
+        if tensor in self:
+            return tensor
+        node = self.find(tensor.node.name)
+        if node is None or tensor.index >= len(node.outputs):
+            raise InvalidArgumentError.at(tensor.node, f"'{tensor.name}' is no longer in the graph")
+        return node.outputs[tensor.index]
+
     def find_node_id(self, node_id: int) -> Node | None:
         """The node with that id, source and sink included; None if there is none or it has been removed."""
         if node_id <= 1:
