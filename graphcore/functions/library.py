@@ -231,7 +231,7 @@ class FunctionLibraryDefinition:
     def reachable_definitions(self, start: GraphDef | FunctionDef | Iterable[NodeDef]) -> FunctionLibraryDefinition:
         """A library of the functions that the nodes call or name in attrs, directly or through other functions, and of their gradients."""
         nodes = start.node if isinstance(start, GraphDef) else start.node_def if isinstance(start, FunctionDef) else start
-        waiting = [name for node in nodes for name in _names_in_node(node)]
+        waiting = [name for node in nodes for name in names_in_node(node)]
         found = FunctionLibraryDefinition(self.default_registry)
         while waiting:
             name = waiting.pop()
@@ -239,7 +239,7 @@ class FunctionLibraryDefinition:
             if function is None or name in found:
                 continue
             found._set(function)
-            waiting += [inner for node in function.node_def for inner in _names_in_node(node)]
+            waiting += [inner for node in function.node_def for inner in names_in_node(node)]
             if name in self._gradients:
                 found._gradients[name] = self._gradients[name]
                 waiting.append(self._gradients[name])
@@ -315,7 +315,8 @@ def _require_gradient_fits(gradient: GradientDef, gradients: dict[str, str]) -> 
         )
 
 
-def _names_in_node(node: NodeDef) -> list[str]:
+def names_in_node(node: NodeDef) -> list[str]:
+    """The op of a node, and the functions that its attrs name."""
     names = [node.op]
     for value in node.attr.values():
         if isinstance(value, (Func, tuple)):

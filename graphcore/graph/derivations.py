@@ -83,6 +83,7 @@ class DerivationBook:
         self._building: list[Derivation] = []
         self._is_settling = False
         self.count = 0
+        self._is_asked = False
         self._changed: set[str] = set()
         self._version = 0  # of the last change that is known
 
@@ -151,6 +152,11 @@ class DerivationBook:
                 outer += names.record
             names.record = outer
 
+    def reconsider(self) -> None:
+        """Look at all derivations before the next run: something that is no node of the graph, and that some may depend on, has changed."""
+        self._is_asked = True
+        self._graph.outdate()
+
     # ---- following --------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
@@ -176,8 +182,9 @@ class DerivationBook:
         for change in graph.untold_changes():
             self._heard(change)
         changed, self._changed, self._version = self._changed, set(), graph.version
-        if not changed:
+        if not changed and not self._is_asked:
             return False
+        self._is_asked = False
         reached = _downstream(graph, changed)
         for each in self._all.values():
             if any(name in reached for name, _ in each.follows):
@@ -282,7 +289,7 @@ class DerivationBook:
         finally:
             current_run.reset(token)
         if each.keeps_result:
-            _require_same(each.what, before, each.result)
+            _require_same(before, each.result)
         remove_all(graph, graph.cells.end_again({}))
         graph.names.end_again(released)
         left = {name: node for name, node in stale.items() if node in graph}
@@ -292,23 +299,19 @@ class DerivationBook:
 
     def _mark(self, each: Derivation, error: GraphError) -> None:
         """Mark the nodes of a call that could not follow: they refuse to run, with the reason."""
-        if each.error is not None and each.error.message == error.message:
-            return
         each.error = error
         for name in each.names:
             node = self._graph.find(name)
             if node is not None:
-                again = "" if each.source is None else f"; run {each.source.where.partition(',')[0]} again"
-                told = f"{each.what} (node '{name}') could not follow a change: {error.message}{again}"
-                mark(self._graph, node, FailedPreconditionError.at(node, told))
+                mark(self._graph, node, FailedPreconditionError.at(node, f"{each.what} could not follow a change: {error.message}"))
 
 
-def _require_same(what: str, before: Any, after: Any) -> None:
+def _require_same(before: Any, after: Any) -> None:
     """Refuse a result in which other places are None than before: who holds it cannot see the difference."""
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         if (old is None) is not (new is None):
             text = "was None and would be a tensor now" if old is None else "would be None now"
-            raise FailedPreconditionError(f"result {number} of {what} {text}")
+            raise FailedPreconditionError(f"result {number} {text}; run its cell again")
 
 
 def _downstream(graph: Graph, names: Iterable[str]) -> set[str]:

@@ -41,6 +41,10 @@ class ChangeTeller:
         if self._subscribers:
             self._announce(kind, node)
 
+    def outdate(self) -> None:
+        """Count a change that concerns no node by itself: what was made of this graph before is looked at again."""
+        self.version = self._last_version = self._last_version + 1
+
     def _announce(self, kind: ChangeKind, node: Node) -> None:
         change = Change(kind, node.name, self.version)
         if self.journal is None:
