@@ -51,6 +51,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     """
     (y_tensor,), (x_tensor,) = _single(y, "y"), _single(x, "x")
     graph = y_tensor.graph
+    graph.settle()
     graph.as_graph_element(x_tensor)
     stop = tensors_of(stop_gradients or [], "stop_gradients")
     flow = Flow(y_tensor, stop)

@@ -51,7 +51,9 @@ def gradients(
     if graph.outer is not None:  # the function that is being traced is derived anew as a whole
         return call.find()
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
-    found: list[Any] = graph.derivations.derive(what, call.build, follows=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True)
+    found: list[Any] = graph.derivations.derive(
+        what, call.build, follows=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True
+    )
     return list(found)
 
 
@@ -112,9 +114,7 @@ class _Call:
         """The gradients as they are computed, in the scope that is given or a new one."""
         graph, name = self.graph, scope or self.name
         counts, x_tensors, gathered = _with_reads(self.ys, self.xs)
-        found = build_gradients(
-            graph, self.ys, x_tensors, self.given, name=name, stop_gradients=self.stop, simplify=self.simplify
-        )
+        found = build_gradients(graph, self.ys, x_tensors, self.given, name=name, stop_gradients=self.stop, simplify=self.simplify)
         for i in gathered:
             gradient = found[i]
             if gradient is not None:

@@ -116,9 +116,7 @@ class Optimizer(ABC):
 
         return self._derived(graph, build, chosen)
 
-    def _apply(
-        self, graph: Graph, grads_and_vars: list[tuple[Tensor, Variable]], global_step: Variable | None, name: str | None
-    ) -> Node:
+    def _apply(self, graph: Graph, grads_and_vars: list[tuple[Tensor, Variable]], global_step: Variable | None, name: str | None) -> Node:
         self._create_slots([variable for _, variable in grads_and_vars])
         with graph.name_scope(name or self.name) as scope:
             self._numbers.clear()

@@ -119,12 +119,19 @@ class Variable:
                 self._initializer = graph.apply_op(self._ops.assign, [self._variable, self._initial_value], given, "Assign")
                 self._read = self._new_read(self._ops.read_name)
         graph.add_to_collection(VARIABLES, self)
-        if trainable:
-            graph.add_to_collection(TRAINABLE_VARIABLES, self)
-        else:  # a cell that runs again may have made a trainable one of this name before
-            graph.remove_from_collection(TRAINABLE_VARIABLES, self)
+        self._join_trainable(graph, trainable)
         for collection in collections:
             graph.add_to_collection(collection, self)
+
+    def _join_trainable(self, graph: Graph, trainable: bool) -> None:
+        known = graph.collections.get(TRAINABLE_VARIABLES, [])
+        before = [variable for variable in known if variable.name != self.name]  # a cell that runs again may have made it before
+        if trainable is (len(before) == len(known)):
+            graph.derivations.reconsider()
+        if trainable:
+            graph.add_to_collection(TRAINABLE_VARIABLES, self)
+        else:
+            known[:] = before
 
     def _as_initial(self, graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
         if isinstance(value, Tensor | Variable):
@@ -468,9 +475,7 @@ class VariableChoice:
 
     def _concerns(self, node: Node) -> bool:
         graph = self.graph
-        return (
-            node.name in self._first or graph.cells.comes_before(node, self._run) or graph.derivations.made_before(node, self._number)
-        )
+        return node.name in self._first or graph.cells.comes_before(node, self._run) or graph.derivations.made_before(node, self._number)
 
     def names(self) -> list[str]:
         """Their names."""

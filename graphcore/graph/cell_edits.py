@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from graphcore.errors import FailedPreconditionError
+from graphcore.graph.marking import mark
 from graphcore.graph.rewiring import remove_all
 from graphcore.source import CellRun
 
@@ -26,6 +28,8 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     stale = graph.cells.end(run, failed=failed)
     if failed or graph.finalized:
         graph.names.keep_released(run.cell)
+        for node in stale if failed and not graph.finalized else ():
+            mark(graph, node, FailedPreconditionError.at(node, f"cell {run.label} failed before it made '{node.name}' again; run it again"))
         return []
     remove_all(graph, stale)
     graph.when_done(graph.names.end_release)

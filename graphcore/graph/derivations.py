@@ -7,7 +7,8 @@ marked with the reason and refuse to run until they can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import FailedPreconditionError, GraphError
@@ -79,8 +80,10 @@ class DerivationBook:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._all: dict[tuple[str, bool], Derivation] = {}
+        self._all: dict[int, Derivation] = {}
+        self._owners: dict[str, Derivation] = {}  # by the names that they took; of one within another the outer one
         self._building: list[Derivation] = []
+        self._taken: list[str] = []
         self._is_settling = False
         self.count = 0
         self._is_asked = False
@@ -89,13 +92,13 @@ class DerivationBook:
 
     def state(self) -> tuple[Any, ...]:
         """What `restore` needs to bring the book back to what it is now."""
-        return dict(self._all), [(each, each.names, each.result, each.seen, each.error) for each in self._all.values()]
+        return dict(self._all), dict(self._owners), [(each, each.names, each.result, each.seen, each.error) for each in self._all.values()]
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Be again what the book was at `state`."""
-        self._all, kept = state
-        for each, each.names, each.result, each.seen, each.error in kept:
-            pass
+        self._all, self._owners, kept = state
+        for each, names, result, seen, error in kept:
+            each.names, each.result, each.seen, each.error = names, result, seen, error
 
     # ---- making -----------------------------------------------------------------------------------------------------
 
@@ -125,37 +128,65 @@ class DerivationBook:
             made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
             made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
-            if not self._all:
+            if graph.names.heard is None:
                 graph.subscribe(self._heard)
+                graph.names.heard = self._note_taken
             self._record(made)
             if made.names:
-                key = made.names[0], made.parent is not None
-                self._all.pop(key, None)  # the same call, of an earlier run of its cell
-                self._all[key] = made
+                self._all[made.number] = made
+                self._own(made)
         return made.result
 
     def made_before(self, node: Node, number: int) -> bool:
         """True iff one of the first `number` derivations made `node`."""
-        return any(each.number <= number and node.name in each.names for each in self._all.values())
+        owner = self._owners.get(node.name)
+        return owner is not None and owner.number <= number
 
     def _record(self, made: Derivation) -> None:
-        names = self._graph.names
-        outer, names.record = names.record, []
+        outer, self._taken = self._taken, []
         self._building.append(made)
         try:
             made.result = made.build()
-            made.names = list(dict.fromkeys(names.record))
+            made.names = list(dict.fromkeys(self._taken))
             made.seen = None if made.fingerprint is None else made.fingerprint()
         finally:
             self._building.pop()
-            if outer is not None:
-                outer += names.record
-            names.record = outer
+            self._taken = [*outer, *self._taken] if self._building else []
+
+    def _own(self, made: Derivation) -> None:
+        outermost = made if made.parent is None else made.parent
+        self._owners.update(dict.fromkeys(made.names, outermost))
+        if outermost is not made:
+            outermost.names = list(dict.fromkeys([*outermost.names, *made.names]))
+
+    def _note_taken(self, name: str) -> None:
+        owner = self._owners.get(name)
+        if owner is not None and not any(owner in (each, each.parent) for each in self._building):
+            self._drop(owner)  # its cell has made something else under this name
+        if self._building:
+            self._taken.append(name)
+
+    def _drop(self, dropped: Derivation) -> None:
+        self._all = {number: each for number, each in self._all.items() if dropped not in (each, each.parent)}
+        for name in dropped.names:
+            if self._owners.get(name) is dropped:
+                del self._owners[name]
 
     def reconsider(self) -> None:
         """Look at all derivations before the next run: something that is no node of the graph, and that some may depend on, has changed."""
         self._is_asked = True
         self._graph.outdate()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Leave the derivations as they are in a block that rewrites the graph and keeps what it computes."""
+        self.settle()
+        try:
+            yield
+        finally:
+            if not self._is_settling:
+                self._changed.clear()
+                self._version = self._graph.version
 
     # ---- following --------------------------------------------------------------------------------------------------
 
@@ -187,7 +218,7 @@ class DerivationBook:
         self._is_asked = False
         reached = _downstream(graph, changed)
         for each in self._all.values():
-            if any(name in reached for name, _ in each.follows):
+            if any(name in reached or self._graph.find(name) is None for name, _ in each.follows):
                 each.is_outdated = True
             if each.fingerprint is not None and each.error is None and each.fingerprint() != each.seen:
                 each.is_outdated = True
@@ -209,20 +240,20 @@ class DerivationBook:
             self._notice()
 
     def _forget_gone(self) -> None:
-        """Forget calls of which no node is left: their cell made others, or is gone."""
+        """Forget calls of which no node is left: their cell is gone, or makes others."""
         find = self._graph.find
-        for key, each in list(self._all.items()):
+        for each in list(self._all.values()):
             if all(find(name) is None for name in each.names):
-                del self._all[key]
+                self._drop(each)
 
     def _first(self, outdated: list[Derivation]) -> Derivation:
-        """The one that depends on no other: what follows from tensors in their order, then what follows from collections."""
+        """The one that depends on no other, by the order of the nodes that they follow from and have made."""
         graph = self._graph
         renew_stale_ranks(graph)
 
-        def order(each: Derivation) -> tuple[int, int]:
-            nodes = [graph.find(name) for name, _ in each.follows]
-            return int(each.fingerprint is not None), max((node.rank for node in nodes if node is not None), default=0)
+        def order(each: Derivation) -> int:
+            names = [*(name for name, _ in each.follows), *each.names]
+            return max((node.rank for name in names if (node := graph.find(name)) is not None), default=0)
 
         return min(outdated, key=order)
 
@@ -232,8 +263,9 @@ class DerivationBook:
             if broken is not None:
                 raise broken
             with self._graph.transaction():
-                self._all = {key: other for key, other in self._all.items() if other.parent is not each}
+                self._all = {number: other for number, other in self._all.items() if other.parent is not each}
                 self._build_again(each)
+                self._own(each)
             each.error = None
         except GraphError as error:
             if each.parent is not None and each.parent in self._all.values():

@@ -286,6 +286,7 @@ class Graph(GraphReader, ChangeTeller):
 
     def copy(self) -> Graph:
         """A new graph with the same nodes, edges, versions and functions; see `copy_graph`."""
+        self.settle()
         copied = Graph(self.registry, infer="symbolic" if isinstance(self.refiner, SymbolicRefiner) else "")
         copy_graph(self, copied)
         return copied
@@ -388,13 +389,6 @@ class Graph(GraphReader, ChangeTeller):
         """
         whole(self, node_edits.set_shape_like, tensor, other)
 
-    def settle(self) -> None:
-        """Derive anew what follows from nodes that have changed: gradients, training steps, groups of initializers, calls of functions.
-
-        Sessions, views and what writes a graph do this first. What cannot follow is marked (`Node.error`) and refuses to run.
-        """
-        self.derivations.settle()
-
     # ---- transactions ----------------------------------------------------------------------------------------------
 
     def registers(self) -> tuple[Any, ...]:
@@ -471,14 +465,6 @@ class Graph(GraphReader, ChangeTeller):
             else:
                 self.collections[name].append(item)
 
-    def remove_from_collection(self, name: str, item: Any) -> None:
-        """Take what has the `.name` of `item` out of a collection."""
-        with self.lock:
-            refuse_finalized(self)
-            items = self.collections.get(name)
-            if items:
-                items[:] = [known for known in items if getattr(known, "name", None) != item.name]
-
     def finalize(self) -> None:
         """Make the graph read-only: every change is a FailedPreconditionError from then on. It can still be run, copied and explained."""
         self.finalized = True
@@ -495,7 +481,9 @@ class Graph(GraphReader, ChangeTeller):
         Returns:
             The names of the removed nodes.
         """
-        return noted(self, cell_edits.end_cell, run, failed=failed)
+        removed = noted(self, cell_edits.end_cell, run, failed=failed)
+        self.settle()
+        return removed
 
     def drop_cell(self, cell: str) -> list[str]:
         """A cell is gone: remove what it made. Returns the names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from graphcore.definitions import is_valid_node_name
@@ -19,10 +19,10 @@ class NameTable:
     over, so that the same code gets the same names.
 
     Attributes:
-        record: takes the names of nodes and scopes as they are taken, while a derivation is built; None otherwise.
+        heard: called with each name of a node or scope that is taken, where there are derivations.
     """
 
-    __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken", "record")
+    __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken", "heard")
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
@@ -30,7 +30,7 @@ class NameTable:
         self._given = self._given_for = ""
         self._released: set[str] = set()
         self._owned_scopes: dict[str, set[str]] = {}
-        self.record: list[str] | None = None
+        self.heard: Callable[[str], None] | None = None
 
     def unique(self, name: str) -> str:
         """`name`, or the first of `name_1`, `name_2`, ... that is free. Does not take it."""
@@ -49,8 +49,8 @@ class NameTable:
     def take(self, name: str) -> None:
         """Mark a node's name as taken."""
         self._taken[name] = ""
-        if self.record is not None:
-            self.record.append(name)
+        if self.heard is not None:
+            self.heard(name)
         if name is self._given:  # the next one need not try it again
             self._given = ""
             self._next[self._given_for] = self._next.get(self._given_for, 0) + 1
@@ -92,8 +92,8 @@ class NameTable:
             outer = "/".join(parts[:end])
             self._taken.setdefault(outer, cell)
         self._released.discard(scope)
-        if self.record is not None:
-            self.record.append(scope)
+        if self.heard is not None:
+            self.heard(scope)
         if cell:
             self._owned_scopes.setdefault(cell, set()).add(scope)
 

@@ -22,6 +22,7 @@ from graphcore.registry import OpRegistration, OpRegistry
 if TYPE_CHECKING:
     import networkx as nx
 
+    from graphcore.graph.derivations import DerivationBook
 
 Evaluator = Callable[[Tensor | Node, "dict[Any, Any] | None", Any], Any]
 
@@ -52,9 +53,17 @@ class GraphReader:
     other_fields: bytes
     signatures: Mapping[str, Any]
     collections: dict[str, list[Any]]
+    derivations: DerivationBook
     _by_name: dict[str, Node]
     _by_id: dict[int, Node]
     _next_id: int
+
+    def settle(self) -> None:
+        """Derive anew what follows from nodes that have changed: gradients, training steps, groups of initializers, calls of functions.
+
+        Sessions, views and what writes a graph do this first. What cannot follow is marked (`Node.error`) and refuses to run.
+        """
+        self.derivations.settle()
 
     # ---- all of it -------------------------------------------------------------------------------------------------
 
@@ -119,6 +128,7 @@ class GraphReader:
 
     def as_graph_def(self) -> GraphDef:
         """The graph with its function library as a value."""
+        self.settle()
         with self.lock:
             nodes = tuple([node.node_def for node in self._by_name.values()])
             return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
