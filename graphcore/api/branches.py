@@ -11,7 +11,7 @@ from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, exact_name, get_default_graph
 from graphcore.passes.defining import define_body, function_label, sweep
 
@@ -43,9 +43,8 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> An
         attrs: dict[str, AttrValue] = {"Tout": types, "then_branch": functions[0], "else_branch": functions[1]}
         return choice.add("If" if stateful else "StatelessIf", selector, inputs, attrs)
 
-    with leaving_no_trace(graph, name) as exact:
-        choice = _Choice(graph, exact, branches)
-        return choice.build(finish)
+    choice = _Choice(graph, name, branches)
+    return following_captures(graph, name, lambda: choice.build(finish), lambda: choice.traced_for)
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = None, name: str = "switch_case") -> Any:
@@ -74,9 +73,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
             )
         return choice.add("Case" if stateful else "StatelessCase", selector, inputs, {"Tout": types, "branches": tuple(functions)})
 
-    with leaving_no_trace(graph, name) as exact:
-        choice = _Choice(graph, exact, branches)
-        return choice.build(finish)
+    choice = _Choice(graph, name, branches)
+    return following_captures(graph, name, lambda: choice.build(finish), lambda: choice.traced_for)
 
 
 def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") -> Any:
@@ -99,6 +97,56 @@ def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") 
         return default()
     (pred, branch), rest, last = pairs[0], pairs[1:], default
     return cond(pred, branch, (lambda: case(rest, last, name)) if rest else last, name)
+
+
+class TracedFor:
+    """The tensors that traced functions take, as they were then: Python may have read their ranks, and gradients their shapes.
+
+    Args:
+        graph: the graph of the node.
+        tensors: the inputs of the node that runs the functions.
+        bodies: the functions.
+    """
+
+    def __init__(self, graph: Graph, tensors: Sequence[Tensor], bodies: Sequence[FunctionGraph]) -> None:
+        self._graph = graph
+        self._tensors = list(tensors)
+        self._is_exact = any(body.gradient_records for body in bodies)
+        self.first = self.kinds()
+
+    def kinds(self) -> list[str]:
+        """Name, dtype and rank of each, or its shape where that counts."""
+        found = []
+        for tensor in self._tensors:
+            node = self._graph.find(tensor.node.name)
+            present = None if node is None or tensor.index >= len(node.outputs) else node.outputs[tensor.index]
+            shape = "" if present is None else present.shape if self._is_exact else f"rank {present.shape.rank}"
+            found.append(f"'{tensor.name}' {'which is gone' if present is None else present.dtype.name} {shape}")
+        return found
+
+
+def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced_for: Callable[[], TracedFor | None]) -> Any:
+    """What `build` gives: a node whose Python functions are called once. It is marked while what they were traced for is something else.
+
+    Args:
+        graph: the graph of the node.
+        name: what to call it in errors.
+        build: traces the functions and adds the node.
+        traced_for: gives what they were traced for, None before that.
+    """
+
+    def build_once() -> Any:
+        before = traced_for()
+        if before is None:
+            return build()
+        other = next((f"{now}, and was {then}" for now, then in zip(before.kinds(), before.first, strict=True) if now != then), "")
+        raise FailedPreconditionError(f"its Python functions were called for other tensors: {other}; run its cell again")
+
+    def kinds() -> list[str] | None:
+        found = traced_for()
+        return None if found is None else found.kinds()
+
+    return graph.derivations.derive(f"'{name}'", build_once, fingerprint=kinds)
 
 
 @contextmanager
@@ -142,11 +190,16 @@ class _Choice:
         self.graph = graph
         self.name = name
         self.branches = branches
+        self.traced_for: TracedFor | None = None
 
     def add(self, op: str, selector: Tensor, inputs: list[Tensor], attrs: dict[str, AttrValue]) -> Node:
         return self.graph.apply_op(op, [selector, inputs], {**attrs, "_lower_using_switch_merge": True}, f"{self.name}/")
 
     def build(self, finish: Callable[[list[Func], list[Tensor], tuple[DType, ...], bool], Node]) -> Any:
+        with leaving_no_trace(self.graph, self.name) as self.name:
+            return self._build(finish)
+
+    def _build(self, finish: Callable[[list[Func], list[Tensor], tuple[DType, ...], bool], Node]) -> Any:
         traced = [_Traced(self.graph, function_label(self.graph, self.name, label), branch) for label, branch in self.branches.items()]
         first = traced[0]
         for label, other in zip(list(self.branches)[1:], traced[1:], strict=True):
@@ -157,6 +210,7 @@ class _Choice:
         node = finish([Func(made.name) for made in defined], inputs, types, any(made.signature.is_stateful for made in defined))
         if not isinstance(self.graph, FunctionGraph):
             sweep(self.graph)
+        self.traced_for = TracedFor(self.graph, node.inputs, [branch.body for branch in traced])
         outputs = iter(node.outputs)
         return fill(first.structure, [node if isinstance(leaf, Node) else next(outputs) for leaf in first.leaves])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.changes import Change
 from graphcore.graph.collecting import paused_collector
-from graphcore.graph.marking import mark
+from graphcore.graph.marking import mark, unmark
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import renew_stale_ranks
 from graphcore.graph.rewiring import remove_all
@@ -117,12 +117,18 @@ class DerivationBook:
 
         Returns:
             What `build` gives.
+
+        Raises:
+            FailedPreconditionError: something that it follows from has an error.
         """
         graph = self._graph
         if graph.outer is not None or (fingerprint is not None and self._building):
             return build()
         made = Derivation(what, build, follows, fingerprint, keeps_result=keeps_result)
         with graph.lock:
+            broken = self._broken(made)
+            if broken is not None:
+                raise broken
             scopes = graph.scopes
             made.source, made.run = caller_location(2), current_run.get()
             made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
@@ -258,6 +264,9 @@ class DerivationBook:
         return min(outdated, key=order)
 
     def _follow(self, each: Derivation) -> None:
+        if each.error is not None and each.fingerprint is not None and each.fingerprint() == each.seen:
+            self._unmark(each)
+            return
         try:
             broken = self._broken(each)
             if broken is not None:
@@ -328,6 +337,14 @@ class DerivationBook:
         if running is not None and run is not None and run.cell == running.cell and run is not running:
             left.update({name: node for name in each.names if (node := graph.find(name)) is not None})
         graph.cells.begin_again(left)
+
+    def _unmark(self, each: Derivation) -> None:
+        """All is again as it was when the nodes were built."""
+        each.error = None
+        for name in each.names:
+            node = self._graph.find(name)
+            if node is not None:
+                unmark(self._graph, node)
 
     def _mark(self, each: Derivation, error: GraphError) -> None:
         """Mark the nodes of a call that could not follow: they refuse to run, with the reason."""

@@ -29,3 +29,5 @@ def unmark(graph: Graph, node: Node) -> None:
     if node.error is not None and node.error.is_mark:
         graph.note(node)
         node.error = None
+        graph.publish("replaced", node)
+        infer_downstream(graph, node, include_start=True)
