@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphcore import dtypes
+from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.definitions import FunctionDef
@@ -126,7 +127,9 @@ class TracedFor:
 
 
 def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced_for: Callable[[], TracedFor | None]) -> Any:
-    """What `build` gives: a node whose Python functions are called once. It is marked while what they were traced for is something else.
+    """What `build` gives: a node whose Python functions are called once.
+
+    Functions that these call may be defined again; the node is marked while that, or what it was traced for, does not fit.
 
     Args:
         graph: the graph of the node.
@@ -134,19 +137,38 @@ def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced
         build: traces the functions and adds the node.
         traced_for: gives what they were traced for, None before that.
     """
+    if graph.outer is not None:
+        return build()
+    calls: list[Traced] = []
+    present: list[Traced] = []
 
-    def build_once() -> Any:
-        before = traced_for()
-        if before is None:
+    def build_first() -> Any:
+        token = tracing.set(calls)
+        try:
             return build()
-        other = next((f"{now}, and was {then}" for now, then in zip(before.kinds(), before.first, strict=True) if now != then), "")
-        raise FailedPreconditionError(f"its Python functions were called for other tensors: {other}; run its cell again")
+        finally:
+            tracing.reset(token)
+            present[:] = calls
 
-    def kinds() -> list[str] | None:
-        found = traced_for()
-        return None if found is None else found.kinds()
+    def check() -> None:
+        known = traced_for()
+        pairs = [] if known is None else zip(known.kinds(), known.first, strict=True)
+        other = next((f"{now}, and was {then}" for now, then in pairs if now != then), "")
+        if other:
+            raise FailedPreconditionError(f"its Python functions were called for other tensors: {other}; run its cell again")
+        for number, call in enumerate(present):
+            if not call.is_current(graph.library):
+                present[number] = call.trace_again(graph)
+        if any(now.signature != then.signature for now, then in zip(present, calls, strict=True)):
+            raise FailedPreconditionError(
+                "a function that it calls was defined again and uses other tensors or gives others; run its cell again"
+            )
 
-    return graph.derivations.derive(f"'{name}'", build_once, fingerprint=kinds)
+    def state() -> object:
+        known = traced_for()
+        return None if known is None else known.kinds(), all(call.is_current(graph.library) for call in present)
+
+    return graph.derivations.derive(f"'{name}'", build_first, fingerprint=state, check=check)
 
 
 @contextmanager

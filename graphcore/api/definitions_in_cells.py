@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from contextvars import ContextVar
+from typing import Any, Final, Protocol, Self
 from weakref import WeakValueDictionary
 
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph import Graph
 from graphcore.source import CellRun, current_run
 
 Place = tuple[str, str, int]
 """Cell, name, and how many of that name the same run of the cell defined before."""
+
+
+class Traced(Protocol):
+    """A function that was traced from Python, and is called in a body that is being traced."""
+
+    @property
+    def signature(self) -> object:
+        """What a call depends on: the name, the tensors that it hands over, the types that it gets."""
+
+    def is_current(self, library: FunctionLibraryDefinition) -> bool:
+        """True iff tracing again would give the same."""
+
+    def trace_again(self, graph: Graph) -> Self:
+        """What the function that its cell defines now is for the same types."""
+
+
+tracing: Final[ContextVar[list[Any] | None]] = ContextVar("tracing", default=None)
+"""The traced functions that the body under construction calls."""
 
 _latest: Final[WeakValueDictionary[Place, object]] = WeakValueDictionary()
 _counts: Final[Counter[str]] = Counter()

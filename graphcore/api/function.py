@@ -6,12 +6,11 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from itertools import islice
 from typing import Any, Final, overload
 from weakref import WeakKeyDictionary, WeakSet
 
-from graphcore.api.definitions_in_cells import enter_definition, latest_definition, set_latest_definition
+from graphcore.api.definitions_in_cells import enter_definition, latest_definition, set_latest_definition, tracing
 from graphcore.attrs import AttrValue
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
@@ -27,10 +26,6 @@ from graphcore.source import caller_location
 
 _VARIABLE: Final = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
-
-
-_tracing: Final[ContextVar[list[Instantiation] | None]] = ContextVar("tracing", default=None)
-"""The functions that the body under construction calls."""
 
 
 class Instantiation:
@@ -62,6 +57,19 @@ class Instantiation:
     def uses(self, other: Instantiation) -> None:
         """Note that the body of this one calls `other`."""
         self._used.append(other)
+
+    @property
+    def signature(self) -> object:
+        """What a call of it depends on: its name, the tensors that are handed over, the types that it gives."""
+        return self.fdef.name, self.captured, [(arg.name, arg.type) for arg in self.fdef.signature.output_arg]
+
+    def trace_again(self, graph: Graph) -> Instantiation:
+        """What the function that its cell defines now is for the same types.
+
+        Raises:
+            FailedPreconditionError: that cannot be traced for them.
+        """
+        return self._owner.current().traced_for(graph, self.input_types)
 
     def is_of(self, function: Function) -> bool:
         """True iff it was traced from `function`, or from one whose place in its cell that has taken."""
@@ -206,6 +214,23 @@ class Function:
         _keep(graph.library, made, before[1].get(made.fdef.name))
         return self._note_use(made)
 
+    def traced_for(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation:
+        """What it is for arguments of these types.
+
+        Raises:
+            FailedPreconditionError: it takes another number of arguments, or Python fails in it.
+        """
+        try:
+            labels, _ = self.flat_arguments(types, {})
+            return self._instantiate(graph, labels, types)
+        except Exception as error:
+            raise self.refusal(error) from error
+
+    def refusal(self, error: Exception) -> FailedPreconditionError:
+        """What to say of a call that it was not made for."""
+        text = error.message if isinstance(error, GraphError) else f"{type(error).__name__}: {error}"
+        return FailedPreconditionError(f"function '{self.name}' of {self.source.where} refuses it: {text}")
+
     def known(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation | None:
         """What it was traced into for these types, None if that does not hold any more or it has not been traced."""
         for place in (_outermost(graph), graph):
@@ -216,9 +241,9 @@ class Function:
 
     @staticmethod
     def _note_use(made: Instantiation) -> Instantiation:
-        tracing = _tracing.get()
-        if tracing is not None:
-            tracing.append(made)
+        calls = tracing.get()
+        if calls is not None:
+            calls.append(made)
         return made
 
     def _trace(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
@@ -228,12 +253,12 @@ class Function:
             attrs: dict[str, AttrValue] = {"T": dtype, "index": index}
             tensors.append(body.apply_op("_Arg", (), attrs, normalized_name(label)).outputs[0])
         used: list[Instantiation] = []
-        token = _tracing.set(used)
+        token = tracing.set(used)
         try:
             with body.as_default():
                 result = self._call_python(tensors)
         finally:
-            _tracing.reset(token)
+            tracing.reset(token)
         with body.as_default():
             found: list[tuple[str, Tensor]] = []
             structure = self._numbered(body, result, "output", found)
@@ -333,8 +358,7 @@ class _Call:
         try:
             structure, node = function.call_node(self.graph, *self._arguments(function))
         except Exception as error:
-            text = error.message if isinstance(error, GraphError) else f"{type(error).__name__}: {error}"
-            raise FailedPreconditionError(f"function '{function.name}' of {function.source.where} refuses it: {text}") from error
+            raise function.refusal(error) from error
         if (structure, node.output_types) != self.first:
             given = [", ".join([dtype.name for dtype in types]) for types in (self.first[1], node.output_types)]
             raise FailedPreconditionError(

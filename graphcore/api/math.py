@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphcore.dtypes import as_dtype, int32
-from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
+from graphcore.graph import Graph, Tensor, convert_to_tensor, get_default_graph
 
 Axis = int | Sequence[int] | Tensor | None
 

@@ -38,6 +38,7 @@ class Derivation:
         follows: the tensors from whose producers, direct and indirect, it follows.
         fingerprint: gives what else it depends on, as a value to compare.
         keeps_result: True iff callers hold the result itself, which must then stay as it was.
+        check: instead of building again, raises the error to mark the nodes with, if they do not fit any more.
 
     Attributes:
         source: the line of user code that made the call.
@@ -49,13 +50,21 @@ class Derivation:
     """
 
     def __init__(
-        self, what: str, build: Callable[[], Any], follows: Sequence[Tensor], fingerprint: Fingerprint | None, *, keeps_result: bool
+        self,
+        what: str,
+        build: Callable[[], Any],
+        follows: Sequence[Tensor],
+        fingerprint: Fingerprint | None,
+        *,
+        keeps_result: bool = False,
+        check: Callable[[], None] | None = None,
     ) -> None:
         self.what = what
         self.build = build
         self.follows = [(tensor.node.name, tensor.index) for tensor in follows]
         self.fingerprint = fingerprint
         self.keeps_result = keeps_result
+        self.check = check
         self.source: SourceLocation | None = None
         self.run: CellRun | None = None
         self.scopes: tuple[str, str, tuple[str, ...]] = "", "", ()
@@ -110,6 +119,7 @@ class DerivationBook:
         follows: Sequence[Tensor] = (),
         fingerprint: Fingerprint | None = None,
         keeps_result: bool = False,
+        check: Callable[[], None] | None = None,
     ) -> Any:
         """Build nodes for the first time, and remember how; the arguments are those of `Derivation`.
 
@@ -124,7 +134,7 @@ class DerivationBook:
         graph = self._graph
         if graph.outer is not None or (fingerprint is not None and self._building):
             return build()
-        made = Derivation(what, build, follows, fingerprint, keeps_result=keeps_result)
+        made = Derivation(what, build, follows, fingerprint, keeps_result=keeps_result, check=check)
         with graph.lock:
             broken = self._broken(made)
             if broken is not None:
@@ -264,10 +274,11 @@ class DerivationBook:
         return min(outdated, key=order)
 
     def _follow(self, each: Derivation) -> None:
-        if each.error is not None and each.fingerprint is not None and each.fingerprint() == each.seen:
-            self._unmark(each)
-            return
         try:
+            if each.check is not None:
+                each.check()
+                self._unmark(each)
+                return
             broken = self._broken(each)
             if broken is not None:
                 raise broken
@@ -340,8 +351,9 @@ class DerivationBook:
 
     def _unmark(self, each: Derivation) -> None:
         """All is again as it was when the nodes were built."""
-        each.error = None
-        for name in each.names:
+        each.seen = None if each.fingerprint is None else each.fingerprint()
+        was_marked, each.error = each.error is not None, None
+        for name in each.names if was_marked else ():
             node = self._graph.find(name)
             if node is not None:
                 unmark(self._graph, node)
