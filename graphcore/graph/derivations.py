@@ -18,6 +18,7 @@ from graphcore.graph.marking import mark, unmark
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import renew_stale_ranks
 from graphcore.graph.rewiring import remove_all
+from graphcore.graph.reachability import names_downstream
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
 from graphcore.source import CellRun, DerivedAnew, SourceLocation, caller_location, current_run
 
@@ -232,7 +233,7 @@ class DerivationBook:
         if not changed and not self._is_asked:
             return False
         self._is_asked = False
-        reached = _downstream(graph, changed)
+        reached = names_downstream(graph, changed)
         for each in self._all.values():
             if any(name in reached or self._graph.find(name) is None for name, _ in each.follows):
                 each.is_outdated = True
@@ -373,17 +374,3 @@ def _require_same(before: Any, after: Any) -> None:
         if (old is None) is not (new is None):
             text = "was None and would be a tensor now" if old is None else "would be None now"
             raise FailedPreconditionError(f"result {number} {text}; run its cell again")
-
-
-def _downstream(graph: Graph, names: Iterable[str]) -> set[str]:
-    """`names`, and the names of all nodes that depend on the nodes called so."""
-    reached = set(names)
-    graph.edge_store.sync()
-    pending = [node for name in reached if (node := graph.find(name)) is not None]
-    successors = graph.edge_store.data_successors()
-    while pending:
-        for node in successors(pending.pop()):
-            if node.name not in reached:
-                reached.add(node.name)
-                pending.append(node)
-    return reached

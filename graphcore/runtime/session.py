@@ -32,6 +32,7 @@ from graphcore.runtime.feeds import resolve_feeds
 from graphcore.runtime.fetches import parse_fetches, plan_key
 from graphcore.runtime.function_memory import peak_for_shapes
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.initial_values import InitialValues
 from graphcore.runtime.meeting import renew_rendezvous
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.partial_run import SET_UP_FIRST, PartialRun
@@ -108,7 +109,9 @@ class Session:
         self.trace: Trace | None = None
         self._entered = _Entered()
         self._changed: set[str] = set()
+        self._initial_values = InitialValues()
         self._first_version = self.graph.version
+        _live.add(self)
         weakref.finalize(self, self.graph.subscribe(noting(self._changed))).atexit = False
 
     def run(
@@ -335,6 +338,7 @@ class Session:
             program = build_program(*what, self._make_kernel, self.engine, needed, self.options.inter_op_threads)
             if self.resources.redeclared:
                 self._drop_plans()
+            self._initial_values.note_run(needed)
             prepared = Prepared(self.graph.version, program, structure, fed, needed)
             if type(program) is Plan and Specialised.pays(program, fed):
                 prepared.specialised = Specialised(program, *what, self._build)
@@ -418,8 +422,15 @@ class Session:
                 prepared.version = version
             else:
                 self._plans.pop(key).close()
+        self._initial_values.note_changes(self.graph, self.resources, changed)
         self.resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
         self._changed -= changed  # not before: Ctrl-C may have come in between
+
+    def variables_with_other_initial_values(self) -> list[str]:
+        """The names of the variables that keep their value although the graph gives them another initial value by now."""
+        with self.graph.lock, self._lock:
+            self._forget_changed()
+            return list(self._initial_values.outdated.values())
 
     def _drop_plans(self) -> None:
         self.resources.redeclared = False
@@ -487,6 +498,14 @@ _default_session = ContextVar("default_session", default=None)
 def get_default_session() -> Session | None:
     """The innermost session entered with `with`, None if there is none."""
     return _default_session.get()
+
+
+_live: Final[weakref.WeakSet[Session]] = weakref.WeakSet()
+
+
+def live_sessions() -> list[Session]:
+    """All sessions that somebody holds and that are not closed, in no particular order."""
+    return [session for session in list(_live) if not session._closed]
 
 
 def _evaluate(what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:

@@ -248,3 +248,16 @@ def test_a_copy_and_a_file_hold_what_is_derived_anew() -> None:
         graph.update_edge(x.node, 0, z.node, 1)
         copied = graph.copy()
         assert gc.Session(copied).run(gx.name, {"x:0": 2.0}) == pytest.approx(12.0)
+
+
+def test_a_session_keeps_a_value_and_knows_that_its_initial_value_is_another_one(tracked: NotebookShell) -> None:
+    build(tracked, start='k = gc.constant([1.0, 2.0], name="k")\nv = gc.Variable(k * 2.0, name="v")\ninit = gc.initialize_all_variables()')
+    build(tracked, session="s = gc.Session()\ns.run(init)")
+    session = tracked.user_ns["s"]
+    assert session.variables_with_other_initial_values() == []
+    build(tracked, start='k = gc.constant([5.0, 6.0], name="k")\nv = gc.Variable(k * 2.0, name="v")\ninit = gc.initialize_all_variables()')
+    assert session.variables_with_other_initial_values() == ["v"]
+    assert session.run(tracked.user_ns["v"]).tolist() == [2.0, 4.0]
+    session.run(tracked.user_ns["init"])
+    assert session.variables_with_other_initial_values() == []
+    assert session.run(tracked.user_ns["v"]).tolist() == [10.0, 12.0]
