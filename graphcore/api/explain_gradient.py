@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from graphcore import dtypes
 from graphcore.api.gradient_explanation import (
     BackwardNode,
@@ -20,13 +18,14 @@ from graphcore.api.gradients import summed, tensors_of
 from graphcore.api.variable_reads import check_read_outside
 from graphcore.attrs import AttrValue
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor, constant_value
+from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.order import renew_stale_ranks
 from graphcore.passes.gradient_flow import Cut, Flow
 from graphcore.passes.gradient_inside import cut_inside, kept_inside
 from graphcore.passes.gradient_paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradients import DIFFERENTIABLE, build_gradients
+from graphcore.passes.known_zeros import is_zeros
 from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
 
 _SCOPE: Final = "gradients"
@@ -142,7 +141,7 @@ class _Trial:
             gradient=namer(gradient.name),
             kind=f"{gradient.dtype.name} {gradient.shape}",
             built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
-            is_zero=_is_zero(gradient),
+            is_zero=is_zeros(gradient, first_new),
             path_count=min(sum(way.count for way in ways), MOST_COUNTED),
             paths=_shortest(ways),
             steps=tuple(
@@ -260,20 +259,6 @@ def _described(cut: Cut) -> GradientCut:
         source=None if node is None else node.source,
         path=tuple([step.name for step in cut.path]),
     )
-
-
-def _is_zero(gradient: Tensor) -> bool:
-    node = gradient.node
-    if node.op == "ZerosLike":
-        return True
-    if node.op == "Fill":
-        return _is_zero_value(node.inputs[1])
-    return _is_zero_value(gradient)
-
-
-def _is_zero_value(tensor: Tensor) -> bool:
-    value = constant_value(tensor)
-    return value is not None and value.size > 0 and not np.any(value)
 
 
 def _single(value: Any, what: str) -> list[Tensor]:

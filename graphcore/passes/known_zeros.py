@@ -1,24 +1,25 @@
-"""Which tensors are zero whatever is fed, as far as that is seen at a glance."""
+"""Which tensors of a backward pass are zero whatever is fed, as far as that is seen at a glance."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from graphcore import dtypes
 from graphcore.attrs import TensorValue
 from graphcore.graph import Tensor
 
-_MOST: Final = 4096
 
+def is_zeros(tensor: Tensor, first_made: int) -> bool:
+    """True iff a tensor is made as zeros: ZerosLike, or a constant of zeros that the backward pass has made, maybe filled out.
 
-def is_zeros(tensor: Tensor) -> bool:
-    """True iff a tensor is made as zeros: ZerosLike, a small constant of zeros, or Fill with a constant zero."""
+    Args:
+        tensor: the tensor.
+        first_made: the id of the first node that the pass has made; to others that are constants anything may be fed.
+    """
     node = tensor.node
     if node.op == "ZerosLike":
         return tensor.dtype.base is not dtypes.variant
-    if node.op == "Fill":
-        return is_zeros(node.inputs[1])
-    if node.op != "Const" or not 0 < tensor.shape.num_elements <= _MOST:
+    if node.id < first_made:
         return False
-    value = node.node_def.attr["value"]
-    return isinstance(value, TensorValue) and not value.array.any()
+    if node.op == "Fill":
+        return is_zeros(node.inputs[1], first_made)
+    value = node.node_def.attr.get("value") if node.op == "Const" else None
+    return isinstance(value, TensorValue) and value.array.size > 0 and not value.array.any()
