@@ -110,6 +110,7 @@ class _Trial:
 
     def _look(self, flow: Flow, cuts: tuple[GradientCut, ...]) -> GradientExplanation:
         graph, names = self.graph, (self.y.name, self.name)
+        graph.drop_unmade([self.y, *self.xs, *self.stop])
         built = self._built_before()
         trace = GradientTrace()
         known, first_new = set(graph.gradient_records), graph.num_node_ids
@@ -141,7 +142,7 @@ class _Trial:
             gradient=namer(gradient.name),
             kind=f"{gradient.dtype.name} {gradient.shape}",
             built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
-            is_zero=is_zeros(gradient, first_new),
+            is_zero=is_zeros(gradient),
             path_count=min(sum(way.count for way in ways), MOST_COUNTED),
             paths=_shortest(ways),
             steps=tuple(

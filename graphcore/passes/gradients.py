@@ -84,12 +84,12 @@ class Backpropagation:
         self, graph: Graph, xs: Sequence[Tensor], stop: Sequence[Tensor], *, simplify: bool, trace: GradientTrace | None = None
     ) -> None:
         self.graph = graph
-        self.first_made = graph.num_node_ids
         self.xs = list(xs)
         self.x_set = frozenset(xs)
         self.stop = frozenset(stop)
         self.simplify = simplify
         self.trace = trace
+        self.given: set[Tensor] = set()
         self.arrived: dict[Tensor, list[Tensor]] = {}
         self.writer = GradientWriter(graph)
         self.scope = graph.scopes.name
@@ -98,6 +98,7 @@ class Backpropagation:
 
     def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
         """See `build_gradients`."""
+        self.given.update([given for given in grad_ys if given is not None])
         order = self._between(ys)
         for i, (y, given) in enumerate(zip(ys, grad_ys, strict=True)):
             self.arrive(y, given if given is not None else self._ones(y, f"grad_ys_{i}"), None, 0)
@@ -197,8 +198,8 @@ class Backpropagation:
         return all(self.is_zeros(part) for output in node.outputs for part in self.arrived.get(output, ()))
 
     def is_zeros(self, gradient: Tensor) -> bool:
-        """True iff a gradient is zero whatever is fed."""
-        return is_zeros(gradient, self.first_made)
+        """True iff a gradient is zero whatever is fed; who gives one may feed it."""
+        return gradient not in self.given and is_zeros(gradient)
 
     def arrive(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:
         """`node` passes `gradient` back to `tensor`, its input `slot`."""
