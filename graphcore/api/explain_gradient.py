@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from graphcore import dtypes
 from graphcore.api.gradient_explanation import (
     BackwardNode,
@@ -16,17 +14,18 @@ from graphcore.api.gradient_explanation import (
     GradientStep,
     GradientSum,
 )
-from graphcore.api.gradients import summed, tensors_of
+from graphcore.api.gradients import result_name, summed, tensors_of
 from graphcore.api.variable_reads import check_read_outside
 from graphcore.attrs import AttrValue
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor, constant_value
+from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.order import renew_stale_ranks
 from graphcore.passes.gradient_flow import Cut, Flow
 from graphcore.passes.gradient_inside import cut_inside, kept_inside
 from graphcore.passes.gradient_paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradients import DIFFERENTIABLE, build_gradients
+from graphcore.passes.known_zeros import is_zeros
 from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
 
 _SCOPE: Final = "gradients"
@@ -68,7 +67,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
             check_read_outside([y_tensor], variable)
         except GraphError as error:
             return GradientExplanation(y=y_tensor.name, x=name, error=error.message, cuts=cuts)
-    return _Trial(y_tensor, name, reads, variable, stop).explanation(flow, cuts)
+    return _Trial(y_tensor, name, result_name(x), reads, variable, stop).explanation(flow, cuts)
 
 
 def _reads_that_count(first: Tensor, handle: Tensor, flow: Flow) -> list[Tensor]:
@@ -87,13 +86,17 @@ class _Trial:
     Args:
         y: what is differentiated.
         name: what it is differentiated by is called.
+        result: what the gradient is called in the scope of its call.
         xs: the tensors that it is differentiated by: one, or the reads of a variable.
         variable: the handle of that variable, None for another tensor.
         stop: as given to `gc.gradients`.
     """
 
-    def __init__(self, y: Tensor, name: str, xs: Sequence[Tensor], variable: Tensor | None, stop: Sequence[Tensor]) -> None:
+    def __init__(
+        self, y: Tensor, name: str, result: str, xs: Sequence[Tensor], variable: Tensor | None, stop: Sequence[Tensor]
+    ) -> None:
         self.graph = y.graph
+        self.result = result
         self.y = y
         self.name = name
         self.xs = xs
@@ -112,6 +115,7 @@ class _Trial:
 
     def _look(self, flow: Flow, cuts: tuple[GradientCut, ...]) -> GradientExplanation:
         graph, names = self.graph, (self.y.name, self.name)
+        graph.drop_unmade([self.y, *self.xs, *self.stop])
         built = self._built_before()
         trace = GradientTrace()
         known, first_new = set(graph.gradient_records), graph.num_node_ids
@@ -137,13 +141,14 @@ class _Trial:
         slots.update({way.x.node: [0] for way in ways if self.variable is not None and way.x.node.op == GATHER})
         tensors = frozenset[Tensor]().union(*[way.tensors for way in ways])
         sums = [_sum(tensor, total, trace, namer) for tensor, total in trace.sums.items() if tensor in tensors]
+        result = graph.find(namer(scope + self.result))
         return GradientExplanation(
             y=names[0],
             x=names[1],
-            gradient=namer(gradient.name),
+            gradient=namer(gradient.name) if old is not None and result is None else f"{namer(scope + self.result)}:0",
             kind=f"{gradient.dtype.name} {gradient.shape}",
             built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
-            is_zero=_is_zero(gradient),
+            is_zero=is_zeros(gradient),
             path_count=min(sum(way.count for way in ways), MOST_COUNTED),
             paths=_shortest(ways),
             steps=tuple(
@@ -261,20 +266,6 @@ def _described(cut: Cut) -> GradientCut:
         source=None if node is None else node.source,
         path=tuple([step.name for step in cut.path]),
     )
-
-
-def _is_zero(gradient: Tensor) -> bool:
-    node = gradient.node
-    if node.op == "ZerosLike":
-        return True
-    if node.op == "Fill":
-        return _is_zero_value(node.inputs[1])
-    return _is_zero_value(gradient)
-
-
-def _is_zero_value(tensor: Tensor) -> bool:
-    value = constant_value(tensor)
-    return value is not None and value.size > 0 and not np.any(value)
 
 
 def _single(value: Any, what: str) -> list[Tensor]:

@@ -89,26 +89,22 @@ class _Call:
         self.given = [None if g is None else graph.present(g) for g in self.given]
         self.stop = [graph.present(tensor) for tensor in self.stop if tensor in graph or graph.find(tensor.node.name) is not None]
         with graph.transaction(), graph.name_scope(self.name) as scope:
-            names = [self._reserved(scope, tensors_of(x, "xs")[0]) for x in self.xs]
-            results = [
-                None if found is None else self._result(name, tensors_of(x, "xs")[0], found)
-                for name, x, found in zip(names, self.xs, self.find(scope), strict=True)
-            ]
-            for name, result in zip(names, results, strict=True):
-                if result is None:
+            # The names are taken before the nodes behind them take any.
+            names = [self._reserved(f"{scope}{result_name(x)}") for x in self.xs]
+            found = self.find(scope)
+            writer = GradientWriter(graph)
+            results: list[Tensor | None] = []
+            for name, x, gradient in zip(names, self.xs, found, strict=True):
+                forward = tensors_of(x, "xs")[0].node.name
+                results.append(None if gradient is None else writer.result(name, gradient, forward))
+                if gradient is None:
                     graph.names.free(name)
         return results
 
-    def _reserved(self, scope: str, x: Tensor) -> str:
-        """A name for the gradient by `x`, taken before the nodes behind it take any."""
-        names = self.graph.names
-        name = names.unique(f"{scope}{x.node.name}" if x.index == 0 else f"{scope}{x.node.name}_{x.index}")
-        names.take(name)
+    def _reserved(self, wanted: str) -> str:
+        name = self.graph.names.unique(wanted)
+        self.graph.names.take(name)
         return name
-
-    def _result(self, name: str, x: Tensor, found: Tensor) -> Tensor:
-        writer = GradientWriter(self.graph)
-        return writer.result(name, found, x.node.name)
 
     def find(self, scope: str | None = None) -> list[Tensor | None]:
         """The gradients as they are computed, in the scope that is given or a new one."""
@@ -123,6 +119,13 @@ class _Call:
             return found
         parts = iter(found)
         return [summed(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
+
+
+def result_name(x: Any) -> str:
+    """The name of the gradient by a tensor or variable, within the scope of the call."""
+    handle = getattr(x, "handle", None)
+    tensor = handle if isinstance(handle, Tensor) else tensors_of(x, "xs")[0]
+    return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}_{tensor.index}"
 
 
 def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], list[int]]:

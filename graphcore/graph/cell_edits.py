@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from graphcore.source import CellRun
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
+    from graphcore.graph.node import Node, Tensor
 
 
 def begin_cell(graph: Graph, run: CellRun) -> None:
@@ -34,6 +36,18 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     remove_all(graph, stale)
     graph.when_done(graph.names.end_release)
     return [node.name for node in stale]
+
+
+def drop_unmade(graph: Graph, but_for: Iterable[Tensor]) -> None:
+    """See `Graph.drop_unmade`."""
+    kept: set[Node] = set()
+    pending = [tensor.node for tensor in but_for]
+    while pending:
+        node = pending.pop()
+        if node not in kept:
+            kept.add(node)
+            pending += [*[tensor.node for tensor in node.inputs], *node.control_inputs]
+    remove_all(graph, [node for node in graph.cells.unmade if node not in kept])
 
 
 def _note_registers(graph: Graph) -> None:

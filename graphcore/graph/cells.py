@@ -73,6 +73,11 @@ class CellBook:
         first = self._first_runs
         return first.get(made_in.cell, len(first)) < first.get(run.cell, len(first))
 
+    @property
+    def unmade(self) -> list[Node]:
+        """What an earlier run of the running cell made and this one has not made again yet."""
+        return list(self._stale.values())
+
     def may_replace(self, node: Node) -> bool:
         """True iff an earlier run of the running cell made `node` and this run has not yet."""
         return self._stale.get(node.name) is node

@@ -485,6 +485,10 @@ class Graph(GraphReader, ChangeTeller):
         self.settle()
         return removed
 
+    def drop_unmade(self, but_for: Iterable[Tensor]) -> None:
+        """Remove at once what the end of the running cell would remove now, but for what some tensors depend on."""
+        noted(self, cell_edits.drop_unmade, but_for)
+
     def drop_cell(self, cell: str) -> list[str]:
         """A cell is gone: remove what it made. Returns the names."""
         return noted(self, cell_edits.drop_cell, cell)

@@ -111,7 +111,7 @@ class Journal(ABC):
             if length == SHAPES:
                 (of.output_handles,) = values
                 of.handle_data = of.constants = of.error = None
-                of.asked_values = False
+                of.asked_values = 0
                 of.input_errors = {}
             elif length == INFERRED:
                 of.output_handles, of.handle_data, of.constants, of.asked_values, of.error, of.input_errors = values

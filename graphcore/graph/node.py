@@ -105,7 +105,7 @@ class Node:
         self.output_handles: tuple[ShapeHandle, ...] = ()
         self.handle_data: dict[int, HandleData] | None = None
         self.constants: dict[int, Array | None] | None = None
-        self.asked_values = False
+        self.asked_values = 0  # a bit an input whose value its shape function has asked for
         self.like: dict[int, Tensor | ShapeHandle] = _NOTHING_ALIKE
         self.assigned_device = ""
         self.source = source

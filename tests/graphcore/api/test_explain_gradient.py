@@ -306,7 +306,7 @@ TABLE = [
         steps=["z(0,1) -> ", "left2(0) -> y2 one a dx", "right2(0) -> dx", "y(0,1) -> ", "left(0) -> y2 one a dx", "right(0) -> dx"],
         sums=["y:0 <- left2:0 right2:0", "x:0 <- left:0 right:0"],
     ),
-    Row("broadcast", broadcast, paths=["b -> y"], steps=["y(1) -> dy"]),
+    Row("broadcast", broadcast, paths=["b -> y"], steps=["y(1) -> rx sum_gy"]),
     Row(
         "one output of two",
         one_output_of_two,
