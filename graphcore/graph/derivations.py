@@ -7,7 +7,7 @@ marked with the reason and refuse to run until they can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,8 +17,8 @@ from graphcore.graph.collecting import paused_collector
 from graphcore.graph.marking import mark, unmark
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import renew_stale_ranks
-from graphcore.graph.rewiring import remove_all
 from graphcore.graph.reachability import names_downstream
+from graphcore.graph.rewiring import remove_all
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
 from graphcore.source import CellRun, DerivedAnew, SourceLocation, caller_location, current_run
 
