@@ -81,7 +81,7 @@ def caller_location(skip: int = 1) -> SourceLocation:
     """The innermost frame outside this package; the first `skip` frames around this one are known to be inside."""
     run = current_run.get()
     if run.__class__ is DerivedAnew:
-        return run.location  # type: ignore[union-attr]  # its class has just been asked for
+        return run.location
     frame = sys._getframe(skip)
     internal = _internal
     while True:

@@ -42,7 +42,9 @@ def gradients(
     if not y_tensors or not x_list:
         raise InvalidArgumentError("gradients needs at least one y and one x")
     graph = y_tensors[0].graph
-    given = [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
+    given: list[Tensor | None] = (
+        [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
+    )
     if len(given) != len(y_tensors):
         raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(y_tensors)}, got {len(given)}")
     call = _Call(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)

@@ -111,7 +111,7 @@ def notebook() -> Iterator[NotebookShell]:
     shell.colors = "nocolor"
     tracker = CellTracker(shell, live_graphs, lambda _run, _failed: None, Guard())
     tracker.start()
-    shell.showtraceback = lambda *_args, **_named: None
+    shell.catch(Exception, lambda *_: None)
     try:
         shell.run("import graphcore as gc", "import")
         yield shell
