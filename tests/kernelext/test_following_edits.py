@@ -186,7 +186,7 @@ def _leaves(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else [value]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs, edits)
 @example(FIRST, [("activation", 1)])
 @example({**FIRST, "activation": 2}, [("function", 1)])
