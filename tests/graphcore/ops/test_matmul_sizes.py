@@ -44,7 +44,9 @@ def test_a_product_is_computed_for_rows_that_are_not_known_beforehand() -> None:
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
 @pytest.mark.parametrize("dtype", [gc.float32, gc.int32, gc.half], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize(("a", "b"), [((2, 3, 4), (4, 5)), ((3,), (3,)), ((2, 3), (3,)), ((), (2, 2))])
-def test_a_product_of_what_turns_out_to_be_no_matrix_is_refused(a: tuple[int, ...], b: tuple[int, ...], dtype: gc.DType, engine: str) -> None:
+def test_a_product_of_what_turns_out_to_be_no_matrix_is_refused(
+    a: tuple[int, ...], b: tuple[int, ...], dtype: gc.DType, engine: str
+) -> None:
     x, y = gc.placeholder(dtype, None, name="x"), gc.placeholder(dtype, None, name="y")
     for product in (gc.matmul(x, y), gc.matmul(x, y, transpose_a=True)):
         with pytest.raises(InvalidArgumentError, match=r"MatMul node .*required two matrices, got shapes \["):

@@ -9,6 +9,8 @@ import graphcore as gc
 from graphcore.registry import OpRegistration
 from tests.graphcore.ops.op_cases import Array, Case, all_cases, constants, hidden, run, with_variables
 
+pytestmark = pytest.mark.sweep
+
 ENTRIES = list(gc.op_registry)
 CASES = all_cases()
 RUNNABLE = [case for case in CASES if case.runs]
