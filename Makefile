@@ -24,7 +24,7 @@ IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 -m "browser and not slow" $(ARGS)
 SIDE_BY_SIDE = $(BIN)/python tests/support/side_by_side.py '$(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
 # Whoever gives arguments has chosen a few tests, or wants to talk to one.
 IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
-# `ARGS="-k placer"` may choose nothing from one of two runs, which pytest says by 5.
+# `ARGS="-k placer"` may choose nothing from one of two runs, and no test may be slow, which pytest says by 5.
 UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter wants to be told that it may run as root, which is who one is in a container.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -70,7 +70,7 @@ test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser incl
 	$(if $(ARGS),$(IN_TURN),$(SIDE_BY_SIDE))
 
 slow: $(VENV)/.dev ## Run the tests that take longer than 20 seconds each
-	$(IN_WORKERS) -m "slow and not browser and not oracle" $(ARGS)
+	@$(IN_WORKERS) -m "slow and not browser and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
 
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook and no sweep over all ops
 	$(IN_WORKERS) -m "not browser and not oracle and not notebook and not sweep" $(ARGS)

@@ -368,7 +368,7 @@ def test_a_run_that_waits_for_a_value_ends_when_its_time_is_over(engine: str) ->
     session = gc.Session(engine=engine)
     threads = LiveThreads()
     with pytest.raises(DeadlineExceededError) as caught:
-        session.run(y, options=gc.RunOptions(timeout_in_ms=30))
+        session.run(y, options=gc.RunOptions(timeout_in_ms=LIMIT))
     assert (caught.value.node, caught.value.op) == ("received", "_Recv")
     assert caught.value.source is not None
     threads.check_none_is_left()
