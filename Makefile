@@ -70,7 +70,8 @@ test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser incl
 	$(if $(ARGS),$(IN_TURN),$(SIDE_BY_SIDE))
 
 slow: $(VENV)/.dev ## Run the tests that take longer than 20 seconds each
-	@$(IN_WORKERS) -m "slow and not browser and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
+	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
+	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
 
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook and no sweep over all ops
 	$(IN_WORKERS) -m "not browser and not oracle and not notebook and not sweep" $(ARGS)
