@@ -10,21 +10,11 @@ from contextvars import Context, copy_context
 from typing import Any, Final
 
 IDLE_SECONDS: Final = 1.0
-_BLAS_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def core_count() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def blas_threads() -> int:
-    """How many threads a matrix product uses by itself: as many as there are cores, unless the environment says otherwise."""
-    for name in _BLAS_VARIABLES:
-        text = os.environ.get(name, "")
-        if text.isdigit():
-            return int(text)
-    return core_count()
 
 
 class Task:

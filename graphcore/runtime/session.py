@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from threading import get_ident
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -46,7 +45,6 @@ from graphcore.runtime.rendezvous import Rendezvous
 from graphcore.runtime.rewrite import DeviceAttributes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
-from graphcore.runtime.turns import going, in_turn
 from graphcore.runtime.watching import planning_within, run_watched
 from graphcore.shapes import Shape
 
@@ -363,16 +361,6 @@ class Session:
         """
         if self._is_watched:
             return self._watch(prepared, values, None, None)
-        turn = going.get(get_ident())
-        if turn is None:
-            return self._compute(prepared, values) if prepared.meets else in_turn(prepared.load, self._compute, prepared, values)
-        turn.in_run = True
-        try:
-            return self._compute(prepared, values)
-        finally:
-            turn.in_run = False
-
-    def _compute(self, prepared: Prepared, values: Sequence[Any]) -> list[Any]:
         program = prepared.program if prepared.specialised is None else prepared.specialised.plan_for(values)
         try:
             with np.errstate(all="ignore"):

@@ -24,6 +24,8 @@ from tests.graphcore.ops.test_registry_sweep import FROM_VALUES
 from tests.oracle.draws import Drawer, general
 from tests.oracle.draws_of_arrays import DRAWERS
 
+pytestmark = pytest.mark.sweep
+
 BY_OP = sweep_cases()
 REGISTRY = registry()
 ONE_OF_SEVERAL = {"Switch", "RefSwitch", "_SwitchN"}

@@ -10,6 +10,8 @@ import pytest
 import graphcore as gc
 from tests.graphcore.ops.op_cases import Array, Case, all_cases
 
+pytestmark = pytest.mark.sweep
+
 COMPLEX = gc.complex128
 REAL_RESULTS = {"Angle", "ComplexAbs", "Imag", "Real"}
 LEFT_OUT = {

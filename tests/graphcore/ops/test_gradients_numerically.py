@@ -13,6 +13,8 @@ import graphcore as gc
 from tests.graphcore.ops.op_cases import Array, Case, all_cases, constants, hidden
 from tests.graphcore.ops.test_complex_gradients import CASES as COMPLEX_CASES
 
+pytestmark = pytest.mark.sweep
+
 
 @dataclass(frozen=True)
 class Precision:
