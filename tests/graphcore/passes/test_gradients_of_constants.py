@@ -130,3 +130,91 @@ def test_a_gradient_by_a_constant_has_gradients() -> None:
     assert third(lambda g: g**3.0) == [27.0, 18.0]
     np.testing.assert_allclose(third(gc.log), [1 / 3, -1 / 9], rtol=1e-6)
     np.testing.assert_allclose(third(lambda g: 1.0 / g), [-1 / 9, 2 / 27], rtol=1e-6)
+
+
+def in_branches(k: gc.Tensor, x: gc.Tensor) -> Any:
+    return gc.cond(x > 0.0, lambda: x * k * k, lambda: x + k)
+
+
+def in_a_loop(k: gc.Tensor, x: gc.Tensor) -> Any:
+    return gc.while_loop(lambda i, _: i < 3, lambda i, v: (i + 1, v * k), (0, x))[1]
+
+
+def in_a_function(k: gc.Tensor, x: gc.Tensor) -> Any:
+    return gc.function(lambda a, b: a * b * b)(x, k)
+
+
+def in_old_branches(k: gc.Tensor, x: gc.Tensor) -> Any:
+    pred = x > 0.0
+    (_, k_true), (_, x_true) = (gc.apply_op("Switch", [tensor, pred]) for tensor in (k, x))
+    x_false, _ = gc.apply_op("Switch", [x, pred])
+    return gc.apply_op("Merge", [[x_false, x_true * k_true * k_true]])[0]
+
+
+@pytest.mark.parametrize("program", [in_branches, in_a_loop, in_a_function, in_old_branches])
+@pytest.mark.parametrize("engine", ["auto", "dataflow"])
+def test_what_runs_functions_and_loops_follows_constants_from_around_it(program: Any, engine: str) -> None:
+    def found(k: float, fed: float | None, make: Any) -> list[Any]:
+        with gc.Graph().as_default(), gc.Session(engine=engine) as session:
+            constant, x = make(np.float32(k)), gc.placeholder(gc.float32, [])
+            first, second = differentiate(GC, program(constant, x), [constant, x])
+            wanted = [*first, *second]
+            assert all(tensor is not None for tensor in wanted)
+            return [float(value) for value in session.run(wanted, {x: 2.0} if fed is None else {x: 2.0, constant: fed})]
+
+    assert found(3.0, 5.0, gc.constant) == found(5.0, None, gc.constant) == found(0.0, 5.0, with_shape)
+
+
+def test_a_gradient_refers_to_the_constants_of_the_forward_graph() -> None:
+    with gc.Graph().as_default() as graph, gc.Session() as session:
+        k, rows = gc.constant([[1.0, 2.0]], name="k"), gc.constant([1, 1], name="rows")
+        w = gc.Variable([[5.0], [1.0]])
+        (by_w,) = gc.gradients(gc.reduce_sum(gc.matmul(k, w)), w)
+        assert k in [tensor for node in graph.nodes if node.name.startswith("gradients/") for tensor in node.inputs]
+        session.run(w.initializer)
+        assert session.run(by_w).tolist() == [[1], [2]]
+        assert session.run(by_w, {k: [[7.0, 8.0]]}).tolist() == [[7], [8]]
+        (by_k,) = gc.gradients(gc.reduce_sum(gc.ops.gather_v2(k, rows, 1)), k)
+        assert session.run(by_k).tolist() == [[0, 2]]
+        assert session.run(by_k, {rows: [0, 1]}).tolist() == [[1, 1]]
+
+
+def test_shapes_and_what_was_read_to_infer_them_still_simplify_gradients() -> None:
+    with gc.Graph().as_default() as graph:
+        x, y = gc.placeholder(gc.float32, [4, 1, 3]), gc.placeholder(gc.float32, [4, 1, 3])
+        total = gc.reduce_sum(x * y * gc.constant(2.0), axis=[1], keepdims=True)
+        both = gc.concat([total, gc.transpose(total, [0, 1, 2])], 2)
+        before = len(graph)
+        gc.gradients(both, [x, y])
+        made = {node.op for node in graph.nodes[before:]}
+    assert made == {"Const", "Mul", "AddN", "Slice"}
+
+
+def test_zeros_that_are_fed_other_values_count() -> None:
+    with gc.Graph().as_default(), gc.Session() as session:
+        x, seed = gc.placeholder(gc.float32, [2]), gc.constant([0.0, 0.0])
+        (gradient,) = gc.gradients(gc.tanh(x) + x, x, grad_ys=seed)
+        assert session.run(gradient, {x: [0.0, 0.0], seed: [1.0, 2.0]}).tolist() == [2, 4]
+
+
+def test_a_constant_is_explained_like_any_other_tensor() -> None:
+    with gc.Graph().as_default():
+        k = gc.constant(2.0, name="k")
+        y = gc.tanh(gc.multiply(k, k, name="squared"), name="y")
+        found = gc.explain_gradient(y, k)
+        assert [step.node for step in found.steps] == ["y", "squared"]
+        assert all(step.backward for step in found.steps)
+        assert "both use 'k'" in str(gc.explain_gradient(y, gc.exp(k)).cuts[0])
+        (first,) = gc.gradients(y, k)
+        again = gc.explain_gradient(first, k)
+    assert again.path_count > 1
+    assert not again.is_none
+
+
+def test_a_constant_that_a_gradient_goes_by_may_not_be_fed_another_value() -> None:
+    with gc.Graph().as_default(), gc.Session() as session:
+        x, times = gc.placeholder(gc.float32, [2]), gc.constant([3], name="times")
+        (gradient,) = gc.gradients(gc.ops.tile(x, times), x)
+        assert session.run(gradient).tolist() == [3, 3]
+        with pytest.raises(InvalidArgumentError, match=r"'times:0' may not be fed another value: node 'Tile'"):
+            session.run(gradient, {times: [5]})
