@@ -25,8 +25,8 @@ from graphcore.passes.gradient_inside import cut_inside, kept_inside
 from graphcore.passes.gradient_paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradients import DIFFERENTIABLE, build_gradients
-from graphcore.passes.known_zeros import is_zeros
 from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
+from graphcore.passes.known_zeros import is_zeros
 
 _SCOPE: Final = "gradients"
 _MOST_PATHS: Final = 4

@@ -226,7 +226,9 @@ class Backpropagation:
 
     def _has_arrived(self, tensor: Tensor) -> bool:
         return (
-            tensor not in self.stop and tensor.shape.num_elements != 0 and not all(self.is_zeros(part) for part in self.arrived.get(tensor, ()))
+            tensor not in self.stop
+            and tensor.shape.num_elements != 0
+            and not all(self.is_zeros(part) for part in self.arrived.get(tensor, ()))
         )
 
     def _refuse_lost(self, node: Node, index: int) -> None:

@@ -105,7 +105,7 @@ def without_shape(array: Array) -> gc.Tensor:
 def assert_alike(found: Sequence[Array | None], wanted: Sequence[Array | None]) -> None:
     assert [value is None for value in found] == [value is None for value in wanted]
     for mine, other in zip(found, wanted, strict=True):
-        if mine is not None:
+        if mine is not None and other is not None:
             np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
 
 
@@ -146,9 +146,8 @@ def in_a_function(k: gc.Tensor, x: gc.Tensor) -> Any:
 
 def in_old_branches(k: gc.Tensor, x: gc.Tensor) -> Any:
     pred = x > 0.0
-    (_, k_true), (_, x_true) = (gc.apply_op("Switch", [tensor, pred]) for tensor in (k, x))
-    x_false, _ = gc.apply_op("Switch", [x, pred])
-    return gc.apply_op("Merge", [[x_false, x_true * k_true * k_true]])[0]
+    (_, k_true), (x_false, x_true) = (gc.ops.switch(tensor, pred) for tensor in (k, x))
+    return gc.ops.merge([x_false, x_true * k_true * k_true])[0]
 
 
 @pytest.mark.parametrize("program", [in_branches, in_a_loop, in_a_function, in_old_branches])
