@@ -23,10 +23,11 @@ def value_read(node: Node, tensor: Tensor) -> Array | None:
 
 def value_kept(tensor: Tensor) -> tuple[Node, list[Any]] | None:
     """A node that has read the value of `tensor`, and the elements that are known of it (None for one that is not); None if there is none."""
+    reader = _reader_of(tensor) if _is_known(tensor) else None
+    if reader is None:
+        return None
     value = constant_value(tensor)
-    known = _known_elements(tensor) if value is None else value.reshape(-1).tolist()
-    reader = None if known is None else reader_of(tensor)
-    return None if known is None or reader is None else (reader, known)
+    return reader, (_known_elements(tensor) or []) if value is None else value.reshape(-1).tolist()
 
 
 def _known_elements(tensor: Tensor) -> list[int | None] | None:
@@ -42,7 +43,7 @@ def _known_elements(tensor: Tensor) -> list[int | None] | None:
     return known if any(size is not None for size in known) else None
 
 
-def reader_of(tensor: Tensor) -> Node | None:
+def _reader_of(tensor: Tensor) -> Node | None:
     """A node whose shapes were inferred from the known value of `tensor`, or from a value that is made of it; None if there is none."""
     seen = {tensor}
     pending = [tensor]

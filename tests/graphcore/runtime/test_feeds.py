@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ def test_a_refused_object_is_called_by_its_type(value: Any) -> None:
 def with_default(value: Any, name: str) -> gc.Tensor:
     """A tensor of which nothing is known before the run."""
     default = gc.constant(value)
-    made: gc.Tensor = gc.apply_op("PlaceholderWithDefault", [default], {"shape": default.shape}, name)
+    made: gc.Tensor = gc.ops.placeholder_with_default(default, default.shape, name=name)
     return made
 
 
@@ -118,32 +118,32 @@ def reading(read: str) -> tuple[gc.Tensor, gc.Tensor, Any]:
             return gc.reshape(table, sizes)
 
         return constant, gc.identity(in_shape(x, constant)), [6, 1]
-    value, other, make = {
+    cases: dict[str, tuple[Any, Any, Callable[[gc.Tensor], gc.Tensor]]] = {
         "a shape": ([3, 2], [2, 3], lambda read: gc.reshape(x, read, name="reader")),
         "an axis": (0, 1, lambda read: gc.reduce_sum(x, axis=read, name="reader")),
         "a permutation": ([1, 0], [0, 1], lambda read: gc.ops.transpose(x, read, name="reader")),
         "paddings": ([[1, 1], [0, 0]], [[0, 0], [1, 1]], lambda read: gc.ops.pad(x, read, name="reader")),
         "a part of a shape": (3, 2, lambda read: gc.reshape(x, gc.stack([read, gc.placeholder(gc.int32, [])]), name="reader")),
         "an element of a shape": ([7, 3, 2], [7, 2, 3], lambda read: gc.reshape(x, read[1:], name="reader")),
-        "a joined shape": ([3], [2], lambda read: gc.reshape(x, gc.concat([gc.cast(read, gc.int64), np.int64([-1])], 0), name="reader")),
-    }[read]
+        "a joined shape": ([3], [2], lambda read: gc.reshape(x, gc.concat([gc.cast(read, gc.int64), np.array([-1])], 0), name="reader")),
+    }
+    value, other, make = cases[read]
     constant = gc.constant(value, name="read")
     return constant, make(constant), other
 
 
-READS = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     "read",
-    ["a shape", "an axis", "a permutation", "paddings", "a part of a shape", "an element of a shape", "a joined shape", "a float"]
-    + ["a function's argument"],
+    [
+        *("a shape", "an axis", "a permutation", "paddings", "a part of a shape", "an element of a shape", "a joined shape", "a float"),
+        "a function's argument",
+    ],
 )
-
-
-@READS
 @ENGINES
 def test_another_value_than_was_read_to_infer_shapes_may_not_be_fed(engine: str, read: str, graph: gc.Graph) -> None:
     constant, made, other = reading(read)
     x, session = graph.get_tensor_by_name("x:0"), gc.Session(engine=engine)
-    fed = {tensor: 2 for tensor in (node.outputs[0] for node in graph.nodes if node.op == "Placeholder") if tensor is not x}
+    fed: dict[gc.Tensor, Any] = {node.outputs[0]: 2 for node in graph.nodes if node.op == "Placeholder"}
     fed[x] = np.ones((2, 3))
     own = session.run(made, fed)
     again = session.run([made, constant], {**fed, constant: session.run(constant)})
