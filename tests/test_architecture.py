@@ -29,6 +29,7 @@ LAYERS = (
         "room",
         "time_limit",
         "importing",
+        "replacing",
     ),
     ("definitions",),
     ("inference", "kernel_context", "pool", "registry"),

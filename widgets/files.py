@@ -7,6 +7,7 @@ from typing import Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
+from graphcore.replacing import write_file
 from widgets.render.dot import to_dot as scene_to_dot
 from widgets.render.html import to_page
 from widgets.render.mermaid import to_mermaid as scene_to_mermaid
@@ -59,14 +60,14 @@ def save(source: Graph | Scene, path: str | Path, state: SceneState | None = Non
 
     Raises:
         InvalidArgumentError: another suffix.
-        OSError: it cannot be written.
+        FailedPreconditionError: it cannot be written.
     """
     target = Path(path)
     writers = dict(zip(SUFFIXES, (to_svg, to_dot, to_mermaid, to_html, to_outline), strict=True))
     writer = writers.get(target.suffix.lower())
     if writer is None:
         raise InvalidArgumentError(f"Cannot tell the format of '{target.name}': required a name that ends in one of {', '.join(SUFFIXES)}")
-    target.write_text(writer(source, state), encoding="utf-8")
+    write_file(target, writer(source, state).encode())
     return target
 
 
