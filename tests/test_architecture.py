@@ -18,6 +18,7 @@ MOST_LINES = 500
 LAYERS = (
     (
         "errors",
+        "brief",
         "dtypes",
         "shapes",
         "attrs",

@@ -11,6 +11,7 @@ from typing import Any, Final, overload
 from weakref import WeakKeyDictionary
 
 from graphcore.attrs import AttrValue
+from graphcore.brief import brief
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
@@ -221,7 +222,7 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
     if not callable(given) or not (name or hasattr(given, "__name__")):
         raise InvalidArgumentError(
             f"gc.function takes a Python function, whose types come from each call (a callable without a name needs name=); "
-            f"got {python_function!r} ({type(python_function).__name__})"
+            f"got {brief(python_function)} ({type(python_function).__name__})"
         )
     return Function(python_function, name)
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from graphcore.api.variable_reads import check_read_outside
+from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
@@ -122,6 +123,6 @@ def tensors_of(value: Any, what: str) -> list[Tensor]:
         if isinstance(item, Node) and len(item.outputs) == 1:
             element = item.outputs[0]
         if not isinstance(element, Tensor):
-            raise InvalidArgumentError(f"{what} must hold tensors or variables, got {item!r}")
+            raise InvalidArgumentError(f"{what} must hold tensors or variables, got {brief(item)}")
         result.append(element)
     return result

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from graphcore.api.framework import group, no_op
+from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
@@ -392,7 +393,7 @@ def listed_variables(argument: str, value: Any) -> list[Variable]:
     )
     if found is None or not all(isinstance(each, Variable) for each in found):
         wrong = value if found is None else next(each for each in found if not isinstance(each, Variable))
-        raise InvalidArgumentError(f"{argument}: required variables, got {wrong!r}")
+        raise InvalidArgumentError(f"{argument}: required variables, got {brief(wrong)}")
     return found
 
 

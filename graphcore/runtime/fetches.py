@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from graphcore.brief import brief
 from graphcore.errors import GraphError
 from graphcore.graph import Graph
 from graphcore.graph.node import Node, Tensor
@@ -82,7 +83,7 @@ def _element(graph: Graph, fetch: Any) -> Node | Tensor:
     try:
         return graph.as_graph_element(fetch)
     except GraphError as error:
-        error.message = f"Cannot fetch {fetch!r}: {error.message}"
+        error.message = f"Cannot fetch {brief(fetch)}: {error.message}"
         raise
 
 

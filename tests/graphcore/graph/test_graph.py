@@ -113,8 +113,9 @@ def test_wrong_dtypes_name_op_node_expected_and_got(graph: gc.Graph) -> None:
         gc.add(x, n, name="sum")
     error = caught.value
     assert (error.op, error.node) == ("AddV2", "sum")
-    assert "Inconsistent values for attr 'T' DT_FLOAT vs. DT_INT32" in error.message
-    assert "with inputs 'x:0' float [2], 'n:0' int32 [2]" in error.message
+    assert "AddV2 takes inputs of one dtype, but 'x' is float and 'y' is int32; convert with gc.cast" in error.message
+    assert error.input == "y"
+    assert "Inconsistent values for attr 'T' DT_FLOAT vs. DT_INT32" in error.__notes__[0]
     assert error.source is not None
     assert error.source.text == 'gc.add(x, n, name="sum")'
 
