@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from graphcore.brief import brief
-from graphcore.errors import GraphError
+from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.graph.node import Node, Tensor
 
@@ -33,6 +33,11 @@ def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
         InvalidArgumentError: something is no fetch, or belongs to another graph.
         NotFoundError: no such name.
     """
+    if fetches is None:
+        raise InvalidArgumentError(
+            "Cannot fetch None: required a tensor, a node, a variable, a name, or a nesting of them; "
+            "a gradient is None where nothing that is differentiated depends on its x"
+        )
     tensors: list[Tensor] = []
     targets: list[Node] = []
     pack = _packer(graph, fetches, tensors, targets)
