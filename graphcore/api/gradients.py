@@ -14,6 +14,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.passes.gradients import build_gradients
 from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
+from graphcore.source import caller_location, current_run, gradient_calls
 
 
 def gradients(
@@ -41,6 +42,8 @@ def gradients(
     counts, x_tensors, gathered = _with_reads(y_tensors, _as_list(xs))
     if not y_tensors or not x_tensors:
         raise InvalidArgumentError("gradients needs at least one y and one x")
+    if current_run.get() is not None:
+        gradient_calls[caller_location()] += 1
     graph = y_tensors[0].graph
     given = [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
     if len(given) != len(y_tensors):

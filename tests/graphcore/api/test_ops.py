@@ -112,7 +112,7 @@ def test_a_misspelt_name_is_an_attribute_error_that_says_what_was_meant(name: st
 @pytest.mark.parametrize("name", ["Conv2D", "ops.Conv2D"])
 def test_an_op_by_the_name_of_its_definition_is_an_attribute_error_that_says_how_it_is_called(name: str) -> None:
     with pytest.raises(AttributeError, match=r": the op Conv2D is called as gc\.ops\.conv2d\(\.\.\.\)"):
-        (gc.ops if name.startswith("ops.") else gc).Conv2D
+        _ = (gc.ops if name.startswith("ops.") else gc).Conv2D
 
 
 @pytest.mark.parametrize("name", ["frobnicate", "__path_to_nowhere__", "_conv2d"])
