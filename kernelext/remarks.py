@@ -11,7 +11,7 @@ from graphcore.source import SourceLocation, gradient_calls
 
 MOST_GRADIENTS: Final = 50
 """How often one line may build gradients in one run of its cell: for the layers of a model, but not for the steps of a training."""
-_MOST_CHARACTERS: Final = 160
+_MOST_CHARACTERS: Final = 100
 
 
 class Remarks:
@@ -56,8 +56,8 @@ def _broken(nodes: list[Node]) -> str:
     why = first.error.message.partition("\n")[0]
     why = why if len(why) <= _MOST_CHARACTERS else f"{why[: _MOST_CHARACTERS - 3]}..."
     if len(nodes) == 1:
-        return f"After this cell 1 node does not fit any more: '{first.name}'{where}: {why}"
-    return f"After this cell {len(nodes)} nodes do not fit any more. The first is '{first.name}'{where}: {why}"
+        return f"1 node does not fit any more: '{first.name}'{where}: {why}"
+    return f"{len(nodes)} nodes do not fit any more. The first is '{first.name}'{where}: {why}"
 
 
 def _built_again(line: SourceLocation, count: int, made: int) -> str:

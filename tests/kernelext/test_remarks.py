@@ -34,18 +34,14 @@ def test_a_run_that_breaks_later_nodes_says_how_many_which_is_first_and_in_which
     assert said("w = gc.Variable([[1.0], [2.0], [3.0]], name='w')\ny = gc.matmul(x, w, name='y')", "b") == ""
     assert said("t = gc.matmul(x, w, name='t')", "c") == ""
     text = said("x = gc.placeholder(gc.float32, [2, 4], name='x')", "a")
-    begins = (
-        "After this cell 2 nodes do not fit any more. The first is 'y' (cell In [3], line 2): Dimensions must be equal, but are 4 and 3"
-    )
+    begins = "2 nodes do not fit any more. The first is 'y' (cell In [3], line 2): Dimensions must be equal, but are 4 and 3"
     assert text.startswith(begins)
     assert text.count("\n") == 1
     assert len([node for node in get_default_graph().op_nodes() if node.error is not None]) == 2
     assert said("1 + 1", "d") == ""
     assert said("x = gc.placeholder(gc.float32, [2, 5], name='x')", "a") == ""  # they were broken before
     assert said("x = gc.placeholder(gc.float32, [2, 3], name='x')", "a") == ""
-    assert said("w = gc.placeholder(gc.int32, [3, 1], name='w')", "b").startswith(
-        "After this cell 1 node does not fit any more: 't' (cell "
-    )
+    assert said("w = gc.placeholder(gc.int32, [3, 1], name='w')", "b").startswith("1 node does not fit any more: 't' (cell ")
 
 
 def test_a_failed_run_that_breaks_nodes_says_so_too(said: Said) -> None:
