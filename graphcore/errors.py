@@ -114,6 +114,10 @@ class NotFoundError(GraphError, KeyError):
     code = "NOT_FOUND"
 
 
+class UnknownNameError(NotFoundError, AttributeError):
+    """A name that a package or a module does not have."""
+
+
 class AlreadyExistsError(GraphError, ValueError):
     """Something with this name exists already."""
 

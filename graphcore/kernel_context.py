@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 
 from graphcore.attrs import Array, Attrs, AttrValue
+from graphcore.brief import brief
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.shapes import Shape
@@ -262,7 +263,9 @@ class KernelContext:
         """
         value = self.attr(attr)
         if not isinstance(value, DType):
-            raise InvalidArgumentError(f"Attr '{attr}' of node '{self.node_name}' is no type: {value!r}", op=self.op, node=self.node_name)
+            raise InvalidArgumentError(
+                f"Attr '{attr}' of node '{self.node_name}' is no type: {brief(value)}", op=self.op, node=self.node_name
+            )
         return _OBJECT if value.as_numpy is None else value.as_numpy
 
     def constant(self, index: int) -> Array | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections import Counter
 from contextvars import ContextVar
 from typing import Final
 
@@ -69,6 +70,9 @@ class SourceLocation(msgspec.Struct, frozen=True, gc=False):
 
 current_run: ContextVar[CellRun | None] = ContextVar("current_run", default=None)
 """The cell that is running now; the kernel extension sets it, the core only reads it."""
+
+gradient_calls: Final[Counter[SourceLocation]] = Counter()
+"""How often each line of the running cell has built gradients; the kernel extension begins anew with each cell."""
 
 _ROOT: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _internal: dict[str, bool] = {}

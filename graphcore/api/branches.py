@@ -10,6 +10,7 @@ from graphcore import dtypes
 from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
+from graphcore.brief import brief
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
@@ -201,7 +202,7 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
 def _checked(branches: dict[str, Branch], name: str) -> dict[str, Branch]:
     for label, branch in branches.items():
         if not callable(branch):
-            raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {branch!r}", node=name)
+            raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {brief(branch)}", node=name)
     return branches
 
 

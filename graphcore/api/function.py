@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from graphcore.api.definitions_in_cells import enter_definition, latest_definition, set_latest_definition, tracing
 from graphcore.attrs import AttrValue
+from graphcore.brief import brief
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
@@ -411,7 +412,7 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
     if not callable(given) or not (name or hasattr(given, "__name__")):
         raise InvalidArgumentError(
             f"gc.function takes a Python function, whose types come from each call (a callable without a name needs name=); "
-            f"got {python_function!r} ({type(python_function).__name__})"
+            f"got {brief(python_function)} ({type(python_function).__name__})"
         )
     return Function(python_function, name)
 

@@ -7,12 +7,14 @@ from itertools import islice
 from typing import Any
 
 from graphcore.api.variable_reads import check_read_outside
+from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.passes.gradient_writer import GradientWriter
 from graphcore.passes.gradients import build_gradients
 from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
+from graphcore.source import caller_location, current_run, gradient_calls
 
 
 def gradients(
@@ -41,6 +43,8 @@ def gradients(
     tensors_of(x_list, "xs")
     if not y_tensors or not x_list:
         raise InvalidArgumentError("gradients needs at least one y and one x")
+    if current_run.get() is not None:
+        gradient_calls[caller_location()] += 1
     graph = y_tensors[0].graph
     given: list[Tensor | None] = (
         [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
@@ -191,6 +195,6 @@ def tensors_of(value: Any, what: str) -> list[Tensor]:
         if isinstance(item, Node) and len(item.outputs) == 1:
             element = item.outputs[0]
         if not isinstance(element, Tensor):
-            raise InvalidArgumentError(f"{what} must hold tensors or variables, got {item!r}")
+            raise InvalidArgumentError(f"{what} must hold tensors or variables, got {brief(item)}")
         result.append(element)
     return result

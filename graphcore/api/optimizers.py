@@ -11,6 +11,7 @@ from graphcore.api.framework import constant, group, zeros
 from graphcore.api.gradients import gradients
 from graphcore.api.math import cast
 from graphcore.api.variables import TRAINABLE_VARIABLES, Variable, VariableChoice, listed_variables
+from graphcore.brief import brief
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
@@ -101,7 +102,7 @@ class Optimizer(ABC):
             InvalidArgumentError: there is no gradient at all.
         """
         if global_step is not None and not isinstance(global_step, Variable):
-            raise InvalidArgumentError(f"global_step: required a variable, or None, got {global_step!r}")
+            raise InvalidArgumentError(f"global_step: required a variable, or None, got {brief(global_step)}")
         useful = [(gradient, variable) for gradient, variable in grads_and_vars if gradient is not None]
         if not useful:
             names = ", ".join(f"'{variable.op.name}'" for _, variable in grads_and_vars)
@@ -210,7 +211,7 @@ def _chosen(loss: Tensor, var_list: Sequence[Variable] | Variable | None) -> Var
 
 def _checked_loss(loss: Tensor) -> Tensor:
     if not isinstance(loss, Tensor | Variable):
-        raise InvalidArgumentError(f"loss: required a tensor, got {loss!r}")
+        raise InvalidArgumentError(f"loss: required a tensor, got {brief(loss)}")
     return loss
 
 

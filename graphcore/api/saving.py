@@ -16,13 +16,13 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
-from graphcore.api.replacing import replacing
 from graphcore.api.variables import Variable, all_variables, listed_variables
 from graphcore.attrs import Array
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.kernel_context import RefVariable
+from graphcore.replacing import replacing
 from graphcore.runtime import Session
 from graphcore.runtime.arguments import refuse
 from graphcore.shapes import Shape, as_shape
@@ -60,14 +60,15 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the values of all variables of the session's graph to one `.npz` file.
 
     The file is there completely or not at all: it is written beside `path`, flushed to the disk, and then takes its place. What a process
-    that was killed meanwhile has left there, the next save to `path` clears up.
+    that was killed meanwhile has left there, the next save to `path` clears up. A symbolic link is followed, a device or pipe written into.
 
     Args:
         session: which holds the values.
         path: the file; an existing one is replaced.
 
     Raises:
-        FailedPreconditionError: a variable has no value yet, or there is no variable, or the session is closed.
+        FailedPreconditionError: a variable has no value yet, or there is no variable, or the session is closed, or the file cannot be
+            written.
         InvalidArgumentError: a variable of strings, which such a file cannot hold; or an argument of another kind.
     """
     storages, place = _storages(session), _checked_path(path)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from graphcore.api.framework import group
+from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
+from graphcore.graph.node import no_value
 from graphcore.shapes import Shape
 from graphcore.source import current_run
 
@@ -312,6 +314,22 @@ class Variable:
         """Its value in `session` (the default session if None)."""
         return self.as_graph_element().eval(session=session)
 
+    def numpy(self) -> NoReturn:
+        """Refused, as all that asks for a value here: a session keeps it.
+
+        Raises:
+            InvalidArgumentError: always.
+        """
+        raise no_value(self._variable, "it is no NumPy array")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        raise no_value(self._variable, "it is no NumPy array")
+
+    def __float__(self) -> NoReturn:
+        raise no_value(self._variable, "it is no Python number")
+
+    __int__ = __complex__ = __float__
+
     def __repr__(self) -> str:
         return f"<gc.Variable '{self.name}' {self.dtype.name} {self.shape}>"
 
@@ -402,7 +420,7 @@ def listed_variables(argument: str, value: Any) -> list[Variable]:
     )
     if found is None or not all(isinstance(each, Variable) for each in found):
         wrong = value if found is None else next(each for each in found if not isinstance(each, Variable))
-        raise InvalidArgumentError(f"{argument}: required variables, got {wrong!r}")
+        raise InvalidArgumentError(f"{argument}: required variables, got {brief(wrong)}")
     return found
 
 

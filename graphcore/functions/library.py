@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from graphcore.attrs import AttrValue, Func
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.functions.equality import function_defs_equal
 from graphcore.inference.common_shape_fns import function_call_shape
 from graphcore.registry import OpRegistration, OpRegistry, op_registry
@@ -44,6 +44,7 @@ class FunctionLibraryDefinition:
     Attributes:
         version: grows with every change, so that who keeps what follows from functions sees that it may not hold any more.
         companions: what goes back with the library when a change of it is taken back.
+        finalized: every change is a FailedPreconditionError: the library is that of a graph that has been finalized.
     """
 
     def __init__(self, default_registry: OpRegistry | None = None, library: FunctionDefLibrary | None = None) -> None:
@@ -53,6 +54,7 @@ class FunctionLibraryDefinition:
         self._gradients: dict[str, str] = {}
         self.version = 0
         self.companions: list[Companion] = []
+        self.finalized = False
         self._other_fields = b"" if library is None else library.other_fields
         for function in () if library is None else library.function:
             self._set(function)
@@ -121,6 +123,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: a different function or an op has its name.
         """
+        self._refuse_finalized()
         if self._may_add(function, self._definitions):
             self._set(function)
 
@@ -130,6 +133,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: another one is already.
         """
+        self._refuse_finalized()
         _require_gradient_fits(gradient, self._gradients)
         self._set_gradient(gradient)
 
@@ -139,6 +143,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: something in it does not fit what is here, or another part of it.
         """
+        self._refuse_finalized()
         other = library.to_proto() if isinstance(library, FunctionLibraryDefinition) else library
         functions = dict(self._definitions)
         gradients = dict(self._gradients)
@@ -164,6 +169,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: there is no function `name`, or the new one's name is taken.
         """
+        self._refuse_finalized()
         self._require_function(name)
         others = {other: definition for other, definition in self._definitions.items() if other != name}
         if self._may_add(function, others):
@@ -178,6 +184,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: the function has no gradient yet.
         """
+        self._refuse_finalized()
         self._require_gradient(gradient.function_name)
         self._set_gradient(gradient)
 
@@ -187,6 +194,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: it is not there.
         """
+        self._refuse_finalized()
         self._require_function(name)
         del self._definitions[name]
         del self._functions[name]
@@ -198,12 +206,14 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: none is.
         """
+        self._refuse_finalized()
         self._require_gradient(name)
         del self._gradients[name]
         self.version += 1
 
     def clear(self) -> None:
         """Take all functions and gradients away."""
+        self._refuse_finalized()
         self._functions.clear()
         self._definitions.clear()
         self._gradients.clear()
@@ -296,6 +306,10 @@ class FunctionLibraryDefinition:
         if present is None and name in self.default_registry:
             raise InvalidArgumentError(f"Cannot add function '{name}' because an op with the same name already exists.", op=name)
         return present is None
+
+    def _refuse_finalized(self) -> None:
+        if self.finalized:
+            raise FailedPreconditionError("The graph has been finalized and cannot be modified, nor can its functions")
 
     def _require_function(self, name: str) -> None:
         if name not in self._definitions:

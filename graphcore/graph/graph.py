@@ -467,7 +467,7 @@ class Graph(GraphReader, ChangeTeller):
 
     def finalize(self) -> None:
         """Make the graph read-only: every change is a FailedPreconditionError from then on. It can still be run, copied and explained."""
-        self.finalized = True
+        self.finalized = self.library.finalized = True
 
     # ---- cells -----------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from graphcore.attrs import as_attr_value
+from graphcore.brief import brief
 from graphcore.definitions import NodeDef, OpDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import InvalidArgumentError
@@ -150,7 +151,7 @@ def shrink_type_info(graph: Graph, node: Node, index_mapping: Mapping[int, int],
     types = node.node_def.attr.get(type_attr_name)
     if not isinstance(types, tuple) or not all(0 <= index < len(types) for index in index_mapping):
         raise InvalidArgumentError(
-            f"Attr '{type_attr_name}' of node '{node.name}' (op {node.op}) is no list with entries {sorted(index_mapping)}",
+            f"Attr '{type_attr_name}' of node '{node.name}' (op {node.op}) is no list with entries {brief(sorted(index_mapping))}",
             op=node.op,
             node=node.name,
             attr=type_attr_name,

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphcore.brief import brief
 from graphcore.definitions import GraphDef, VersionDef
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
@@ -216,7 +217,7 @@ class GraphReader:
         if isinstance(obj, str):
             return self.get_tensor_by_name(obj) if ":" in obj else self.get_operation_by_name(obj)
         if not isinstance(obj, Node | Tensor):
-            raise InvalidArgumentError(f"Required a tensor, a node or a name, got {obj!r} of type {type(obj).__name__}")
+            raise InvalidArgumentError(f"Required a tensor, a node or a name, got {brief(obj)} of type {type(obj).__name__}")
         return self.owned(obj)
 
     def owned(self, obj: Node | Tensor) -> Node | Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from graphcore.brief import brief
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.apply import as_held_tensor
@@ -69,7 +70,7 @@ def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator
     for item in inputs or ():
         held = item if isinstance(item, Node) else as_held_tensor(graph, item)
         if not isinstance(held, Node | Tensor):
-            raise InvalidArgumentError(f"A control dependency must be a node or a tensor, got {item!r}")
+            raise InvalidArgumentError(f"A control dependency must be a node or a tensor, got {brief(item)}")
         graph.as_graph_element(held)
         added.append(held.node if isinstance(held, Tensor) else held)
     kept = () if inputs is None else outer

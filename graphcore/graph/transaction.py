@@ -105,6 +105,7 @@ class _Before(Journal):
             del self.outer.changes[self.told_outside :]
         graph.restore_registers(self.registers)
         graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures = self.values
+        graph.library.finalized = graph.finalized
         graph.refiner.restore(self.refiner)
         graph.collections.clear()
         for name, (items, content) in self.collections.items():

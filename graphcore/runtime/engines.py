@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph.control_flow import CONTROL_FLOW
 from graphcore.graph.node import Node, Tensor
@@ -33,7 +34,7 @@ def check_engine(engine: object) -> Engine:
     for known in ENGINES:
         if isinstance(engine, str) and engine == known:
             return known
-    raise InvalidArgumentError(f"Required one of the engines {', '.join(map(repr, ENGINES))}, got {engine!r}")
+    raise InvalidArgumentError(f"Required one of the engines {', '.join(map(repr, ENGINES))}, got {brief(engine)}")
 
 
 def build_program(

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import Array
+from graphcore.brief import brief
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph
 from graphcore.graph.node import Node, Tensor
@@ -42,7 +43,7 @@ def _feed_tensor(graph: Graph, key: Any) -> Tensor:
     except NotFoundError as error:
         raise NotFoundError(f"FeedInputs: unable to find feed output {key}", node=error.node) from None
     except GraphError as error:
-        error.message = f"Cannot feed {key!r}: {error.message}"
+        error.message = f"Cannot feed {brief(key)}: {error.message}"
         raise
     if not isinstance(element, Node):
         return element
