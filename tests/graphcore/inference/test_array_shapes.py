@@ -7,11 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphcore.attrs import TensorValue
 from graphcore.dtypes import float32
 from graphcore.inference import ShapeAndType
 from graphcore.inference import common_shape_fns as fns
 from graphcore.shapes import Shape
+from graphcore.tensor_encoding import EncodedTensor
 from tests.support.shape_rows import ShapeFunction, assert_row, bad, case, context, infer, refusal, shape
+
+
+
+def in_a_file(*dims: int) -> TensorValue:
+    """A constant as a file holds it, -1 for an unknown size; none: of unknown rank."""
+    return TensorValue.from_encoded(EncodedTensor(float32, dims or None))
+
 
 SQUEEZE_ALL: dict[str, object] = {"squeeze_dims": ()}
 
@@ -181,6 +190,8 @@ def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, e
 @pytest.mark.parametrize(
     ("function", "inputs", "text", "given"),
     [
+        bad("S6 Const", fns.const_shape, "", "Shape [1,2,3,4,?] is not fully defined for 'x'", attrs={"value": in_a_file(1, 2, 3, 4, -1)}),
+        bad("S6 Const", fns.const_shape, "", "Shape ? is not fully defined for 'x'", attrs={"value": in_a_file()}),
         bad("S6 Pack", fns.pack_shape, "[1,2];[1,2]", "Invalid axis: -4; must be in [-3,3)", attrs={"axis": -4}),
         bad("S6 Pack", fns.pack_shape, "[1,2];[1,2]", "Invalid axis: 3; must be in [-3,3)", attrs={"axis": 3}),
         bad(
