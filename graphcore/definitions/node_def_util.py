@@ -12,7 +12,7 @@ from graphcore.definitions.op_tables import OpTables, in_out_types_for_node, tab
 from graphcore.definitions.types import NodeDef, OpDef
 from graphcore.definitions.value_text import summarize_attr_value
 from graphcore.dtypes import DType
-from graphcore.errors import GraphError, InvalidArgumentError, OutOfRangeError
+from graphcore.errors import GraphError, InvalidArgumentError
 
 
 def format_node_for_error(node_def: NodeDef) -> str:
@@ -186,7 +186,7 @@ def input_type_for_node(node_def: NodeDef, op_def: OpDef, index: int) -> DType:
     """The type of input `index`.
 
     Raises:
-        OutOfRangeError: there is no such input.
+        InvalidArgumentError: there is no such input.
     """
     return _type_at(in_out_types_for_node(node_def, op_def)[0], index, "Input", node_def)
 
@@ -195,12 +195,12 @@ def output_type_for_node(node_def: NodeDef, op_def: OpDef, index: int) -> DType:
     """The type of output `index`.
 
     Raises:
-        OutOfRangeError: there is no such output.
+        InvalidArgumentError: there is no such output.
     """
     return _type_at(in_out_types_for_node(node_def, op_def)[1], index, "Output", node_def)
 
 
 def _type_at(types: tuple[DType, ...], index: int, way: str, node_def: NodeDef) -> DType:
     if not 0 <= index < len(types):
-        raise OutOfRangeError(f"{way} {index} not found for node {node_def.name}", op=node_def.op, node=node_def.name)
+        raise InvalidArgumentError(f"{way} {index} not found for node {node_def.name}", op=node_def.op, node=node_def.name)
     return types[index]

@@ -13,9 +13,9 @@ from graphcore.definitions.op_tables import attr_of
 from graphcore.definitions.types import NodeDef
 from graphcore.errors import InvalidArgumentError
 
-_PART: Final = r"[A-Za-z0-9.][A-Za-z0-9_.\\/-]*"
+_PART: Final = r"[A-Za-z0-9.][A-Za-z0-9_./-]*"
 _NAME: Final = re.compile(rf"{_PART}(?:>{_PART})*", re.ASCII)
-_INTERNAL_NAME: Final = re.compile(rf"[A-Za-z0-9._][A-Za-z0-9_.\\/-]*(?:>{_PART})*", re.ASCII)
+_INTERNAL_NAME: Final = re.compile(rf"[A-Za-z0-9._][A-Za-z0-9_./-]*(?:>{_PART})*", re.ASCII)
 # The reference goes on after a port (`a:0:1`), so does this.
 _DATA_INPUT: Final = re.compile(rf"{_PART}(?:>{_PART}|:(?:0|[1-9][0-9]*))*", re.ASCII)
 _COLOCATION: Final = b"loc:@"

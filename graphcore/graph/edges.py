@@ -234,6 +234,7 @@ class EdgeStore(EdgeReader):
             if key not in self._succ[u].get(v, ()):
                 self._add(u, v, key)
         self._pinned |= other._pinned
+        self.detached |= other.detached
 
     def remove_node(self, node: Node) -> None:
         """Remove a node and its edges, or what Ctrl-C has left of them."""

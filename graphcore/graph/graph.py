@@ -316,6 +316,8 @@ class Graph(GraphReader, ChangeTeller):
     def update_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
         """Feed input `dst_input` of `dst` from output `src_output` of `src` instead; shapes follow.
 
+        An edge from a node to itself is allowed, as in `add_edge`; the node is marked with the error.
+
         Raises:
             InvalidArgumentError: no such output or input, another dtype, or the edge would close a cycle.
         """

@@ -37,26 +37,22 @@ def absent_tensor(graph: Graph, name: str, index: int, dtype: DType = INVALID) -
 
 def add_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
     """See `Graph.add_edge`."""
-    graph.owned(src)
-    graph.owned(dst)
-    _require_slots(src, src_output, dst, dst_input)
-    tensor, present = src.outputs[src_output], dst.inputs[dst_input]
+    tensor = _fitting(graph, src, src_output, dst, dst_input)
+    present = dst.inputs[dst_input]
     if present in graph and graph.edge_store.has(present, dst, dst_input):
         raise InvalidArgumentError.at(
             dst,
             f"Input {dst_input} of node {dst.name} is fed from {present.name} already; update_edge feeds it from elsewhere",
             input=present.name,
         )
-    problem = type_misfit(dst.name, dst_input, tensor, dst.input_types[dst_input])
-    if problem:
-        raise InvalidArgumentError.at(dst, problem, input=tensor.name)
-    if src is not dst:
-        refuse_cycle(graph, dst, [src])
     feed(graph, tensor, dst, dst_input)
     return graph.edge_store.input_edge(dst, dst_input)
 
 
-def _require_slots(src: Node, src_output: int, dst: Node, dst_input: int) -> None:
+def _fitting(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> Tensor:
+    """The output, which may feed the input. A node may be fed by itself, and is marked then; a longer cycle is refused."""
+    graph.owned(src)
+    graph.owned(dst)
     if not 0 <= src_output < len(src.outputs):
         raise InvalidArgumentError.at(
             src, f"Node '{src.name}' (type: '{src.op}', num of outputs: {len(src.outputs)}) does not have output {src_output}"
@@ -65,18 +61,18 @@ def _require_slots(src: Node, src_output: int, dst: Node, dst_input: int) -> Non
         raise InvalidArgumentError.at(
             dst, f"Node '{dst.name}' (type: '{dst.op}', num of inputs: {len(dst.inputs)}) does not have input {dst_input}"
         )
-
-
-def update_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
-    """See `Graph.update_edge`."""
-    graph.owned(src)
-    graph.owned(dst)
-    _require_slots(src, src_output, dst, dst_input)
     tensor = src.outputs[src_output]
     problem = type_misfit(dst.name, dst_input, tensor, dst.input_types[dst_input])
     if problem:
         raise InvalidArgumentError.at(dst, problem, input=tensor.name)
-    refuse_cycle(graph, dst, [src])
+    if src is not dst:
+        refuse_cycle(graph, dst, [src])
+    return tensor
+
+
+def update_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
+    """See `Graph.update_edge`."""
+    tensor = _fitting(graph, src, src_output, dst, dst_input)
     graph.edge_store.remove(dst.inputs[dst_input], dst, dst_input)
     feed(graph, tensor, dst, dst_input)
 

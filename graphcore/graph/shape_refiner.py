@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphcore.attrs import Array, AttrValue
-from graphcore.definitions import VersionDef
+from graphcore.definitions import VersionDef, input_type_for_node, output_type_for_node
 from graphcore.dtypes import DType
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.constant_values import ValueCache
 from graphcore.graph.function_shapes import MOST_NESTED_CALLS, FunctionShapes
@@ -64,12 +64,12 @@ class ExtendedInferenceContext(InferenceContext):
         return self.node.output_types
 
     def input_type(self, index: int) -> DType:
-        """The dtype of input `index`."""
-        return self.node.input_types[index]
+        """The dtype of input `index`; InvalidArgumentError if there is no such input."""
+        return input_type_for_node(self.node.node_def, self.op_def, index)
 
     def output_type(self, index: int) -> DType:
-        """The dtype of output `index`."""
-        return self.node.output_types[index]
+        """The dtype of output `index`; InvalidArgumentError if there is no such output."""
+        return output_type_for_node(self.node.node_def, self.op_def, index)
 
     def get_context(self) -> InferenceContext:
         """The inference context: here it is one with what extends it."""
@@ -276,7 +276,8 @@ class ShapeRefiner(ShapeInference):
         """Merge `shape` into what is known of an output. True iff something new was learned.
 
         Raises:
-            InternalError, InvalidArgumentError: the node has not been added, it has no such output, or the shapes are incompatible.
+            InternalError: the node has not been added.
+            InvalidArgumentError: it has no such output, or the shapes are incompatible.
         """
         context = self._added(node)
         if not 0 <= output_port < len(node.output_types):
@@ -294,7 +295,8 @@ class ShapeRefiner(ShapeInference):
         """Forget what is known of the shape of an output.
 
         Raises:
-            InvalidArgumentError: the node has not been added, or has no such output.
+            InternalError: the node has not been added.
+            InvalidArgumentError: it has no such output.
         """
         context = self._added(node)
         context.set_output(output_port, context.unknown_shape())
@@ -334,7 +336,7 @@ class ShapeRefiner(ShapeInference):
     def _added(self, node: Node) -> ExtendedInferenceContext:
         context = self._contexts.get(node)
         if context is None:
-            raise NotFoundError(f"Could not find context for {node.name}", node=node.name, op=node.op)
+            raise InternalError(f"Could not find context for {node.name}", node=node.name, op=node.op)
         return context
 
     def _shape_of(self, tensor: Tensor) -> Shape:

@@ -11,14 +11,14 @@ from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, s
 
 
 def const_shape(c: InferenceContext) -> None:
-    """The shape of attr `value`."""
+    """The shape of attr `value`, which must be full."""
     value = c.attr("value")
     if not isinstance(value, TensorValue):
         raise InvalidArgumentError(f"Attr 'value' must be a tensor, got {brief(value)}", op=c.op, node=c.node_name, attr="value")
     if value.encoded is None:
         c.outputs[0] = shape_of_sizes(value.array.shape)
     else:  # a few bytes of a file may claim gigabytes: they are decoded when somebody needs the elements
-        c.outputs[0] = c.make_shape_from_shape(value.shape)
+        c.outputs[0] = c.make_shape_from_shape(value.shape.as_tensor_shape())
 
 
 def shape_shape(c: InferenceContext) -> None:

@@ -114,9 +114,7 @@ def merge_all_inputs(c: InferenceContext) -> ShapeHandle:
         try:
             merged = c.merge(c.input(i), merged)
         except InvalidArgumentError as error:
-            # The node's error context lists all input shapes, so that the pair which merge() names would be said twice.
-            text = error.message.partition(". Shapes are ")[0]
-            raise InvalidArgumentError(f"{text}\n\tFrom merging shape {i} with other shapes.") from error
+            raise InvalidArgumentError(f"{error.message}\n\tFrom merging shape {i} with other shapes.") from error
     return merged
 
 

@@ -20,9 +20,10 @@ def concat_v2_shape(c: InferenceContext) -> None:
 
 def _concat(c: InferenceContext, axis_input: int, values: list[ShapeHandle]) -> None:
     c.with_rank(c.input(axis_input), 0)
+    rank = _common_rank(c, values)
     axis_value = c.input_tensor(axis_input)
     if axis_value is None:
-        c.set_output(0, _concat_unknown_axis(c, values))
+        c.set_output(0, c.unknown_shape_of_rank(rank))
         return
     axis = int(axis_value)
     least_rank = -axis if axis < 0 else axis + 1
@@ -48,16 +49,14 @@ def _around(c: InferenceContext, shape: ShapeHandle, axis: int, least_rank: int)
     return ShapeHandle(dims[:axis]), dims[axis], ShapeHandle(() if axis == -1 else dims[axis + 1 :])
 
 
-def _concat_unknown_axis(c: InferenceContext, values: list[ShapeHandle]) -> ShapeHandle:
-    rank = UNKNOWN
-    for value in values:
-        if rank == UNKNOWN:
-            rank = c.rank(value)
-        if rank != UNKNOWN:
-            c.with_rank(value, rank)
+def _common_rank(c: InferenceContext, values: list[ShapeHandle]) -> int:
+    rank = next((len(value.dims) for value in values if value.dims is not None), UNKNOWN)
     if rank == 0:
         raise InvalidArgumentError("Can't concatenate scalars: they have no dimension to lengthen; Pack makes a vector of them")
-    return c.unknown_shape_of_rank(rank)
+    if rank != UNKNOWN:
+        for value in values:
+            c.with_rank(value, rank)
+    return rank
 
 
 def concat_offset_shape(c: InferenceContext) -> None:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from graphcore.attrs import Attrs
+from graphcore.attrs import Attrs, AttrValue
 from graphcore.definitions.types import FunctionDef
 from graphcore.dtypes import DType, int32
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import GradientTemplate, reduction_grad
 from graphcore.registry import GradientCreator
 
@@ -39,9 +39,10 @@ def required_type(attrs: Attrs, attr: str = "T") -> DType:
     """The type that attr `attr` names.
 
     Raises:
-        InvalidArgumentError: it names none.
+        NotFoundError: there is no such attr.
+        InvalidArgumentError: it names no type.
     """
-    value = attrs.get(attr)
+    value = _required(attrs, attr)
     if not isinstance(value, DType):
         raise InvalidArgumentError(f"This gradient needs attr '{attr}', a type; got {value!r}", attr=attr)
     return value
@@ -51,11 +52,19 @@ def required_int(attrs: Attrs, attr: str) -> int:
     """The value of int attr `attr`.
 
     Raises:
-        InvalidArgumentError: there is none.
+        NotFoundError: there is no such attr.
+        InvalidArgumentError: it is no int.
     """
-    value = attrs.get(attr)
+    value = _required(attrs, attr)
     if not isinstance(value, int):
         raise InvalidArgumentError(f"This gradient needs attr '{attr}', an int; got {value!r}", attr=attr)
+    return value
+
+
+def _required(attrs: Attrs, attr: str) -> AttrValue:
+    value = attrs.get(attr)
+    if value is None:
+        raise NotFoundError(f"No attr named '{attr}' in NodeDef: this gradient needs it", attr=attr)
     return value
 
 

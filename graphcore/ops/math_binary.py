@@ -9,7 +9,7 @@ from graphcore.definitions.types import FunctionDef
 from graphcore.functions import GradientTemplate, binary_grad
 from graphcore.inference.common_shape_fns import broadcast_binary_op_shape_fn
 from graphcore.ops.block import NO_GRADIENT, Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import holomorphic, is_complex, scalar
+from graphcore.ops.gradient_text import holomorphic, is_complex, required_type, scalar
 from graphcore.ops.kernels import floating_ufunc, invalid, ufunc
 from graphcore.ops.type_sets import FLOATING_OR_COMPLEX
 
@@ -88,7 +88,7 @@ _COMPLEX_MUL_GRAD: Final = binary_grad("""
 
 
 def _mul_grad(attrs: Attrs) -> FunctionDef:
-    return (_COMPLEX_MUL_GRAD if is_complex(attrs) else _REAL_MUL_GRAD)(attrs)
+    return (_COMPLEX_MUL_GRAD if required_type(attrs).is_complex else _REAL_MUL_GRAD)(attrs)
 
 
 @op
@@ -261,7 +261,7 @@ _POW_GRAD: Final = holomorphic(_pow_grad_text("nz_x = NotEqual(x, zero)"))
 
 
 def _pow_grad(attrs: Attrs) -> FunctionDef:
-    return (_POW_GRAD if is_complex(attrs) else _REAL_POW_GRAD)(attrs)
+    return (_POW_GRAD if required_type(attrs).is_complex else _REAL_POW_GRAD)(attrs)
 
 
 @op

@@ -9,7 +9,7 @@ import numpy as np
 from graphcore.attrs import Attrs
 from graphcore.inference.common_shape_fns import batch_matmul_shape, batch_matmul_v2_shape, matmul_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
-from graphcore.ops.gradient_text import is_complex, vector
+from graphcore.ops.gradient_text import required_type, vector
 from graphcore.ops.kernels import invalid, narrow
 
 _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
@@ -47,7 +47,7 @@ def _matmul_grad(attrs: Attrs) -> str:
     """MatMul transposes without conjugating, so for complex types the operands are conjugated first."""
     dx, dy = PRODUCTS[bool(attrs.get("transpose_a")), bool(attrs.get("transpose_b"))]
     head, types = "", _TYPES
-    if is_complex(attrs):
+    if required_type(attrs).is_complex:
         head, types = "  cx = Conj[T=$T](x) @ dz\n  cy = Conj[T=$T](y) @ dz\n", _COMPLEX_TYPES
         dx, dy = renamed(dx, _CONJUGATES), renamed(dy, _CONJUGATES)
     flags = ("transpose_a", "transpose_b")
@@ -56,14 +56,14 @@ def _matmul_grad(attrs: Attrs) -> str:
 
 def _batch_matmul_grad(attrs: Attrs) -> str:
     dx, dy = PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
-    types = _COMPLEX_TYPES if is_complex(attrs) else _TYPES
+    types = _COMPLEX_TYPES if required_type(attrs).is_complex else _TYPES
     nodes = product_node("dx", "BatchMatMul", dx, _ADJOINT) + product_node("dy", "BatchMatMul", dy, _ADJOINT)
     return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{nodes}}}"
 
 
 def _batch_matmul_v2_grad(attrs: Attrs) -> str:
     dx, dy = PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
-    types = _COMPLEX_TYPES if is_complex(attrs) else _TYPES
+    types = _COMPLEX_TYPES if required_type(attrs).is_complex else _TYPES
     products = product_node("gx", "BatchMatMulV2", dx, _ADJOINT) + product_node("gy", "BatchMatMulV2", dy, _ADJOINT)
     return f"[{types}](x:T, y:T, dz:T) -> (dx:T, dy:T) {{\n{products}{sum_broadcast_batches('T', 'T')}}}"
 

@@ -31,8 +31,8 @@ def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
     Returns:
         True iff anything was removed.
     """
-    roots = [node for node in graph.op_nodes() if is_kept(node) or node.name in keep or _is_wanted_leaf(graph, node)]
-    return prune(graph, roots)
+    roots = [node for node in graph.op_nodes() if is_kept(node) or node.name in keep]
+    return prune(graph, [*roots, *wanted_leaves(graph)])
 
 
 @rewrites
@@ -58,8 +58,10 @@ def is_kept(node: Node) -> bool:
     return node.op_def.is_stateful or node.op in CONTROL_FLOW_OPS
 
 
-def _is_wanted_leaf(graph: Graph, node: Node) -> bool:
-    return node.name not in graph.edge_store.detached and not graph.edge_store.has_successors(node)
+def wanted_leaves(graph: Graph) -> list[Node]:
+    """The nodes that nothing takes and that the graph was built with; not those that a pass has taken the consumers from."""
+    edges = graph.edge_store
+    return [node for node in graph.op_nodes() if node.name not in edges.detached and not edges.has_successors(node)]
 
 
 def _consumers_last(nodes: list[Node]) -> list[Node]:

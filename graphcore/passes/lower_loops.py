@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from graphcore import dtypes
 from graphcore.attrs import AttrValue, Func
 from graphcore.graph import Node, Tensor
-from graphcore.passes.lowering import Lowering
+from graphcore.passes.lowering import Lowering, colocation_of
 
 
 def lower_loop(lowering: Lowering) -> None:
@@ -26,6 +26,7 @@ class _Loop:
         self.cond, self.body = lowering.func("cond"), lowering.func("body")
         self.goes_round = [dtype.base is not dtypes.resource for dtype in self.node.input_types]
         """A handle is the same in every round: it enters the loop and stays there."""
+        self.colocation = colocation_of(self.node)
 
     def build(self) -> None:
         node, lowering = self.node, self.lowering
@@ -34,13 +35,15 @@ class _Loop:
         values = [enter.outputs[0] if merge is None else merge.outputs[0] for enter, merge in zip(enters, merges, strict=True)]
         first = next(merge for merge in merges if merge is not None)
         test = lowering.call("cond", self.cond, values, [first])
-        go_on = lowering.add("LoopCond", "LoopCond", [self.condition(test)], {}, [dtypes.bool_], [test] if self.acts(self.cond) else [])
+        go_on = lowering.add("LoopCond", "LoopCond", [self.condition(test)], self.colocation, [dtypes.bool_], [test] if self.acts(self.cond) else [])
         switches = self.per_value("switch", "Switch", [[value, go_on.outputs[0]] for value in values], {})
         taken = [value if switch is None else switch.outputs[1] for value, switch in zip(values, switches, strict=True)]
-        inside = lowering.identity("loop_body_control", next(switch for switch in switches if switch is not None).outputs[1])
+        first_taken = next(switch for switch in switches if switch is not None).outputs[1]
+        dtype = first_taken.dtype
+        inside = lowering.add("loop_body_control", "Identity", [first_taken], {"T": dtype, **self.colocation}, [dtype])
         turn = lowering.call("body", self.body, taken, [inside])
         exits = self.per_value("exit", "Exit", [[] if switch is None else [switch.outputs[0]] for switch in switches], {})
-        done = lowering.add("LoopExecuted", "NoOp", [], {}, [], [made for made in exits if made is not None])
+        done = lowering.add("LoopExecuted", "NoOp", [], self.colocation, [], [made for made in exits if made is not None])
         following = self.per_value("next_iteration", "NextIteration", [[tensor] for tensor in turn.outputs], {})
         for merge, after in zip(merges, following, strict=True):
             if merge is not None and after is not None:
@@ -52,7 +55,8 @@ class _Loop:
 
     def enter(self) -> list[Node]:
         node, lowering = self.node, self.lowering
-        before = [lowering.add("LoopControlInputs", "NoOp", [], {}, [], node.control_inputs)] if node.control_inputs else []
+        awaited = node.control_inputs
+        before = [lowering.add("LoopControlInputs", "NoOp", [], self.colocation, [], awaited)] if awaited else []
         made = []
         for tensor, goes_round in zip(node.inputs, self.goes_round, strict=True):
             attrs: dict[str, AttrValue] = {

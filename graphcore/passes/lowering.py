@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphcore import dtypes
-from graphcore.attrs import Attrs, AttrValue, Func
+from graphcore.attrs import Attrs, Func
 from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError
@@ -58,12 +58,8 @@ class Lowering:
         return self.rewriting.insert(node_def, list(inputs), list(controls), types, tuple(outputs), self.node)
 
     def add_like(self, label: str, op: str, inputs: Sequence[Tensor], attrs: Attrs, outputs: Sequence[DType], like: Node) -> Node:
-        """A new node where `like` is: on its assigned device, or if it has none on its requested one, and colocated with what it is."""
-        groups = like.node_def.attr.get("_class")
-        own: dict[str, AttrValue] = dict(attrs)
-        if not like.assigned_device and groups is not None:
-            own["_class"] = groups
-        made = self.add(label, op, inputs, own, outputs, device="" if like.assigned_device else like.device)
+        """A new node where `like` is: on its assigned and its requested device, and colocated with what it is."""
+        made = self.add(label, op, inputs, {**attrs, **colocation_of(like)}, outputs, device=like.device)
         made.assigned_device = like.assigned_device
         return made
 
@@ -138,6 +134,12 @@ class Lowering:
             self.rewriting.add(self.node.name, "IdentityN", outputs, [done], {"T": types}, self.node, self.node.device)
         else:
             self.rewriting.add(self.node.name, "NoOp", [], [done], {}, self.node, self.node.device)
+
+
+def colocation_of(node: Node) -> Attrs:
+    """The attr that says what `node` is colocated with; none if it is with nothing."""
+    groups = node.node_def.attr.get("_class")
+    return {} if groups is None else {"_class": groups}
 
 
 def with_state_awaited(body: FunctionBody) -> FunctionBody:

@@ -13,6 +13,7 @@ from graphcore.errors import NotFoundError
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
 from graphcore.graph.node import NO_CONTROLS, input_text
+from graphcore.passes.cleaning import wanted_leaves
 from graphcore.passes.function_body import FunctionBody
 from graphcore.passes.gradient_template import gradient_template
 from graphcore.registry import get_op_gradient_creator
@@ -43,6 +44,7 @@ class _Helper:
     def __init__(self, body: FunctionBody) -> None:
         self.forward = body
         self.graph, copies = copy_sharing_library(body.graph)
+        self.wanted = set(wanted_leaves(self.graph))
         self.args = [copies[node] for node in body.arg_nodes]
         self.rets = [copies[node] for node in body.ret_nodes]
         self.arrived: dict[Tensor, list[Tensor]] = {}
@@ -67,7 +69,9 @@ class _Helper:
         for ret in self.rets:
             self.graph.remove_node(ret)
         for index, gradient in enumerate(gradients):
-            self.add("_Retval", [gradient], {"T": gradient.dtype.base, "index": index}, ())
+            self.wanted.add(self.add("_Retval", [gradient], {"T": gradient.dtype.base, "index": index}, ()))
+        edges = self.graph.edge_store  # the function's returns are no longer wanted, nor are gradients that get nowhere
+        edges.detached.update(leaf.name for leaf in wanted_leaves(self.graph) if leaf not in self.wanted)
         return FunctionBody(None, arg_types, [gradient.dtype.base for gradient in gradients], self.graph)
 
     def find_paths(self) -> None:

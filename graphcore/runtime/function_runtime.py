@@ -94,13 +94,22 @@ class FunctionLibraryRuntime:
         self._handles.item(handle).users += 1
         return handle
 
+    def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
+        """Function `name` with these attrs; for SymbolicGradient the gradient of what attr `f` names. See `InstantiatedFunctions.body_of`.
+
+        Raises:
+            NotFoundError: no such function, or no gradient for such an op.
+            InvalidArgumentError: the function cannot be instantiated for these attrs.
+        """
+        return self._functions.body_of(name, attrs)
+
     def instantiate_symbolic_gradient(self, function: Func) -> FunctionBody:
         """The body of the gradient of a function of the library, or of an op.
 
         Raises:
             NotFoundError, InvalidArgumentError: there is none, or the function cannot be instantiated.
         """
-        return self._functions.body_of(GRADIENT_OP, {FUNC_ATTR: function})
+        return self.body_of(GRADIENT_OP, {FUNC_ATTR: function})
 
     def function_def_to_body(self, fdef: FunctionDef, attrs: Mapping[str, object]) -> FunctionBody:
         """A body for a definition that need not be in the library, with the functions of the library.

@@ -16,6 +16,8 @@ from tests.support.remote import ROOT, Remote
 Array = npt.NDArray[Any]
 VARIABLE = "GRAPHLOUPE_ORACLE"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": ""}
+COLOCATED_LOOPS = {"TF_FLAG_ENABLE_COLOCATION_KEY_PROPAGATION_IN_WHILE_OP_LOWERING": "true"}
+"""Has the lowering of loops carry colocation, which the conformance notes require and 2.21 does on request."""
 
 
 @dataclass(frozen=True)
@@ -56,5 +58,5 @@ def oracle() -> Iterator[Oracle]:
     python = oracle_python()
     if not python.exists():
         pytest.fail(f"no interpreter with TensorFlow at {python}: `make oracle` makes one, or set {VARIABLE}")
-    with Remote(python, QUIET) as remote:
+    with Remote(python, QUIET | COLOCATED_LOOPS) as remote:
         yield Oracle(remote)

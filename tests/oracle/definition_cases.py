@@ -232,7 +232,7 @@ def nodes(draw: st.DrawFn, ops: list[OpDef]) -> tuple[NodeDef, OpDef]:
     attrs = {name: value for name, value in attrs.items() if value is not None}
     if draw(st.integers(0, 19)) == 0:
         attrs["_internal"] = draw(ANY_VALUE)
-    name = draw(st.sampled_from(["n", "n", "n", "n", "_n", "n:0", "a/b", "A>b", "", "n-"]))
+    name = draw(st.sampled_from(["n", "n", "n", "n", "_n", "n:0", "a/b", "A>b", "", "n-", "n\\"]))
     node = NodeDef(name, op_def.name if draw(st.integers(0, 29)) else "Wrong", (), draw(st.sampled_from(["", "", "/cpu:0"])), attrs)
     try:
         count = len(in_out_types_for_node(node, op_def)[0])
@@ -240,7 +240,7 @@ def nodes(draw: st.DrawFn, ops: list[OpDef]) -> tuple[NodeDef, OpDef]:
         count = 1
     count = max(0, min(count, 8) + draw(st.sampled_from([0] * 12 + [1, -1])))
     good = st.sampled_from(["a", "b:1", "x/y:12", "a:0", "A>b:3"])
-    bad = st.sampled_from(["^c", "_x", "a:00", "^d:0", "", "a b", "^", "a:b", "^_y", "a:0:1"])
+    bad = st.sampled_from(["^c", "_x", "a:00", "^d:0", "", "a b", "^", "a:b", "^_y", "a:0:1", "a\\b", "^a\\b"])
     inputs = [draw(good if draw(st.integers(0, 29)) else bad) for _ in range(count)]
     inputs += draw(st.sampled_from([[], [], [], ["^c"], ["^c", "^d"], ["^c", "a"]]))
     return NodeDef(node.name, node.op, tuple(inputs), node.device, attrs), op_def

@@ -24,6 +24,20 @@ def gradient_of_graph(data: bytes, feeds: Mapping[str, Array], y: str, x: str, w
             return np.asarray(session.run(gradient, dict(feeds)))
 
 
+def lowered_nodes(data: bytes, feeds: Mapping[str, Array], fetch: str) -> list[tuple[str, str, list[str]]]:
+    """Op, name and colocation of each node that a run has after TensorFlow has lowered the graph's loops and branches."""
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
+    options, metadata = tf.compat.v1.RunOptions(output_partition_graphs=True), tf.compat.v1.RunMetadata()
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(read(data, "pb"), name="")
+        with tf.compat.v1.Session(graph=graph, config=config) as session:
+            session.run(fetch, dict(feeds), options=options, run_metadata=metadata)
+    nodes = [node for partition in metadata.partition_graphs for node in partition.node]
+    return [(node.op, node.name, [group.decode() for group in node.attr["_class"].list.s]) for node in nodes]
+
+
 def gather_gradient(values: Array, indices: Array, weights: Array) -> Array:
     """The gradient by a variable of a weighted sum of squares of rows that were gathered from it by its handle."""
     table = tf.Variable(values)

@@ -100,3 +100,34 @@ def test_the_gradient_of_a_gather_from_a_variable_is_tensorflows_made_dense(orac
             session.run(table.initializer)
             mine = session.run(gradient)
     np.testing.assert_allclose(mine, oracle.call(f"{SIDE}:gather_gradient", values, indices, weights), rtol=1e-6)
+
+
+LOOP_OPS = ("Enter", "Merge", "Switch", "Exit", "NextIteration", "LoopCond")
+LOOP_LABELS = ("LoopControlInputs", "loop_body_control", "LoopExecuted")
+
+
+def loop_nodes(nodes: list[tuple[str, str, list[str]]]) -> list[tuple[str, list[str]]]:
+    """What each node that a loop was lowered to is colocated with: by its op, and by its label where there may be others of the op."""
+    by_label = [(label, groups) for _, name, groups in nodes for label in LOOP_LABELS if f"/{label}" in name]
+    return sorted(by_label + [(op, groups) for op, _, groups in nodes if op in LOOP_OPS])
+
+
+def test_a_lowered_loop_is_colocated_as_in_tensorflow(oracle: Oracle) -> None:
+    graph = gc.Graph()
+    with graph.as_default():
+        a = gc.placeholder(gc.float32, [], name="A")
+        fixed = gc.identity(gc.constant(3.0), name="fixed")
+        b = graph.apply_op("Identity", [fixed], {"_class": [b"loc:@fixed"]}, "B").outputs[0]
+        with gc.control_dependencies([fixed]):
+            gc.while_loop(lambda x, _: x < 8.0, lambda x, y: (x * 2.0, y + 1.0), (a, b), name="while")
+    loop = next(node for node in graph.nodes if node.op.endswith("While"))
+    graph.set_attr(loop, "_class", [b"loc:@B"])
+    graph.set_attr(loop, "_lower_using_switch_merge", True)
+    with graph.as_default(), gc.control_dependencies([loop]):
+        after = gc.identity(loop.outputs[1], name="after")
+    theirs = oracle.call(f"{SIDE}:lowered_nodes", graph_def_to_bytes(graph.as_graph_def()), {"A:0": np.float32(1.0)}, after.name)
+    gc.lower_functional_ops(gc.InstantiatedFunctions(graph.library), graph)
+    groups: dict[str, list[str]] = {node.name: [group.decode() for group in node.attr.get("_class", ())] for node in graph.nodes}
+    mine = [(node.op, node.name, groups[node.name]) for node in graph.nodes]
+    assert loop_nodes(mine) == loop_nodes(theirs)
+    assert ("LoopCond", ["loc:@B"]) in loop_nodes(mine)

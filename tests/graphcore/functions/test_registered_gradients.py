@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import graphcore as gc
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import InvalidArgumentError, NotFoundError
 from tests.graphcore.ops.op_cases import Case, all_cases, constants
 
 pytestmark = pytest.mark.sweep
@@ -94,3 +94,14 @@ def test_a_gradient_that_is_forbidden_says_why() -> None:
         y = gc.ops.prevent_gradient(x, message="not yet")
         with pytest.raises(InvalidArgumentError, match=r"Gradient explicitly disabled\. Reason: not yet"):
             gc.gradients(y, x)
+
+
+@pytest.mark.parametrize("op", ["Mul", "MulNoNan", "Pow", "MatMul", "BatchMatMul", "BatchMatMulV2"])
+def test_f7_a_gradient_that_depends_on_the_type_must_be_told_it(op: str) -> None:
+    creator = gc.get_op_gradient_creator(op)
+    assert creator is not None
+    with pytest.raises(NotFoundError, match="No attr named 'T' in NodeDef:"):
+        creator({})
+    with pytest.raises(NotFoundError, match="No attr named 'T' in NodeDef:"):
+        gc.InstantiatedFunctions(gc.FunctionLibraryDefinition()).body_of("SymbolicGradient", {"f": gc.Func(op)})
+    assert creator({"T": gc.float32}).signature.name

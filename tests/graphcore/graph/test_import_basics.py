@@ -46,7 +46,7 @@ def refused(graph: gc.Graph, *nodes: str | NodeDef, **options: Any) -> GraphErro
     return caught.value
 
 
-@pytest.mark.parametrize("name", ["a:b", "_abc", "/a", "a b", "", "a#b"], ids=lambda name: f"A1-{name!r}")
+@pytest.mark.parametrize("name", ["a:b", "_abc", "/a", "a b", "", "a#b", "a\\b"], ids=lambda name: f"A1-{name!r}")
 def test_names_that_are_no_names_are_refused(graph: gc.Graph, name: str) -> None:
     error = refused(graph, NodeDef(name, "TestParams"))
     assert isinstance(error, InvalidArgumentError)

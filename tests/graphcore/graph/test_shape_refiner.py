@@ -11,7 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.attrs import Func, as_attr_value
 from graphcore.definitions import PRODUCER_VERSION, NodeDef, OpDef, VersionDef
-from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError, NotFoundError
+from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError, NotFoundError
 from graphcore.functions import define_function
 from graphcore.graph import Node
 from graphcore.graph.constant_values import MAX_CACHED_ELEMENTS
@@ -74,6 +74,11 @@ def test_s7_a_node_that_was_added_has_a_context_and_the_graph_is_not_changed(ref
     assert (context.node, context.input_types, context.output_types) == (y.node, (gc.float32, gc.float32), (gc.float32,))
     assert isinstance(context, gc.ExtendedInferenceContext)
     assert (context.input_type(1), context.output_type(0)) == (gc.float32, gc.float32)
+    for index in (-1, 2):
+        with pytest.raises(InvalidArgumentError, match=f"Input {index} not found for node {y.node.name}"):
+            context.input_type(index)
+        with pytest.raises(InvalidArgumentError, match=f"Output {index} not found for node {y.node.name}"):
+            context.output_type(index)
     assert context.get_context() is context
     assert [str(given) for given in context.inputs] == ["[2,3]", "[3,4]"]
     refiner.set_unknown_shape(y.node, 0)
@@ -150,9 +155,9 @@ def test_s7_set_shape_refuses_what_cannot_be(refiner: gc.ShapeRefiner) -> None:
     for port in (-1, 1):
         with pytest.raises(InvalidArgumentError, match=f"output_port '{port}' is out of range"):
             refiner.set_shape(x.node, port, gc.Shape([2]))
-    with pytest.raises(GraphError, match="Could not find context for"):
+    with pytest.raises(InternalError, match=f"Could not find context for {other.node.name}"):
         refiner.set_shape(other.node, 0, gc.Shape([2]))
-    with pytest.raises(GraphError, match="Could not find context for"):
+    with pytest.raises(InternalError, match=f"Could not find context for {other.node.name}"):
         refiner.set_unknown_shape(other.node, 0)
     with pytest.raises(InvalidArgumentError, match="Shapes must be equal rank, but are 2 and 1"):
         refiner.set_shape(x.node, 0, gc.Shape([2]))

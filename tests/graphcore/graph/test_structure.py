@@ -115,14 +115,21 @@ def test_c_a_node_that_came_back_does_not_take_inputs_that_were_fed_from_elsewhe
     assert b.input_node(0) is c
 
 
-def test_c_a_self_edge_may_be_added_and_marks_the_node(graph: gc.Graph) -> None:
-    add(graph, "A=OneOutput")
+@pytest.mark.parametrize("update", [False, True], ids=["add_edge", "update_edge"])
+def test_c_a_node_may_be_fed_by_itself_and_is_marked(graph: gc.Graph, update: bool) -> None:
+    a = add(graph, "A=OneOutput")
     b = add(graph, "B=OneInputTwoOutputs(A)")
-    graph.remove_edge(b.input_edge(0))
-    graph.add_edge(b, 0, b, 0)
+    if update:
+        graph.update_edge(b, 0, b, 0)
+    else:
+        graph.remove_edge(b.input_edge(0))
+        graph.add_edge(b, 0, b, 0)
     assert b.input_node(0) is b
     assert "cycle" in str(b.error)
     assert inputs_of(graph, "B") == ["B"]
+    graph.update_edge(a, 0, b, 0)
+    assert b.error is None
+    assert inputs_of(graph, "B") == ["A"]
 
 
 def test_c_an_edge_is_added_only_where_it_fits(graph: gc.Graph) -> None:

@@ -7,11 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphcore.attrs import TensorValue
 from graphcore.dtypes import float32
 from graphcore.inference import ShapeAndType
 from graphcore.inference import common_shape_fns as fns
 from graphcore.shapes import Shape
+from graphcore.tensor_encoding import EncodedTensor
 from tests.support.shape_rows import ShapeFunction, assert_row, bad, case, context, infer, refusal, shape
+
+
+
+def in_a_file(*dims: int) -> TensorValue:
+    """A constant as a file holds it, -1 for an unknown size; none: of unknown rank."""
+    return TensorValue.from_encoded(EncodedTensor(float32, dims or None))
+
 
 SQUEEZE_ALL: dict[str, object] = {"squeeze_dims": ()}
 
@@ -181,9 +190,17 @@ def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, e
 @pytest.mark.parametrize(
     ("function", "inputs", "text", "given"),
     [
+        bad("S6 Const", fns.const_shape, "", "Shape [1,2,3,4,?] is not fully defined for 'x'", attrs={"value": in_a_file(1, 2, 3, 4, -1)}),
+        bad("S6 Const", fns.const_shape, "", "Shape ? is not fully defined for 'x'", attrs={"value": in_a_file()}),
         bad("S6 Pack", fns.pack_shape, "[1,2];[1,2]", "Invalid axis: -4; must be in [-3,3)", attrs={"axis": -4}),
         bad("S6 Pack", fns.pack_shape, "[1,2];[1,2]", "Invalid axis: 3; must be in [-3,3)", attrs={"axis": 3}),
-        bad("S6 Pack", fns.pack_shape, "[1,2];[1,3]", "are 2 and 3\n\tFrom merging shape 0 with other shapes.", attrs={"axis": 0}),
+        bad(
+            "S6 Pack",
+            fns.pack_shape,
+            "[1,2];[?,4]",
+            "Dimension 1 in both shapes must be equal, but are 2 and 4. Shapes are [1,2] and [?,4].\n\tFrom merging shape 0 with other shapes.",
+            attrs={"axis": 0},
+        ),
         bad("S6 Unpack", fns.unpack_shape, "[3,?]", "Dimension must be 2 but is 3", outputs=2, attrs={"axis": 0}),
         bad("S6 Unpack", fns.unpack_shape, "[3,?]", "Invalid axis: 2; must be in [-2,2)", outputs=2, attrs={"axis": 2}),
         bad("S6 Fill", fns.fill_shape, "[1,2];?", "Shape must be rank 1 but is rank 2"),
@@ -215,7 +232,11 @@ def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, e
         bad("S6 ExpandDims", fns.expand_dims_shape, "?;[2]", "'dim' input must be a tensor with a single", values=(None, [5, 6])),
         bad("S6 Concat", fns.concat_shape, "[1];?;?", "Shape must be rank 0 but is rank 1"),
         bad("S6 Concat", fns.concat_shape, "[];[];[]", "Can't concatenate scalars"),
-        bad("S6 Concat", fns.concat_shape, "[];[];[1]", "Shape must be rank 0 but is rank 1"),
+        bad("S6 Concat", fns.concat_shape, "[];[];[1]", "Can't concatenate scalars"),
+        bad("S6 Concat", fns.concat_shape, "[];[1,2];[]", "Shape must be rank 2 but is rank 0", values=(0,)),
+        bad("S6 Concat", fns.concat_shape, "[];[1];[1,2];[1]", "Shape must be rank 1 but is rank 2", values=(0,)),
+        bad("S6 Concat", fns.concat_shape, "[];[1];[1,2];[1]", "Shape must be rank 1 but is rank 2"),
+        bad("S6 Concat", fns.concat_shape, "[];?;[3];[1,2]", "Shape must be rank 1 but is rank 2", values=(-1,)),
         bad("S6 Concat", fns.concat_shape, "[];[1,2];[1,2]", "Shape must be at least rank 3 but is rank 2", values=(2,)),
         bad("S6 Concat", fns.concat_shape, "[];[1,2];[3,2]", "Dimension 0 in both shapes must be equal, but are 1 and 3", values=(1,)),
         bad("S6 Reshape", fns.reshape_shape, "[3,4];[1,1]", "Shape must be rank 1 but is rank 2"),

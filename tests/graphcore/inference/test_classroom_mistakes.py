@@ -162,10 +162,9 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
             "c = gc.concat([a, b], 0)",
         ],
         [
-            "Shapes must be equal rank, but are 1 and 0",
+            "Shape must be rank 2 but is rank 1",
             "the rank of `a:0` = 2 <- cell In [1], line 1",
             "the rank of `b:0` = 1 <- cell In [2], line 1",
-            "the value of `Const:0` = 0 <- cell In [3], line 1",
         ],
     ),
     "concat along the wrong axis": (
@@ -199,7 +198,7 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
             "c = gc.stack([a, b])",
         ],
         [
-            "Dimension 0 in both shapes must be equal, but are 10 and 11 / From merging shape 0 with other shapes.",
+            "Dimension 0 in both shapes must be equal, but are 10 and 11. Shapes are [10] and [11]. / From merging shape 0 with other shapes.",
             "dimension 0 of `a:0` = 10 <- cell In [1], line 1",
             "dimension 0 of `b:0` = 11 <- cell In [2], line 1",
         ],
@@ -343,7 +342,7 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
             "c = gc.add_n([a, a, b])",
         ],
         [
-            "Dimension 0 in both shapes must be equal, but are 2 and 3 / From merging shape 1 with other shapes.",
+            "Dimension 0 in both shapes must be equal, but are 2 and 3. Shapes are [2,3] and [3,2]. / From merging shape 1 with other shapes.",
             "dimension 0 of `a:0` = 2 <- cell In [1], line 1",
             "dimension 0 of `b:0` = 3 <- cell In [2], line 1",
         ],

@@ -150,8 +150,8 @@ def test_the_output_is_what_the_row_says(function: ShapeFunction, inputs: str, e
         bad(
             "S5 AddN",
             fns.add_n_shape,
-            "[1,2];?;[1,4]",
-            "Dimension 1 in both shapes must be equal, but are 2 and 4\n\tFrom merging shape 0 with other shapes.",
+            "[1,2];?;[?,4]",
+            "Dimension 1 in both shapes must be equal, but are 2 and 4. Shapes are [1,2] and [?,4].\n\tFrom merging shape 0 with other shapes.",
         ),
         bad(
             "S5 AddN",

@@ -91,9 +91,30 @@ def test_the_nodes_of_a_loop_are_where_its_inputs_are(graph: gc.Graph) -> None:
         first, second = (node for node in made.nodes if node.op == op)
         assert first.device == "/device:CPU:1"
         assert (second.device, second.get_attr("_class")) == ("", (b"loc:@A",))
-    for label in ("LoopControlInputs", "LoopExecuted"):
+    for label in ("LoopControlInputs", "LoopCond", "loop_body_control", "LoopExecuted"):
         (node,) = (node for node in made.nodes if label in node.name)
         assert node.device == "/device:CPU:2"
+        assert "_class" not in node.attr
+
+
+def test_what_steers_a_loop_is_colocated_with_what_the_loop_is(graph: gc.Graph) -> None:
+    a = gc.placeholder(gc.float32, [], name="A")
+    a.node.assigned_device = "/job:localhost/replica:0/task:0/device:CPU:7"
+    b = graph.apply_op("Identity", [a], {"_class": [b"loc:@A"]}, "B").outputs[0]
+    b.node.assigned_device = a.node.assigned_device
+    with gc.control_dependencies([a]):
+        gc.while_loop(lambda x, _: x < 8.0, lambda x, y: (x * 2.0, y), (a, b), name="while")
+    loop = next(node for node in graph.nodes if node.op.endswith("While"))
+    graph.set_attr(loop, "_class", [b"loc:@B"])
+    made = lowered(graph)
+    for label in ("LoopControlInputs", "LoopCond", "loop_body_control", "LoopExecuted"):
+        (node,) = (node for node in made.nodes if label in node.name)
+        assert (node.get_attr("_class"), node.assigned_device) == ((b"loc:@B",), "")
+    for op in ("Enter", "Merge", "Switch", "NextIteration", "Exit"):
+        first, second = (node for node in made.nodes if node.op == op)
+        assert "_class" not in first.attr
+        assert second.get_attr("_class") == (b"loc:@A",)
+        assert {first.assigned_device, second.assigned_device} == {"/job:localhost/replica:0/task:0/device:CPU:7"}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

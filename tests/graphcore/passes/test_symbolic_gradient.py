@@ -9,9 +9,10 @@ import graphcore as gc
 from graphcore.attrs import AttrValue
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.inference.common_shape_fns import scalar_shape
-from graphcore.passes import InstantiatedFunctions, expand_inline_functions, symbolic_gradient
+from graphcore.passes import InstantiatedFunctions, expand_inline_functions, remove_dead_nodes, symbolic_gradient
+from graphcore.runtime import needed_nodes
 from graphcore.text import debug_string
-from tests.graphcore.passes.function_examples import TWO, library, lines, times_library
+from tests.graphcore.passes.function_examples import TWO, X_TIMES_TWO, library, lines, times_library
 
 FLOAT: dict[str, AttrValue] = {"T": gc.float32}
 XY = """Poly(x:float, y:float) -> (z:float, w:float) {
@@ -145,6 +146,47 @@ def test_f11_gradients_have_the_right_values() -> None:
 def test_f11_the_gradient_goes_through_calls() -> None:
     functions = InstantiatedFunctions(times_library())
     assert values(symbolic_gradient(functions.body_of("XTimes16", FLOAT)), functions, 5.0, 1.5) == [24.0]
+
+
+MIXED = """Mixed(b:bool, x:float) -> (y:float) {
+  c = Cast[DstT=float, SrcT=bool](b)
+  lost = Exp[T=float](x)
+  y = Mul[T=float](c:y:0, x)
+  return y = y:z:0
+}"""
+SLOPE = """Slope(x:float, dy:float) -> (dx:float) {
+  dx = SymbolicGradient[Tin={float, float}, Tout={float}, f=XTimesTwo[T=float]](x, dy)
+  return dx = dx:output:0
+}"""
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["itself", "a copy"])
+def test_f11_what_no_gradient_takes_is_gone_when_a_gradient_body_is_optimised(copied: bool) -> None:
+    functions = InstantiatedFunctions(times_library())
+    body = symbolic_gradient(functions.body_of("XTimesTwo", FLOAT))
+    graph = body.graph.copy() if copied else body.graph
+    gc.optimize_graph(functions, graph)
+    ops = ["Const", "Const", "Mul", "Shape", "BroadcastGradientArgs", "Sum", "Reshape", "_Arg", "_Arg", "_Retval"]
+    assert sorted(node.op for node in graph.nodes) == sorted(ops)
+
+
+def test_f11_a_leaf_of_the_function_is_still_wanted_in_its_gradient_and_a_gradient_that_counts_for_nothing_is_not() -> None:
+    functions = InstantiatedFunctions(library(MIXED))
+    body = symbolic_gradient(functions.body_of("Mixed", {}))
+    remove_dead_nodes(body.graph)
+    gradients = [str(node.get_attr("f").name) for node in body.graph.nodes if node.op == "SymbolicGradient"]  # type: ignore[union-attr]  # a Func
+    assert gradients == ["Mul"]
+    assert {node.name for node in body.graph.nodes} >= {"lost", "c"}
+    assert "y" not in {node.name for node in body.graph.nodes}
+
+
+def test_f11_a_gradient_of_a_gradient_keeps_nothing_that_only_the_first_one_had() -> None:
+    functions = InstantiatedFunctions(library(X_TIMES_TWO, SLOPE))
+    body = symbolic_gradient(functions.without_gradients(functions.body_of("Slope", {})))
+    gc.optimize_graph(functions, body.graph)
+    needed = {node.name for ret in body.ret_nodes for node in needed_nodes([ret.inputs[0]], [], [])}
+    kept = {"_Arg", "_Retval"}
+    assert {node.name for node in body.graph.nodes if node.op not in kept} <= needed
 
 
 def test_f11_a_gradient_named_in_the_library_counts_first() -> None:

@@ -310,3 +310,42 @@ def test_a_gradient_named_later_is_the_gradient_from_then_on() -> None:
     )
     functions.library.add_gradient_def(gc.GradientDef("XTimesTwo", "Mine"))
     assert functions.run(handle, [X, np.ones_like(X)])[0].tolist() == [-1] * 4
+
+
+def calling() -> gc.Graph:
+    """A graph that multiplies 3.5 by 2, 4 and 2 through calls and a branch that is to be lowered, and negates that as `out`."""
+    with gc.Graph().as_default() as graph:
+        graph.library.add_library(times_library())
+        times_two = gc.Func("XTimesTwo", FLOAT)
+        attrs = {"then_branch": times_two, "else_branch": times_two, "_lower_using_switch_merge": True}
+        branch = graph.apply_op("If", [gc.constant(True), [gc.constant(3.5)]], {**attrs, "Tout": (gc.float32,)}, "branch")
+        four = graph.apply_op("XTimesFour", branch.outputs)
+        gc.ops.neg(graph.apply_op("XTimesTwo", four.outputs).outputs[0], name="out")
+        return graph
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (lambda functions, graph: gc.optimize_graph(functions, graph), {"XTimesTwo", "XTimesFour"}),
+        (lambda functions, graph: gc.expand_inline_functions(functions, graph), {"XTimesFour"}),
+        (lambda functions, graph: gc.lower_functional_ops(functions, graph), {"XTimesTwo", "XTimesFour", "If"}),
+    ],
+    ids=["optimize_graph", "expand_inline_functions", "lower_functional_ops"],
+)
+@pytest.mark.parametrize("kind", [gc.FunctionLibraryRuntime, gc.InstantiatedFunctions])
+def test_passes_take_the_bodies_of_functions_from_a_runtime_too(kind: Any, change: Any, left: set[str]) -> None:
+    graph = calling()
+    assert change(kind(graph.library), graph)
+    assert not left & {node.op for node in graph.nodes}
+    assert gc.Session(graph).run("out:0") == -56
+
+
+def test_a_runtime_gives_the_body_of_a_function_by_name() -> None:
+    functions = runtime()
+    body = functions.body_of("XTimesTwo", FLOAT)
+    assert body is functions.body_of("XTimesTwo", FLOAT)
+    assert body is functions.get_function_body(functions.instantiate("XTimesTwo", FLOAT))
+    assert functions.body_of("SymbolicGradient", {"f": gc.Func("XTimesTwo", FLOAT)}).arg_types == (gc.float32, gc.float32)
+    with pytest.raises(NotFoundError, match="Function Missing is not defined."):
+        functions.body_of("Missing", {})
