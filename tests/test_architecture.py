@@ -29,6 +29,7 @@ LAYERS = (
         "room",
         "time_limit",
         "importing",
+        "critical_section",
     ),
     ("definitions",),
     ("inference", "kernel_context", "pool", "registry"),
