@@ -19,14 +19,13 @@ import signal
 import sys
 import threading
 import time
+from _signal import getsignal  # type: ignore[import-not-found]  # the one in `signal` makes an enum of it, which takes 2 us
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import wraps
 from threading import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Final, Generic, ParamSpec, TypeVar
-
-from _signal import getsignal  # type: ignore[import-not-found]  # the one in `signal` makes an enum of it, which takes 2 us
 
 PATIENCE: Final = 1.0
 """Seconds after which a second Ctrl-C ends a section that does not end."""

@@ -89,8 +89,10 @@ class EdgeStore(EdgeReader):
     # ---- transactions ----------------------------------------------------------------------------------------------
 
     def begin(self, first_new_id: int) -> tuple[Any, ...]:
-        """Note from now on what changes, for a transaction that begins; gives what `keep` and `restore` need. Nodes that nobody has
-        looked at stay pending."""
+        """Note from now on what changes, for a transaction. Gives what `keep` and `restore` need.
+
+        Nodes that nobody has looked at stay pending.
+        """
         inner = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
         state = self.journal, inner, self._next_id, dict(self._loose), self._pinned, set(self.detached), list(self._pending)
         self.journal = inner
@@ -127,7 +129,6 @@ class EdgeStore(EdgeReader):
                     self._add(producer.name, node.name, key)
                     self._loose[producer] = None
             self._pending = []  # not before: others see by it that there is something to wait for
-
 
     def _enter(self, node: Node, late: list[tuple[Node, _Key, Node]]) -> None:
         """Enter a node; an edge from one that is not there (it comes after it and closes a loop, or is awaited) is left for later."""

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from graphcore.dtypes import INVALID, DType
-from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.errors import GraphError, InternalError, InvalidArgumentError
 from graphcore.graph.loop_shapes import LOOP_HEADS, LoopsAround, is_loop_head
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import is_back_edge, renew_stale_ranks
@@ -195,7 +195,7 @@ class _Wave:
         if had_error is None and node not in self._careful and node.op not in LOOP_HEADS:
             try:
                 self._infer(node)  # only shapes have changed: the inputs are as good as they were
-            except GraphError as error:
+            except Exception as error:  # noqa: BLE001 - a shape function may be the user's
                 _mark(node, error, {})
         else:
             self._refit(node)
@@ -253,7 +253,7 @@ class _Wave:
                 self.open[node] = None
             else:
                 graph.refiner.add_node(node)
-        except GraphError as error:
+        except Exception as error:  # noqa: BLE001 - a shape function may be the user's
             _mark(node, error, controls)
             return
         node.error = None
@@ -302,8 +302,10 @@ def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
     return type_misfit(node.name, slot, tensor, node.input_types[slot])
 
 
-def _mark(node: Node, error: GraphError, controls: dict[int, str]) -> None:
-    """The inputs of `node` do not fit each other."""
+def _mark(node: Node, error: Exception, controls: dict[int, str]) -> None:
+    """The inputs of `node` do not fit each other, or its shape function cannot cope with them."""
+    if not isinstance(error, GraphError):
+        error = InternalError(f"The shape function of op {node.op} raised {type(error).__name__}: {error}")
     node.error = error.with_node(node.name, op=node.op, source=node.source)
     node.input_errors = {**controls, **dict.fromkeys(range(len(node.inputs)), error.message)}
     _forget_shapes(node)
