@@ -15,6 +15,7 @@ function of the user that does not end) is left when Ctrl-C is pressed once more
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
@@ -88,8 +89,10 @@ class CriticalSection:
         now = time.monotonic()
         if self.deferred is None:
             self._since = now
+        elif now - self._since >= PATIENCE:
+            return False
         self.deferred = handler
-        return now - self._since < PATIENCE
+        return True
 
     def cover(self, function: _F) -> _F:
         """Count the beginning of `function`, whose body is a section, to that section: a decorator for `__exit__`."""
@@ -99,8 +102,30 @@ class CriticalSection:
     def acquire(self, lock: Any) -> None:
         """Acquire `lock`, for which the section may wait. Ctrl-C ends the wait, with the lock not acquired."""
         while not lock.acquire(timeout=_POLL):
-            if self.deferred is not None and get_ident() == _main:
-                self._deliver()
+            self._look()
+
+    def wait(self, event: threading.Event, seconds: float = math.inf) -> bool:
+        """Wait until `event` is set, so many seconds at most. True iff it is.
+
+        Ctrl-C ends the wait. In `event.wait()` itself it may come where it leaves the lock of the event locked for ever.
+        """
+        until = time.monotonic() + seconds
+        with self:
+            while not event.wait(min(_POLL, max(0.0, until - time.monotonic()))):
+                self._look()
+                if time.monotonic() >= until:
+                    return False
+            return True
+
+    def start(self, thread: threading.Thread) -> None:
+        """Start `thread`, and wait until it has begun. Ctrl-C comes after that."""
+        with self:
+            thread.start()
+
+    def _look(self) -> None:
+        """Have Ctrl-C come now, if it has come in this thread."""
+        if self.deferred is not None and get_ident() == _main:
+            self._deliver()
 
     def _deliver(self) -> None:
         handler, self.deferred = self.deferred, None

@@ -33,13 +33,14 @@ class Rewriting:
         self._block = self._whole()
 
     @critical_contextmanager
-    def _whole(self) -> Iterator[Self]:
+    def _whole(self) -> Iterator[None]:
         with paused_collector(), transaction(self.graph):
-            yield self
+            yield
             self._finish()
 
     def __enter__(self) -> Self:
-        return self._block.__enter__()
+        self._block.__enter__()
+        return self
 
     @critical_section.cover
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool | None:

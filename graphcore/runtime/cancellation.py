@@ -80,7 +80,7 @@ class CancellationManager:
                 return True
             own = self._canceller == threading.get_ident()
         if not own:
-            self._done.wait()
+            critical_section.wait(self._done)
         return False
 
     def try_deregister_callback(self, token: int) -> bool:

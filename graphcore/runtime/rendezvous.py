@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections import deque
@@ -138,10 +139,10 @@ class Rendezvous:
         try:
             with critical_section:
                 is_certain = self._take_or_wait(name, waiter)
-            if not is_certain and not arrived.wait(timeout):
+            if not is_certain and not critical_section.wait(arrived, math.inf if timeout is None else timeout):
                 if self._withdraw(name, waiter):
                     raise DeadlineExceededError(_TIMED_OUT)
-                arrived.wait()  # it is certain what it gets: whoever saw to that is about to say so
+                critical_section.wait(arrived)  # it is certain what it gets: whoever saw to that is about to say so
             outcome = waiter.outcome
             if isinstance(outcome, GraphError):
                 raise outcome
