@@ -53,9 +53,13 @@ def test_ctrl_c_outside_of_sections_comes_at_once() -> None:
 
 
 def test_ctrl_c_comes_though_the_section_fails() -> None:
-    with pytest.raises(KeyboardInterrupt) as caught, critical_section:
-        press()
-        raise ValueError
+    def fails() -> None:
+        with critical_section:
+            press()
+            raise ValueError
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        fails()
     assert isinstance(caught.value.__context__, ValueError)
 
 
@@ -120,14 +124,24 @@ def test_sections_of_other_threads_put_nothing_off() -> None:
 def test_a_section_that_hangs_is_left_when_ctrl_c_is_pressed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     done: list[str] = []
-    with pytest.raises(KeyboardInterrupt), critical_section:
-        press()
-        done.append("hangs")
-        press()
-        done.append("never")
+
+    def hangs() -> None:
+        with critical_section:
+            press()
+            done.append("hangs")
+            press()
+            done.append("never")
+
+    with pytest.raises(KeyboardInterrupt):
+        hangs()
     assert done == ["hangs"]
     monkeypatch.undo()
     assert interrupted() == ["section"]
+
+
+def acquire_when_pressed(lock: threading.RLock) -> None:
+    press()
+    critical_section.acquire(lock)
 
 
 def test_ctrl_c_ends_the_wait_for_a_lock_within_a_section() -> None:
@@ -142,8 +156,7 @@ def test_ctrl_c_ends_the_wait_for_a_lock_within_a_section() -> None:
     holder.start()
     held.wait(30)
     with pytest.raises(KeyboardInterrupt), critical_section:
-        press()
-        critical_section.acquire(lock)
+        acquire_when_pressed(lock)
     leave.set()
     holder.join()
     assert lock.acquire(timeout=0)
@@ -183,3 +196,15 @@ def test_a_context_manager_that_is_interrupted_is_left(when: str) -> None:
             "never": ["block", "left", "after"],
         }[when]
     )
+
+
+def test_ctrl_c_ends_the_wait_for_an_event_and_leaves_the_event_as_it_is() -> None:
+    event, main = threading.Event(), threading.main_thread().ident or 0
+    presser = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        critical_section.wait(event)
+    presser.join()
+    assert not critical_section.wait(event, 0.0)
+    event.set()
+    assert critical_section.wait(event)

@@ -64,7 +64,7 @@ def test_ctrl_c_while_a_function_is_traced_leaves_nothing_of_it(build: Callable[
     with graph.as_default(), pytest.raises(KeyboardInterrupt):
         build(graph)
     made = [node.name for node in graph.nodes if node.name not in nodes]
-    assert all(graph.find(name).op == "Const" for name in made)  # values that were given to it
+    assert all(graph.get_operation_by_name(name).op == "Const" for name in made)  # values that were given to it
     assert graph.library.list_function_names() == functions
     assert (graph.scopes.name, graph.scopes.controls) == ("", ())
     check_whole(graph, mirror)
