@@ -71,9 +71,7 @@ class CriticalSection:
 
     def __enter__(self) -> None:
         if get_ident() == _main:
-            handler = getsignal(_SIGINT)
-            if type(handler) is not _Deferring and callable(handler):
-                _install(handler)
+            self.begin()
             self.depth += 1
 
     def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None) -> None:
@@ -84,7 +82,7 @@ class CriticalSection:
 
     def defers(self, handler: _Deferring, frame: FrameType | None) -> bool:
         """True iff Ctrl-C, which has come in `frame`, is to wait for the end of the section under way."""
-        if not self.depth and (frame is None or frame.f_code not in self._covered):
+        if not self.depth and not self._covers(frame):
             return False
         now = time.monotonic()
         if self.deferred is None:
@@ -95,9 +93,29 @@ class CriticalSection:
         return True
 
     def cover(self, function: _F) -> _F:
-        """Count the beginning of `function`, whose body is a section, to that section: a decorator for `__exit__`."""
+        """Have Ctrl-C wait from the very beginning of `function`, before its own section begins: a decorator for `__exit__`.
+
+        Or for what is to be quick: it calls `begin` before and `end` after what is its section, and needs no `with`.
+        """
         self._covered.add(function.__code__)
         return function
+
+    def begin(self) -> None:
+        """Put the handler in place: what follows in a covered function is a section."""
+        handler = getsignal(_SIGINT)
+        if type(handler) is not _Deferring and callable(handler):
+            _install(handler)
+
+    def end(self) -> None:
+        """End the section of a covered function; nothing needs to be done where nothing is `deferred`."""
+        if get_ident() == _main and not self.depth and not self._covers(sys._getframe(2)):
+            self._deliver()
+
+    def _covers(self, frame: FrameType | None) -> bool:
+        """True iff a covered function is under way."""
+        while frame is not None and frame.f_code not in self._covered:
+            frame = frame.f_back
+        return frame is not None
 
     def acquire(self, lock: Any) -> None:
         """Acquire `lock`, for which the section may wait. Ctrl-C ends the wait, with the lock not acquired."""
@@ -138,7 +156,7 @@ critical_section: Final = CriticalSection()
 
 
 def _install(handler: Callable[[int, FrameType | None], Any]) -> None:
-    with suppress(ValueError):  # in an interpreter beside the main one, where there is no Ctrl-C
+    with suppress(ValueError):  # in another thread, or in an interpreter beside the main one, where there is no Ctrl-C
         signal.signal(signal.SIGINT, _Deferring(handler))
 
 

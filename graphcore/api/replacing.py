@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
 
+from graphcore.critical_section import critical_contextmanager
+
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 """Locks. On Windows an open file can be neither moved nor removed: nothing is cleared up there."""
 
 
-@contextmanager
+@critical_contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of `target` at the end of the block; if the block fails, nothing has happened.
 
@@ -54,7 +56,7 @@ def _opened(target: Path) -> tuple[IO[bytes], Path]:
             is_locked = _lock(file)
             if is_locked is None or (is_locked and path.exists()):
                 return file, path
-        except BaseException:
+        except Exception:
             file.close()
             raise
         file.close()  # before it was locked somebody took it for one that was left, and clears it up

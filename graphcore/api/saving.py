@@ -7,7 +7,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -19,7 +19,7 @@ from graphcore.api.framework import constant
 from graphcore.api.replacing import replacing
 from graphcore.api.variables import Variable, all_variables, listed_variables
 from graphcore.attrs import Array
-from graphcore.critical_section import critical_section
+from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Tensor, get_default_graph
@@ -184,10 +184,16 @@ def _array(archive: zipfile.ZipFile, name: str) -> Array:
 
 def _write(file: IO[bytes], values: Mapping[str, Array]) -> None:
     """An archive as `np.savez` writes it, which takes some names (`file`, `allow_pickle`) for arguments of its own."""
-    with zipfile.ZipFile(file, "w") as archive:
+    with _archive(file) as archive:
         for name, value in values.items():
-            with archive.open(name + _SUFFIX, "w", force_zip64=True) as part:
+            with critical_section, archive.open(name + _SUFFIX, "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, value, allow_pickle=False)
+
+
+@critical_contextmanager
+def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(file, "w") as archive:
+        yield archive
 
 
 def _listed(names: Any) -> str:

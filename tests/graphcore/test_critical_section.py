@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType
 
@@ -208,3 +208,28 @@ def test_ctrl_c_ends_the_wait_for_an_event_and_leaves_the_event_as_it_is() -> No
     assert not critical_section.wait(event, 0.0)
     event.set()
     assert critical_section.wait(event)
+
+
+@critical_section.cover
+def covered(within: Callable[[], object], done: list[str]) -> None:
+    critical_section.begin()
+    try:
+        within()
+        done.append("section")
+    finally:
+        if critical_section.deferred is not None:
+            critical_section.end()
+
+
+def test_a_covered_function_is_a_section_within_others_too() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        covered(press, done)
+    assert done == ["section"]
+    with pytest.raises(KeyboardInterrupt):
+        covered(lambda: covered(press, done), done)
+    assert done == ["section"] * 3
+    with pytest.raises(KeyboardInterrupt), critical_section:
+        covered(press, done)
+    assert done == ["section"] * 4
+    assert interrupted(within=False) == ["section", "after"]
