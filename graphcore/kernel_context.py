@@ -11,6 +11,7 @@ import numpy as np
 
 from graphcore.attrs import Array, Attrs, AttrValue
 from graphcore.brief import brief
+from graphcore.critical_section import critical_section
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.shapes import Shape
@@ -56,7 +57,7 @@ class RefVariable:
 
     def declare(self, dtype: DType, shape: Shape, source: SourceLocation | None, op: str) -> None:
         """Begin anew, without a value, as another declaration says."""
-        with self.lock:
+        with self.lock, critical_section:
             self.dtype = dtype
             self.shape = shape
             self.source = source

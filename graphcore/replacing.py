@@ -10,13 +10,14 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
 
 from graphcore.errors import FailedPreconditionError
+from graphcore.critical_section import critical_contextmanager
 
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 """Locks. On Windows an open file can be neither moved nor removed: nothing is cleared up there."""
@@ -32,7 +33,7 @@ def write_file(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-@contextmanager
+@critical_contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of `path` at the end of the block; if the block fails, nothing has happened.
 
@@ -53,7 +54,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise FailedPreconditionError(f"Cannot write '{path}': {why}") from error
 
 
-@contextmanager
+@critical_contextmanager
 def _beside(target: Path, mode: int | None) -> Iterator[IO[bytes]]:
     """A file beside `target`, which gets `mode` and takes its place at the end of the block."""
     _clear_up(target)
@@ -84,7 +85,7 @@ def _opened(target: Path) -> tuple[IO[bytes], Path]:
             is_locked = _lock(file)
             if is_locked is None or (is_locked and path.exists()):
                 return file, path
-        except BaseException:
+        except Exception:
             file.close()
             raise
         file.close()  # before it was locked somebody took it for one that was left, and clears it up

@@ -31,6 +31,7 @@ LAYERS = (
         "time_limit",
         "importing",
         "replacing",
+        "critical_section",
     ),
     ("definitions",),
     ("inference", "kernel_context", "pool", "registry"),

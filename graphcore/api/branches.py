@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from graphcore import dtypes
@@ -11,6 +10,7 @@ from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.brief import brief
+from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
@@ -172,7 +172,7 @@ def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced
     return graph.derivations.derive(f"'{name}'", build_first, fingerprint=state, check=check)
 
 
-@contextmanager
+@critical_contextmanager
 def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
     """Reserve a name for the node that the block is to make, and take everything back that it has made, if it fails.
 
@@ -181,7 +181,8 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
 
     Gives the name.
     """
-    with graph.lock:
+    critical_section.acquire(graph.lock)
+    try:
         library, first = graph.library.state(), graph.num_node_ids
         captures = dict(graph.captures) if isinstance(graph, FunctionGraph) else {}
         exact = exact_name(graph, name)
@@ -197,6 +198,8 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
             if graph.find(exact) is None:
                 graph.names.free(exact)
             raise
+    finally:
+        graph.lock.release()
 
 
 def _checked(branches: dict[str, Branch], name: str) -> dict[str, Branch]:

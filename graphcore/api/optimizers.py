@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from graphcore.api.framework import constant, group, zeros
@@ -12,6 +12,7 @@ from graphcore.api.gradients import gradients
 from graphcore.api.math import cast
 from graphcore.api.variables import TRAINABLE_VARIABLES, Variable, VariableChoice, listed_variables
 from graphcore.brief import brief
+from graphcore.critical_section import critical_contextmanager
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
@@ -133,7 +134,7 @@ class Optimizer(ABC):
         made: Node = graph.derivations.derive(f"the training step of {self!r}", build, fingerprint=chosen.kinds)
         return made
 
-    @contextmanager
+    @critical_contextmanager
     def _whole(self, graph: Graph) -> Iterator[None]:
         """Leave the graph and the slots as they are, if the block fails."""
         kept = [dict(each) for each in self._kept()]

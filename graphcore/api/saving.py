@@ -7,7 +7,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -18,6 +18,7 @@ from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
 from graphcore.api.variables import Variable, all_variables, listed_variables
 from graphcore.attrs import Array
+from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Tensor, get_default_graph
@@ -105,14 +106,15 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
         )
     fitting = [(storage, _fitted(name, storage, values[name])) for name, storage in storages.items()]
     before = [(storage, storage.value) for storage in storages.values()]
-    try:
-        for storage, value in fitting:
-            with storage.lock:  # an update under way would bring the old value back
-                storage.assign(value)
-    except BaseException:  # Ctrl-C: all or nothing
-        for storage, old in before:
-            storage.value = old
-        raise
+    with critical_section:
+        try:
+            for storage, value in fitting:
+                with storage.lock:  # an update under way would bring the old value back
+                    storage.assign(value)
+        except Exception:  # all or nothing
+            for storage, old in before:
+                storage.value = old
+            raise
 
 
 def _storages(session: Session) -> dict[str, RefVariable]:
@@ -183,10 +185,16 @@ def _array(archive: zipfile.ZipFile, name: str) -> Array:
 
 def _write(file: IO[bytes], values: Mapping[str, Array]) -> None:
     """An archive as `np.savez` writes it, which takes some names (`file`, `allow_pickle`) for arguments of its own."""
-    with zipfile.ZipFile(file, "w") as archive:
+    with _archive(file) as archive:
         for name, value in values.items():
-            with archive.open(name + _SUFFIX, "w", force_zip64=True) as part:
+            with critical_section, archive.open(name + _SUFFIX, "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, value, allow_pickle=False)
+
+
+@critical_contextmanager
+def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(file, "w") as archive:
+        yield archive
 
 
 def _listed(names: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from graphcore.errors import FailedPreconditionError
@@ -18,15 +17,12 @@ if TYPE_CHECKING:
 
 def begin_cell(graph: Graph, run: CellRun) -> None:
     """See `Graph.begin_cell`."""
-    _note_registers(graph)
     stale = graph.cells.begin(run)
     graph.names.release(run.cell, stale)
-    graph.when_done(graph.names.count_anew)
 
 
 def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     """See `Graph.end_cell`."""
-    _note_registers(graph)
     stale = graph.cells.end(run, failed=failed)
     if failed or graph.finalized:
         graph.names.keep_released(run.cell)
@@ -34,7 +30,7 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
             mark(graph, node, FailedPreconditionError.at(node, f"cell {run.label} failed before it made '{node.name}' again; run it again"))
         return []
     remove_all(graph, stale)
-    graph.when_done(graph.names.end_release)
+    graph.names.end_release()
     return [node.name for node in stale]
 
 
@@ -48,11 +44,6 @@ def drop_unmade(graph: Graph, but_for: Iterable[Tensor]) -> None:
             kept.add(node)
             pending += [*[tensor.node for tensor in node.inputs], *node.control_inputs]
     remove_all(graph, [node for node in graph.cells.unmade if node not in kept])
-
-
-def _note_registers(graph: Graph) -> None:
-    graph.if_undone(partial(graph.names.restore_registers, graph.names.registers()))
-    graph.if_undone(partial(graph.cells.restore_registers, graph.cells.registers()))
 
 
 def drop_cell(graph: Graph, cell: str) -> list[str]:
