@@ -25,7 +25,7 @@ FAMILIES: Final[dict[str, str]] = {
     "segments": "segments*",
     "constants and random numbers": "constants random*",
     "activations and losses": "activations nn derivatives losses*",
-    "convolution, pooling, normalisation": "convolution depthwise pooling* batch_norm local_response dilation*",
+    "convolution, pooling, normalisation": "convolution depthwise pooling* batch_norm* local_response dilation*",
     "images": "resizing* cropping image_* colours boxes",
     "variables and optimizers": "state resource_* optimizers*",
     "lists, arrays and stacks of tensors": "tensor_* stacks",

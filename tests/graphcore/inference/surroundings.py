@@ -12,7 +12,7 @@ import graphcore as gc
 from graphcore.graph import Node
 from tests.graphcore.inference.knowledge import Knowledge
 from tests.graphcore.inference.probes import probe
-from tests.graphcore.ops.op_cases import Array, Case
+from tests.graphcore.ops.op_cases import Array, Case, make_old_enough
 
 
 @dataclass
@@ -47,6 +47,7 @@ def add(op: str, *inputs: Any, **attrs: Any) -> Node:
 
 def build(case: Case, know: Knowledge) -> Built:
     """The op of a case in the default graph, which is told of it what `know` says."""
+    make_old_enough(case.op_def)
     for text in case.functions:
         gc.get_default_graph().library.add_function_def(gc.define_function(text))
     made = SPECIAL.get(case.op_def.name, _plain)(case, know)
@@ -196,7 +197,7 @@ SPECIAL: dict[str, Callable[[Case, Knowledge], Built]] = {
     "Abort": _abort,
     **dict.fromkeys(("Placeholder", "PlaceholderV2"), _given),
     **dict.fromkeys(("_Arg", "_DeviceArg"), _argument),
-    **dict.fromkeys(("VarHandleOp", "VariableV2"), _holder),
+    **dict.fromkeys(("VarHandleOp", "Variable", "VariableV2"), _holder),
     **dict.fromkeys(("_Recv", "_HostRecv"), _received),
     **dict.fromkeys(LOOP_OPS, _loop),
 }

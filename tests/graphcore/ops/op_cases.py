@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import graphcore as gc
-from graphcore.definitions import ArgDef, OpDef
+from graphcore.definitions import ArgDef, OpDef, VersionDef
 from graphcore.graph import Node
 from graphcore.registry import OpRegistration
 
@@ -38,6 +38,7 @@ NOT_RUN = {
     "_Recv",
     # These give a variable itself.
     "VarHandleOp",
+    "Variable",
     "VariableV2",
 }
 OF_HANDLES = ("TensorArray", "Stack")
@@ -114,9 +115,16 @@ class Case:
             else next(left)
             for arg, value in zip(self.op_def.input_arg, self.inputs, strict=True)
         ]
+        make_old_enough(self.op_def)
         for text in self.functions:
             gc.get_default_graph().library.add_function_def(gc.define_function(text))
         return gc.get_default_graph().apply_op(self.op_def.name, arguments, self.attrs)
+
+
+def make_old_enough(op_def: OpDef) -> None:
+    """Take the default graph for one from when the op was not removed yet."""
+    if op_def.deprecation is not None:
+        gc.get_default_graph().versions = VersionDef(producer=op_def.deprecation.version - 1)
 
 
 def made_handle(tensor: Any, op_def: OpDef) -> Any:
