@@ -29,6 +29,7 @@ LAYERS = (
         "room",
         "time_limit",
         "importing",
+        "shared_resources",
     ),
     ("definitions",),
     ("inference", "kernel_context", "pool", "registry"),

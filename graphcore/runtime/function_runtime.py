@@ -249,7 +249,7 @@ class FunctionLibraryRuntime:
         _check_executor(options, given, definition)
         given.pop(EXECUTOR_ATTR, None)
         item = FunctionItem(self, name, given, options, key, functions)
-        item.resources.variables = self.resources.variables
+        item.resources.variables, item.resources.shared = self.resources.variables, self.resources.shared
         return item
 
     def _runtime_on(self, target: str) -> FunctionLibraryRuntime:

@@ -29,6 +29,7 @@ FAMILIES: Final[dict[str, str]] = {
     "images": "resizing* cropping image_* colours boxes",
     "variables and optimizers": "state resource_* optimizers*",
     "lists, arrays and stacks of tensors": "tensor_* stacks",
+    "queues": "queue*",
     "functions and control flow": "control control_flow* function* sending",
     "checks and messages": "checks",
     "quantisation": "fake_quant*",
