@@ -28,7 +28,7 @@ class SharedResources:
     """The shared resources of one session; those in the bodies of functions are among them. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # not Lock: a collection in the middle may end what is shared here
+        self._lock = threading.Lock()
         self._known: dict[tuple[str, Hashable], SharedResource] = {}
         self._made = 0
         self._is_closed = False

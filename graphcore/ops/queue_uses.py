@@ -15,7 +15,7 @@ from graphcore.kernel_context import Pending, owned
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, op
 from graphcore.ops.kernels import invalid, one_int
 from graphcore.ops.queue_values import Close, Dequeue, Element, Enqueue, Queue, QueueSpec, Sizes, agrees, shown_sizes, type_names
-from graphcore.ops.queues import NO_GRADIENT_OF_QUEUES, QueueReference, types_attr
+from graphcore.ops.queues import NO_GRADIENT_OF_QUEUES, QueueReference, refused_by, types_attr
 from graphcore.registry import KernelFactory
 
 ROWS: Final = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
@@ -31,7 +31,7 @@ def _queue(k: KernelContext, handle: Any) -> Queue:
 
 def _check_timeout(k: KernelContext) -> None:
     if k.attr("timeout_ms") != -1:
-        raise invalid(k, "Timeout not supported yet.")
+        raise refused_by(k, "Timeout not supported yet.")
 
 
 def _typed(k: KernelContext, handle: Any, types: Sequence[DType], *, enters: bool) -> Queue:

@@ -67,7 +67,7 @@ class Queue:
         self.op = op
         self.owner = ""
         self.closed = False
-        self._lock = threading.RLock()  # not Lock: a collection in the middle may end what waits here
+        self._lock = threading.Lock()
         self._elements: Any = self._no_elements()
         self._entering: deque[Attempt] = deque()
         self._leaving: deque[Attempt] = deque()
@@ -82,6 +82,11 @@ class Queue:
     def size(self) -> int:
         """How many elements it holds."""
         return len(self._elements)
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many wait to put something in or to close it, and how many to take something out."""
+        return len(self._entering), len(self._leaving)
 
     @property
     def is_full(self) -> bool:

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from graphcore.dtypes import DType, string
+from graphcore.errors import InvalidArgumentError
 from graphcore.inference import ShapeAndType
 from graphcore.kernel_context import RefVariable
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
-from graphcore.ops.kernels import invalid
 from graphcore.ops.queue_values import UNBOUNDED, Queue, QueueSpec, ShuffleQueue, mismatch, type_names
 from graphcore.shapes import Shape
 
@@ -35,6 +35,11 @@ def types_attr(k: KernelContext | InferenceContext, attr: str = "component_types
     """The types that an attr lists."""
     value = k.attr(attr)
     return tuple([item for item in value if isinstance(item, DType)]) if isinstance(value, tuple) else ()
+
+
+def refused_by(k: KernelContext, text: str) -> InvalidArgumentError:
+    """The error for what a node declares, in the reference's words."""
+    return InvalidArgumentError(text, op=k.op, node=k.node_name, source=k.source)
 
 
 def _shapes(k: KernelContext | InferenceContext) -> list[Shape]:
@@ -63,16 +68,16 @@ def _spec(k: KernelContext) -> QueueSpec:
     if kind == "PaddingFIFOQueue":
         if len(shapes) != len(types):
             text = f"Shapes must be provided for all components, but received {len(types)} dtypes and {len(shapes)} shapes."
-            raise invalid(k, text)
+            raise refused_by(k, text)
         if any(shape.dims is None for shape in shapes):
-            raise invalid(k, "shape <unknown> must have known rank.")
+            raise refused_by(k, "shape <unknown> must have known rank.")
     elif shapes and len(shapes) != len(types):
         listed = ", ".join([str(shape) for shape in shapes])
-        raise invalid(k, f"Different number of component types.  Types: {type_names(types)}, Shapes: [{listed}]")
+        raise refused_by(k, f"Different number of component types.  Types: {type_names(types)}, Shapes: [{listed}]")
     else:
         for shape in shapes:
             if not shape.is_fully_defined:
-                raise invalid(k, f"Shape {shape} is not fully defined")
+                raise refused_by(k, f"Shape {shape} is not fully defined")
     spec = QueueSpec(kind, types, tuple([shape.dims or () for shape in shapes]), UNBOUNDED if capacity < 0 else capacity)
     return spec if kind != "RandomShuffleQueue" else _shuffling(k, spec)
 
@@ -80,9 +85,9 @@ def _spec(k: KernelContext) -> QueueSpec:
 def _shuffling(k: KernelContext, spec: QueueSpec) -> QueueSpec:
     least = _int(k, "min_after_dequeue")
     if least < 0:
-        raise invalid(k, f"min_after_dequeue {least} must be >= 0")
+        raise refused_by(k, f"min_after_dequeue {least} must be >= 0")
     if least >= spec.capacity:
-        raise invalid(k, f"min_after_dequeue {least} must be < capacity {spec.capacity}")
+        raise refused_by(k, f"min_after_dequeue {least} must be < capacity {spec.capacity}")
     return QueueSpec(spec.kind, spec.dtypes, spec.shapes, spec.capacity, least, (_int(k, "seed"), _int(k, "seed2")))
 
 
