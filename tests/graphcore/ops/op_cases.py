@@ -41,8 +41,8 @@ NOT_RUN = {
     "Variable",
     "VariableV2",
 }
-OF_HANDLES = ("TensorArray", "Stack")
-"""Ops on handles that last as long as a run: graphs of them are in array_programs."""
+OF_HANDLES = ("TensorArray", "Stack", "Queue", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue")
+"""Ops on handles: graphs of them are in array_programs, and in the scenarios of queues."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _is_type(op_def: OpDef, name: str) -> bool:
 
 
 def _argument(arg: ArgDef, value: Any, types: dict[str, gc.DType]) -> Any:
-    of_handle = arg.type is gc.resource or arg.type is gc.variant
+    of_handle = arg.type is gc.resource or arg.type is gc.variant or (arg.is_ref and arg.type is gc.string)
     dtype = None if of_handle else arg.type or types.get(arg.type_attr)
     if arg.number_attr or arg.type_list_attr:
         return [_array(part, dtype) for part in value]
