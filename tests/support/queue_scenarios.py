@@ -332,7 +332,8 @@ def no_room_at_all(side: Side) -> Any:
 def references(side: Side) -> Any:
     found = []
     for kind in ("FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue"):
-        q = Queue(side, kind, name=kind, version="", capacity=5)
+        seeds = {"seed": 1, "seed2": 2} if kind == "RandomShuffleQueue" else {}
+        q = Queue(side, kind, name=kind, version="", capacity=5, **seeds)
         found += [q.run(q.enqueue(1.0)), q.run(q.dequeue()), q.run(q.enqueue_many([2.0, 3.0])), q.run(q.size()), q.run(q.dequeue_many(1))]
         found += [q.run(q.close()), q.run(q.is_closed()), q.run(q.dequeue_up_to(2)), q.run(q.dequeue()), q.run(q.dequeue(["int32"]))]
     return found
