@@ -282,10 +282,12 @@ class Attempt:
         """Tell who began it."""
         if self._done is None:
             return
+        outputs: Any = None
+        error: Exception | None = self.error
         try:
-            outputs, error = (None, self.error) if self.error is not None else (self.outputs(), None)
+            outputs = self.outputs() if error is None else None
         except Exception as failure:  # noqa: BLE001 - it is for who dequeues, not for who has put something in
-            outputs, error = None, failure
+            error = failure
         self._done(outputs, error)
 
 

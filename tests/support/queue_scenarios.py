@@ -197,7 +197,7 @@ def shared(side: Side) -> Any:
 
 
 def shared_shuffled(side: Side) -> Any:
-    attrs = {"capacity": 9, "min_after_dequeue": 2, "seed": 1, "seed2": 2, "shared_name": "b"}
+    attrs: dict[str, Any] = {"capacity": 9, "min_after_dequeue": 2, "seed": 1, "seed2": 2, "shared_name": "b"}
     q = Queue(side, "RandomShuffleQueue", **attrs)
     found = [q.run(q.size())]
     for change in ({"min_after_dequeue": 3}, {"seed": 5}, {"seed2": 5}, {"capacity": 8}, {"seed": 0, "seed2": 0}):
@@ -279,7 +279,8 @@ def closing_gives_back(side: Side) -> Any:
 
 def closing_contents_up_to(side: Side) -> Any:
     found = []
-    for kind, attrs in (("FIFOQueue", {}), ("RandomShuffleQueue", {"min_after_dequeue": 2, "seed": 1, "seed2": 2})):
+    shuffling: dict[str, Any] = {"min_after_dequeue": 2, "seed": 1, "seed2": 2}
+    for kind, attrs in (("FIFOQueue", {}), ("RandomShuffleQueue", shuffling)):
         q = Queue(side, kind, **attrs)
         q.run(q.enqueue_many([1.0, 2.0, 3.0, 4.0, 5.0]))
         up_to = q.begin(q.dequeue_up_to(7))
@@ -332,7 +333,7 @@ def no_room_at_all(side: Side) -> Any:
 def references(side: Side) -> Any:
     found = []
     for kind in ("FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue"):
-        seeds = {"seed": 1, "seed2": 2} if kind == "RandomShuffleQueue" else {}
+        seeds: dict[str, Any] = {"seed": 1, "seed2": 2} if kind == "RandomShuffleQueue" else {}
         q = Queue(side, kind, name=kind, version="", capacity=5, **seeds)
         found += [q.run(q.enqueue(1.0)), q.run(q.dequeue()), q.run(q.enqueue_many([2.0, 3.0])), q.run(q.size()), q.run(q.dequeue_many(1))]
         found += [q.run(q.close()), q.run(q.is_closed()), q.run(q.dequeue_up_to(2)), q.run(q.dequeue()), q.run(q.dequeue(["int32"]))]

@@ -180,7 +180,7 @@ EXPECTED: dict[str, list[Any]] = {
         "InvalidArgumentError: Signature mismatch, have: string_ref->int32 expected: string_ref->float",
     ],
 }
-FLOATS = {"component_types": [gc.float32]}
+FLOATS: dict[str, Any] = {"component_types": [gc.float32]}
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +219,7 @@ def test_all_scenarios_are_known_here_but_for_the_long_one() -> None:
 
 
 def test_a_shuffling_queue_with_seeds_gives_what_it_gives_in_tensorflow() -> None:
-    q = queue("RandomShuffleQueueV2", **{**FLOATS, "shapes": [gc.Shape([])]}, capacity=20, min_after_dequeue=3, seed=1, seed2=2)
+    q = queue("RandomShuffleQueueV2", shapes=[gc.Shape([])], capacity=20, min_after_dequeue=3, seed=1, seed2=2)
     with gc.Session() as session:
         session.run(node("QueueEnqueueManyV2", [q, [gc.constant(np.arange(10, dtype=np.float32))]]))
         taken = dequeue(q)
@@ -241,7 +241,7 @@ def test_without_seeds_two_shuffling_queues_give_other_orders() -> None:
 
 
 def test_the_shapes_of_the_components_reach_who_takes_them_out() -> None:
-    types = {"component_types": [gc.float32, gc.int32]}
+    types: dict[str, Any] = {"component_types": [gc.float32, gc.int32]}
     q = queue(**types, shapes=[gc.Shape([2]), gc.Shape([])])
     n = gc.placeholder(gc.int32, [])
     one, many = node("QueueDequeueV2", [q], **types), node("QueueDequeueManyV2", [q, gc.constant(5)], **types)

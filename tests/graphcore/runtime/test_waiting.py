@@ -16,7 +16,7 @@ from tests.graphcore.ops.queue_play import wait_until_blocked
 from tests.graphcore.runtime.loop_graphs import enter, op, while_loop
 from tests.support.threads import LiveThreads
 
-TYPES = {"component_types": [gc.float32]}
+TYPES: dict[str, Any] = {"component_types": [gc.float32]}
 SOON = gc.RunOptions(timeout_in_ms=300)
 GENEROUS = gc.RunOptions(timeout_in_ms=60_000)
 
