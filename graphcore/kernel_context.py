@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 
 from graphcore.attrs import Array, Attrs, AttrValue
+from graphcore.critical_section import critical_section
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.shapes import Shape
@@ -56,7 +57,7 @@ class RefVariable:
 
     def declare(self, dtype: DType, shape: Shape, source: SourceLocation | None, op: str) -> None:
         """Begin anew, without a value, as another declaration says."""
-        with self.lock:
+        with self.lock, critical_section:
             self.dtype = dtype
             self.shape = shape
             self.source = source
@@ -122,7 +123,7 @@ class Pending(Protocol):
     """What the kernel of an op that waits gives in place of its outputs: they come when another node, run or thread has done something."""
 
     def begin(self, done: Done) -> None:
-        """Have `done` called when it is certain what comes of it: now, or by whoever makes it so. It may be called twice if Ctrl-C comes."""
+        """Have `done` called when it is certain what comes of it: now, or by whoever makes it so."""
 
     def cancel(self) -> None:
         """Wait no more: `done` is told CancelledError, unless it is certain already what comes of it."""

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Final
 
+from graphcore.critical_section import critical_section
+
 IDLE_SECONDS: Final = 1.0
 _BLAS_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
@@ -59,7 +61,7 @@ class Task:
         Raises:
             BaseException: whatever it raised.
         """
-        self._done.wait()
+        critical_section.wait(self._done)
         if self._error is not None:
             raise self._error
         return self._result
@@ -106,7 +108,7 @@ class Pool:
         thread = threading.Thread(target=self._work, name="graphcore-kernels", daemon=True)
         try:
             self._threads.add(thread)
-            thread.start()
+            critical_section.start(thread)
         except BaseException:
             if thread.ident is None:  # it has not begun; if it does all the same, it counts itself
                 self._threads.discard(thread)

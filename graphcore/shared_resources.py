@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Container, Hashable
 from typing import Any, Protocol
 
+from graphcore.critical_section import critical_section
 from graphcore.errors import CancelledError
 
 
@@ -48,7 +49,7 @@ class SharedResources:
         Raises:
             CancelledError: the session is closed.
         """
-        with self._lock:
+        with critical_section, self._lock:
             if self._is_closed:
                 raise CancelledError("The session was closed")
             found = self._known.get((container, name))
@@ -71,14 +72,14 @@ class SharedResources:
 
     def reset(self, containers: Container[str]) -> None:
         """End what is in `containers`."""
-        with self._lock:
+        with critical_section, self._lock:
             ended = [self._known.pop(key) for key in list(self._known) if key[0] in containers]
         for resource in ended:
             resource.end()
 
     def close(self) -> None:
         """End everything; nothing can be found or made any more."""
-        with self._lock:
+        with critical_section, self._lock:
             self._is_closed = True
             ended = list(self._known.values())
             self._known.clear()

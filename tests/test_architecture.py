@@ -30,6 +30,7 @@ LAYERS = (
         "time_limit",
         "importing",
         "shared_resources",
+        "critical_section",
     ),
     ("definitions",),
     ("inference", "kernel_context", "pool", "registry"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from graphcore import dtypes
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
+from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
@@ -101,7 +101,7 @@ def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") 
     return cond(pred, branch, (lambda: case(rest, last, name)) if rest else last, name)
 
 
-@contextmanager
+@critical_contextmanager
 def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
     """Reserve a name for the node that the block is to make, and take everything back that it has made, if it fails.
 
@@ -110,7 +110,8 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
 
     Gives the name.
     """
-    with graph.lock:
+    critical_section.acquire(graph.lock)
+    try:
         library, first = graph.library.state(), graph.num_node_ids
         captures = dict(graph.captures) if isinstance(graph, FunctionGraph) else {}
         exact = exact_name(graph, name)
@@ -126,6 +127,8 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
             if graph.find(exact) is None:
                 graph.names.free(exact)
             raise
+    finally:
+        graph.lock.release()
 
 
 def _checked(branches: dict[str, Branch], name: str) -> dict[str, Branch]:

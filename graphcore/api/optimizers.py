@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 from graphcore.api.framework import constant, group, zeros
 from graphcore.api.gradients import gradients
 from graphcore.api.math import cast
 from graphcore.api.variables import TRAINABLE_VARIABLES, Variable, listed_variables
+from graphcore.critical_section import critical_contextmanager
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
@@ -105,7 +106,7 @@ class Optimizer(ABC):
                 with graph.control_dependencies(steps):
                     return global_step.change("assign_add", 1, name=scope)
 
-    @contextmanager
+    @critical_contextmanager
     def _whole(self, graph: Graph) -> Iterator[None]:
         """Leave the graph and the slots as they are, if the block fails."""
         kept = [dict(each) for each in self._kept()]

@@ -19,6 +19,7 @@ from graphcore.api.framework import constant
 from graphcore.api.replacing import replacing
 from graphcore.api.variables import Variable, all_variables, listed_variables
 from graphcore.attrs import Array
+from graphcore.critical_section import critical_section
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Tensor, get_default_graph
@@ -104,14 +105,15 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
         )
     fitting = [(storage, _fitted(name, storage, values[name])) for name, storage in storages.items()]
     before = [(storage, storage.value) for storage in storages.values()]
-    try:
-        for storage, value in fitting:
-            with storage.lock:  # an update under way would bring the old value back
-                storage.assign(value)
-    except BaseException:  # Ctrl-C: all or nothing
-        for storage, old in before:
-            storage.value = old
-        raise
+    with critical_section:
+        try:
+            for storage, value in fitting:
+                with storage.lock:  # an update under way would bring the old value back
+                    storage.assign(value)
+        except Exception:  # all or nothing
+            for storage, old in before:
+                storage.value = old
+            raise
 
 
 def _storages(session: Session) -> dict[str, RefVariable]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from graphcore.attrs import AttrValue, Func
+from graphcore.critical_section import critical_section
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef
 from graphcore.errors import InvalidArgumentError
 from graphcore.functions.equality import function_defs_equal
@@ -148,15 +149,16 @@ class FunctionLibraryDefinition:
         for gradient in other.gradient:
             _require_gradient_fits(gradient, gradients)
             gradients[gradient.function_name] = gradient.gradient_func
-        for name, function in functions.items():
-            if name not in self._definitions:
-                self._set(function)
-        if gradients != self._gradients:
-            self._gradients = gradients
-            self.version += 1
-        if other.other_fields not in self._other_fields:
-            # Serialised messages one after the other are the message that holds what both say.
-            self._other_fields += other.other_fields
+        with critical_section:
+            for name, function in functions.items():
+                if name not in self._definitions:
+                    self._set(function)
+            if gradients != self._gradients:
+                self._gradients = gradients
+                self.version += 1
+            if other.other_fields not in self._other_fields:
+                # Serialised messages one after the other are the message that holds what both say.
+                self._other_fields += other.other_fields
 
     def replace_function(self, name: str, function: FunctionDef) -> None:
         """Put `function` in the place of function `name`.
@@ -166,11 +168,11 @@ class FunctionLibraryDefinition:
         """
         self._require_function(name)
         others = {other: definition for other, definition in self._definitions.items() if other != name}
-        if self._may_add(function, others):
+        is_new = self._may_add(function, others)
+        with critical_section:
             self.remove_function(name)
-            self._set(function)
-            return
-        self.remove_function(name)
+            if is_new:
+                self._set(function)
 
     def replace_gradient(self, gradient: GradientDef) -> None:
         """Name another function as gradient.
@@ -188,9 +190,10 @@ class FunctionLibraryDefinition:
             InvalidArgumentError: it is not there.
         """
         self._require_function(name)
-        del self._definitions[name]
-        del self._functions[name]
-        self.version += 1
+        with critical_section:
+            del self._definitions[name]
+            del self._functions[name]
+            self.version += 1
 
     def remove_gradient(self, name: str) -> None:
         """Forget which function is the gradient of `name`.
@@ -204,11 +207,12 @@ class FunctionLibraryDefinition:
 
     def clear(self) -> None:
         """Take all functions and gradients away."""
-        self._functions.clear()
-        self._definitions.clear()
-        self._gradients.clear()
-        self.version += 1
-        self._other_fields = b""
+        with critical_section:
+            self._functions.clear()
+            self._definitions.clear()
+            self._gradients.clear()
+            self.version += 1
+            self._other_fields = b""
 
     def unique_function_name(self, prefix: str) -> str:
         """`prefix` and the smallest number from 0 on that makes a name not in use."""
@@ -261,11 +265,12 @@ class FunctionLibraryDefinition:
 
     def restore(self, state: LibraryState) -> None:
         """Be again what the library was at `state`."""
-        self._functions, self._definitions, self._gradients, self._other_fields, beside = state
-        self.version += 1
-        known = {id(each): kept for each, kept in beside}
-        for each in self.companions:
-            each.restore(known.get(id(each)))
+        with critical_section:
+            self._functions, self._definitions, self._gradients, self._other_fields, beside = state
+            self.version += 1
+            known = {id(each): kept for each, kept in beside}
+            for each in self.companions:
+                each.restore(known.get(id(each)))
 
     def _called_by(self, node: NodeDef) -> FunctionDef | None:
         if node.op != GRADIENT_OP:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from graphcore.graph.rewiring import remove_all
@@ -14,27 +13,19 @@ if TYPE_CHECKING:
 
 def begin_cell(graph: Graph, run: CellRun) -> None:
     """See `Graph.begin_cell`."""
-    _note_registers(graph)
     stale = graph.cells.begin(run)
     graph.names.release(run.cell, stale)
-    graph.when_done(graph.names.count_anew)
 
 
 def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     """See `Graph.end_cell`."""
-    _note_registers(graph)
     stale = graph.cells.end(run, failed=failed)
     if failed or graph.finalized:
         graph.names.keep_released(run.cell)
         return []
     remove_all(graph, stale)
-    graph.when_done(graph.names.end_release)
+    graph.names.end_release()
     return [node.name for node in stale]
-
-
-def _note_registers(graph: Graph) -> None:
-    graph.if_undone(partial(graph.names.restore_registers, graph.names.registers()))
-    graph.if_undone(partial(graph.cells.restore_registers, graph.cells.registers()))
 
 
 def drop_cell(graph: Graph, cell: str) -> list[str]:

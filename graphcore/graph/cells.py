@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphcore.graph.node import Node
-from graphcore.source import CellRun, SourceLocation
+from graphcore.source import CellRun
 
 
 class CellBook:
@@ -30,14 +30,6 @@ class CellBook:
     def restore(self, state: tuple[Any, ...]) -> None:
         """Be again what the book was at `state`."""
         self._owned, self._stale, self.failed, self.running = state
-
-    def registers(self) -> tuple[dict[str, Node], set[str], CellRun | None]:
-        """What the beginning or the end of a cell replaces."""
-        return self._stale, self.failed, self.running
-
-    def restore_registers(self, registers: tuple[dict[str, Node], set[str], CellRun | None]) -> None:
-        """Bring it back."""
-        self._stale, self.failed, self.running = registers
 
     def begin(self, run: CellRun) -> list[str]:
         """Start a run; returns the names of the nodes that it may replace."""
@@ -64,9 +56,9 @@ class CellBook:
         self._owned.setdefault(node.source.run.cell, {})[node.name] = node
         self._stale.pop(node.name, None)
 
-    def disown(self, node: Node, source: SourceLocation | None = None) -> None:
-        """`node` is gone, or was made by another cell than that of `source`."""
-        source = source or node.source
+    def disown(self, node: Node) -> None:
+        """`node` is gone, or is about to be another cell's."""
+        source = node.source
         if source is None or source.run is None:
             return
         owned = self._owned.get(source.run.cell, {})

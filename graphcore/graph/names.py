@@ -66,14 +66,6 @@ class NameTable:
         self._taken, self._next, self._released, self._owned_scopes = state
         self._given = ""
 
-    def registers(self) -> tuple[set[str], dict[str, set[str]]]:
-        """What the beginning or the end of a cell replaces."""
-        return self._released, self._owned_scopes
-
-    def restore_registers(self, registers: tuple[set[str], dict[str, set[str]]]) -> None:
-        """Bring it back."""
-        self._released, self._owned_scopes = registers
-
     def free(self, name: str) -> None:
         """Give a name back."""
         self._taken.pop(name, None)
@@ -90,12 +82,8 @@ class NameTable:
             self._owned_scopes.setdefault(cell, set()).add(scope)
 
     def release(self, cell: str, node_names: list[str]) -> None:
-        """Let the cell that runs now take these node names and its own scopes again, which `count_anew` makes it try."""
-        self._released = self._owned_scopes.get(cell, set()).union(node_names)
-        self._owned_scopes = {other: scopes for other, scopes in self._owned_scopes.items() if other != cell}
-
-    def count_anew(self) -> None:
-        """Try names again that are free by now for the cell that runs."""
+        """Let the cell that runs now take these node names and its own scopes again."""
+        self._released = self._owned_scopes.pop(cell, set()).union(node_names)
         for name in self._released:
             self._next.pop(_stem(name), None)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from graphcore.critical_section import critical_contextmanager
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.apply import as_held_tensor
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
 
-@contextmanager
+@critical_contextmanager
 def name_scope(graph: Graph, name: str | None) -> Iterator[str]:
     """Prefix the names of new nodes with `name/`, made unique; None or "" goes back to the top.
 
@@ -44,7 +44,7 @@ def _new_scope(graph: Graph, name: str) -> str:
     return unique + "/"
 
 
-@contextmanager
+@critical_contextmanager
 def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
     """Request `spec` for new nodes, merged over the surrounding request; None clears it."""
     scopes = graph.scopes
@@ -60,7 +60,7 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
         scopes.device = outer
 
 
-@contextmanager
+@critical_contextmanager
 def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator[None]:
     """Make new nodes wait for `inputs` (nodes, tensors, variables); None forgets the surrounding ones."""
     scopes = graph.scopes

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
 import msgspec
 import numpy as np
 
+from graphcore.critical_section import critical_section
 from graphcore.dtypes import DType
 from graphcore.errors import CancelledError, GraphError, InvalidArgumentError, OutOfRangeError
 from graphcore.kernel_context import Done
@@ -71,7 +73,7 @@ class Queue:
         self._elements: Any = self._no_elements()
         self._entering: deque[Attempt] = deque()
         self._leaving: deque[Attempt] = deque()
-        self._over: deque[Attempt] = deque()
+        self._over: list[Attempt] = []
         self._ended = False
 
     def __repr__(self) -> str:
@@ -120,36 +122,44 @@ class Queue:
 
     def join(self, attempt: Attempt) -> None:
         """Have an attempt stand in line, and do all that can be done."""
-        with self._lock:
+        with self._changing():
             if self._ended:
                 attempt.fail(attempt.cancelled())
             if attempt.is_over:
                 self._over.append(attempt)
             else:
                 (self._leaving if isinstance(attempt, Dequeue) else self._entering).append(attempt)
-        self._go_on()
 
     def withdraw(self, attempt: Attempt) -> None:
         """Take an attempt out of its line, unless it is over."""
-        with self._lock:
+        with self._changing():
             self._cancel([attempt])
-        self._go_on()
 
     def close_at_once(self, attempt: Attempt) -> None:
         """Close, and cancel who waits to put something in."""
-        with self._lock:
+        with self._changing():
             self.closed = True
             self._cancel(list(self._entering))
             attempt.is_over = True
             self._over.append(attempt)
-        self._go_on()
 
     def end(self) -> None:
         """Cancel everybody who waits, and whoever comes."""
-        with self._lock:
+        with self._changing():
             self._ended = True
             self._cancel([*self._entering, *self._leaving])
-        self._go_on()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Something is changed in here: then all is done that has become possible, and who waited for it is told. Ctrl-C comes after that."""
+        with critical_section:
+            with self._lock:
+                yield
+                while self._advance(self._entering) | self._advance(self._leaving):
+                    pass
+                over, self._over = self._over, []
+            for attempt in over:
+                attempt.tell()
 
     def _cancel(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
@@ -161,25 +171,6 @@ class Queue:
                 if attempt in line:
                     line.remove(attempt)
                     self._over.append(attempt)
-
-    def _go_on(self) -> None:
-        try:
-            self._settle()
-        except BaseException:  # Ctrl-C: others wait for what has become possible
-            self._settle()
-            raise
-
-    def _settle(self) -> None:
-        with self._lock:
-            while self._advance(self._entering) | self._advance(self._leaving):
-                pass
-        while self._over:
-            try:
-                attempt = self._over[0]
-                attempt.tell()
-                self._over.remove(attempt)
-            except (IndexError, ValueError):  # another thread has told it
-                continue
 
     def _advance(self, line: deque[Attempt]) -> bool:
         """Let the first of a line do what it can, and the next if it is done. True iff anything has changed."""
@@ -310,8 +301,7 @@ class Enqueue(Attempt):
             self.fail(CancelledError(f"{queue.single} '{queue.name}' is closed."))
             return True
         while left and not queue.is_full:
-            queue.put(left[0])
-            left.popleft()
+            queue.put(left.popleft())
         self.is_over = not left
         return len(left) < before
 

@@ -2,6 +2,7 @@
 
 from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.cancellation import CancellationManager
+from graphcore.runtime.default_session import get_default_session
 from graphcore.runtime.direct_session import CallableOptions, DirectSession
 from graphcore.runtime.events import Event, Recorder
 from graphcore.runtime.function_process import ProcessFunctionLibraryRuntime
@@ -13,7 +14,7 @@ from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
 from graphcore.runtime.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
-from graphcore.runtime.session import Session, get_default_session
+from graphcore.runtime.session import Session
 from graphcore.runtime.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
 
 __all__ = [

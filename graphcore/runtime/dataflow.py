@@ -296,8 +296,6 @@ class DataflowRun:
             waits = next(iter(self.waiting), None)
             raise CancelledError(STOPPED) if waits is None else CancelledError.at(waits[0].node, STOPPED)
         item, at, status, value, is_dead = arrival
-        if (item, at) not in self.waiting:
-            return  # told twice: Ctrl-C came to the sender
         del self.waiting[item, at]
         if status is not None:
             told = explain_at(item.node, status)

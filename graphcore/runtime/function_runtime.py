@@ -318,10 +318,11 @@ class FunctionLibraryRuntime:
                 ready = runnable_body(item.functions, item.body)
                 feeds = [node.outputs[0] for node in ready.args]
                 fetches = [node.inputs[0] for node in ready.rets]
-                item.program = build_program(fetches, ready.targets, feeds, lambda node, context: self._item_kernel(item, node, context))
+                program = build_program(fetches, ready.targets, feeds, lambda node, context: self._item_kernel(item, node, context))
                 item.runnable = ready
-                if type(item.program) is Plan and self.custom_kernel_creator is None and Specialised.pays_in_function(item.program, feeds):
-                    item.specialised = Specialised(item.program, fetches, ready.targets, feeds, partial(self._build, item))
+                if type(program) is Plan and self.custom_kernel_creator is None and Specialised.pays_in_function(program, feeds):
+                    item.specialised = Specialised(program, fetches, ready.targets, feeds, partial(self._build, item))
+                item.program = program
             return item.program
 
     def _build(self, item: FunctionItem, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from collections.abc import Iterable, Mapping, Sequence
 from threading import get_ident
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 
+from graphcore.critical_section import critical_section
 from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
-from graphcore.graph import Graph, default_graph, get_default_graph
+from graphcore.graph import Graph, get_default_graph
 from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext, ResourceManager
@@ -24,6 +22,7 @@ from graphcore.runtime import arguments
 from graphcore.runtime.callables import SessionCallable
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.connections import connect, resolve_connections
+from graphcore.runtime.default_session import DefaultSession
 from graphcore.runtime.devices import check_devices, local_devices
 from graphcore.runtime.engines import build_program, check_engine
 from graphcore.runtime.events import Recorder
@@ -51,17 +50,9 @@ from graphcore.shapes import Shape
 
 _MAX_PLANS: Final = 256
 _NO_RUN_OPTIONS: Final = RunOptions()
-_default_session: ContextVar[Session | None]
 
 
-class _Entered(threading.local):
-    """The `with` blocks of a session that each thread is in."""
-
-    def __init__(self) -> None:
-        self.blocks: list[tuple[Token[Session | None], Any]] = []
-
-
-class Session:
+class Session(DefaultSession):
     """Runs a graph on NumPy.
 
     Args:
@@ -88,6 +79,7 @@ class Session:
     def __init__(
         self, graph: Graph | None = None, *, options: SessionOptions | None = None, engine: str = "auto", target: str = ""
     ) -> None:
+        super().__init__()
         self.target = arguments.checked_target(target)
         self.options = arguments.checked_session(graph, options)
         self.graph = get_default_graph() if graph is None else graph
@@ -106,7 +98,6 @@ class Session:
         self._finalized = False
         self._is_watched = bool(self.options.operation_timeout_in_ms)
         self.trace: Trace | None = None
-        self._entered = _Entered()
         self._changed: set[str] = set()
         self._first_version = self.graph.version
         weakref.finalize(self, self.graph.subscribe(noting(self._changed))).atexit = False
@@ -289,7 +280,7 @@ class Session:
     def close(self) -> None:
         """Give the variables and plans free; runs that wait for a value end."""
         self._closed = True
-        with self._lock:
+        with self._lock, critical_section:
             self._drop_plans()
             self._partial_runs.clear()
             self._kernels.clear()
@@ -454,43 +445,6 @@ class Session:
                 known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
             return known[1]
 
-    @contextmanager
-    def as_default(self) -> Iterator[Self]:
-        """Make this the default session, and its graph the default graph, within a `with` block."""
-        with self:
-            yield self
-
-    def __enter__(self) -> Self:
-        stack = default_graph(self.graph)
-        stack.__enter__()
-        self._entered.blocks.append((_default_session.set(self), stack))
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        token, stack = self._entered.blocks.pop()
-        _default_session.reset(token)
-        stack.__exit__(kind, error, traceback)
-
     def __repr__(self) -> str:
         count = sum(1 for variable in self.resources.variables.values() if variable.value is not None)
         return f"<gc.Session {'closed' if self._closed else f'{count} variables initialised'}>"
-
-
-_default_session = ContextVar("default_session", default=None)
-
-
-def get_default_session() -> Session | None:
-    """The innermost session entered with `with`, None if there is none."""
-    return _default_session.get()
-
-
-def _evaluate(what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
-    chosen = get_default_session() if session is None else session
-    if chosen is None:
-        how, node = ("evaluate", what.node) if isinstance(what, Tensor) else ("run", what)
-        text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"
-        raise FailedPreconditionError(text, node=node.name)
-    return arguments.runner(chosen)(what, feed_dict)
-
-
-Graph.evaluator = staticmethod(_evaluate)

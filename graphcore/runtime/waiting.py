@@ -8,6 +8,7 @@ from contextvars import copy_context
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from graphcore.critical_section import critical_section
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.node import Node
@@ -76,7 +77,7 @@ class Beside:
     def begin(self, done: Done) -> None:
         """See `Pending.begin`."""
         call = copy_context().run  # NumPy keeps there how it takes floating-point errors
-        threading.Thread(target=call, args=(self._work, done), name="graphcore-beside", daemon=True).start()
+        critical_section.start(threading.Thread(target=call, args=(self._work, done), name="graphcore-beside", daemon=True))
 
     def cancel(self) -> None:
         """See `Pending.cancel`: the call ends before its next node, and is told so as soon as that."""
