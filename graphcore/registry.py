@@ -30,6 +30,7 @@ class OpRegistration:
     `why_no_gradient` says in words why there is none, where the op says so.
     `full_gradient` takes the place of a `gradient` that leaves out an output or an input, where that counts.
     `no_gradient_through` says of outputs why no gradient goes back through them, though one goes through others.
+    `waits` marks an op whose kernel gives a `Pending`: what comes of it may depend on other nodes of the same run.
     `is_opaque` marks what stands for an op that nobody registered, so that nodes of foreign graphs can be held.
     """
 
@@ -46,6 +47,7 @@ class OpRegistration:
         "no_gradient_through",
         "op_def",
         "shape_fn",
+        "waits",
         "why_no_gradient",
     )
 
@@ -56,6 +58,7 @@ class OpRegistration:
         self.apply_plan: Any = None
         self.is_function = is_function
         self.is_opaque = is_opaque
+        self.waits = False
         self.kernel: KernelFactory | None = None
         self.gradient: GradientCreator | None = None
         self.has_gradient = False

@@ -31,6 +31,7 @@ LAYERS = (
         "time_limit",
         "importing",
         "replacing",
+        "shared_resources",
         "critical_section",
     ),
     ("definitions",),

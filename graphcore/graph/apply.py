@@ -14,7 +14,16 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, as_attr_value
 from graphcore.brief import brief
-from graphcore.definitions import NodeDef, NodeDefBuilder, NodeOut, OpDef, in_out_types_for_node, is_valid_node_name, validate_attr_value
+from graphcore.definitions import (
+    NodeDef,
+    NodeDefBuilder,
+    NodeOut,
+    OpDef,
+    check_op_deprecation,
+    in_out_types_for_node,
+    is_valid_node_name,
+    validate_attr_value,
+)
 from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
@@ -60,6 +69,8 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
     with graph.lock:  # from the choice of a name on nobody else may take it
         registration = graph.library.look_up(op)
         op_def = registration.op_def
+        if op_def.deprecation is not None:
+            check_op_deprecation(op_def, graph.versions.producer)
         plan: _Plan | None = registration.apply_plan
         if plan is None:
             plan = registration.apply_plan = _Plan(op_def)

@@ -16,6 +16,7 @@ from graphcore.runtime.plan import build_plan
 from graphcore.runtime.program import Program
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.schedule import MakeKernel
+from graphcore.runtime.waiting import first_waiting
 
 Engine = Literal["auto", "plan", "dataflow"]
 """`plan`: one generated Python function; `dataflow`: tokens, frames and iterations; `auto`: a plan where the graph allows one."""
@@ -62,8 +63,17 @@ def build_program(
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
     if engine == "dataflow" or (engine == "auto" and any(node.op in _RECEIVING for node in nodes)):
         return build_dataflow(fetches, targets, feeds, make_kernel)
+    waiting = first_waiting(nodes)
     if engine == "plan":
         _check_meetings(nodes)
+        if waiting is not None:
+            raise UnimplementedError.at(
+                waiting,
+                f"'{waiting.name}' (op {waiting.op}) may wait for what other nodes do, for which the plan engine has no order; the dataflow "
+                "engine runs it",
+            )
+    elif waiting is not None:
+        return build_dataflow(fetches, targets, feeds, make_kernel)
     if not any(node.op in CONTROL_FLOW for node in nodes):
         return build_plan(fetches, targets, feeds, make_kernel, nodes, threads)
     info = checked_frames(nodes, fetches, feeds)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final
 
@@ -37,6 +37,8 @@ KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 LOCAL_DEVICE: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
 MAX_DEPTH: Final = 100
 """How many calls of functions that call themselves may be under way within each other."""
+_depth: Final = ContextVar("depth", default=0)
+"""How many are: a call that is made in a thread of its own knows it too."""
 _EXECUTORS: Final = frozenset({"", "DEFAULT"})
 
 
@@ -72,7 +74,6 @@ class FunctionLibraryRuntime:
         self._handles = handles or FunctionHandles()
         self._functions = InstantiatedFunctions(library)
         self._overlays: dict[int, InstantiatedFunctions] = {}
-        self._under_way = threading.local()
 
     # ---- instantiating ---------------------------------------------------------------------------------------------
 
@@ -258,7 +259,7 @@ class FunctionLibraryRuntime:
         _check_executor(options, given, definition)
         given.pop(EXECUTOR_ATTR, None)
         item = FunctionItem(self, name, given, options, key, functions)
-        item.resources.variables = self.resources.variables
+        item.resources.variables, item.resources.shared = self.resources.variables, self.resources.shared
         return item
 
     def _runtime_on(self, target: str) -> FunctionLibraryRuntime:
@@ -309,16 +310,16 @@ class FunctionLibraryRuntime:
         return _run(item, program, args)
 
     def _call_recursive(self, item: FunctionItem, program: Program, args: Sequence[Any]) -> list[Any]:
-        depth = getattr(self._under_way, "depth", 0)
+        depth = _depth.get()
         if depth >= MAX_DEPTH:
             raise _too_deep(item, MAX_DEPTH)
-        self._under_way.depth = depth + 1
+        before = _depth.set(depth + 1)
         try:
             return _run(item, program, args)
         except RecursionError:
             raise _too_deep(item, depth) from None
         finally:
-            self._under_way.depth = depth
+            _depth.reset(before)
 
     def _make(self, item: FunctionItem) -> Program:
         with self._handles.lock, paused_collector():

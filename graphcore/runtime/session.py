@@ -276,12 +276,8 @@ class Session(DefaultSession):
         self._finalized = True
 
     def reset(self, containers: Sequence[str] = ()) -> None:
-        """Forget the values of the variables in `containers`; of those in the default container if none is named."""
-        wanted = frozenset(arguments.checked_names("containers", containers) or ("",))
-        for (container, _name), variable in list(self.resources.variables.items()):
-            if container in wanted:
-                with variable.lock:  # an update under way would bring the value back
-                    variable.value, variable.owner = None, ""
+        """Forget the values of the variables in `containers`, and the queues there; those in the default container if none is named."""
+        self.resources.reset(frozenset(arguments.checked_names("containers", containers) or ("",)))
 
     def close(self) -> None:
         """Give the variables and plans free; runs that wait for a value end."""
@@ -291,6 +287,7 @@ class Session(DefaultSession):
             self._partial_runs.clear()
             self._kernels.clear()
             renew_rendezvous(self, self._meeting, CancelledError("The session was closed"))
+            self.resources.shared.close()
             self.resources = ResourceManager()
             self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
 

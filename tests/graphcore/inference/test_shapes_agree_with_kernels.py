@@ -36,6 +36,7 @@ UNTOLD = {
     *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "Enter", "Exit", "NextIteration"),
     # What comes from elsewhere, or was put there in any shape.
     *("_Recv", "_HostRecv", "StackPopV2", "TensorArrayConcatV3", "TensorListConcat", "TensorListConcatV2", "TensorListStack"),
+    *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2"),
 }
 """Ops of whose outputs not all is known although all is known of their inputs."""
 Told = tuple[gc.Shape, HandleData | None]
