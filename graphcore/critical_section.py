@@ -77,8 +77,8 @@ class CriticalSection:
     def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None) -> None:
         if get_ident() == _main:
             self.depth -= 1
-            if self.deferred is not None and not self.depth:
-                self._deliver()
+            if self.deferred is not None:
+                self.end()
 
     def defers(self, handler: _Deferring, frame: FrameType | None) -> bool:
         """True iff Ctrl-C, which has come in `frame`, is to wait for the end of the section under way."""
@@ -93,21 +93,21 @@ class CriticalSection:
         return True
 
     def cover(self, function: _F) -> _F:
-        """Have Ctrl-C wait from the very beginning of `function`, before its own section begins: a decorator for `__exit__`.
+        """Make all of `function` a section, from its very beginning: a decorator for `__exit__`, and for what is to be quick.
 
-        Or for what is to be quick: it calls `begin` before and `end` after what is its section, and needs no `with`.
+        It calls `begin` first and, if Ctrl-C is `deferred`, `end` last.
         """
         self._covered.add(function.__code__)
         return function
 
     def begin(self) -> None:
-        """Put the handler in place: what follows in a covered function is a section."""
+        """Put the handler in place."""
         handler = getsignal(_SIGINT)
         if type(handler) is not _Deferring and callable(handler):
             _install(handler)
 
     def end(self) -> None:
-        """End the section of a covered function; nothing needs to be done where nothing is `deferred`."""
+        """Have Ctrl-C come now, unless another section is around the one that ends."""
         if get_ident() == _main and not self.depth and not self._covers(sys._getframe(2)):
             self._deliver()
 
@@ -182,8 +182,12 @@ class _Managed(AbstractContextManager[_T], Generic[_T]):
 
     @critical_section.cover
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool | None:
-        with critical_section:
+        critical_section.begin()
+        try:
             return self._inner.__exit__(kind, error, traceback)
+        finally:
+            if critical_section.deferred is not None:
+                critical_section.end()
 
 
 def critical_contextmanager(function: Callable[_P, Iterator[_T]]) -> Callable[_P, AbstractContextManager[_T]]:

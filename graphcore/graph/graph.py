@@ -164,7 +164,6 @@ class Graph(GraphReader, ChangeTeller):
         self.refiner.add_node(node)
         return self.admit(node)
 
-    @critical_section.cover
     def admit(self, node: Node) -> Node:
         """Enter a node that has been checked: into the place of the one that has its name, if there is one, which is given then.
 
@@ -176,26 +175,30 @@ class Graph(GraphReader, ChangeTeller):
             return edit(self, rewiring.replace, existing, node)
         if self._dangling and self._dangling.get(name):
             return edit(self, Graph._admit_awaited, node)
+        self._enter(node)
+        return node
+
+    @critical_section.cover
+    def _enter(self, node: Node) -> None:
         critical_section.begin()
         try:
             self._next_id += 1
             self.edge_store.add_node(node)
-            self.names.take(name)
+            self.names.take(node.name)
             if node.source is not None and node.source.run is not None:
                 self.cells.own(node)
-            self._by_id[node.id] = self._by_name[name] = node
+            self._by_id[node.id] = self._by_name[node.name] = node
             self.version = self._last_version = self._last_version + 1  # as `publish` does
             if self._subscribers:
                 self._announce("added", node)
         finally:
             if critical_section.deferred is not None:
                 critical_section.end()
-        return node
 
     def _admit_awaited(self, node: Node) -> Node:
         """Enter a node, and feed those that wait for one of its name from it."""
         waiting = self._dangling.pop(node.name)
-        self.admit(node)
+        self._enter(node)
         refused = rewiring.attach(self, node, [(consumer, slot) for consumer, slot in waiting if consumer in self])
         if refused:
             self._dangling[node.name] = refused

@@ -59,10 +59,13 @@ class _Locks:
 @critical_section.cover
 def _assign(variables: Iterable[RefVariable], values: Iterable[Any]) -> None:
     """Give several variables new values, all of them or, where Ctrl-C comes before, none; their locks are held."""
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
-    if critical_section.deferred is not None:
-        critical_section.end()
+    critical_section.begin()
+    try:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+    finally:
+        if critical_section.deferred is not None:
+            critical_section.end()
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -44,7 +44,12 @@ class Rewriting:
 
     @critical_section.cover
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool | None:
-        return self._block.__exit__(kind, error, traceback)
+        critical_section.begin()
+        try:
+            return self._block.__exit__(kind, error, traceback)
+        finally:
+            if critical_section.deferred is not None:
+                critical_section.end()
 
     def _finish(self) -> None:
         graph = self.graph

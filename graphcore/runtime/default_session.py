@@ -57,8 +57,12 @@ class DefaultSession:
 
     @critical_section.cover
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        with critical_section:
+        critical_section.begin()
+        try:
             self._entered.blocks.pop().__exit__(kind, error, traceback)
+        finally:
+            if critical_section.deferred is not None:
+                critical_section.end()
 
 
 _default_session: ContextVar[Any] = ContextVar("default_session", default=None)

@@ -232,4 +232,7 @@ def test_a_covered_function_is_a_section_within_others_too() -> None:
     with pytest.raises(KeyboardInterrupt), critical_section:
         covered(press, done)
     assert done == ["section"] * 4
+    with pytest.raises(KeyboardInterrupt):
+        covered(lambda: done.extend(interrupted()), done)
+    assert done == ["section"] * 5 + ["after", "section"]
     assert interrupted(within=False) == ["section", "after"]

@@ -56,14 +56,14 @@ def kernel() -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
 
 def ended(client: BlockingKernelClient, code: str) -> dict[str, Any]:
     """How a cell ends that ends by itself."""
-    reply: dict[str, Any] = client.execute_interactive(code, timeout=LIMIT, allow_stdin=False, output_hook=lambda _: None)
-    return reply["content"]
+    reply = client.execute_interactive(code, timeout=LIMIT, allow_stdin=False, output_hook=lambda _: None)
+    return dict(reply["content"])
 
 
 def heard(client: BlockingKernelClient, asked: str) -> str:
     """What kind of news of a cell comes next."""
-    news: dict[str, Any] = client.get_iopub_msg(timeout=LIMIT)
-    return news["msg_type"] if news["parent_header"].get("msg_id") == asked else ""
+    news = client.get_iopub_msg(timeout=LIMIT)
+    return str(news["msg_type"]) if news["parent_header"].get("msg_id") == asked else ""
 
 
 def stopped(manager: KernelManager, client: BlockingKernelClient) -> dict[str, Any]:
@@ -71,8 +71,7 @@ def stopped(manager: KernelManager, client: BlockingKernelClient) -> dict[str, A
     for _ in range(20):
         manager.interrupt_kernel()
         with suppress(Empty):
-            reply: dict[str, Any] = client.get_shell_msg(timeout=3)
-            return reply["content"]
+            return dict(client.get_shell_msg(timeout=3)["content"])
     raise AssertionError("the cell goes on")
 
 
