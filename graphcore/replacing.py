@@ -16,8 +16,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
 
-from graphcore.errors import FailedPreconditionError
 from graphcore.critical_section import critical_contextmanager
+from graphcore.errors import FailedPreconditionError
 
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 """Locks. On Windows an open file can be neither moved nor removed: nothing is cleared up there."""

@@ -1,4 +1,4 @@
-"""What is said once under a cell: that its run broke other nodes, or that it built gradients over and over in a loop."""
+"""Lines that are said once under a cell: of nodes that its run broke, values that sessions keep, gradients that a loop built over and over."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from graphcore.graph import Graph, Node
+from graphcore.runtime import Session, live_sessions
 from graphcore.source import SourceLocation, gradient_calls
 
 MOST_GRADIENTS: Final = 50
@@ -25,21 +26,25 @@ class Remarks:
         self._graphs = graphs
         self._marked: dict[Graph, set[Node]] = {}
         self._made = 0
+        self._kept: dict[Session, set[str]] = {}
 
     def begin(self) -> None:
         """Note how things are: a cell begins."""
         graphs = list(self._graphs())
         self._marked = {graph: set(_marked(graph)) for graph in graphs}
         self._made = sum(graph.num_node_ids for graph in graphs)
+        self._kept = {session: set(session.variables_with_other_initial_values()) for session in live_sessions()}
         gradient_calls.clear()
 
     def end(self) -> None:
         """Say what the cell has done, on the error stream."""
         broken = [node for graph, before in self._marked.items() for node in _marked(graph) if node not in before]
+        broken = [node for node in broken if not node.graph.cells.is_partial(node)]  # its cell has just said why it failed
         made = sum(graph.num_node_ids for graph in self._marked) - self._made
         lines = [_broken(broken)] if broken else []
         lines += [_built_again(line, count, made) for line, count in gradient_calls.most_common(1) if count > MOST_GRADIENTS]
-        self._marked = {}
+        lines += [line for session, before in self._kept.items() for line in _kept(session, before)]
+        self._marked, self._kept = {}, {}
         gradient_calls.clear()
         if lines:
             sys.stderr.write("".join([f"{line}\n" for line in lines]))
@@ -58,6 +63,15 @@ def _broken(nodes: list[Node]) -> str:
     if len(nodes) == 1:
         return f"1 node does not fit any more: '{first.name}'{where}: {why}"
     return f"{len(nodes)} nodes do not fit any more. The first is '{first.name}'{where}: {why}"
+
+
+def _kept(session: Session, before: set[str]) -> list[str]:
+    """What to say of variables that a session keeps the values of, other than those that it kept `before`."""
+    names = [name for name in session.variables_with_other_initial_values() if name not in before]
+    if not names:
+        return []
+    which = f"'{names[0]}' keeps its value" if len(names) == 1 else f"{len(names)} variables keep their values ('{names[0]}' ...)"
+    return [f"{which} in a session that is open; the initial value is another one now. Running the initializer starts from that."]
 
 
 def _built_again(line: SourceLocation, count: int, made: int) -> str:

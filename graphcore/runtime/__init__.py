@@ -14,7 +14,7 @@ from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
 from graphcore.runtime.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
-from graphcore.runtime.session import Session
+from graphcore.runtime.session import Session, live_sessions
 from graphcore.runtime.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "build_plan",
     "create_key",
     "get_default_session",
+    "live_sessions",
     "needed_nodes",
     "parse_key",
     "prune_for_targets",

@@ -93,3 +93,26 @@ def test_a_name_that_the_package_lacks_is_told_without_its_own_lines(
     assert "did you mean gc.softmax?" in text
     assert "ops.py" not in text
     assert "gc.softmx" in text
+
+
+def test_a_session_that_keeps_a_value_whose_initial_value_has_changed_is_told(said: Said) -> None:
+    start = "k = gc.constant({0}, name='k')\nv = gc.Variable(k * 2.0, name='v')\ninit = gc.initialize_all_variables()"
+    said(start.format(1.0), "a")
+    assert said("s = gc.Session()\ns.run(init)", "b") == ""
+    text = said(start.format(5.0), "a")
+    assert text.startswith("'v' keeps its value in a session that is open; the initial value is another one now.")
+    assert said("1 + 1", "c") == ""
+    assert said("s.run(init)", "b") == ""
+
+
+def test_a_gradient_that_cannot_follow_is_told(said: Said) -> None:
+    said("x = gc.placeholder(gc.float32, [], name='x')\nk = gc.placeholder(gc.float32, [], name='k')", "a")
+    said("y = gc.multiply(x, k, name='y')", "b")
+    said("gx, gk = gc.gradients(y, [x, k])", "c")
+    text = said("y = gc.square(x, name='y')", "b")
+    assert "the gradients of 'y:0' could not follow a change: result 1 would be None now; run its cell again" in text
+
+
+def test_a_cell_that_fails_says_only_why(said: Said) -> None:
+    said("x = gc.placeholder(gc.float32, [], name='x')", "a")
+    assert said("nothing", "a") == ""
