@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.definitions.node_names import colocated_with
 from graphcore.definitions.wire import graph_def_to_bytes
 from tests.graphcore.passes.functional_programs import LOSSES, POINTS
 from tests.oracle.conftest import Oracle
@@ -127,7 +128,6 @@ def test_a_lowered_loop_is_colocated_as_in_tensorflow(oracle: Oracle) -> None:
         after = gc.identity(loop.outputs[1], name="after")
     theirs = oracle.call(f"{SIDE}:lowered_nodes", graph_def_to_bytes(graph.as_graph_def()), {"A:0": np.float32(1.0)}, after.name)
     gc.lower_functional_ops(gc.InstantiatedFunctions(graph.library), graph)
-    groups: dict[str, list[str]] = {node.name: [group.decode() for group in node.attr.get("_class", ())] for node in graph.nodes}
-    mine = [(node.op, node.name, groups[node.name]) for node in graph.nodes]
+    mine = [(node.op, node.name, [f"loc:@{name}" for name in colocated_with(node.node_def)]) for node in graph.nodes]
     assert loop_nodes(mine) == loop_nodes(theirs)
     assert ("LoopCond", ["loc:@B"]) in loop_nodes(mine)
