@@ -1,16 +1,14 @@
 # Every target prepares what it needs. Only Python 3.11 or newer is expected on the machine; `make front` needs Node as well.
 #
 #   make PYTHON=/path/to/python3.12 test    choose the interpreter of a new .venv
+#   make unit PYTHON=python3.13 VENV=.venv-3.13    have another environment beside it
 #   make test ARGS="-k placer -x"           hand arguments to pytest
 
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# A name on PATH is not yet an interpreter: a version manager's shim may refuse to run, and Debian ships Python without ensurepip.
-# So each candidate is run. Recursive on purpose: the search happens only where an environment is made.
-CANDIDATES := python3.13 python3.12 python3.11 python3 python3.14
-USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
-PYTHON ?= $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' >/dev/null 2>&1 && { echo $$p; break; }; done)
+# The oldest that there is: what passes there uses nothing newer. Recursive on purpose: the search happens only where an environment is made.
+PYTHON ?= $(shell sh tests/support/find_python.sh 3.11 3.12 3.13 3 3.14)
 
 VENV ?= .venv
 ORACLE_VENV ?= .venv-oracle
@@ -18,19 +16,20 @@ BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check --quiet
 ARGS ?=
 PYTEST := $(BIN)/python -m pytest
-WITHOUT_BROWSER = $(PYTEST) -n auto --dist worksteal -m "not browser and not oracle" $(ARGS)
+IN_WORKERS = $(PYTEST) -n auto --dist worksteal
+WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not slow" $(ARGS)
 # Each worker has a JupyterLab and a browser of its own: more than a few of them only get into each other's way.
-IN_BROWSERS = $(PYTEST) -n auto --maxprocesses 4 --dist worksteal -m browser $(ARGS)
+IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 -m "browser and not slow" $(ARGS)
 # Tests in a browser wait half of their time: for a server, a kernel, a page. All others use it.
 SIDE_BY_SIDE = $(BIN)/python tests/support/side_by_side.py '$(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
 # Whoever gives arguments has chosen a few tests, or wants to talk to one.
 IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
-# `ARGS="-k placer"` may choose nothing from one of two runs, which pytest says by 5.
+# `ARGS="-k placer"` may choose nothing from one of two runs, and no test may be slow, which pytest says by 5.
 UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter wants to be told that it may run as root, which is who one is in a container.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test bench oracle lint format types front notebooks wheel clean
+.PHONY: help lab test slow unit bench oracle lint format types front notebooks wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,10 +64,17 @@ lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
 
 # ---- for developers --------------------------------------------------------------------------------------------------
 
-test: $(VENV)/.dev ## Run all tests, those in the browser included
+test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser included
 	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
 	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)"; export GRAPHLOUPE_BROWSER; \
 	$(if $(ARGS),$(IN_TURN),$(SIDE_BY_SIDE))
+
+slow: $(VENV)/.dev ## Run the tests that take longer than 20 seconds each
+	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
+	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
+
+unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook and no sweep over all ops
+	$(IN_WORKERS) -m "not browser and not oracle and not notebook and not sweep" $(ARGS)
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
@@ -97,5 +103,5 @@ wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, u
 	$(BIN)/python tests/support/wheel_smoke.py
 
 clean: ## Remove environments and everything generated
-	rm -rf $(VENV) $(ORACLE_VENV) dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
+	rm -rf $(VENV) $(ORACLE_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         graph = _load(options.file, options.tags)
-        text = summarize_graph(graph) if options.command == "inspect" else _view(graph, options.output)
+        text = summarize_graph(graph) if options.command == "inspect" else _view(graph, options.output, options.file.resolve().name)
     except (GraphError, OSError) as error:
         sys.stderr.write(f"error: {error.message if isinstance(error, GraphError) else error}\n")
         return 1
@@ -59,11 +59,11 @@ def _bytes_in(path: Path) -> int:
     return sum(each.stat().st_size for each in files)
 
 
-def _view(graph: Graph, output: Path) -> str:
+def _view(graph: Graph, output: Path, title: str) -> str:
     # The views build on the core. Only this command of the core's command line needs them, and `inspect` need not load them.
     from widgets.files import save  # noqa: PLC0415 - see above
 
-    return f"{save(graph, output)}\n"
+    return f"{save(graph, output, title=title)}\n"
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype, string
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.shapes import Shape
@@ -215,7 +216,7 @@ def _natural_value(value: object) -> AttrValue:
         return tuple(_natural_value(item) for item in value)
     if isinstance(value, np.ndarray):
         return TensorValue(value)
-    raise InvalidArgumentError(f"Not an attr value: {value!r} of type {type(value).__name__}")
+    raise InvalidArgumentError(f"Not an attr value: {brief(value)} of type {type(value).__name__}")
 
 
 def _frozen_array(array: npt.ArrayLike, dtype: DType | None) -> tuple[DType, Array]:
@@ -234,6 +235,6 @@ def _as_bytes(values: Array) -> Array:
     flat = result.reshape(-1)
     for i, item in enumerate(values.reshape(-1).tolist()):
         if not isinstance(item, str | bytes):
-            raise InvalidArgumentError(f"A string tensor holds str or bytes, got {item!r}")
+            raise InvalidArgumentError(f"A string tensor holds str or bytes, got {brief(item)}")
         flat[i] = item.encode() if isinstance(item, str) else item
     return result

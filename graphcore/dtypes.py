@@ -7,6 +7,7 @@ from typing import Final
 import ml_dtypes
 import numpy as np
 
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 
 _REF_OFFSET: Final = 100
@@ -212,7 +213,7 @@ def as_dtype(value: object) -> DType:
         found = _numpy_dtype(value)
         if found is not None:
             return found
-    raise InvalidArgumentError(f"Not a data type: {value!r}; required a gc dtype, its name, or a NumPy dtype")
+    raise InvalidArgumentError(f"Not a data type: {brief(value)}; required a gc dtype, its name, or a NumPy dtype")
 
 
 def _numpy_dtype(value: object) -> DType | None:

@@ -35,6 +35,8 @@ class GraphError(Exception):
     """
 
     code: ClassVar[str] = "UNKNOWN"
+    is_mark = False
+    """True for a mark on a node that could not follow a change; shape inference does not take it away."""
 
     def __init__(
         self,
@@ -110,6 +112,10 @@ class NotFoundError(GraphError, KeyError):
     """Something asked for by name does not exist."""
 
     code = "NOT_FOUND"
+
+
+class UnknownNameError(NotFoundError, AttributeError):
+    """A name that a package or a module does not have."""
 
 
 class AlreadyExistsError(GraphError, ValueError):

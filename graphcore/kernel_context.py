@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
 from graphcore.attrs import Array, Attrs, AttrValue
+from graphcore.brief import brief
+from graphcore.critical_section import critical_section
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.shapes import Shape
+from graphcore.shared_resources import SharedResource, SharedResources
 from graphcore.source import SourceLocation
 
 State = TypeVar("State")
@@ -55,7 +58,7 @@ class RefVariable:
 
     def declare(self, dtype: DType, shape: Shape, source: SourceLocation | None, op: str) -> None:
         """Begin anew, without a value, as another declaration says."""
-        with self.lock:
+        with self.lock, critical_section:
             self.dtype = dtype
             self.shape = shape
             self.source = source
@@ -78,22 +81,24 @@ class RefVariable:
 
     def assign(self, value: Array) -> None:
         """Swap in a new value, which stays on the device where it is. It is copied if anybody else may change it, and read-only from then on."""
-        if _is_on_device(value):
-            self._check_dtype(value)
-            self.value = value if value.flags.owndata else value.copy()
-            return
-        array: Array = np.asarray(value)
+        array: Array = value if _is_on_device(value) else np.asarray(value)
         if array.dtype is not self.dtype.as_numpy:
             self._check_dtype(array)
-        if not (array.flags.owndata and array.flags.writeable):
-            array = array.copy()
-        array.setflags(write=False)
-        self.value = array
+        self.value = owned(array)
 
     def _check_dtype(self, array: Array) -> None:
         wanted = self.dtype.as_numpy
         if wanted is not None and array.dtype != wanted and array.dtype.kind != "O":
             raise InternalError.at(self, f"Variable '{self.name}' is {self.dtype.name}, and was given a value of type {array.dtype}")
+
+
+def owned(array: Array) -> Array:
+    """`array`, or a copy if anybody else may change it. It stays on the device where it is; one of NumPy is read-only from then on."""
+    if _is_on_device(array):
+        return array if array.flags.owndata else array.copy()
+    kept = array if array.flags.owndata and array.flags.writeable else array.copy()
+    kept.setflags(write=False)
+    return kept
 
 
 def _is_on_device(value: Any) -> bool:
@@ -111,21 +116,37 @@ class Channel(Protocol):
         """Wait for the next value of `key`: the value, and whether it is dead."""
 
 
+Done = Callable[[Any, Exception | None], None]
+"""Takes the outputs of a node, as a kernel gives them, or why there are none."""
+
+
+class Pending(Protocol):
+    """What the kernel of an op that waits gives in place of its outputs: they come when another node, run or thread has done something."""
+
+    def begin(self, done: Done) -> None:
+        """Have `done` called when it is certain what comes of it: now, or by whoever makes it so."""
+
+    def cancel(self) -> None:
+        """Wait no more: `done` is told CancelledError, unless it is certain already what comes of it."""
+
+
 class ResourceManager:
-    """The state that lives as long as a session: variables by (container, name), and what else kernels keep.
+    """The state that lives as long as a session: variables by (container, name), queues, and what else kernels keep.
 
     Attributes:
+        shared: what else is shared by name.
         redeclared: a variable has begun anew as another: kernels that were made before may take it for what it was.
     """
 
     def __init__(self) -> None:
         self.variables: dict[tuple[str, str], RefVariable] = {}
+        self.shared = SharedResources()
         self.channel: Channel | None = None
         self.redeclared = False
         self._states: dict[Hashable, Any] = {}
 
     def state(self, key: Hashable, make: Callable[[], State]) -> State:
-        """What is kept under `key`, made by `make` when first asked for (a random generator's position, a queue)."""
+        """What is kept under `key`, made by `make` when first asked for (a random generator's position)."""
         found: State | None = self._states.get(key)
         if found is None:
             found = self._states.setdefault(key, make())
@@ -162,8 +183,17 @@ class ResourceManager:
                 self.redeclared = True
         return found
 
-    def disown(self, is_gone: Callable[[RefVariable], bool]) -> None:
-        """Let whoever asks next declare the variables whose owner is gone."""
+    def reset(self, containers: Container[str]) -> None:
+        """Forget the values of the variables in `containers`, and end the queues there."""
+        for (container, _name), variable in list(self.variables.items()):
+            if container in containers:
+                with variable.lock:  # an update under way would bring the value back
+                    variable.value, variable.owner = None, ""
+        self.shared.reset(containers)
+
+    def disown(self, is_gone: Callable[[RefVariable | SharedResource], bool]) -> None:
+        """Let whoever asks next declare the variables and queues whose owner is gone."""
+        self.shared.disown(is_gone)
         for variable in list(self.variables.values()):
             if variable.owner and is_gone(variable):
                 variable.owner = ""
@@ -262,7 +292,9 @@ class KernelContext:
         """
         value = self.attr(attr)
         if not isinstance(value, DType):
-            raise InvalidArgumentError(f"Attr '{attr}' of node '{self.node_name}' is no type: {value!r}", op=self.op, node=self.node_name)
+            raise InvalidArgumentError(
+                f"Attr '{attr}' of node '{self.node_name}' is no type: {brief(value)}", op=self.op, node=self.node_name
+            )
         return _OBJECT if value.as_numpy is None else value.as_numpy
 
     def constant(self, index: int) -> Array | None:

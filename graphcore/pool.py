@@ -9,22 +9,14 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Final
 
+from graphcore.critical_section import critical_section
+
 IDLE_SECONDS: Final = 1.0
-_BLAS_VARIABLES: Final = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def core_count() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def blas_threads() -> int:
-    """How many threads a matrix product uses by itself: as many as there are cores, unless the environment says otherwise."""
-    for name in _BLAS_VARIABLES:
-        text = os.environ.get(name, "")
-        if text.isdigit():
-            return int(text)
-    return core_count()
 
 
 class Task:
@@ -59,7 +51,7 @@ class Task:
         Raises:
             BaseException: whatever it raised.
         """
-        self._done.wait()
+        critical_section.wait(self._done)
         if self._error is not None:
             raise self._error
         return self._result
@@ -106,7 +98,7 @@ class Pool:
         thread = threading.Thread(target=self._work, name="graphcore-kernels", daemon=True)
         try:
             self._threads.add(thread)
-            thread.start()
+            critical_section.start(thread)
         except BaseException:
             if thread.ident is None:  # it has not begun; if it does all the same, it counts itself
                 self._threads.discard(thread)

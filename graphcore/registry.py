@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from graphcore.attrs import Attrs
+from graphcore.critical_section import critical_section
 from graphcore.definitions.node_def_builder import NodeDefBuilder
 from graphcore.definitions.op_def_validation import validate_op_def
 from graphcore.definitions.types import FunctionDef, OpDef
@@ -29,6 +30,7 @@ class OpRegistration:
     `why_no_gradient` says in words why there is none, where the op says so.
     `full_gradient` takes the place of a `gradient` that leaves out an output or an input, where that counts.
     `no_gradient_through` says of outputs why no gradient goes back through them, though one goes through others.
+    `waits` marks an op whose kernel gives a `Pending`: what comes of it may depend on other nodes of the same run.
     `is_opaque` marks what stands for an op that nobody registered, so that nodes of foreign graphs can be held.
     """
 
@@ -45,6 +47,7 @@ class OpRegistration:
         "no_gradient_through",
         "op_def",
         "shape_fn",
+        "waits",
         "why_no_gradient",
     )
 
@@ -55,6 +58,7 @@ class OpRegistration:
         self.apply_plan: Any = None
         self.is_function = is_function
         self.is_opaque = is_opaque
+        self.waits = False
         self.kernel: KernelFactory | None = None
         self.gradient: GradientCreator | None = None
         self.has_gradient = False
@@ -167,23 +171,23 @@ class OpRegistry:
             self._add(self._deferred.pop(0)())
 
     def _make(self, name: str) -> None:
-        load = self._promised.get(name)
-        if load is not None:
-            load()  # outside the lock: it imports, and Python has a lock of its own for that
-        with self._making:
-            self._register_deferred()
-            make = self._lazy.get(name)
-            if make is None:
-                return
-            # One that fails stays registered: asking again says again what is wrong with it.
-            entry = make()
-            try:
+        with critical_section:
+            load = self._promised.get(name)
+            if load is not None:
+                load()  # outside the lock: it imports, and Python has a lock of its own for that
+            with self._making:
+                self._register_deferred()
+                make = self._lazy.get(name)
+                if make is None:
+                    return
+                # One that fails stays registered: asking again says again what is wrong with it.
+                entry = make()
                 del self._lazy[name]
-                self._add(entry)
-            except BaseException:  # Ctrl-C too
-                if name not in self._by_name:
+                try:
+                    self._add(entry)
+                except Exception:
                     self._lazy[name] = make
-                raise
+                    raise
 
     def _is_taken(self, name: str) -> bool:
         return name in self._by_name or name in self._lazy or name in self._promised

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 
 MAX_RANK: Final = 254
@@ -227,7 +228,7 @@ def _checked_size(size: object) -> int | None:
     try:
         number = int(size)  # type: ignore[call-overload]  # whatever int() takes, NumPy integers included
     except (TypeError, ValueError):
-        raise InvalidArgumentError(f"A size must be an integer >= 0 or None, got {size!r}") from None
+        raise InvalidArgumentError(f"A size must be an integer >= 0 or None, got {brief(size)}") from None
     if number < -1:
         raise InvalidArgumentError(f"A size must be an integer >= 0 or None, got {number}")
     return None if number == -1 else number
@@ -246,5 +247,5 @@ def as_shape(value: object) -> Shape:
     try:
         sizes = list(value)  # type: ignore[call-overload]  # anything iterable; the rest is refused below
     except TypeError:
-        raise InvalidArgumentError(f"A shape must be a list of sizes or None, got {value!r}") from None
+        raise InvalidArgumentError(f"A shape must be a list of sizes or None, got {brief(value)}") from None
     return Shape(sizes)

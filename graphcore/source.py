@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections import Counter
 from contextvars import ContextVar
 from typing import Final
 
@@ -21,6 +22,12 @@ class CellRun(msgspec.Struct, frozen=True, kw_only=True):
     execution: int
     label: str
     file: str = ""
+
+
+class DerivedAnew(CellRun, frozen=True, kw_only=True):
+    """The run in which nodes are derived anew: they keep the `location` of the call that they follow from."""
+
+    location: SourceLocation
 
 
 cell_labels: Final[dict[str, str]] = {}
@@ -64,6 +71,9 @@ class SourceLocation(msgspec.Struct, frozen=True, gc=False):
 current_run: ContextVar[CellRun | None] = ContextVar("current_run", default=None)
 """The cell that is running now; the kernel extension sets it, the core only reads it."""
 
+gradient_calls: Final[Counter[SourceLocation]] = Counter()
+"""How often each line of the running cell has built gradients; the kernel extension begins anew with each cell."""
+
 _ROOT: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _internal: dict[str, bool] = {}
 """Whether a file is one of this package, by its name: hashing a code object would take longer than all the rest."""
@@ -73,6 +83,9 @@ _last: Final = [SourceLocation("", 0)]
 
 def caller_location(skip: int = 1) -> SourceLocation:
     """The innermost frame outside this package; the first `skip` frames around this one are known to be inside."""
+    run = current_run.get()
+    if run.__class__ is DerivedAnew:
+        return run.location
     frame = sys._getframe(skip)
     internal = _internal
     while True:
@@ -84,7 +97,7 @@ def caller_location(skip: int = 1) -> SourceLocation:
         if outer is None:
             break
         frame = outer
-    line, run, last = frame.f_lineno, current_run.get(), _last[0]
+    line, last = frame.f_lineno, _last[0]
     if last.line != line or last.file != file or last.run is not run:
         _last[0] = last = SourceLocation(file, line, run)
     return last

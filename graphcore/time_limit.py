@@ -6,8 +6,8 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
+from graphcore.critical_section import critical_contextmanager
 from graphcore.errors import DeadlineExceededError
 
 
@@ -19,7 +19,7 @@ class _Limit(threading.local):
 _limit = _Limit()
 
 
-@contextmanager
+@critical_contextmanager
 def time_limit(until: float, text: str) -> Iterator[None]:
     """What asks within the block may go on until then, or less long if that was asked for around it.
 

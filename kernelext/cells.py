@@ -48,6 +48,7 @@ class CellTracker:
         graphs: gives the graphs that exist.
         finished: called after each cell, when the graphs are settled, with the run and whether it failed.
         guard: keeps failures away from the cell.
+        begins: called before each cell, when nothing has changed yet.
     """
 
     def __init__(
@@ -56,10 +57,12 @@ class CellTracker:
         graphs: Callable[[], Iterable[CellOwned]],
         finished: Callable[[CellRun, bool], None],
         guard: Guard,
+        begins: Callable[[], None] = lambda: None,
     ) -> None:
         self._shell = shell
         self._graphs = graphs
         self._finished = finished
+        self._begins = begins
         self._guard = guard
         self._thread = threading.get_ident()
         self._open: list[_Open] = []
@@ -141,6 +144,8 @@ class CellTracker:
         if run.file:
             cell_labels[run.file] = run.label
             self._labelled.add(run.file)
+        with self._guard("noting how the graphs are"):
+            self._begins()
         deleted = self._deleted_cells()
         for graph in self._graphs():
             with self._guard("preparing a graph for a cell"):

@@ -15,6 +15,7 @@ from kernelext.error_display import ErrorDisplay
 from kernelext.formatters import Formatters
 from kernelext.graph_line import HELP, next_words, parse_graph_line
 from kernelext.guard import Guard
+from kernelext.remarks import Remarks
 from kernelext.views import Views
 
 MAGIC: Final = "graph"
@@ -33,7 +34,8 @@ class Extension:
         self._magic_before: Any = None
         self._guard = Guard(self._failed)
         self.views = Views(shell, self._guard, lambda: self.cells.run is not None)
-        self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self.views.update(), self._guard)
+        self.remarks = Remarks(live_graphs)
+        self.cells = CellTracker(shell, live_graphs, lambda _run, _failed: self._finish_cell(), self._guard, self.remarks.begin)
         self._parts = (
             self.cells,
             ErrorDisplay(shell, self._guard),
@@ -60,6 +62,11 @@ class Extension:
         lines.pop(MAGIC, None)
         if self._magic_before is not None:
             lines[MAGIC] = self._magic_before
+
+    def _finish_cell(self) -> None:
+        self.views.update()
+        with self._guard("saying what a cell has done"):
+            self.remarks.end()
 
     def _failed(self, text: str) -> None:
         self.views.fail(text)

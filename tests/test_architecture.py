@@ -18,6 +18,7 @@ MOST_LINES = 500
 LAYERS = (
     (
         "errors",
+        "brief",
         "dtypes",
         "shapes",
         "attrs",
@@ -29,6 +30,9 @@ LAYERS = (
         "room",
         "time_limit",
         "importing",
+        "replacing",
+        "shared_resources",
+        "critical_section",
     ),
     ("definitions",),
     ("inference", "kernel_context", "pool", "registry"),

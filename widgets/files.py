@@ -7,12 +7,14 @@ from typing import Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
+from graphcore.replacing import write_file
 from widgets.render.dot import to_dot as scene_to_dot
 from widgets.render.html import to_page
 from widgets.render.mermaid import to_mermaid as scene_to_mermaid
 from widgets.render.outline import to_outline as scene_to_outline
 from widgets.render.svg import to_svg as scene_to_svg
 from widgets.scene.build import build_scene
+from widgets.scene.find import hidden_nodes
 from widgets.scene.inspect import inspect_all
 from widgets.scene.state import MAX_BOXES, SceneState
 from widgets.scene.types import Scene
@@ -40,36 +42,50 @@ def to_svg(source: Graph | Scene, state: SceneState | None = None) -> str:
     return scene_to_svg(as_scene(source, state))
 
 
-def to_html(source: Graph | Scene, state: SceneState | None = None) -> str:
+def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: str = "graph") -> str:
     """An interactive page of a graph (as folded by `state`) or of a scene; it opens offline. Only a graph can be inspected in it.
 
-    Nothing can be opened in the page, so without a `state` more scopes are open than in a live view.
+    Nothing can be opened in the page, so without a `state` more scopes are open than in a live view; the search knows all nodes.
+
+    Args:
+        source: what to show.
+        state: how a graph is folded.
+        title: what the page calls a graph.
     """
     state = state or SceneState(auto_boxes=MAX_BOXES)
-    scene = as_scene(source, state)
-    inspections = inspect_all(source, state, scene) if isinstance(source, Graph) else {}
-    return to_page(scene, inspections=inspections, lens=state.lens, renderer=state.renderer, with_mermaid=True)
+    scene = as_scene(source, state, title)
+    if not isinstance(source, Graph):
+        return to_page(scene, lens=state.lens, renderer=state.renderer, with_mermaid=True)
+    inspections, hidden = inspect_all(source, state, scene), hidden_nodes(source, state)
+    return to_page(scene, inspections=inspections, hidden=hidden, lens=state.lens, renderer=state.renderer, with_mermaid=True)
 
 
-def save(source: Graph | Scene, path: str | Path, state: SceneState | None = None) -> Path:
+def save(source: Graph | Scene, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:
     """Write a graph or a scene to a file; its suffix says how: .svg, .dot, .mmd, .html or .txt.
+
+    Args:
+        source: what to write.
+        path: the file.
+        state: how a graph is folded.
+        title: what the file calls a graph.
 
     Returns:
         The path.
 
     Raises:
         InvalidArgumentError: another suffix.
-        OSError: it cannot be written.
+        FailedPreconditionError: it cannot be written.
     """
     target = Path(path)
-    writers = dict(zip(SUFFIXES, (to_svg, to_dot, to_mermaid, to_html, to_outline), strict=True))
-    writer = writers.get(target.suffix.lower())
-    if writer is None:
+    writers = {".svg": to_svg, ".dot": to_dot, ".mmd": to_mermaid, ".txt": to_outline}
+    suffix = target.suffix.lower()
+    if suffix not in SUFFIXES:
         raise InvalidArgumentError(f"Cannot tell the format of '{target.name}': required a name that ends in one of {', '.join(SUFFIXES)}")
-    target.write_text(writer(source, state), encoding="utf-8")
+    text = to_html(source, state, title=title) if suffix == ".html" else writers[suffix](as_scene(source, state, title))
+    write_file(target, text.encode())
     return target
 
 
-def as_scene(source: Graph | Scene, state: SceneState | None = None) -> Scene:
-    """`source` if it is a scene, else the scene of the graph."""
-    return source if isinstance(source, Scene) else build_scene(source, state)
+def as_scene(source: Graph | Scene, state: SceneState | None = None, title: str = "graph") -> Scene:
+    """`source` if it is a scene, else the scene of the graph, which gets the title."""
+    return source if isinstance(source, Scene) else build_scene(source, state, title=title)

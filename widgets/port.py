@@ -111,6 +111,7 @@ class Port:
             sent_at: when the cell ended, in ms since the epoch; now if None.
         """
         with self.lock:
+            self._graph.settle()
             self._remember()
             self._sent_at = time.time() * 1000 if sent_at is None else sent_at
             self._send_soon(failed)

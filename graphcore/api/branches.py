@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from graphcore import dtypes
+from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
+from graphcore.brief import brief
+from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, exact_name, get_default_graph
 from graphcore.passes.defining import define_body, function_label, sweep
 
@@ -43,9 +45,8 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> An
         attrs: dict[str, AttrValue] = {"Tout": types, "then_branch": functions[0], "else_branch": functions[1]}
         return choice.add("If" if stateful else "StatelessIf", selector, inputs, attrs)
 
-    with leaving_no_trace(graph, name) as exact:
-        choice = _Choice(graph, exact, branches)
-        return choice.build(finish)
+    choice = _Choice(graph, name, branches)
+    return following_captures(graph, name, lambda: choice.build(finish), lambda: choice.traced_for)
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = None, name: str = "switch_case") -> Any:
@@ -74,9 +75,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
             )
         return choice.add("Case" if stateful else "StatelessCase", selector, inputs, {"Tout": types, "branches": tuple(functions)})
 
-    with leaving_no_trace(graph, name) as exact:
-        choice = _Choice(graph, exact, branches)
-        return choice.build(finish)
+    choice = _Choice(graph, name, branches)
+    return following_captures(graph, name, lambda: choice.build(finish), lambda: choice.traced_for)
 
 
 def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") -> Any:
@@ -101,7 +101,78 @@ def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") 
     return cond(pred, branch, (lambda: case(rest, last, name)) if rest else last, name)
 
 
-@contextmanager
+class TracedFor:
+    """The tensors that traced functions take, as they were then: Python may have read their ranks, and gradients their shapes.
+
+    Args:
+        graph: the graph of the node.
+        tensors: the inputs of the node that runs the functions.
+        bodies: the functions.
+    """
+
+    def __init__(self, graph: Graph, tensors: Sequence[Tensor], bodies: Sequence[FunctionGraph]) -> None:
+        self._graph = graph
+        self._tensors = list(tensors)
+        self._is_exact = any(body.gradient_records for body in bodies)
+        self.first = self.kinds()
+
+    def kinds(self) -> list[str]:
+        """Name, dtype and rank of each, or its shape where that counts."""
+        found = []
+        for tensor in self._tensors:
+            node = self._graph.find(tensor.node.name)
+            present = None if node is None or tensor.index >= len(node.outputs) else node.outputs[tensor.index]
+            shape = "" if present is None else present.shape if self._is_exact else f"rank {present.shape.rank}"
+            found.append(f"'{tensor.name}' {'which is gone' if present is None else present.dtype.name} {shape}")
+        return found
+
+
+def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced_for: Callable[[], TracedFor | None]) -> Any:
+    """What `build` gives: a node whose Python functions are called once.
+
+    Functions that these call may be defined again; the node is marked while that, or what it was traced for, does not fit.
+
+    Args:
+        graph: the graph of the node.
+        name: what to call it in errors.
+        build: traces the functions and adds the node.
+        traced_for: gives what they were traced for, None before that.
+    """
+    if graph.outer is not None:
+        return build()
+    calls: list[Traced] = []
+    present: list[Traced] = []
+
+    def build_first() -> Any:
+        token = tracing.set(calls)
+        try:
+            return build()
+        finally:
+            tracing.reset(token)
+            present[:] = calls
+
+    def check() -> None:
+        known = traced_for()
+        pairs = [] if known is None else zip(known.kinds(), known.first, strict=True)
+        other = next((f"{now}, and was {then}" for now, then in pairs if now != then), "")
+        if other:
+            raise FailedPreconditionError(f"its Python functions were called for other tensors: {other}; run its cell again")
+        for number, call in enumerate(present):
+            if not call.is_current(graph.library):
+                present[number] = call.trace_again(graph)
+        if any(now.signature != then.signature for now, then in zip(present, calls, strict=True)):
+            raise FailedPreconditionError(
+                "a function that it calls was defined again and uses other tensors or gives others; run its cell again"
+            )
+
+    def state() -> object:
+        known = traced_for()
+        return None if known is None else known.kinds(), all(call.is_current(graph.library) for call in present)
+
+    return graph.derivations.derive(f"'{name}'", build_first, fingerprint=state, check=check)
+
+
+@critical_contextmanager
 def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
     """Reserve a name for the node that the block is to make, and take everything back that it has made, if it fails.
 
@@ -110,7 +181,8 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
 
     Gives the name.
     """
-    with graph.lock:
+    critical_section.acquire(graph.lock)
+    try:
         library, first = graph.library.state(), graph.num_node_ids
         captures = dict(graph.captures) if isinstance(graph, FunctionGraph) else {}
         exact = exact_name(graph, name)
@@ -126,12 +198,14 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
             if graph.find(exact) is None:
                 graph.names.free(exact)
             raise
+    finally:
+        graph.lock.release()
 
 
 def _checked(branches: dict[str, Branch], name: str) -> dict[str, Branch]:
     for label, branch in branches.items():
         if not callable(branch):
-            raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {branch!r}", node=name)
+            raise InvalidArgumentError(f"{label} branch of {name} must be a function, got {brief(branch)}", node=name)
     return branches
 
 
@@ -142,11 +216,16 @@ class _Choice:
         self.graph = graph
         self.name = name
         self.branches = branches
+        self.traced_for: TracedFor | None = None
 
     def add(self, op: str, selector: Tensor, inputs: list[Tensor], attrs: dict[str, AttrValue]) -> Node:
         return self.graph.apply_op(op, [selector, inputs], {**attrs, "_lower_using_switch_merge": True}, f"{self.name}/")
 
     def build(self, finish: Callable[[list[Func], list[Tensor], tuple[DType, ...], bool], Node]) -> Any:
+        with leaving_no_trace(self.graph, self.name) as self.name:
+            return self._build(finish)
+
+    def _build(self, finish: Callable[[list[Func], list[Tensor], tuple[DType, ...], bool], Node]) -> Any:
         traced = [_Traced(self.graph, function_label(self.graph, self.name, label), branch) for label, branch in self.branches.items()]
         first = traced[0]
         for label, other in zip(list(self.branches)[1:], traced[1:], strict=True):
@@ -157,6 +236,7 @@ class _Choice:
         node = finish([Func(made.name) for made in defined], inputs, types, any(made.signature.is_stateful for made in defined))
         if not isinstance(self.graph, FunctionGraph):
             sweep(self.graph)
+        self.traced_for = TracedFor(self.graph, node.inputs, [branch.body for branch in traced])
         outputs = iter(node.outputs)
         return fill(first.structure, [node if isinstance(leaf, Node) else next(outputs) for leaf in first.leaves])
 

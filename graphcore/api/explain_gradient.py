@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from graphcore import dtypes
 from graphcore.api.gradient_explanation import (
     BackwardNode,
@@ -16,11 +14,10 @@ from graphcore.api.gradient_explanation import (
     GradientStep,
     GradientSum,
 )
-from graphcore.api.gradients import summed, tensors_of
+from graphcore.api.gradients import result_name, summed, tensors_of
 from graphcore.api.variable_reads import check_read_outside
-from graphcore.attrs import AttrValue
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph import Graph, Node, Tensor, constant_value
+from graphcore.graph import Node, Tensor
 from graphcore.graph.order import renew_stale_ranks
 from graphcore.passes.gradient_flow import Cut, Flow
 from graphcore.passes.gradient_inside import cut_inside, kept_inside
@@ -28,6 +25,7 @@ from graphcore.passes.gradient_paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradient_trace import GradientTrace
 from graphcore.passes.gradients import DIFFERENTIABLE, build_gradients
 from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
+from graphcore.passes.known_zeros import is_zeros
 
 _SCOPE: Final = "gradients"
 _MOST_PATHS: Final = 4
@@ -51,6 +49,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     """
     (y_tensor,), (x_tensor,) = _single(y, "y"), _single(x, "x")
     graph = y_tensor.graph
+    graph.settle()
     graph.as_graph_element(x_tensor)
     stop = tensors_of(stop_gradients or [], "stop_gradients")
     flow = Flow(y_tensor, stop)
@@ -67,7 +66,7 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
             check_read_outside([y_tensor], variable)
         except GraphError as error:
             return GradientExplanation(y=y_tensor.name, x=name, error=error.message, cuts=cuts)
-    return _Trial(y_tensor, name, reads, variable, stop).explanation(flow, cuts)
+    return _Trial(y_tensor, name, result_name(x), reads, variable, stop).explanation(flow, cuts)
 
 
 def _reads_that_count(first: Tensor, handle: Tensor, flow: Flow) -> list[Tensor]:
@@ -86,13 +85,15 @@ class _Trial:
     Args:
         y: what is differentiated.
         name: what it is differentiated by is called.
+        result: what the gradient is called in the scope of its call.
         xs: the tensors that it is differentiated by: one, or the reads of a variable.
         variable: the handle of that variable, None for another tensor.
         stop: as given to `gc.gradients`.
     """
 
-    def __init__(self, y: Tensor, name: str, xs: Sequence[Tensor], variable: Tensor | None, stop: Sequence[Tensor]) -> None:
+    def __init__(self, y: Tensor, name: str, result: str, xs: Sequence[Tensor], variable: Tensor | None, stop: Sequence[Tensor]) -> None:
         self.graph = y.graph
+        self.result = result
         self.y = y
         self.name = name
         self.xs = xs
@@ -111,6 +112,7 @@ class _Trial:
 
     def _look(self, flow: Flow, cuts: tuple[GradientCut, ...]) -> GradientExplanation:
         graph, names = self.graph, (self.y.name, self.name)
+        graph.drop_unmade([self.y, *self.xs, *self.stop])
         built = self._built_before()
         trace = GradientTrace()
         known, first_new = set(graph.gradient_records), graph.num_node_ids
@@ -119,8 +121,8 @@ class _Trial:
             try:
                 found = build_gradients(graph, [self.y], self.xs, [None], stop_gradients=self.stop, trace=trace)
                 made = [name for name in graph.gradient_records if name not in known]
-                parts = self._by_variable(found)
-                gradient = summed(graph, [part for part in parts if part is not None], _SCOPE)
+                parts = self._by_variable(found, scope)
+                gradient = summed(graph, [part for part in parts if part is not None], scope)
             except GraphError as error:
                 return GradientExplanation(y=names[0], x=names[1], error=error.message, cuts=cuts)
         kept = {x: kept_inside(x, flow, trace) for x in self.xs}
@@ -129,20 +131,21 @@ class _Trial:
         if gradient is None:
             return GradientExplanation(y=names[0], x=names[1], cuts=cuts)
         old = next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None)
-        namer = _Namer(graph, scope, old, first_new)
+        namer = _Namer(scope, old)
         ways = [GradientPaths(x, self.y, flow, kept[x]) for x, part in zip(self.xs, parts, strict=True) if part is not None]
         backward = self._backward([name for name in graph.gradient_records if name not in known], namer)
         slots = {node: sorted({slot for way in ways for slot in way.slots(node)}) for node in _consumers_first(ways)}
         slots.update({way.x.node: [0] for way in ways if self.variable is not None and way.x.node.op == GATHER})
         tensors = frozenset[Tensor]().union(*[way.tensors for way in ways])
         sums = [_sum(tensor, total, trace, namer) for tensor, total in trace.sums.items() if tensor in tensors]
+        result = graph.find(namer(scope + self.result))
         return GradientExplanation(
             y=names[0],
             x=names[1],
-            gradient=namer(gradient.name),
+            gradient=namer(gradient.name) if old is not None and result is None else f"{namer(scope + self.result)}:0",
             kind=f"{gradient.dtype.name} {gradient.shape}",
             built=graph.get_tensor_by_name(namer(gradient.name)).node.id < first_new,
-            is_zero=_is_zero(gradient),
+            is_zero=is_zeros(gradient),
             path_count=min(sum(way.count for way in ways), MOST_COUNTED),
             paths=_shortest(ways),
             steps=tuple(
@@ -157,10 +160,10 @@ class _Trial:
             cuts=cuts,
         )
 
-    def _by_variable(self, found: Sequence[Tensor | None]) -> list[Tensor | None]:
+    def _by_variable(self, found: Sequence[Tensor | None], scope: str) -> list[Tensor | None]:
         """The gradients by the variable of those by what is read of it: where that is rows, another tensor."""
         return [
-            gradient_by_variable(x.node, gradient, name=_SCOPE, simplify=True)
+            gradient_by_variable(x.node, gradient, name=scope, simplify=True)
             if gradient is not None and self.variable is not None and x.node.op == GATHER
             else gradient
             for x, gradient in zip(self.xs, found, strict=True)
@@ -197,34 +200,16 @@ class _Namer:
     """The names that tensors and nodes of the trial have in the graph, or would have.
 
     Args:
-        graph: with the trial in it.
         scope: the scope that the backward pass of the trial is in.
         old: the scope of one like it that was built before, None if there is none.
-        first_new: the id of the trial's first node.
     """
 
-    def __init__(self, graph: Graph, scope: str, old: str | None, first_new: int) -> None:
+    def __init__(self, scope: str, old: str | None) -> None:
         self.scope = scope
         self.old = old
-        self._new = [node for node in graph.op_nodes() if node.id >= first_new and not node.name.startswith(scope)] if old else []
-        self._names: dict[str, str] = {}
-        if self._new:
-            before = {_what(node): node.name for node in graph.op_nodes() if node.id < first_new}
-            for node in self._new:  # beside the pass: what makes the gradient by a variable of those by its reads
-                inputs = tuple([self(tensor.name) for tensor in node.inputs])
-                self._names[node.name] = before.get((node.op, inputs, tuple(node.node_def.attr.items())), node.name)
 
     def __call__(self, name: str) -> str:
-        if self.old is None:
-            return name
-        node, colon, index = name.partition(":")
-        if node in self._names:
-            return self._names[node] + colon + index
-        return self.old + name.removeprefix(self.scope) if name.startswith(self.scope) else name
-
-
-def _what(node: Node) -> tuple[str, tuple[str, ...], tuple[tuple[str, AttrValue], ...]]:
-    return node.op, tuple([tensor.name for tensor in node.inputs]), tuple(node.node_def.attr.items())
+        return self.old + name.removeprefix(self.scope) if self.old is not None and name.startswith(self.scope) else name
 
 
 def _consumers_first(ways: Sequence[GradientPaths]) -> list[Node]:
@@ -260,20 +245,6 @@ def _described(cut: Cut) -> GradientCut:
         source=None if node is None else node.source,
         path=tuple([step.name for step in cut.path]),
     )
-
-
-def _is_zero(gradient: Tensor) -> bool:
-    node = gradient.node
-    if node.op == "ZerosLike":
-        return True
-    if node.op == "Fill":
-        return _is_zero_value(node.inputs[1])
-    return _is_zero_value(gradient)
-
-
-def _is_zero_value(tensor: Tensor) -> bool:
-    value = constant_value(tensor)
-    return value is not None and value.size > 0 and not np.any(value)
 
 
 def _single(value: Any, what: str) -> list[Tensor]:

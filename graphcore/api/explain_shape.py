@@ -27,6 +27,7 @@ def explain_shape(tensor: Any) -> ShapeExplanation:
         NotFoundError: no such name.
     """
     graph = getattr(tensor, "graph", None) or get_default_graph()
+    graph.settle()
     found = graph.as_graph_element(tensor)
     if isinstance(found, Node):
         if not found.outputs:

@@ -8,18 +8,22 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, overload
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
+from graphcore.api.definitions_in_cells import enter_definition, latest_definition, set_latest_definition, tracing
 from graphcore.attrs import AttrValue
+from graphcore.brief import brief
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
-from graphcore.errors import InvalidArgumentError
-from graphcore.functions import function_defs_equal
-from graphcore.graph import FunctionGraph, Graph, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
+from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
+from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
+from graphcore.graph.redefining import redefine_function
 from graphcore.graph.single_change import refuse_finalized
 from graphcore.passes.defining import note_sources
 from graphcore.passes.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session
+from graphcore.source import caller_location
 
 _VARIABLE: Final = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
@@ -35,16 +39,52 @@ class Instantiation:
         captured: the tensors of the graph that it uses without being given them; they are its last arguments.
     """
 
-    __slots__ = ("captured", "fdef", "input_types", "structure")
+    __slots__ = ("_captured_as", "_owner", "_used", "captured", "fdef", "input_types", "structure")
 
-    def __init__(self, input_types: tuple[DType, ...], fdef: FunctionDef, structure: Any, captured: Sequence[Tensor] = ()) -> None:
+    def __init__(
+        self, owner: Function, input_types: tuple[DType, ...], fdef: FunctionDef, structure: Any, captured: Sequence[Tensor]
+    ) -> None:
         self.input_types = input_types
         self.fdef = fdef
         self.structure = structure
         self.captured = tuple(captured)
+        self._captured_as = [_kind(tensor) for tensor in captured]
+        self._owner = owner
+        self._used: list[Instantiation] = []
 
     def __repr__(self) -> str:
         return f"<gc.Instantiation {self.fdef.name}({', '.join([dtype.name for dtype in self.input_types])})>"
+
+    def uses(self, other: Instantiation) -> None:
+        """Note that the body of this one calls `other`."""
+        self._used.append(other)
+
+    @property
+    def signature(self) -> object:
+        """What a call of it depends on: its name, the tensors that are handed over, the types that it gives."""
+        return self.fdef.name, self.captured, [(arg.name, arg.type) for arg in self.fdef.signature.output_arg]
+
+    def trace_again(self, graph: Graph) -> Instantiation:
+        """What the function that its cell defines now is for the same types.
+
+        Raises:
+            FailedPreconditionError: that cannot be traced for them.
+        """
+        return self._owner.current().traced_for(graph, self.input_types)
+
+    def is_of(self, function: Function) -> bool:
+        """True iff it was traced from `function`, or from one whose place in its cell that has taken."""
+        return self._owner.succeeds_to(function)
+
+    def is_current(self, library: FunctionLibraryDefinition) -> bool:
+        """True iff tracing again would give the same: nothing that it captures or calls is another one now."""
+        return (
+            self._owner.current() is self._owner
+            and library.find(self.fdef.name) is self.fdef
+            and all(map(_is_there, self.captured))
+            and [_kind(tensor) for tensor in self.captured] == self._captured_as
+            and all(other.is_current(library) for other in self._used)
+        )
 
 
 class Function:
@@ -68,7 +108,16 @@ class Function:
         self.name = _NOT_IN_NAMES.sub("_", name or python_function.__name__).lstrip("_") or "function"
         self.signature = inspect.signature(python_function)
         self._traced: WeakKeyDictionary[Graph, dict[tuple[DType, ...], Instantiation]] = WeakKeyDictionary()
+        self._graphs: WeakSet[Graph] = WeakSet()
+        self._place = enter_definition(self.name)
+        earlier = latest_definition(self._place)
+        set_latest_definition(self._place, self)
+        self.source = caller_location()
         functools.update_wrapper(self, python_function)
+        if isinstance(earlier, Function):
+            for graph in list(earlier._graphs):
+                self._graphs.add(graph)
+                graph.derivations.reconsider()
 
     def __repr__(self) -> str:
         return f"<gc.Function {self.name}{self.signature}>"
@@ -78,26 +127,48 @@ class Function:
         """One a graph and combination of input types, in the order in which they were first used."""
         return [made for of_graph in self._traced.values() for made in of_graph.values()]
 
+    def succeeds_to(self, other: Function) -> bool:
+        """True iff `other` is this function, or was defined at the same place of the same cell."""
+        return self is other or (self._place is not None and self._place == other._place)
+
+    def current(self) -> Function:
+        """The function that its cell has defined in its place by now; itself unless that has run again."""
+        latest = latest_definition(self._place)
+        return latest if isinstance(latest, Function) else self
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it; see the class.
+
+        Where the cell that defined it has run again, the function is called that this has defined.
 
         Raises:
             InvalidArgumentError: an argument is no value of a tensor, or the function gives something else than tensors.
         """
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        labels, values = self._flat(bound.arguments)
+        current = self.current()
+        if current is not self:
+            return current(*args, **kwargs)
+        labels, values = self.flat_arguments(args, kwargs)
         session, graph = get_default_session(), get_default_graph()
         in_graph = any(isinstance(value, Tensor) or hasattr(value, "as_tensor") for value in values)
         if session is not None and session.graph is graph and values and not in_graph:
             return self._run(session, labels, values)
+        call = _Call(self, graph, args, kwargs)
+        return graph.derivations.derive(f"the call of function '{self.name}'", call.build, fingerprint=call.fingerprint)
+
+    def flat_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+        """The names of the arguments of a call, and their values, one a tensor."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._flat(bound.arguments)
+
+    def call_node(self, graph: Graph, labels: list[str], values: list[Any]) -> tuple[Any, Node]:
+        """Add the node that calls it on these values; gives the form of the result beside it."""
         tensors = [
             convert_to_tensor(graph, as_held_tensor(graph, value), None, f"argument {label} of {self.name}")
             for label, value in zip(labels, values, strict=True)
         ]
         made = self._instantiate(graph, labels, tuple([tensor.dtype.base for tensor in tensors]))
-        node = graph.apply_op(made.fdef.name, [*tensors, *made.captured], None, self.name)
-        return _filled(made.structure, node.outputs)
+        return made.structure, graph.apply_op(made.fdef.name, [*tensors, *made.captured], None, self.name)
 
     def _run(self, session: Session, labels: list[str], values: list[Any]) -> Any:
         arrays = [as_constant_array(value, None, f"argument {label} of {self.name}") for label, value in zip(labels, values, strict=True)]
@@ -126,10 +197,9 @@ class Function:
             return self._instantiated(graph, outermost, labels, types)
 
     def _instantiated(self, graph: Graph, outermost: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
-        for place in (outermost, graph):
-            known = self._traced.get(place, {}).get(types)
-            if known is not None and graph.library.find(known.fdef.name) is known.fdef and all(map(_is_there, known.captured)):
-                return known
+        known = self.known(graph, types)
+        if known is not None:
+            return self._note_use(known)
         refuse_finalized(outermost)
         before = graph.library.state()
         try:
@@ -141,6 +211,40 @@ class Function:
         # One that uses values of the function that is being traced serves that function alone.
         place = outermost if all(tensor.graph is outermost for tensor in made.captured) else graph
         self._traced.setdefault(place, {})[types] = made
+        self._graphs.add(outermost)
+        _keep(graph.library, made, before[1].get(made.fdef.name))
+        return self._note_use(made)
+
+    def traced_for(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation:
+        """What it is for arguments of these types.
+
+        Raises:
+            FailedPreconditionError: it takes another number of arguments, or Python fails in it.
+        """
+        try:
+            labels, _ = self.flat_arguments(types, {})
+            return self._instantiate(graph, labels, types)
+        except Exception as error:
+            raise self.refusal(error) from error
+
+    def refusal(self, error: Exception) -> FailedPreconditionError:
+        """What to say of a call that it was not made for."""
+        text = error.message if isinstance(error, GraphError) else f"{type(error).__name__}: {error}"
+        return FailedPreconditionError(f"function '{self.name}' of {self.source.where} refuses it: {text}")
+
+    def known(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation | None:
+        """What it was traced into for these types, None if that does not hold any more or it has not been traced."""
+        for place in (_outermost(graph), graph):
+            known = self._traced.get(place, {}).get(types)
+            if known is not None and known.is_current(graph.library):
+                return known
+        return None
+
+    @staticmethod
+    def _note_use(made: Instantiation) -> Instantiation:
+        calls = tracing.get()
+        if calls is not None:
+            calls.append(made)
         return made
 
     def _trace(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
@@ -149,15 +253,24 @@ class Function:
         for index, (label, dtype) in enumerate(zip(labels, types, strict=True)):
             attrs: dict[str, AttrValue] = {"T": dtype, "index": index}
             tensors.append(body.apply_op("_Arg", (), attrs, normalized_name(label)).outputs[0])
+        used: list[Instantiation] = []
+        token = tracing.set(used)
+        try:
+            with body.as_default():
+                result = self._call_python(tensors)
+        finally:
+            tracing.reset(token)
         with body.as_default():
-            result = self._call_python(tensors)
             found: list[tuple[str, Tensor]] = []
             structure = self._numbered(body, result, "output", found)
             for index, (label, tensor) in enumerate(found):
                 body.apply_op("_Retval", [tensor], {"index": index}, f"{normalized_name(label)}_RetVal")
         made = self._defined(graph, body)
         note_sources(graph.library, made.name, body)
-        return Instantiation(types, made, structure, [_origin(tensor) for tensor in body.captures])
+        instantiation = Instantiation(self, types, made, structure, [_origin(tensor) for tensor in body.captures])
+        for other in used:
+            instantiation.uses(other)
+        return instantiation
 
     def _call_python(self, tensors: list[Tensor]) -> Any:
         left = iter(tensors)
@@ -186,15 +299,93 @@ class Function:
         return len(found) - 1
 
     def _defined(self, graph: Graph, body: FunctionGraph) -> FunctionDef:
-        """The function with this body: the one that is there (a notebook's cell that is run again defines it again), else under a free name."""
+        """The function with this body: the one that is there (a notebook's cell that is run again defines it again), else under a free name.
+
+        What an earlier run of its cell defined gives its name to it.
+        """
         name, count = self.name, 0
         while name in graph.library or name in graph.registry:
             known = graph.library.find(name)
-            if known is not None and function_defs_equal(known, graph_to_function_def(body, name)):
+            made = graph_to_function_def(body, name)
+            if known is not None and function_defs_equal(known, made):
                 return known
+            if known is not None and self._may_replace(graph, known):
+                redefine_function(_outermost(graph), made, self.source.where)
+                return made
             count += 1
             name = f"{self.name}_{count}"
         return graph_to_function_def(body, name)
+
+    def _may_replace(self, graph: Graph, known: FunctionDef) -> bool:
+        """True iff `known` is what this function, or the one that it takes the place of, was traced into before and is so no more."""
+        made = _made_as(graph.library, known)
+        return made is not None and made.is_of(self) and not made.is_current(graph.library)
+
+
+_instantiations: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, list[Instantiation]]]] = WeakKeyDictionary()
+"""The instantiations that became functions of each library, by name: the one that is there, and those that may be put back."""
+
+
+def _made_as(library: FunctionLibraryDefinition, function: FunctionDef) -> Instantiation | None:
+    return next((made for made in _instantiations.get(library, {}).get(function.name, ()) if made.fdef is function), None)
+
+
+def _keep(library: FunctionLibraryDefinition, made: Instantiation, before: FunctionDef | None) -> None:
+    known = _instantiations.setdefault(library, {})
+    known[made.fdef.name] = [*[each for each in known.get(made.fdef.name, ()) if each.fdef is before and before is not made.fdef], made]
+
+
+class _Call:
+    """One call of a function: adds its node, and adds it again when the function is another one."""
+
+    def __init__(self, function: Function, graph: Graph, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self.function = function
+        self.graph = graph
+        self.args = args
+        self.kwargs = kwargs
+        self.first: tuple[Any, tuple[DType, ...]] | None = None
+
+    def build(self) -> Any:
+        """The results of the call.
+
+        Raises:
+            FailedPreconditionError: the function has been defined again with another signature, or cannot be traced any more.
+        """
+        function = self.function.current()
+        if self.first is None:
+            structure, node = function.call_node(self.graph, *function.flat_arguments(self.args, self.kwargs))
+            self.first = structure, node.output_types
+            return _filled(structure, node.outputs)
+        try:
+            structure, node = function.call_node(self.graph, *self._arguments(function))
+        except Exception as error:
+            raise function.refusal(error) from error
+        if (structure, node.output_types) != self.first:
+            given = [", ".join([dtype.name for dtype in types]) for types in (self.first[1], node.output_types)]
+            raise FailedPreconditionError(
+                f"function '{function.name}', defined again in {function.source.where}, has another signature: it gave ({given[0]}) and gives "
+                f"({given[1]})"
+            )
+        return _filled(structure, node.outputs)
+
+    def fingerprint(self) -> object:
+        """What the node depends on besides its inputs: the function as it is now, and the types that it is called with."""
+        function = self.function.current()
+        try:
+            _, values = self._arguments(function)
+            types = tuple([_dtype_of(self.graph, value) for value in values])
+        except (GraphError, TypeError):  # the rebuilding says what is wrong
+            return None
+        return types, id(function.known(self.graph, types))
+
+    def _arguments(self, function: Function) -> tuple[list[str], list[Any]]:
+        labels, values = function.flat_arguments(self.args, self.kwargs)
+        return labels, [self.graph.present(value) if isinstance(value, Tensor) else value for value in values]
+
+
+def _dtype_of(graph: Graph, value: Any) -> DType:
+    held = as_held_tensor(graph, value)
+    return held.dtype.base if isinstance(held, Tensor) else as_constant_array(held, None, "an argument").dtype
 
 
 @overload
@@ -221,7 +412,7 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
     if not callable(given) or not (name or hasattr(given, "__name__")):
         raise InvalidArgumentError(
             f"gc.function takes a Python function, whose types come from each call (a callable without a name needs name=); "
-            f"got {python_function!r} ({type(python_function).__name__})"
+            f"got {brief(python_function)} ({type(python_function).__name__})"
         )
     return Function(python_function, name)
 
@@ -242,6 +433,10 @@ def _origin(tensor: Tensor) -> Tensor:
             break
         tensor, graph = origin, origin.graph
     return tensor
+
+
+def _kind(tensor: Tensor) -> tuple[DType, str]:
+    return tensor.dtype, str(tensor.shape)
 
 
 def _is_there(tensor: Tensor) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
 from graphcore.api.variable_reads import check_read_outside
+from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.passes.gradient_writer import GradientWriter
 from graphcore.passes.gradients import build_gradients
 from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
+from graphcore.source import caller_location, current_run, gradient_calls
 
 
 def gradients(
@@ -37,28 +39,99 @@ def gradients(
         InvalidArgumentError: wrong dtypes, counts or graphs.
     """
     y_tensors = tensors_of(ys, "ys")
-    counts, x_tensors, gathered = _with_reads(y_tensors, _as_list(xs))
-    if not y_tensors or not x_tensors:
+    x_list = _as_list(xs)
+    tensors_of(x_list, "xs")
+    if not y_tensors or not x_list:
         raise InvalidArgumentError("gradients needs at least one y and one x")
+    if current_run.get() is not None:
+        gradient_calls[caller_location()] += 1
     graph = y_tensors[0].graph
-    given = [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
+    given: list[Tensor | None] = (
+        [None] * len(y_tensors) if grad_ys is None else [None if g is None else tensors_of(g, "grad_ys")[0] for g in _as_list(grad_ys)]
+    )
     if len(given) != len(y_tensors):
         raise InvalidArgumentError(f"grad_ys must have one item a y: required {len(y_tensors)}, got {len(given)}")
-    for tensor in (*y_tensors, *x_tensors, *(g for g in given if g is not None)):
-        graph.as_graph_element(tensor)
-    _check_seeds(y_tensors, given)
-    stop = tensors_of(stop_gradients or [], "stop_gradients")
-    is_plain = not gathered and len(counts) == len(x_tensors)
-    with nullcontext() if is_plain or graph.outer is not None else graph.transaction():
-        found = build_gradients(graph, y_tensors, x_tensors, given, name=name, stop_gradients=stop, simplify=simplify)
+    call = _Call(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
+    graph.settle()
+    call.check()
+    if graph.outer is not None:  # the function that is being traced is derived anew as a whole
+        return call.find()
+    what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
+    found: list[Any] = graph.derivations.derive(
+        what, call.build, follows=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True
+    )
+    return list(found)
+
+
+class _Call:
+    """One call of `gradients`: builds its nodes, and builds them again when what they differentiate has changed."""
+
+    def __init__(
+        self, graph: Graph, ys: list[Tensor], xs: list[Any], given: list[Tensor | None], stop: list[Tensor], name: str, simplify: bool
+    ) -> None:
+        self.graph = graph
+        self.ys = ys
+        self.xs = xs
+        self.given = given
+        self.stop = stop
+        self.name = name
+        self.simplify = simplify
+
+    def check(self) -> None:
+        """Require tensors of one graph, and seeds that fit.
+
+        Raises:
+            InvalidArgumentError: saying which does not.
+        """
+        for tensor in (*self.ys, *tensors_of(self.xs, "xs"), *(g for g in self.given if g is not None)):
+            self.graph.as_graph_element(tensor)
+        _check_seeds(self.ys, self.given)
+
+    def build(self) -> list[Tensor | None]:
+        """The gradients, each as a node called after its x, which stays when the nodes behind it are derived anew."""
+        graph = self.graph
+        self.ys = [graph.present(tensor) for tensor in self.ys]
+        self.xs = [graph.present(x) if isinstance(x, Tensor) else x for x in self.xs]
+        self.given = [None if g is None else graph.present(g) for g in self.given]
+        self.stop = [graph.present(tensor) for tensor in self.stop if tensor in graph or graph.find(tensor.node.name) is not None]
+        with graph.transaction(), graph.name_scope(self.name) as scope:
+            # The names are taken before the nodes behind them take any.
+            names = [self._reserved(f"{scope}{result_name(x)}") for x in self.xs]
+            found = self.find(scope)
+            writer = GradientWriter(graph)
+            results: list[Tensor | None] = []
+            for name, x, gradient in zip(names, self.xs, found, strict=True):
+                forward = tensors_of(x, "xs")[0].node.name
+                results.append(None if gradient is None else writer.result(name, gradient, forward))
+                if gradient is None:
+                    graph.names.free(name)
+        return results
+
+    def _reserved(self, wanted: str) -> str:
+        name = self.graph.names.unique(wanted)
+        self.graph.names.take(name)
+        return name
+
+    def find(self, scope: str | None = None) -> list[Tensor | None]:
+        """The gradients as they are computed, in the scope that is given or a new one."""
+        graph, name = self.graph, scope or self.name
+        counts, x_tensors, gathered = _with_reads(self.ys, self.xs)
+        found = build_gradients(graph, self.ys, x_tensors, self.given, name=name, stop_gradients=self.stop, simplify=self.simplify)
         for i in gathered:
             gradient = found[i]
             if gradient is not None:
-                found[i] = gradient_by_variable(x_tensors[i].node, gradient, name=name, simplify=simplify)
+                found[i] = gradient_by_variable(x_tensors[i].node, gradient, name=name, simplify=self.simplify)
         if len(counts) == len(found):
             return found
         parts = iter(found)
         return [summed(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
+
+
+def result_name(x: Any) -> str:
+    """The name of the gradient by a tensor or variable, within the scope of the call."""
+    handle = getattr(x, "handle", None)
+    tensor = handle if isinstance(handle, Tensor) else tensors_of(x, "xs")[0]
+    return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}_{tensor.index}"
 
 
 def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], list[int]]:
@@ -122,6 +195,6 @@ def tensors_of(value: Any, what: str) -> list[Tensor]:
         if isinstance(item, Node) and len(item.outputs) == 1:
             element = item.outputs[0]
         if not isinstance(element, Tensor):
-            raise InvalidArgumentError(f"{what} must hold tensors or variables, got {item!r}")
+            raise InvalidArgumentError(f"{what} must hold tensors or variables, got {brief(item)}")
         result.append(element)
     return result

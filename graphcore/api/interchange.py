@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from graphcore.brief import brief
 from graphcore.definitions import GraphDef, OpDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, ImportOptions, ImportResults, Node, ShapeRefiner, Tensor, TensorId, get_default_graph, register_ops
@@ -194,7 +195,7 @@ def _infos(graph: Graph, signature: str, tensors: Mapping[str, Tensor]) -> dict[
     for name, tensor in tensors.items():
         found = graph.as_graph_element(tensor)
         if not isinstance(found, Tensor):
-            raise InvalidArgumentError(f"Signature '{signature}': '{name}' must be a tensor of the graph, got {tensor!r}")
+            raise InvalidArgumentError(f"Signature '{signature}': '{name}' must be a tensor of the graph, got {brief(tensor)}")
         infos[name] = _wire().TensorInfo(found.name, found.dtype.base, found.shape)
     return infos
 

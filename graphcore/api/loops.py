@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphcore import dtypes
-from graphcore.api.branches import define_outputs, held, leaving_no_trace, unite_arguments
+from graphcore.api.branches import TracedFor, define_outputs, following_captures, held, leaving_no_trace, unite_arguments
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
@@ -45,8 +45,14 @@ def while_loop(
         InvalidArgumentError: `body` gives other types, shapes or a different number of values; nothing is added to the graph.
     """
     graph = get_default_graph()
-    with leaving_no_trace(graph, name) as exact:
-        return _Loop(graph, exact, loop_vars, maximum_iterations, shape_invariants).build(cond, body, parallel_iterations)
+    made: list[_Loop] = []
+
+    def build() -> Any:
+        with leaving_no_trace(graph, name) as exact:
+            made.append(_Loop(graph, exact, loop_vars, maximum_iterations, shape_invariants))
+            return made[0].build(cond, body, parallel_iterations)
+
+    return following_captures(graph, name, build, lambda: made[0].traced_for if made else None)
 
 
 class _Loop:
@@ -54,6 +60,7 @@ class _Loop:
         self.graph = graph
         self.name = name
         self.limit = limit
+        self.traced_for: TracedFor | None = None
         self.structure, leaves = flatten(loop_vars)
         if not leaves:
             raise InvalidArgumentError(f"'{self.name}' needs at least one loop variable", node=self.name)
@@ -104,6 +111,7 @@ class _Loop:
         node = self.graph.apply_op("While" if stateful else "StatelessWhile", [starts], attrs, f"{self.name}/")
         if not isinstance(self.graph, FunctionGraph):
             sweep(self.graph)
+        self.traced_for = TracedFor(self.graph, node.inputs, [test, turn])
         first = 0 if self.limit is None else 1
         return fill(self.structure, node.outputs[first : first + len(self.starts)])
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphcore.dtypes import as_dtype, int32
-from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
+from graphcore.graph import Graph, Tensor, convert_to_tensor, get_default_graph
 
 Axis = int | Sequence[int] | Tensor | None
 
@@ -143,8 +143,21 @@ def _reduction_axes(x: Tensor, axis: Axis) -> Any:
 def _reduce(op: str, x: Any, axis: Axis, keepdims: bool, name: str | None) -> Tensor:
     graph = get_default_graph()
     tensor = convert_to_tensor(graph, x, None, f"input of {op}")
-    axes = convert_to_tensor(graph, _reduction_axes(tensor, axis), int32, f"axis of {op}")
-    return _apply(op, [tensor, axes], name, op, {"keep_dims": keepdims})
+
+    def build() -> Tensor:
+        present = graph.present(tensor)
+        axes = convert_to_tensor(graph, _reduction_axes(present, axis), int32, f"axis of {op}")
+        return _apply(op, [present, axes], name, op, {"keep_dims": keepdims})
+
+    if axis is not None:
+        return build()
+    made: Tensor = graph.derivations.derive(f"{op} over all axes", build, fingerprint=lambda: _rank(graph, tensor))
+    return made
+
+
+def _rank(graph: Graph, tensor: Tensor) -> int | None:
+    node = graph.find(tensor.node.name)
+    return node.outputs[tensor.index].shape.rank if node is not None and tensor.index < len(node.outputs) else None
 
 
 def reduce_sum(x: Any, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Tensor:

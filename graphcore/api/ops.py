@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
 import keyword
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from graphcore.definitions import AttrDef, OpDef
 from graphcore.dtypes import DType
+from graphcore.errors import UnknownNameError
 from graphcore.graph import Node, Tensor, apply_op, get_default_graph
 from graphcore.graph.node import only_output
 from graphcore.registry import op_registry
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PACKAGE: Final = __name__.partition(".")[0]
+_ALIKE: Final = 0.75
+"""How alike two names must be, from 0 to 1, for one to be a misspelling of the other."""
 _cache: dict[str, Callable[..., Any]] = {}
 
 
@@ -39,24 +43,39 @@ def __getattr__(name: str) -> Callable[..., Any]:
     if found is None:
         op = _names().get(name)
         if op is None:
-            raise AttributeError(f"No op is registered that would be called gc.ops.{name}; dir(gc.ops) lists them")
+            raise UnknownNameError(f"No op is registered that would be called gc.ops.{name}{_advice(name, 'ops.')}; dir(gc.ops) lists them")
         found = _cache[name] = _wrapper(op_registry.look_up_op_def(op), name)
     return found
 
 
 def _tell_where(name: str) -> Any:
-    """The `__getattr__` of the package: a name that it lacks may be that of an op.
+    """The `__getattr__` of the package: a name that it lacks may be that of an op, or nearly that of something else.
 
     Raises:
         AttributeError: always.
     """
-    package = sys.modules[_PACKAGE]
-    if name.startswith("_") or name not in _names():
-        raise AttributeError(f"module {_PACKAGE!r} has no attribute {name!r}", name=name, obj=package)
-    raise AttributeError(f"module {_PACKAGE!r} has no attribute {name!r}: the op {_names()[name]} is called as gc.ops.{name}(...)")
+    text = f"module {_PACKAGE!r} has no attribute {name!r}"
+    if name.startswith("_"):
+        raise AttributeError(text, name=name, obj=sys.modules[_PACKAGE])
+    raise UnknownNameError(text + _advice(name, ""))
 
 
 vars(sys.modules[_PACKAGE])["__getattr__"] = _tell_where  # not defined there: type checkers would believe that it has any name
+
+
+def _advice(name: str, asked: Literal["", "ops."]) -> str:
+    """Where an op is that was asked elsewhere, or else the name that was meant, as far as one is like it."""
+    ops = _names()
+    op = name if name in ops else next((snake for snake, camel in ops.items() if camel == name), None)
+    if op is not None:
+        return f": the op {ops[op]} is called as gc.ops.{op}(...)"
+    known = {each: f"gc.{each}" for each in vars(sys.modules[_PACKAGE]) if not each.startswith("_")}
+    places = [known, {each: f"gc.ops.{each}" for each in ops}]
+    for place in reversed(places) if asked else places:
+        near = difflib.get_close_matches(name, place, 1, _ALIKE)
+        if near:
+            return f": did you mean {place[near[0]]}?"
+    return ""
 
 
 def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:

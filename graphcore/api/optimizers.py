@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from graphcore.api.framework import constant, group, zeros
 from graphcore.api.gradients import gradients
 from graphcore.api.math import cast
-from graphcore.api.variables import TRAINABLE_VARIABLES, Variable, listed_variables
+from graphcore.api.variables import TRAINABLE_VARIABLES, Variable, VariableChoice, listed_variables
+from graphcore.brief import brief
+from graphcore.critical_section import critical_contextmanager
 from graphcore.dtypes import DType
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
 
 GradientsAndVariables = Sequence[tuple[Tensor | None, Variable]]
@@ -53,8 +55,14 @@ class Optimizer(ABC):
         Raises:
             InvalidArgumentError: `loss` depends on none of the variables.
         """
-        with self._whole(_checked_loss(loss).graph):
-            return self.apply_gradients(self.compute_gradients(loss, var_list, grad_loss), global_step, name)
+        graph = _checked_loss(loss).graph
+        chosen = _chosen(loss, var_list)
+
+        def build() -> Node:
+            with self._whole(graph):
+                return self.apply_gradients(self.compute_gradients(loss, chosen.now(), grad_loss), global_step, name)
+
+        return self._derived(graph, build, chosen)
 
     def compute_gradients(
         self, loss: Tensor, var_list: Sequence[Variable] | Variable | None = None, grad_loss: Tensor | None = None
@@ -69,11 +77,18 @@ class Optimizer(ABC):
         Raises:
             InvalidArgumentError: there is no variable.
         """
-        trainable = _checked_loss(loss).graph.get_collection(TRAINABLE_VARIABLES)
-        variables = trainable if var_list is None else listed_variables("var_list", var_list)
-        if not variables:
-            raise InvalidArgumentError.at(loss.node, "No variables to optimize.")
-        found = gradients(loss, variables, None if grad_loss is None else [grad_loss])
+        graph = _checked_loss(loss).graph
+        chosen = _chosen(loss, var_list)
+        variables = chosen.now()
+
+        def build() -> list[Tensor | None]:
+            if chosen.names() != [variable.op.name for variable in variables]:
+                raise FailedPreconditionError(f"there are other trainable variables now: {', '.join(chosen.names())}")
+            return gradients(loss, chosen.now(), None if grad_loss is None else [grad_loss])
+
+        found: list[Tensor | None] = graph.derivations.derive(
+            f"the gradients of '{loss.name}'", build, fingerprint=chosen.names, keeps_result=True
+        )
         return list(zip(found, variables, strict=True))
 
     def apply_gradients(self, grads_and_vars: GradientsAndVariables, global_step: Variable | None = None, name: str | None = None) -> Node:
@@ -88,24 +103,38 @@ class Optimizer(ABC):
             InvalidArgumentError: there is no gradient at all.
         """
         if global_step is not None and not isinstance(global_step, Variable):
-            raise InvalidArgumentError(f"global_step: required a variable, or None, got {global_step!r}")
+            raise InvalidArgumentError(f"global_step: required a variable, or None, got {brief(global_step)}")
         useful = [(gradient, variable) for gradient, variable in grads_and_vars if gradient is not None]
         if not useful:
             names = ", ".join(f"'{variable.op.name}'" for _, variable in grads_and_vars)
             raise InvalidArgumentError(f"No gradients provided for any variable: {names or 'none was given'}.")
         graph = useful[0][1].graph
-        with self._whole(graph), graph.as_default():
-            self._create_slots([variable for _, variable in useful])
-            with graph.name_scope(name or self.name) as scope:
-                self._numbers.clear()
-                updates = [self._update(graph, gradient, variable) for gradient, variable in useful]
-                steps = self._finish(updates)
-                if global_step is None:
-                    return group(*steps, name=scope)
-                with graph.control_dependencies(steps):
-                    return global_step.change("assign_add", 1, name=scope)
+        chosen = VariableChoice(graph, [variable for _, variable in useful])
 
-    @contextmanager
+        def build() -> Node:
+            with self._whole(graph), graph.as_default():
+                tensors = [graph.present(gradient) for gradient, _ in useful]
+                return self._apply(graph, list(zip(tensors, chosen.now(), strict=True)), global_step, name)
+
+        return self._derived(graph, build, chosen)
+
+    def _apply(self, graph: Graph, grads_and_vars: list[tuple[Tensor, Variable]], global_step: Variable | None, name: str | None) -> Node:
+        self._create_slots([variable for _, variable in grads_and_vars])
+        with graph.name_scope(name or self.name) as scope:
+            self._numbers.clear()
+            updates = [self._update(graph, gradient, variable) for gradient, variable in grads_and_vars]
+            steps = self._finish(updates)
+            if global_step is None:
+                return group(*steps, name=scope)
+            with graph.control_dependencies(steps):
+                return global_step.change("assign_add", 1, name=scope)
+
+    def _derived(self, graph: Graph, build: Callable[[], Node], chosen: VariableChoice) -> Node:
+        """What `build` gives; built again when the variables are others, or of another shape or dtype."""
+        made: Node = graph.derivations.derive(f"the training step of {self!r}", build, fingerprint=chosen.kinds)
+        return made
+
+    @critical_contextmanager
     def _whole(self, graph: Graph) -> Iterator[None]:
         """Leave the graph and the slots as they are, if the block fails."""
         kept = [dict(each) for each in self._kept()]
@@ -150,7 +179,8 @@ class Optimizer(ABC):
         return updates
 
     def _zeros_slot(self, variable: Variable, slot: str, suffix: str) -> None:
-        if _is_there(self._slots.get((slot, variable.op)), variable.graph):
+        known = self._slots.get((slot, variable.op))
+        if _is_there(known, variable.graph) and known is not None and (known.dtype, known.shape) == (variable.dtype, variable.shape):
             return
         sizes = [size for size in variable.shape.as_list() if size is not None]
         with variable.graph.name_scope(None), variable.graph.device(variable.device or None):
@@ -172,9 +202,17 @@ class Optimizer(ABC):
         return self._numbers[name, dtype]
 
 
+def _chosen(loss: Tensor, var_list: Sequence[Variable] | Variable | None) -> VariableChoice:
+    given = None if var_list is None else listed_variables("var_list", var_list)
+    chosen = VariableChoice(loss.graph, given, TRAINABLE_VARIABLES)
+    if not chosen.now():
+        raise InvalidArgumentError.at(loss.node, "No variables to optimize.")
+    return chosen
+
+
 def _checked_loss(loss: Tensor) -> Tensor:
     if not isinstance(loss, Tensor | Variable):
-        raise InvalidArgumentError(f"loss: required a tensor, got {loss!r}")
+        raise InvalidArgumentError(f"loss: required a tensor, got {brief(loss)}")
     return loss
 
 

@@ -7,7 +7,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -16,13 +16,14 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
-from graphcore.api.replacing import replacing
 from graphcore.api.variables import Variable, all_variables, listed_variables
 from graphcore.attrs import Array
+from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.kernel_context import RefVariable
+from graphcore.replacing import replacing
 from graphcore.runtime import Session
 from graphcore.runtime.arguments import refuse
 from graphcore.shapes import Shape, as_shape
@@ -60,14 +61,15 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the values of all variables of the session's graph to one `.npz` file.
 
     The file is there completely or not at all: it is written beside `path`, flushed to the disk, and then takes its place. What a process
-    that was killed meanwhile has left there, the next save to `path` clears up.
+    that was killed meanwhile has left there, the next save to `path` clears up. A symbolic link is followed, a device or pipe written into.
 
     Args:
         session: which holds the values.
         path: the file; an existing one is replaced.
 
     Raises:
-        FailedPreconditionError: a variable has no value yet, or there is no variable, or the session is closed.
+        FailedPreconditionError: a variable has no value yet, or there is no variable, or the session is closed, or the file cannot be
+            written.
         InvalidArgumentError: a variable of strings, which such a file cannot hold; or an argument of another kind.
     """
     storages, place = _storages(session), _checked_path(path)
@@ -104,14 +106,15 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
         )
     fitting = [(storage, _fitted(name, storage, values[name])) for name, storage in storages.items()]
     before = [(storage, storage.value) for storage in storages.values()]
-    try:
-        for storage, value in fitting:
-            with storage.lock:  # an update under way would bring the old value back
-                storage.assign(value)
-    except BaseException:  # Ctrl-C: all or nothing
-        for storage, old in before:
-            storage.value = old
-        raise
+    with critical_section:
+        try:
+            for storage, value in fitting:
+                with storage.lock:  # an update under way would bring the old value back
+                    storage.assign(value)
+        except Exception:  # all or nothing
+            for storage, old in before:
+                storage.value = old
+            raise
 
 
 def _storages(session: Session) -> dict[str, RefVariable]:
@@ -182,10 +185,16 @@ def _array(archive: zipfile.ZipFile, name: str) -> Array:
 
 def _write(file: IO[bytes], values: Mapping[str, Array]) -> None:
     """An archive as `np.savez` writes it, which takes some names (`file`, `allow_pickle`) for arguments of its own."""
-    with zipfile.ZipFile(file, "w") as archive:
+    with _archive(file) as archive:
         for name, value in values.items():
-            with archive.open(name + _SUFFIX, "w", force_zip64=True) as part:
+            with critical_section, archive.open(name + _SUFFIX, "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, value, allow_pickle=False)
+
+
+@critical_contextmanager
+def _archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(file, "w") as archive:
+        yield archive
 
 
 def _listed(names: Any) -> str:

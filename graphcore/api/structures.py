@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from graphcore.brief import brief
 from graphcore.graph import Node, Tensor
 
 
@@ -30,7 +31,7 @@ def describe(value: Any) -> str:
         return f"{value.dtype.base.name} {value.shape} from '{value.name}'" + (f", made in {source}" if source is not None else "")
     if isinstance(value, Node):
         return f"the operation '{value.name}' (op {value.op})" + (f", made in {value.source}" if value.source is not None else "")
-    return f"the {type(value).__name__} {value!r}"
+    return f"the {type(value).__name__} {brief(value)}"
 
 
 def outline(structure: Any) -> str:

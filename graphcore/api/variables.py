@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
-from graphcore.api.framework import group, no_op
+from graphcore.api.framework import group
+from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
+from graphcore.graph.node import no_value
 from graphcore.shapes import Shape
+from graphcore.source import current_run
 
 VARIABLES: Final = "variables"
 TRAINABLE_VARIABLES: Final = "trainable_variables"
@@ -118,10 +121,19 @@ class Variable:
                 self._initializer = graph.apply_op(self._ops.assign, [self._variable, self._initial_value], given, "Assign")
                 self._read = self._new_read(self._ops.read_name)
         graph.add_to_collection(VARIABLES, self)
-        if trainable:
-            graph.add_to_collection(TRAINABLE_VARIABLES, self)
+        self._join_trainable(graph, trainable)
         for collection in collections:
             graph.add_to_collection(collection, self)
+
+    def _join_trainable(self, graph: Graph, trainable: bool) -> None:
+        known = graph.collections.get(TRAINABLE_VARIABLES, [])
+        before = [variable for variable in known if variable.name != self.name]  # a cell that runs again may have made it before
+        if trainable is (len(before) == len(known)):
+            graph.derivations.reconsider()
+        if trainable:
+            graph.add_to_collection(TRAINABLE_VARIABLES, self)
+        else:
+            known[:] = before
 
     def _as_initial(self, graph: Graph, value: Any, wanted: DType | None, scope: str) -> Tensor:
         if isinstance(value, Tensor | Variable):
@@ -302,6 +314,22 @@ class Variable:
         """Its value in `session` (the default session if None)."""
         return self.as_graph_element().eval(session=session)
 
+    def numpy(self) -> NoReturn:
+        """Refused, as all that asks for a value here: a session keeps it.
+
+        Raises:
+            InvalidArgumentError: always.
+        """
+        raise no_value(self._variable, "it is no NumPy array")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        raise no_value(self._variable, "it is no NumPy array")
+
+    def __float__(self) -> NoReturn:
+        raise no_value(self._variable, "it is no Python number")
+
+    __int__ = __complex__ = __float__
+
     def __repr__(self) -> str:
         return f"<gc.Variable '{self.name}' {self.dtype.name} {self.shape}>"
 
@@ -392,7 +420,7 @@ def listed_variables(argument: str, value: Any) -> list[Variable]:
     )
     if found is None or not all(isinstance(each, Variable) for each in found):
         wrong = value if found is None else next(each for each in found if not isinstance(each, Variable))
-        raise InvalidArgumentError(f"{argument}: required variables, got {wrong!r}")
+        raise InvalidArgumentError(f"{argument}: required variables, got {brief(wrong)}")
     return found
 
 
@@ -417,12 +445,60 @@ def initialize_variables(var_list: Sequence[Variable] | Variable, name: str = "i
     Raises:
         InvalidArgumentError: something in it is no variable.
     """
-    variables = listed_variables("var_list", var_list)
-    if not variables:
-        return no_op(name)
-    return group(*(variable.initializer for variable in variables), name=name)
+    return _initializers(VariableChoice(get_default_graph(), listed_variables("var_list", var_list)), name)
 
 
 def initialize_all_variables() -> Node:
-    """A node that gives all variables of the default graph their initial values."""
-    return initialize_variables(all_variables())
+    """A node that gives all variables of the default graph their initial values.
+
+    In a notebook it follows when an earlier cell makes other variables.
+    """
+    return _initializers(VariableChoice(get_default_graph()), "init")
+
+
+def _initializers(chosen: VariableChoice, name: str) -> Node:
+    def build() -> Node:
+        return group(*[variable.initializer for variable in chosen.now()], name=name)
+
+    made: Node = chosen.graph.derivations.derive(f"the initializers '{name}'", build, fingerprint=chosen.names)
+    return made
+
+
+class VariableChoice:
+    """The variables that a call is about: those that it was given, or those of a collection that were there when it was made.
+
+    In a notebook that is all that earlier cells have made by now: running one of them again may add and remove some.
+
+    Args:
+        graph: whose variables.
+        given: these variables; None for a collection.
+        collection: the name of the collection.
+    """
+
+    def __init__(self, graph: Graph, given: Sequence[Variable] | None = None, collection: str = VARIABLES) -> None:
+        self.graph = graph
+        self._given = None if given is None else list(given)
+        self._collection = collection
+        self._run = current_run.get()
+        self._number = graph.derivations.count
+        self._first = frozenset([variable.op.name for variable in graph.get_collection(collection)])
+
+    def now(self) -> list[Variable]:
+        """The variables as they are at present."""
+        graph = self.graph
+        if self._given is not None:
+            present = {variable.op.name: variable for variable in graph.get_collection(VARIABLES)}
+            return [present.get(variable.op.name, variable) for variable in self._given]
+        return [variable for variable in graph.get_collection(self._collection) if self._concerns(variable.op)]
+
+    def _concerns(self, node: Node) -> bool:
+        graph = self.graph
+        return node.name in self._first or graph.cells.comes_before(node, self._run) or graph.derivations.made_before(node, self._number)
+
+    def names(self) -> list[str]:
+        """Their names."""
+        return [variable.op.name for variable in self.now()]
+
+    def kinds(self) -> list[tuple[str, DType, str, bool]]:
+        """What of them a training step is built for: name, dtype, shape, and True for a resource."""
+        return [(variable.op.name, variable.dtype, str(variable.shape), variable.is_resource) for variable in self.now()]

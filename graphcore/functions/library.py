@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from graphcore.attrs import AttrValue, Func
+from graphcore.critical_section import critical_section
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.functions.equality import function_defs_equal
 from graphcore.inference.common_shape_fns import function_call_shape
 from graphcore.registry import OpRegistration, OpRegistry, op_registry
@@ -44,6 +45,7 @@ class FunctionLibraryDefinition:
     Attributes:
         version: grows with every change, so that who keeps what follows from functions sees that it may not hold any more.
         companions: what goes back with the library when a change of it is taken back.
+        finalized: every change is a FailedPreconditionError: the library is that of a graph that has been finalized.
     """
 
     def __init__(self, default_registry: OpRegistry | None = None, library: FunctionDefLibrary | None = None) -> None:
@@ -53,6 +55,7 @@ class FunctionLibraryDefinition:
         self._gradients: dict[str, str] = {}
         self.version = 0
         self.companions: list[Companion] = []
+        self.finalized = False
         self._other_fields = b"" if library is None else library.other_fields
         for function in () if library is None else library.function:
             self._set(function)
@@ -121,6 +124,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: a different function or an op has its name.
         """
+        self._refuse_finalized()
         if self._may_add(function, self._definitions):
             self._set(function)
 
@@ -130,6 +134,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: another one is already.
         """
+        self._refuse_finalized()
         _require_gradient_fits(gradient, self._gradients)
         self._set_gradient(gradient)
 
@@ -139,6 +144,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: something in it does not fit what is here, or another part of it.
         """
+        self._refuse_finalized()
         other = library.to_proto() if isinstance(library, FunctionLibraryDefinition) else library
         functions = dict(self._definitions)
         gradients = dict(self._gradients)
@@ -148,15 +154,16 @@ class FunctionLibraryDefinition:
         for gradient in other.gradient:
             _require_gradient_fits(gradient, gradients)
             gradients[gradient.function_name] = gradient.gradient_func
-        for name, function in functions.items():
-            if name not in self._definitions:
-                self._set(function)
-        if gradients != self._gradients:
-            self._gradients = gradients
-            self.version += 1
-        if other.other_fields not in self._other_fields:
-            # Serialised messages one after the other are the message that holds what both say.
-            self._other_fields += other.other_fields
+        with critical_section:
+            for name, function in functions.items():
+                if name not in self._definitions:
+                    self._set(function)
+            if gradients != self._gradients:
+                self._gradients = gradients
+                self.version += 1
+            if other.other_fields not in self._other_fields:
+                # Serialised messages one after the other are the message that holds what both say.
+                self._other_fields += other.other_fields
 
     def replace_function(self, name: str, function: FunctionDef) -> None:
         """Put `function` in the place of function `name`.
@@ -164,13 +171,14 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: there is no function `name`, or the new one's name is taken.
         """
+        self._refuse_finalized()
         self._require_function(name)
         others = {other: definition for other, definition in self._definitions.items() if other != name}
-        if self._may_add(function, others):
+        is_new = self._may_add(function, others)
+        with critical_section:
             self.remove_function(name)
-            self._set(function)
-            return
-        self.remove_function(name)
+            if is_new:
+                self._set(function)
 
     def replace_gradient(self, gradient: GradientDef) -> None:
         """Name another function as gradient.
@@ -178,6 +186,7 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: the function has no gradient yet.
         """
+        self._refuse_finalized()
         self._require_gradient(gradient.function_name)
         self._set_gradient(gradient)
 
@@ -187,10 +196,12 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: it is not there.
         """
+        self._refuse_finalized()
         self._require_function(name)
-        del self._definitions[name]
-        del self._functions[name]
-        self.version += 1
+        with critical_section:
+            del self._definitions[name]
+            del self._functions[name]
+            self.version += 1
 
     def remove_gradient(self, name: str) -> None:
         """Forget which function is the gradient of `name`.
@@ -198,17 +209,20 @@ class FunctionLibraryDefinition:
         Raises:
             InvalidArgumentError: none is.
         """
+        self._refuse_finalized()
         self._require_gradient(name)
         del self._gradients[name]
         self.version += 1
 
     def clear(self) -> None:
         """Take all functions and gradients away."""
-        self._functions.clear()
-        self._definitions.clear()
-        self._gradients.clear()
-        self.version += 1
-        self._other_fields = b""
+        self._refuse_finalized()
+        with critical_section:
+            self._functions.clear()
+            self._definitions.clear()
+            self._gradients.clear()
+            self.version += 1
+            self._other_fields = b""
 
     def unique_function_name(self, prefix: str) -> str:
         """`prefix` and the smallest number from 0 on that makes a name not in use."""
@@ -231,7 +245,7 @@ class FunctionLibraryDefinition:
     def reachable_definitions(self, start: GraphDef | FunctionDef | Iterable[NodeDef]) -> FunctionLibraryDefinition:
         """A library of the functions that the nodes call or name in attrs, directly or through other functions, and of their gradients."""
         nodes = start.node if isinstance(start, GraphDef) else start.node_def if isinstance(start, FunctionDef) else start
-        waiting = [name for node in nodes for name in _names_in_node(node)]
+        waiting = [name for node in nodes for name in names_in_node(node)]
         found = FunctionLibraryDefinition(self.default_registry)
         while waiting:
             name = waiting.pop()
@@ -239,7 +253,7 @@ class FunctionLibraryDefinition:
             if function is None or name in found:
                 continue
             found._set(function)
-            waiting += [inner for node in function.node_def for inner in _names_in_node(node)]
+            waiting += [inner for node in function.node_def for inner in names_in_node(node)]
             if name in self._gradients:
                 found._gradients[name] = self._gradients[name]
                 waiting.append(self._gradients[name])
@@ -261,11 +275,12 @@ class FunctionLibraryDefinition:
 
     def restore(self, state: LibraryState) -> None:
         """Be again what the library was at `state`."""
-        self._functions, self._definitions, self._gradients, self._other_fields, beside = state
-        self.version += 1
-        known = {id(each): kept for each, kept in beside}
-        for each in self.companions:
-            each.restore(known.get(id(each)))
+        with critical_section:
+            self._functions, self._definitions, self._gradients, self._other_fields, beside = state
+            self.version += 1
+            known = {id(each): kept for each, kept in beside}
+            for each in self.companions:
+                each.restore(known.get(id(each)))
 
     def _called_by(self, node: NodeDef) -> FunctionDef | None:
         if node.op != GRADIENT_OP:
@@ -297,6 +312,10 @@ class FunctionLibraryDefinition:
             raise InvalidArgumentError(f"Cannot add function '{name}' because an op with the same name already exists.", op=name)
         return present is None
 
+    def _refuse_finalized(self) -> None:
+        if self.finalized:
+            raise FailedPreconditionError("The graph has been finalized and cannot be modified, nor can its functions")
+
     def _require_function(self, name: str) -> None:
         if name not in self._definitions:
             raise InvalidArgumentError(f"Tried to remove non-existent function '{name}'.", op=name)
@@ -315,7 +334,8 @@ def _require_gradient_fits(gradient: GradientDef, gradients: dict[str, str]) -> 
         )
 
 
-def _names_in_node(node: NodeDef) -> list[str]:
+def names_in_node(node: NodeDef) -> list[str]:
+    """The op of a node, and the functions that its attrs name."""
     names = [node.op]
     for value in node.attr.values():
         if isinstance(value, (Func, tuple)):

@@ -13,10 +13,21 @@ import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, as_attr_value
-from graphcore.definitions import NodeDef, NodeDefBuilder, NodeOut, OpDef, in_out_types_for_node, is_valid_node_name, validate_attr_value
+from graphcore.brief import brief
+from graphcore.definitions import (
+    NodeDef,
+    NodeDefBuilder,
+    NodeOut,
+    OpDef,
+    check_op_deprecation,
+    in_out_types_for_node,
+    is_valid_node_name,
+    validate_attr_value,
+)
 from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.misfits import dtype_misfit, inputs_text
 from graphcore.graph.node import NO_CONTROLS, Node, Tensor, input_text, only_output
 from graphcore.source import caller_location
 
@@ -58,6 +69,8 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
     with graph.lock:  # from the choice of a name on nobody else may take it
         registration = graph.library.look_up(op)
         op_def = registration.op_def
+        if op_def.deprecation is not None:
+            check_op_deprecation(op_def, graph.versions.producer)
         plan: _Plan | None = registration.apply_plan
         if plan is None:
             plan = registration.apply_plan = _Plan(op_def)
@@ -194,13 +207,12 @@ def _build(op_def: OpDef, node_name: str, tensors: list[Any], given: dict[str, A
     try:
         return builder.finalize()
     except GraphError as error:
-        error.message += f"\n  with inputs {_described(tensors)}" if tensors else ""
+        name, text = dtype_misfit(op_def, tensors, given)
+        if text:
+            error.add_note(error.message)
+            error.message, error.input = text, name
+        error.message += inputs_text(op_def, tensors)
         raise error.with_node(node_name, op=op_def.name, source=caller_location()) from None
-
-
-def _described(tensors: list[Any]) -> str:
-    flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
-    return ", ".join(f"'{tensor.name}' {tensor.dtype.name} {tensor.shape}" for tensor in flat)
 
 
 def _given_attrs(plan: _Plan, attrs: Mapping[str, Any], op: str, name: str | None) -> dict[str, AttrValue]:
@@ -308,7 +320,7 @@ def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValu
     try:
         array: Array = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{where}: cannot make a tensor of {value!r}: {error}", source=caller_location()) from None
+        raise InvalidArgumentError(f"{where}: cannot make a tensor of {brief(value)}: {error}", source=caller_location()) from None
     if dtype is None:
         dtype = _natural_dtype(value, array, where)
     base = dtype.base
@@ -316,7 +328,7 @@ def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValu
         return TensorValue(array, dtypes.string)
     if base.as_numpy is None or not _fits(array, base, isinstance(value, np.ndarray | np.generic)):
         raise InvalidArgumentError(
-            f"{where}: required a {base.name} value, got {value!r} ({_kind_of(array)}); use gc.cast or give it as {base.name}",
+            f"{where}: required a {base.name} value, got {brief(value)} ({_kind_of(array)}); use gc.cast or give it as {base.name}",
             source=caller_location(),
         )
     return TensorValue(array.astype(base.as_numpy), base)
@@ -339,7 +351,7 @@ def _natural_dtype(value: Any, array: Array, where: str) -> DType:
     try:
         return as_dtype(array.dtype)
     except GraphError:
-        raise InvalidArgumentError(f"{where}: cannot make a tensor of {value!r} ({array.dtype})", source=caller_location()) from None
+        raise InvalidArgumentError(f"{where}: cannot make a tensor of {brief(value)} ({array.dtype})", source=caller_location()) from None
 
 
 def _fits(array: Array, dtype: DType, typed: bool) -> bool:

@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from graphcore.errors import FailedPreconditionError
+from graphcore.graph.marking import mark
 from graphcore.graph.rewiring import remove_all
 from graphcore.source import CellRun
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
+    from graphcore.graph.node import Node, Tensor
 
 
 def begin_cell(graph: Graph, run: CellRun) -> None:
     """See `Graph.begin_cell`."""
-    _note_registers(graph)
     stale = graph.cells.begin(run)
     graph.names.release(run.cell, stale)
-    graph.when_done(graph.names.count_anew)
 
 
 def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
     """See `Graph.end_cell`."""
-    _note_registers(graph)
     stale = graph.cells.end(run, failed=failed)
     if failed or graph.finalized:
         graph.names.keep_released(run.cell)
+        for node in stale if failed and not graph.finalized else ():
+            mark(graph, node, FailedPreconditionError.at(node, f"cell {run.label} failed before it made '{node.name}' again; run it again"))
         return []
     remove_all(graph, stale)
-    graph.when_done(graph.names.end_release)
+    graph.names.end_release()
     return [node.name for node in stale]
 
 
-def _note_registers(graph: Graph) -> None:
-    graph.if_undone(partial(graph.names.restore_registers, graph.names.registers()))
-    graph.if_undone(partial(graph.cells.restore_registers, graph.cells.registers()))
+def drop_unmade(graph: Graph, but_for: Iterable[Tensor]) -> None:
+    """See `Graph.drop_unmade`."""
+    kept: set[Node] = set()
+    pending = [tensor.node for tensor in but_for]
+    while pending:
+        node = pending.pop()
+        if node not in kept:
+            kept.add(node)
+            pending += [*[tensor.node for tensor in node.inputs], *node.control_inputs]
+    remove_all(graph, [node for node in graph.cells.unmade if node not in kept])
 
 
 def drop_cell(graph: Graph, cell: str) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+
+from graphcore.critical_section import critical_contextmanager
 
 
-@contextmanager
+@critical_contextmanager
 def paused_collector() -> Iterator[None]:
     """No cyclic collection within the block: it would visit all the new nodes again and again, and find nothing."""
     enabled = gc.isenabled()

@@ -62,11 +62,11 @@ class _OnNodes:
         return None if node.constants is FORGOTTEN else node.constants
 
     def keep(self, node: Node, values: Values) -> None:
-        node.graph.note_inferred(node)  # they may follow from what is taken back
+        node.graph.note(node)  # they may follow from what is taken back
         node.constants = values
 
     def forget_large(self, node: Node) -> None:
-        node.graph.note_inferred(node)
+        node.graph.note(node)
         node.constants = FORGOTTEN
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from graphcore.critical_section import critical_contextmanager
 from graphcore.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def building(graph: Graph) -> Graph:
     return graph
 
 
-@contextmanager
+@critical_contextmanager
 def default_graph(graph: Graph) -> Iterator[Graph]:
     """Make `graph` the default within the block.
 

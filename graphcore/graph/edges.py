@@ -6,9 +6,9 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphcore.critical_section import critical_section
 from graphcore.graph.edge import CONTROL_KEY, CONTROL_SLOT
 from graphcore.graph.edge_reading import EdgeReader
-from graphcore.graph.edge_undo import edges_before
 from graphcore.graph.journal import EdgeJournal
 from graphcore.graph.node import Node, Tensor
 from graphcore.importing import import_whole
@@ -16,7 +16,6 @@ from graphcore.importing import import_whole
 if TYPE_CHECKING:
     import networkx as nx
 
-    from graphcore.graph.single_change import SingleChange
 
 _Key = tuple[int, int]
 
@@ -28,14 +27,13 @@ class EdgeStore(EdgeReader):
     `_pred`) are written directly: its own methods take three times as long. A test compares the result with what they make.
     networkx itself, slow to import, is called upon when somebody asks for the graph as a whole.
 
-    Whoever looks enters nodes, so several threads that look take turns. What Ctrl-C ends is as if it had not begun, or is done at the
-    next look.
+    Whoever looks enters nodes, so several threads that look take turns.
 
     Args:
         lock: the graph's.
 
     Attributes:
-        journal: where to note edges before they change, while a transaction or a single change is under way.
+        journal: where to note edges before they change, while a transaction is under way.
     """
 
     __slots__ = (
@@ -43,7 +41,6 @@ class EdgeStore(EdgeReader):
         "_next_id",
         "_pending",
         "_pinned",
-        "_torn",
         "_view",
         "detached",
         "journal",
@@ -59,9 +56,8 @@ class EdgeStore(EdgeReader):
         self._loose: dict[Node, None] = {}
         self.detached: set[str] = set()  # nodes that passes left without consumers: nobody asked for them
         self._pending: list[Node] = []
-        self._torn = False  # some of the pending may have been entered in part
         self._pinned: frozenset[tuple[str, str]] = frozenset()
-        self.journal: EdgeJournal | SingleChange | None = None
+        self.journal: EdgeJournal | None = None
 
     def add_ends(self, source: Node, sink: Node) -> None:
         """The graph's own source and sink, with the control edge between them."""
@@ -92,49 +88,27 @@ class EdgeStore(EdgeReader):
 
     # ---- transactions ----------------------------------------------------------------------------------------------
 
-    def state(self, first_new_id: int) -> tuple[Any, ...]:
-        """What `begin`, `keep` and `restore` need, for a transaction that begins now. Nodes that nobody has looked at stay pending."""
-        if self._torn:
-            self.sync()
-        inner = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
-        return self.journal, inner, self._next_id, dict(self._loose), self._pinned, set(self.detached), list(self._pending)
+    def begin(self, first_new_id: int) -> tuple[Any, ...]:
+        """Note from now on what changes, for a transaction. Gives what `keep` and `restore` need.
 
-    def begin(self, state: tuple[Any, ...]) -> None:
-        """Note from now on what changes."""
-        self.journal = state[1]
+        Nodes that nobody has looked at stay pending.
+        """
+        inner = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
+        state = self.journal, inner, self._next_id, dict(self._loose), self._pinned, set(self.detached), list(self._pending)
+        self.journal = inner
+        return state
 
     def keep(self, state: tuple[Any, ...]) -> None:
         """The transaction has ended well."""
         outer, inner = state[:2]
-        if isinstance(outer, EdgeJournal):
+        if outer is not None:
             outer.absorb(inner)
         self.journal = outer
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Be again what the edges were when it began."""
-        self.journal, inner, self._next_id, loose, self._pinned, detached, pending = state
-        self._pending = []
-        self._torn = False
+        self.journal, inner, self._next_id, self._loose, self._pinned, self.detached, self._pending = state
         inner.restore()
-        self._loose, self.detached, self._pending = dict(loose), set(detached), list(pending)
-
-    def change_state(self) -> tuple[int, frozenset[tuple[str, str]]]:
-        """What `restore_change` needs beside what is noted, for a single change that begins now."""
-        self.sync()
-        return self._next_id, self._pinned
-
-    def restore_change(self, change: SingleChange) -> None:
-        """Be again what the edges were when it began."""
-        self.journal = None
-        self._next_id, self._pinned = change.edge_state
-        if change.edges is None:  # worked out before anything changes: Ctrl-C may come meanwhile, and it is done again then
-            change.edges = edges_before(self._nodes, self._succ, self._pred, change.pairs, change.gone)
-        for table, content in change.edges:
-            table.clear()
-            table.update(content)
-        touched = [name for src, dst, _, _ in change.pairs for name in (src, dst)]
-        touched += [name for gone, _, after, before in change.gone for name in (gone, *after, *before)]
-        self._loose.update(dict.fromkeys([self._nodes[name]["node"] for name in touched if name in self._nodes]))
 
     # ---- changing --------------------------------------------------------------------------------------------------
 
@@ -142,51 +116,19 @@ class EdgeStore(EdgeReader):
         """Add a node with all its in-edges."""
         self._pending.append(node)
 
-    def forget_node(self, node: Node) -> None:
-        """Undo `add_node`, if it was done."""
-        pending = self._pending
-        if self._torn:
-            self._tear_out(pending)
-        if pending and pending[-1] is node:
-            pending.pop()
-        elif self._nodes.get(node.name, {}).get("node") is node:
-            self.remove_node(node)
-
     def sync(self) -> None:
         """Enter the nodes added since the last look."""
         if not self._pending:
             return
-        with self.lock:
-            pending = self._pending
-            if self._torn:
-                self._tear_out(pending)
-            self._torn = True
+        with self.lock, critical_section:
             late: list[tuple[Node, _Key, Node]] = []
-            for node in pending:
+            for node in self._pending:
                 self._enter(node, late)
             for producer, key, node in late:
                 if self._nodes.get(producer.name, {}).get("node") is producer:
                     self._add(producer.name, node.name, key)
                     self._loose[producer] = None
-            self._pending = []  # not before: others see by it that there is something to wait for, and Ctrl-C may have come
-            self._torn = False
-
-    def _tear_out(self, pending: list[Node]) -> None:
-        """Take out what an entering that was interrupted has entered."""
-        for node in pending:
-            if self._nodes.get(node.name, {}).get("node") is node:
-                self._take_out(node.name)
-        self._torn = False
-
-    def _take_out(self, name: str) -> None:
-        """Take out a node with all its edges, or what is there of it."""
-        for neighbour in self._succ.get(name, ()):
-            self._pred.get(neighbour, {}).pop(name, None)
-        for neighbour in self._pred.get(name, ()):
-            self._succ.get(neighbour, {}).pop(name, None)
-        self._succ.pop(name, None)
-        self._pred.pop(name, None)
-        del self._nodes[name]
+            self._pending = []  # not before: others see by it that there is something to wait for
 
     def _enter(self, node: Node, late: list[tuple[Node, _Key, Node]]) -> None:
         """Enter a node; an edge from one that is not there (it comes after it and closes a loop, or is awaited) is left for later."""
@@ -207,7 +149,7 @@ class EdgeStore(EdgeReader):
                     late.append((producer, (tensor.index, slot), node))
                     continue
                 if journal is not None and producer.id < journal.first_new_id:
-                    journal.note_pair(source, name, None)
+                    journal.note(source, name)
                 keys = {}
                 preds[source] = succ[source][name] = keys
                 loose[producer] = None
@@ -237,18 +179,23 @@ class EdgeStore(EdgeReader):
         self.detached |= other.detached
 
     def remove_node(self, node: Node) -> None:
-        """Remove a node and its edges, or what Ctrl-C has left of them."""
+        """Remove a node and its edges."""
         self.sync()
-        nodes, before, after = self._nodes, self._pred.get(node.name, {}), self._succ.get(node.name, {})
+        name, nodes = node.name, self._nodes
+        before, after = self._pred[name], self._succ[name]
         if self.journal is not None:
-            self.journal.note_node(node.name, nodes[node.name], after, before)
+            self.journal.note(*before, *after, name)
         for neighbour in (*before, *after):
             other = nodes[neighbour]["node"]
             if other.id > 1:
                 self._loose[other] = None
         self._loose.pop(node, None)
-        self._pinned = frozenset([pair for pair in self._pinned if node.name not in pair]) if self._pinned else self._pinned
-        self._take_out(node.name)
+        self._pinned = frozenset([pair for pair in self._pinned if name not in pair]) if self._pinned else self._pinned
+        for neighbour in after:
+            self._pred[neighbour].pop(name, None)
+        for neighbour in before:
+            self._succ[neighbour].pop(name, None)
+        del self._succ[name], self._pred[name], nodes[name]
 
     def add(self, tensor: Tensor, dst: Node, slot: int) -> None:
         """Add a data edge."""
@@ -288,12 +235,11 @@ class EdgeStore(EdgeReader):
     def _add(self, src: str, dst: str, key: _Key) -> None:
         keys = self._succ[src].get(dst)
         if self.journal is not None:
-            self.journal.note_pair(src, dst, keys)
+            self.journal.note(src, dst)
         number = self._next_id
         self._next_id = number + 1
         if keys is None:
-            self._pred[dst][src] = keys = {key: {"id": number}}
-            self._succ[src][dst] = keys  # last: by this one it is there
+            self._pred[dst][src] = self._succ[src][dst] = {key: {"id": number}}
         else:
             keys[key] = {"id": number}
 
@@ -302,7 +248,7 @@ class EdgeStore(EdgeReader):
         if key not in keys:
             return
         if self.journal is not None:
-            self.journal.note_pair(src, dst, keys)
+            self.journal.note(src, dst)
         if len(keys) > 1:
             del keys[key]
             return
@@ -315,16 +261,16 @@ class EdgeStore(EdgeReader):
         self.sync()
         if not self._loose:
             return
-        loose = self._loose
         source, sink = self._source.name, self._sink.name
-        for node in loose:
-            if node.id <= 1 or node.name not in self._nodes:
-                continue
-            self._set_anchor(source, node.name, wanted=not any(name != source for name in self._pred[node.name]))
-            self._set_anchor(node.name, sink, wanted=not any(name != sink for name in self._succ[node.name]))
-        if self._view is not None:
-            self._view.__dict__.get("__networkx_cache__", {}).clear()
-        self._loose = {}  # not before: what Ctrl-C ended is done again
+        with critical_section:
+            for node in self._loose:
+                if node.id <= 1 or node.name not in self._nodes:
+                    continue
+                self._set_anchor(source, node.name, wanted=not any(name != source for name in self._pred[node.name]))
+                self._set_anchor(node.name, sink, wanted=not any(name != sink for name in self._succ[node.name]))
+            if self._view is not None:
+                self._view.__dict__.get("__networkx_cache__", {}).clear()
+            self._loose = {}
 
     def _set_anchor(self, src: str, dst: str, *, wanted: bool) -> None:
         present = CONTROL_KEY in self._succ[src].get(dst, ())

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
-from operator import attrgetter
 from typing import Any
 
 from graphcore.attrs import AttrValue
+from graphcore.critical_section import critical_section
 from graphcore.definitions import (
     PRODUCER_VERSION,
     FunctionDefLibrary,
@@ -30,6 +29,7 @@ from graphcore.graph.apply import apply_op, binary_op, matmul_op
 from graphcore.graph.cells import CellBook
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_stack import default_graph
+from graphcore.graph.derivations import DerivationBook
 from graphcore.graph.edge import Edge
 from graphcore.graph.edges import EdgeStore
 from graphcore.graph.live import note_graph
@@ -39,7 +39,7 @@ from graphcore.graph.reading import GraphReader
 from graphcore.graph.records import GradientRecord, ThreadScopes
 from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
-from graphcore.graph.single_change import noted, refuse_finalized, whole
+from graphcore.graph.single_change import edit, refuse_finalized, undivided
 from graphcore.graph.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.graph.telling import ChangeTeller
 from graphcore.graph.transaction import transaction
@@ -86,6 +86,7 @@ class Graph(GraphReader, ChangeTeller):
         self.names = NameTable()
         self.thread_scopes = ThreadScopes()
         self.cells = CellBook()
+        self.derivations = DerivationBook(self)
         self.lock = threading.RLock()
         self.edge_store = EdgeStore(self.lock)
         self.refiner = refiner_for(infer, self.versions.producer)
@@ -166,52 +167,41 @@ class Graph(GraphReader, ChangeTeller):
     def admit(self, node: Node) -> Node:
         """Enter a node that has been checked: into the place of the one that has its name, if there is one, which is given then.
 
-        For who holds the lock since he looked whether there is one. Ctrl-C enters it altogether or not at all.
+        For who holds the lock since he looked whether there is one.
         """
         name = node.name
         existing = self._by_name.get(name)
         if existing is not None:
-            return whole(self, rewiring.replace, existing, node)
+            return edit(self, rewiring.replace, existing, node)
         if self._dangling and self._dangling.get(name):
-            return whole(self, Graph._admit_awaited, node)
+            return edit(self, Graph._admit_awaited, node)
+        self._enter(node)
+        return node
+
+    @critical_section.cover
+    def _enter(self, node: Node) -> None:
+        critical_section.begin()
         try:
             self._next_id += 1
             self.edge_store.add_node(node)
-            self.names.take(name)
+            self.names.take(node.name)
             if node.source is not None and node.source.run is not None:
                 self.cells.own(node)
-            self._by_id[node.id] = self._by_name[name] = node
+            self._by_id[node.id] = self._by_name[node.name] = node
             self.version = self._last_version = self._last_version + 1  # as `publish` does
             if self._subscribers:
                 self._announce("added", node)
-        except BaseException:
-            self._withdraw(node)
-            raise
-        return node
-
-    def _withdraw(self, node: Node) -> None:
-        """Undo what `admit` has done of its work, however much that is."""
-        self._by_name.pop(node.name, None)
-        self._by_id.pop(node.id, None)
-        self.names.free(node.name)
-        self.edge_store.forget_node(node)
-        self.cells.disown(node)
-        if self._next_id == node.id + 1:
-            self._next_id = node.id
-        self.publish("removed", node)
+        finally:
+            if critical_section.deferred is not None:
+                critical_section.end()
 
     def _admit_awaited(self, node: Node) -> Node:
         """Enter a node, and feed those that wait for one of its name from it."""
-        waiting = self._dangling[node.name]
-        self.if_undone(partial(self._dangling.__setitem__, node.name, waiting))
-        self.if_undone(partial(self._withdraw, node))
-        self._dangling[node.name] = []  # it keeps its place until that is certain
-        self.admit(node)
+        waiting = self._dangling.pop(node.name)
+        self._enter(node)
         refused = rewiring.attach(self, node, [(consumer, slot) for consumer, slot in waiting if consumer in self])
         if refused:
             self._dangling[node.name] = refused
-        else:
-            self.when_done(partial(self._dangling.pop, node.name, None))
         return node
 
     def remove_node(self, node: Node) -> None:
@@ -220,30 +210,18 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: it is not in this graph, or its own source or sink.
         """
-        whole(self, rewiring.remove_node, node)
+        edit(self, rewiring.remove_node, node)
 
     def strike(self, node: Node, orphans: list[tuple[Node, int]]) -> None:
         """Take a node without edges out of the tables; `orphans` wait for one of its name from then on."""
         del self._by_name[node.name]
         del self._by_id[node.id]
-        waiting = [*self._dangling.get(node.name, ()), *orphans]
         self.stop_waiting(node)
-
-        def complete() -> None:
-            self.names.free(node.name)
-            self.gradient_records.pop(node.name, None)
-            self.cells.disown(node)
-            if orphans:
-                self._dangling[node.name] = waiting
-
-        self.when_done(complete)
-
-    def put_back(self, nodes: Sequence[Node]) -> None:
-        """Undo `strike` before it is completed."""
-        if nodes:
-            found = sorted([*self._by_name.values(), *[node for node in nodes if node.name not in self._by_name]], key=attrgetter("id"))
-            self._by_name = {node.name: node for node in found}
-            self._by_id = {node.id: node for node in found}
+        self.names.free(node.name)
+        self.gradient_records.pop(node.name, None)
+        self.cells.disown(node)
+        if orphans:
+            self._dangling[node.name] = [*self._dangling.get(node.name, ()), *orphans]
 
     def wait_for(self, name: str, consumer: Node, slot: int) -> None:
         """Feed input `slot` of `consumer` when a node called `name` is added."""
@@ -254,11 +232,7 @@ class Graph(GraphReader, ChangeTeller):
 
     def stop_waiting(self, consumer: Node, slots: Collection[int] | None = None) -> None:
         """Input slots of `consumer` (-1 for the control inputs), all if None, wait for nothing any more: they are gone or about to be fed."""
-        names = {tensor.node.name for tensor in consumer.inputs} | {control.name for control in consumer.control_inputs}
-        self.when_done(partial(self._forget_waiting, consumer, names, slots))
-
-    def _forget_waiting(self, consumer: Node, names: Iterable[str], slots: Collection[int] | None) -> None:
-        for name in names:
+        for name in {tensor.node.name for tensor in consumer.inputs} | {control.name for control in consumer.control_inputs}:
             left = [
                 entry for entry in self._dangling.get(name, ()) if entry[0] is not consumer or (slots is not None and entry[1] not in slots)
             ]
@@ -284,13 +258,14 @@ class Graph(GraphReader, ChangeTeller):
 
     def copy(self) -> Graph:
         """A new graph with the same nodes, edges, versions and functions; see `copy_graph`."""
+        self.settle()
         copied = Graph(self.registry, infer="symbolic" if isinstance(self.refiner, SymbolicRefiner) else "")
         copy_graph(self, copied)
         return copied
 
     def clear(self) -> None:
         """Remove all nodes; ids go on from where they were."""
-        whole(self, rewiring.clear)
+        edit(self, rewiring.clear)
 
     def add_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
         """Feed input `dst_input` of `dst`, which nothing feeds at present, from output `src_output` of `src`.
@@ -300,7 +275,7 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: no such output or input, it is fed already, another dtype, or the edge would close a cycle.
         """
-        return whole(self, node_edits.add_edge, src, src_output, dst, dst_input)
+        return edit(self, node_edits.add_edge, src, src_output, dst, dst_input)
 
     def remove_edge(self, edge: Edge) -> None:
         """Take an edge away. Its consumer is marked until something feeds that input again.
@@ -308,7 +283,7 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: it is not in this graph.
         """
-        whole(self, node_edits.remove_edge, edge)
+        edit(self, node_edits.remove_edge, edge)
 
     def update_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
         """Feed input `dst_input` of `dst` from output `src_output` of `src` instead; shapes follow.
@@ -318,7 +293,7 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: no such output or input, another dtype, or the edge would close a cycle.
         """
-        whole(self, node_edits.update_edge, src, src_output, dst, dst_input)
+        edit(self, node_edits.update_edge, src, src_output, dst, dst_input)
 
     def add_control_edge(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> Edge | None:
         """Make `dst` wait for `src`; `^src` becomes an input of its NodeDef, unless one of them is the graph's source or sink.
@@ -333,11 +308,11 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: the edge would close a cycle.
         """
-        return whole(self, rewiring.add_control_edge, src, dst, allow_duplicates=allow_duplicates)
+        return edit(self, rewiring.add_control_edge, src, dst, allow_duplicates=allow_duplicates)
 
     def remove_control_edge(self, src: Node, dst: Node) -> bool:
         """Undo `add_control_edge`: edges and input. False if there is no such edge."""
-        return whole(self, rewiring.remove_control_edge, src, dst)
+        return edit(self, rewiring.remove_control_edge, src, dst)
 
     def set_attr(self, node: Node, name: str, value: object) -> None:
         """Set attr `name` of `node`, or take it away with None; shapes follow.
@@ -345,7 +320,7 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: the op allows no such attr or value, or needs it, or the types of inputs and outputs depend on it.
         """
-        whole(self, node_edits.set_attr, node, name, value)
+        edit(self, node_edits.set_attr, node, name, value)
 
     def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str = "T") -> None:
         """Keep of the list attr `type_attr_name`, and of the inputs and outputs it types, only the entries that are keys of `index_mapping`.
@@ -353,7 +328,7 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: there is no such list, or an output that would go feeds something.
         """
-        whole(self, node_edits.shrink_type_info, node, index_mapping, type_attr_name)
+        edit(self, node_edits.shrink_type_info, node, index_mapping, type_attr_name)
 
     def add_function_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
         """Add the functions and gradients of `library`; equal ones may be there already.
@@ -361,7 +336,7 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: something in it conflicts with what is here; nothing is added then.
         """
-        with self.lock:
+        with self.lock, critical_section:
             refuse_finalized(self)
             self.library.add_library(library)
 
@@ -378,7 +353,7 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: incompatible with what is known.
         """
-        whole(self, node_edits.set_shape, tensor, as_shape(shape))
+        edit(self, node_edits.set_shape, tensor, as_shape(shape))
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
         """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on.
@@ -386,7 +361,7 @@ class Graph(GraphReader, ChangeTeller):
         Raises:
             InvalidArgumentError: `tensor` is not in this graph.
         """
-        whole(self, node_edits.set_shape_like, tensor, other)
+        edit(self, node_edits.set_shape_like, tensor, other)
 
     # ---- transactions ----------------------------------------------------------------------------------------------
 
@@ -466,13 +441,13 @@ class Graph(GraphReader, ChangeTeller):
 
     def finalize(self) -> None:
         """Make the graph read-only: every change is a FailedPreconditionError from then on. It can still be run, copied and explained."""
-        self.finalized = True
+        self.finalized = self.library.finalized = True
 
     # ---- cells -----------------------------------------------------------------------------------------------------
 
     def begin_cell(self, run: CellRun) -> None:
         """From now on `run` runs: what earlier runs of the same cell made may be made again under the same names."""
-        noted(self, cell_edits.begin_cell, run)
+        undivided(self, cell_edits.begin_cell, run)
 
     def end_cell(self, run: CellRun, *, failed: bool = False) -> list[str]:
         """The cell has ended. What it did not make again is removed; after a failure it stays, marked.
@@ -480,11 +455,17 @@ class Graph(GraphReader, ChangeTeller):
         Returns:
             The names of the removed nodes.
         """
-        return noted(self, cell_edits.end_cell, run, failed=failed)
+        removed = undivided(self, cell_edits.end_cell, run, failed=failed)
+        self.settle()
+        return removed
+
+    def drop_unmade(self, but_for: Iterable[Tensor]) -> None:
+        """Remove at once what the end of the running cell would remove now, but for what some tensors depend on."""
+        undivided(self, cell_edits.drop_unmade, but_for)
 
     def drop_cell(self, cell: str) -> list[str]:
         """A cell is gone: remove what it made. Returns the names."""
-        return noted(self, cell_edits.drop_cell, cell)
+        return undivided(self, cell_edits.drop_cell, cell)
 
     def __repr__(self) -> str:
         errors = sum(1 for node in self.nodes if node.error or node.input_errors)

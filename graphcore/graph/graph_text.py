@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from graphcore.brief import brief
 from graphcore.definitions import FunctionDef, GraphDef, NodeDef, OpDef
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
@@ -46,7 +47,7 @@ def debug_string(value: Printable, look_up: LookUp | None = None) -> str:
     if isinstance(fdef, FunctionDef):
         return text_of(fdef, look_up)
     raise InvalidArgumentError(
-        f"debug_string prints a graph, a GraphDef, a function, an op, a node or nodes; got {value!r} of type {type(value).__name__}"
+        f"debug_string prints a graph, a GraphDef, a function, an op, a node or nodes; got {brief(value)} of type {type(value).__name__}"
     )
 
 

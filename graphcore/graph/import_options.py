@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.tensor_id import CONTROL, TensorId, parse_tensor_name
@@ -101,4 +102,4 @@ def tensor_id_of(item: TensorLike, *, control: bool = False) -> TensorId:
         return TensorId(item.node.name, item.index)
     if isinstance(item, Node):
         return TensorId(item.name, CONTROL if control else 0)
-    raise InvalidArgumentError(f"Required the name of a tensor, a tensor or a node, got {item!r}")
+    raise InvalidArgumentError(f"Required the name of a tensor, a tensor or a node, got {brief(item)}")

@@ -22,19 +22,19 @@ _LOOP_OPS: Final = frozenset({"Enter", "RefEnter", "Merge", "RefMerge"})
 
 
 class LiveContext(ExtendedInferenceContext):
-    """The context of a graph's own inference. It notes on the node that its shapes depend on values."""
+    """The context of a graph's own inference. It notes on the node on which values its shapes depend."""
 
     __slots__ = ()
 
     def evaluate_input(self, index: int) -> Array | None:
         """The constant value of input `index`, None if it has none."""
-        self.node.asked_values = True
+        self.node.asked_values |= 1 << index
         tensor = self.node.inputs[index]
         return self.refiner.evaluate_constant_tensor(tensor.node, tensor.index)
 
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
         """What is known of input `index` as a shape, None if nothing is."""
-        self.node.asked_values = True
+        self.node.asked_values |= 1 << index
         return super().evaluate_input_as_partial_shape(index)
 
     def input_handle_shapes_and_types(self, index: int) -> HandleData | None:

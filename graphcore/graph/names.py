@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from graphcore.definitions import is_valid_node_name
@@ -17,9 +17,12 @@ class NameTable:
 
     While a cell runs again, the names that its earlier run took are free for it (`release`), and counting starts
     over, so that the same code gets the same names.
+
+    Attributes:
+        heard: called with each name of a node or scope that is taken, where there are derivations.
     """
 
-    __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken")
+    __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken", "heard")
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
@@ -27,6 +30,7 @@ class NameTable:
         self._given = self._given_for = ""
         self._released: set[str] = set()
         self._owned_scopes: dict[str, set[str]] = {}
+        self.heard: Callable[[str], None] | None = None
 
     def unique(self, name: str) -> str:
         """`name`, or the first of `name_1`, `name_2`, ... that is free. Does not take it."""
@@ -45,6 +49,8 @@ class NameTable:
     def take(self, name: str) -> None:
         """Mark a node's name as taken."""
         self._taken[name] = ""
+        if self.heard is not None:
+            self.heard(name)
         if name is self._given:  # the next one need not try it again
             self._given = ""
             self._next[self._given_for] = self._next.get(self._given_for, 0) + 1
@@ -66,14 +72,6 @@ class NameTable:
         self._taken, self._next, self._released, self._owned_scopes = state
         self._given = ""
 
-    def registers(self) -> tuple[set[str], dict[str, set[str]]]:
-        """What the beginning or the end of a cell replaces."""
-        return self._released, self._owned_scopes
-
-    def restore_registers(self, registers: tuple[set[str], dict[str, set[str]]]) -> None:
-        """Bring it back."""
-        self._released, self._owned_scopes = registers
-
     def free(self, name: str) -> None:
         """Give a name back."""
         self._taken.pop(name, None)
@@ -86,16 +84,28 @@ class NameTable:
             outer = "/".join(parts[:end])
             self._taken.setdefault(outer, cell)
         self._released.discard(scope)
+        if self.heard is not None:
+            self.heard(scope)
         if cell:
             self._owned_scopes.setdefault(cell, set()).add(scope)
 
     def release(self, cell: str, node_names: list[str]) -> None:
-        """Let the cell that runs now take these node names and its own scopes again, which `count_anew` makes it try."""
-        self._released = self._owned_scopes.get(cell, set()).union(node_names)
-        self._owned_scopes = {other: scopes for other, scopes in self._owned_scopes.items() if other != cell}
+        """Let the cell that runs now take these node names and its own scopes again."""
+        self._released = self._owned_scopes.pop(cell, set()).union(node_names)
+        self._count_anew()
 
-    def count_anew(self) -> None:
-        """Try names again that are free by now for the cell that runs."""
+    def begin_again(self, names: Iterable[str]) -> set[str]:
+        """Let a derivation take these names again; gives what `end_again` needs."""
+        before, self._released = self._released, set(names)
+        self._count_anew()
+        return before
+
+    def end_again(self, before: set[str]) -> None:
+        """Free what was not taken again; what the running cell may take stays as it was."""
+        self.end_release()
+        self._released = before
+
+    def _count_anew(self) -> None:
         for name in self._released:
             self._next.pop(_stem(name), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
@@ -105,7 +105,7 @@ class Node:
         self.output_handles: tuple[ShapeHandle, ...] = ()
         self.handle_data: dict[int, HandleData] | None = None
         self.constants: dict[int, Array | None] | None = None
-        self.asked_values = False
+        self.asked_values = 0  # a bit an input whose value its shape function has asked for
         self.like: dict[int, Tensor | ShapeHandle] = _NOTHING_ALIKE
         self.assigned_device = ""
         self.source = source
@@ -244,6 +244,12 @@ def input_text(tensor: Tensor) -> str:
     return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}"
 
 
+def no_value(tensor: Tensor, so: str) -> InvalidArgumentError:
+    """The error of whatever asks a tensor for its value while the graph is built; `so` is what follows from there being none."""
+    text = f"The tensor '{tensor.name}' has no value until a Session runs it, so {so}: `session.run(...)` or `eval()` gives its value"
+    return InvalidArgumentError.at(tensor.node, text)
+
+
 class Tensor(msgspec.Struct, eq=False):
     """Output `index` of `node`: a value that will exist when the graph runs."""
 
@@ -302,15 +308,27 @@ class Tensor(msgspec.Struct, eq=False):
     def __repr__(self) -> str:
         return f"<gc.Tensor '{self.name}' {self.dtype.name} {self.node.graph.shape_text(self)}>"
 
-    def __bool__(self) -> bool:
-        raise InvalidArgumentError(
-            f"The tensor '{self.name}' has no value while the graph is built, so `if` and `and` cannot use it; run it in a Session first",
-            node=self.node.name,
-            source=self.node.source,
-        )
+    def numpy(self) -> NoReturn:
+        """Refused, as all that asks a tensor for its value: only a Session that runs it gives one.
 
-    def __iter__(self) -> Any:
-        raise InvalidArgumentError(f"The tensor '{self.name}' cannot be iterated over while the graph is built", node=self.node.name)
+        Raises:
+            InvalidArgumentError: always.
+        """
+        raise no_value(self, "it is no NumPy array")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        raise no_value(self, "it is no NumPy array")
+
+    def __float__(self) -> NoReturn:
+        raise no_value(self, "it is no Python number")
+
+    __int__ = __complex__ = __float__
+
+    def __bool__(self) -> NoReturn:
+        raise no_value(self, "`if` and `and` cannot use it")
+
+    def __iter__(self) -> NoReturn:
+        raise no_value(self, "it cannot be iterated over")
 
     def __getitem__(self, key: Any) -> Tensor:
         return sliced(building(self.node.graph), self, key)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from graphcore.attrs import as_attr_value
+from graphcore.brief import brief
 from graphcore.definitions import NodeDef, OpDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import InvalidArgumentError
@@ -134,10 +134,15 @@ def set_shape(graph: Graph, tensor: Tensor, shape: Shape) -> None:
 def set_shape_like(graph: Graph, tensor: Tensor, other: Tensor) -> None:
     """See `Graph.set_shape_like`."""
     graph.owned(tensor)
-    graph.note(tensor.node)
-    tensor.node.like = {**tensor.node.like, tensor.index: other}
-    graph.refiner.add_node(tensor.node)
-    graph.publish("shapes", tensor.node)
+    node, like = tensor.node, tensor.node.like
+    graph.note(node)
+    node.like = {**like, tensor.index: other}
+    try:
+        graph.refiner.add_node(node)
+    except Exception:
+        node.like = like
+        raise
+    graph.publish("shapes", node)
 
 
 def shrink_type_info(graph: Graph, node: Node, index_mapping: Mapping[int, int], type_attr_name: str) -> None:
@@ -146,7 +151,7 @@ def shrink_type_info(graph: Graph, node: Node, index_mapping: Mapping[int, int],
     types = node.node_def.attr.get(type_attr_name)
     if not isinstance(types, tuple) or not all(0 <= index < len(types) for index in index_mapping):
         raise InvalidArgumentError(
-            f"Attr '{type_attr_name}' of node '{node.name}' (op {node.op}) is no list with entries {sorted(index_mapping)}",
+            f"Attr '{type_attr_name}' of node '{node.name}' (op {node.op}) is no list with entries {brief(sorted(index_mapping))}",
             op=node.op,
             node=node.name,
             attr=type_attr_name,
@@ -177,6 +182,7 @@ def _kept_slots(spans: list[tuple[bool, int, int]], kept: list[int]) -> list[int
 def _renumber(graph: Graph, node: Node, node_def: NodeDef, slots: list[int], numbers: list[int], edges: list[Edge]) -> None:
     store = graph.edge_store
     inputs = [node.inputs[slot] for slot in slots]
+    types = in_out_types_for_node(node_def, node.op_def)
     graph.note(node)
     graph.stop_waiting(node, range(len(node.inputs)))
     for slot, tensor in enumerate(node.inputs):
@@ -184,14 +190,14 @@ def _renumber(graph: Graph, node: Node, node_def: NodeDef, slots: list[int], num
     for edge in edges:
         store.remove(node.outputs[edge.src_output], edge.dst, edge.dst_input)
     node.node_def = node_def
-    node.input_types, node.output_types = in_out_types_for_node(node_def, node.op_def)
+    node.input_types, node.output_types = types
     node.inputs = inputs
     node.outputs = node.outputs[: len(numbers)]
     for slot, tensor in enumerate(inputs):
         if tensor in graph:
             store.add(tensor, node, slot)
         else:
-            graph.when_done(partial(graph.wait_for, tensor.node.name, node, slot))
+            graph.wait_for(tensor.node.name, node, slot)
     graph.publish("replaced", node)
     for edge in edges:
         feed(graph, node.outputs[numbers.index(edge.src_output)], edge.dst, edge.dst_input)

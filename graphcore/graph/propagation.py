@@ -10,8 +10,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from graphcore.dtypes import INVALID, DType
-from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.journal import INFERRED, SHAPES
+from graphcore.errors import GraphError, InternalError, InvalidArgumentError
 from graphcore.graph.loop_shapes import LOOP_HEADS, LoopsAround, is_loop_head
 from graphcore.graph.node import Node, Tensor
 from graphcore.graph.order import is_back_edge, renew_stale_ranks
@@ -94,7 +93,6 @@ class _Wave:
         "_heap",
         "_heirs",
         "_infer",
-        "_log",
         "_loops",
         "_opened",
         "_queued",
@@ -114,7 +112,6 @@ class _Wave:
         self._heirs: dict[Node, Node] = {}  # what alone took the outputs of a removed node, whose shapes nobody knew
         self._careful: set[Node] = set()  # what has other inputs, or takes something whose types may have changed too
         self._infer = graph.refiner.add_node
-        self._log = None if graph.journal is None else graph.journal.log
         self._successors = graph.edge_store.data_successors()
         heads = graph.refiner.loop_heads
         self._loops = LoopsAround(graph, heads) if heads else None
@@ -161,7 +158,7 @@ class _Wave:
         """The outputs of `node` have other shapes now: infer what takes them."""
         opened, queued = self._opened, self._queued
         if node.constants is not None:
-            self._graph.note_inferred(node)
+            self._graph.note(node)
             node.constants = None
         for consumer in self._successors(node):
             if opened and consumer in opened:
@@ -179,31 +176,28 @@ class _Wave:
         while pending:
             current = pending.pop()
             if current.constants is not None:
-                graph.note_inferred(current)
+                graph.note(current)
                 current.constants = None
             for consumer in self._successors(current):
                 if consumer.asked_values:
                     self.infer(consumer)
                 if consumer.constants is not None:
-                    graph.note_inferred(consumer)
+                    graph.note(consumer)
                     consumer.constants = None
                     pending.append(consumer)
 
     def _visit(self, node: Node) -> None:
+        if node.error is not None and node.error.is_mark:
+            return
         graph = self._graph
         if self._loops is not None:
             self._begin_anew(node, self._loops)
         before, data, had_error = node.output_handles, node.handle_data, node.error
-        log = self._log
-        if log is not None:  # as `note_inferred` does, for less where there are only shapes
-            if data is None and had_error is None and node.constants is None and not (node.asked_values or node.input_errors):
-                log += (node, before, SHAPES)
-            else:
-                log += (node, before, data, node.constants, node.asked_values, had_error, node.input_errors, INFERRED)
+        graph.note(node)
         if had_error is None and node not in self._careful and node.op not in LOOP_HEADS:
             try:
                 self._infer(node)  # only shapes have changed: the inputs are as good as they were
-            except GraphError as error:
+            except Exception as error:  # noqa: BLE001 - a shape function may be the user's
                 _mark(node, error, {})
         else:
             self._refit(node)
@@ -252,7 +246,7 @@ class _Wave:
             node.input_errors = {**controls, **problems}
         if problems:
             node.error = InvalidArgumentError.at(node, "; ".join(problems.values()))
-            _forget_shapes(node)
+            forget_shapes(node)
             return
         try:
             if is_loop_head(node):
@@ -261,7 +255,7 @@ class _Wave:
                 self.open[node] = None
             else:
                 graph.refiner.add_node(node)
-        except GraphError as error:
+        except Exception as error:  # noqa: BLE001 - a shape function may be the user's
             _mark(node, error, controls)
             return
         node.error = None
@@ -270,7 +264,7 @@ class _Wave:
         """Let what comes around a loop take back what does not hold. True iff that is anything."""
         if head not in self._graph or head.error is not None:
             return False
-        self._graph.note_inferred(head)
+        self._graph.note(head)
         if not self._graph.refiner.relax_loop(head):
             return False
         self.changed(head)
@@ -310,14 +304,17 @@ def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
     return type_misfit(node.name, slot, tensor, node.input_types[slot])
 
 
-def _mark(node: Node, error: GraphError, controls: dict[int, str]) -> None:
-    """The inputs of `node` do not fit each other."""
+def _mark(node: Node, error: Exception, controls: dict[int, str]) -> None:
+    """The inputs of `node` do not fit each other, or its shape function cannot cope with them."""
+    if not isinstance(error, GraphError):
+        error = InternalError(f"The shape function of op {node.op} raised {type(error).__name__}: {error}")
     node.error = error.with_node(node.name, op=node.op, source=node.source)
     node.input_errors = {**controls, **dict.fromkeys(range(len(node.inputs)), error.message)}
-    _forget_shapes(node)
+    forget_shapes(node)
 
 
-def _forget_shapes(node: Node) -> None:
+def forget_shapes(node: Node) -> None:
+    """Nothing is known of the outputs of `node`, which has an error."""
     node.output_handles = tuple([ShapeHandle(None) for _ in node.outputs])
     node.handle_data = None
     node.constants = None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphcore.brief import brief
 from graphcore.definitions import GraphDef, VersionDef
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
@@ -22,6 +23,7 @@ from graphcore.registry import OpRegistration, OpRegistry
 if TYPE_CHECKING:
     import networkx as nx
 
+    from graphcore.graph.derivations import DerivationBook
 
 Evaluator = Callable[[Tensor | Node, "dict[Any, Any] | None", Any], Any]
 
@@ -52,9 +54,17 @@ class GraphReader:
     other_fields: bytes
     signatures: Mapping[str, Any]
     collections: dict[str, list[Any]]
+    derivations: DerivationBook
     _by_name: dict[str, Node]
     _by_id: dict[int, Node]
     _next_id: int
+
+    def settle(self) -> None:
+        """Derive anew what follows from nodes that have changed: gradients, training steps, groups of initializers, calls of functions.
+
+        Sessions, views and what writes a graph do this first. What cannot follow is marked (`Node.error`) and refuses to run.
+        """
+        self.derivations.settle()
 
     # ---- all of it -------------------------------------------------------------------------------------------------
 
@@ -119,6 +129,7 @@ class GraphReader:
 
     def as_graph_def(self) -> GraphDef:
         """The graph with its function library as a value."""
+        self.settle()
         with self.lock:
             nodes = tuple([node.node_def for node in self._by_name.values()])
             return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
@@ -139,6 +150,19 @@ class GraphReader:
     def find(self, name: str) -> Node | None:
         """The op node called `name`, None if there is none."""
         return self._by_name.get(name)
+
+    def present(self, tensor: Tensor) -> Tensor:
+        """The tensor that has the name of `tensor` now: its node may have been removed, and made anew since.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
+        if tensor in self:
+            return tensor
+        node = self.find(tensor.node.name)
+        if node is None or tensor.index >= len(node.outputs):
+            raise InvalidArgumentError.at(tensor.node, f"'{tensor.name}' is no longer in the graph")
+        return node.outputs[tensor.index]
 
     def find_node_id(self, node_id: int) -> Node | None:
         """The node with that id, source and sink included; None if there is none or it has been removed."""
@@ -193,7 +217,7 @@ class GraphReader:
         if isinstance(obj, str):
             return self.get_tensor_by_name(obj) if ":" in obj else self.get_operation_by_name(obj)
         if not isinstance(obj, Node | Tensor):
-            raise InvalidArgumentError(f"Required a tensor, a node or a name, got {obj!r} of type {type(obj).__name__}")
+            raise InvalidArgumentError(f"Required a tensor, a node or a name, got {brief(obj)} of type {type(obj).__name__}")
         return self.owned(obj)
 
     def owned(self, obj: Node | Tensor) -> Node | Tensor:

@@ -7,7 +7,6 @@ A live graph may be wrong for a while: what no longer fits is marked on the cons
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -38,7 +37,7 @@ def remove_all(graph: Graph, nodes: Sequence[Node]) -> None:
     for node in reversed(nodes):
         _remove(graph, node)
     for sweep in sweepers if nodes else ():
-        graph.when_done(partial(sweep, graph))
+        sweep(graph)
 
 
 def clear(graph: Graph) -> None:
@@ -111,8 +110,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     if not same:
         refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
     graph.note(existing)
-    graph.when_done(partial(_made_again, graph, existing, existing.source))
-    existing.source = fresh.source
+    _made_again(graph, existing, fresh.source)
     if same and existing.error is None and existing.registration is fresh.registration:
         return existing
     graph.stop_waiting(existing)
@@ -125,9 +123,10 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     return existing
 
 
-def _made_again(graph: Graph, node: Node, before: SourceLocation | None) -> None:
-    """A cell has made `node` again; `before` says which had made it."""
-    graph.cells.disown(node, before)
+def _made_again(graph: Graph, node: Node, source: SourceLocation | None) -> None:
+    """Code at `source` has made `node` again."""
+    graph.cells.disown(node)
+    node.source = source
     graph.cells.own(node)
     graph.names.take(node.name)
     graph.gradient_records.pop(node.name, None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from graphcore.brief import brief
+from graphcore.critical_section import critical_contextmanager
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.apply import as_held_tensor
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
 
-@contextmanager
+@critical_contextmanager
 def name_scope(graph: Graph, name: str | None) -> Iterator[str]:
     """Prefix the names of new nodes with `name/`, made unique; None or "" goes back to the top.
 
@@ -44,7 +45,7 @@ def _new_scope(graph: Graph, name: str) -> str:
     return unique + "/"
 
 
-@contextmanager
+@critical_contextmanager
 def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
     """Request `spec` for new nodes, merged over the surrounding request; None clears it."""
     scopes = graph.scopes
@@ -60,7 +61,7 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
         scopes.device = outer
 
 
-@contextmanager
+@critical_contextmanager
 def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator[None]:
     """Make new nodes wait for `inputs` (nodes, tensors, variables); None forgets the surrounding ones."""
     scopes = graph.scopes
@@ -69,7 +70,7 @@ def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator
     for item in inputs or ():
         held = item if isinstance(item, Node) else as_held_tensor(graph, item)
         if not isinstance(held, Node | Tensor):
-            raise InvalidArgumentError(f"A control dependency must be a node or a tensor, got {item!r}")
+            raise InvalidArgumentError(f"A control dependency must be a node or a tensor, got {brief(item)}")
         graph.as_graph_element(held)
         added.append(held.node if isinstance(held, Tensor) else held)
     kept = () if inputs is None else outer

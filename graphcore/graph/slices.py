@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -74,11 +75,11 @@ def _index(tensor: Tensor, at: int, given: Any) -> Any:
             raise _refused(tensor, at, f"the {given.dtype.name} tensor '{given.name}' of shape {given.shape}")
         return given
     if isinstance(given, bool | np.bool_):
-        raise _refused(tensor, at, f"{given!r}")
+        raise _refused(tensor, at, f"{brief(given)}")
     try:
         number = operator.index(given)
     except TypeError:
-        raise _refused(tensor, at, f"{given!r} ({type(given).__name__})") from None
+        raise _refused(tensor, at, f"{brief(given)} ({type(given).__name__})") from None
     if not _INT64.min <= number < _INT64.max:
         raise _refused(tensor, at, f"{number}, which has more than 64 bits")
     return number

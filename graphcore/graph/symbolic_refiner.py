@@ -95,9 +95,6 @@ class SymbolicRefiner(LiveRefiner):
             for position, dim in enumerate(handle.dims or ()):
                 if dim.value < 0 and dim.origin is None:
                     dim.origin = symbol(self._new_name(node, index, position))
-        journal = node.graph.journal
-        if journal is not None:
-            journal.note_entry(self._equations, node)
         if found:
             self._equations[node] = found
         else:

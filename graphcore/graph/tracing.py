@@ -11,6 +11,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
 from graphcore.graph.node import Node, Tensor
+from graphcore.inference import HandleData, handle_to_shape
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 
@@ -39,11 +40,18 @@ class FunctionGraph(Graph):
         made.label = label
         return made
 
-    def argument(self, name: str, dtype: DType, shape: Shape, index: int | None = None) -> Tensor:
-        """A new argument; which one it is, its `index`, counts from 0 in the order in which they are made unless it is given."""
+    def argument(self, name: str, dtype: DType, shape: Shape, index: int | None = None, handle: HandleData | None = None) -> Tensor:
+        """A new argument; which one it is, its `index`, counts from 0 in the order in which they are made unless it is given.
+
+        Args:
+            handle: what it points to if it is a handle, as far as that is known.
+        """
         if index is None:
             index = sum(node.op == "_Arg" for node in self.op_nodes())
         attrs: dict[str, AttrValue] = {"T": dtype.base, "index": index, "_output_shapes": (shape,)}
+        if handle and all(item.dtype is not None for item in handle):
+            attrs["_handle_dtypes"] = tuple([item.dtype for item in handle if item.dtype is not None])
+            attrs["_handle_shapes"] = tuple([handle_to_shape(item.shape) for item in handle])
         with self.name_scope(None), self.control_dependencies(None):
             return self.apply_op("_Arg", (), attrs, name).outputs[0]
 
@@ -74,7 +82,8 @@ class FunctionGraph(Graph):
                 f"'{tensor.name}' is a reference to a variable, which a function cannot take: read it before, and assign to it after the "
                 "function has given a value",
             )
-        made = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape)
+        handle = (tensor.node.handle_data or {}).get(tensor.index)
+        made = self.captures[tensor] = self.argument(_plain(tensor), tensor.dtype, tensor.shape, handle=handle)
         return made
 
     def number_arguments(self, arguments: Sequence[Tensor]) -> None:

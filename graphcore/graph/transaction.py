@@ -3,55 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
-from graphcore.graph.journal import Journal
+from graphcore.critical_section import critical_contextmanager, critical_section
+from graphcore.graph.changes import Change
 from graphcore.graph.node import Node
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
+_STATE: Final = (
+    "op",
+    "_definition",
+    "registration",
+    "op_def",
+    "input_types",
+    "output_types",
+    "inputs",
+    "control_inputs",
+    "_outputs",
+    "output_handles",
+    "handle_data",
+    "constants",
+    "asked_values",
+    "like",
+    "rank",
+    "assigned_device",
+    "source",
+    "error",
+    "input_errors",
+)
+_state_of: Final = attrgetter(*_STATE)
 
-@contextmanager
+
+@critical_contextmanager
 def transaction(graph: Graph) -> Iterator[None]:
     """Do what the block does, or nothing: if it raises, the graph is exactly as it was and nobody was told of any change.
 
     That holds for nodes and their ids, edges, names, collections, function library, versions, gradient records, cell ownership and
-    `graph.version`. Subscribers learn of the changes when the outermost block has ended well. Other threads wait meanwhile.
+    `graph.version`. Subscribers learn of the changes when the outermost block has ended well. Other threads wait meanwhile. Ctrl-C within
+    the block raises there, as any error does.
     """
-    with graph.lock:
-        before = _Before(graph)
+    critical_section.acquire(graph.lock)
+    try:
+        before = Before(graph)
         try:
-            try:
-                before.begin()
-                yield
-                before.keep()
-            except BaseException:
-                before.end()
-                raise
+            yield
         except BaseException:
-            before.end()  # Ctrl-C may have come before that was done
+            before.restore()
             raise
+        before.keep()
+    finally:
+        graph.lock.release()
 
 
-class _Before(Journal):
+class Before:
     """What a graph was when a transaction began.
 
-    Attributes:
-        outer: what a transaction around this one notes, None if there is none.
+    Each node is noted when it is first touched. The top-level dicts are copied whole, because the order of their entries is part of what
+    must come back.
     """
 
     def __init__(self, graph: Graph) -> None:
-        super().__init__(graph)
-        outer = graph.journal
-        assert isinstance(outer, _Before | None), "a single change begins no transaction"
-        self.outer = outer
+        self.graph = graph
+        self._outer = graph.before
+        self._outer_untold = graph.untold
         self._first_new_id = graph.num_node_ids
-        self._noted: set[Node] = set()
-        self.edges = graph.edge_store.state(self._first_new_id)
-        self.registers = graph.registers()
-        self.values: tuple[Any, ...] = (
+        self._nodes: dict[Node, tuple[Any, ...]] = {}
+        self._registers = graph.registers()
+        self._values: tuple[Any, ...] = (
             graph.version,
             graph.versions,
             graph.seed,
@@ -59,59 +80,59 @@ class _Before(Journal):
             graph.other_fields,
             graph.signatures,
         )
-        self.refiner = graph.refiner.state()
-        self.collections = {name: (items, list(items)) for name, items in graph.collections.items()}
-        self.gradient_records = dict(graph.gradient_records)
-        self.names = graph.names.state()
-        self.cells = graph.cells.state()
-        self.library = graph.library.state()
-        self.told_outside = 0 if self.outer is None else len(self.outer.changes)
+        self._refiner = graph.refiner.state()
+        self._collections = {name: (items, list(items)) for name, items in graph.collections.items()}
+        self._gradient_records = dict(graph.gradient_records)
+        self._names = graph.names.state()
+        self._cells = graph.cells.state()
+        self._derivations = graph.derivations.state()
+        self._library = graph.library.state()
+        self._edges = graph.edge_store.begin(self._first_new_id)
+        graph.before = self
+        self._untold: list[Change] = []
+        graph.untold = self._untold
 
     def note(self, node: Node) -> None:
         """Keep what `node` is now, once; nothing is kept of a new one."""
-        if node.id < self._first_new_id and node not in self._noted:
-            super().note(node)
-            self._noted.add(node)
+        if node.id < self._first_new_id and node not in self._nodes:
+            self._nodes[node] = _state_of(node)
 
-    def begin(self) -> None:
-        """Note from now on what changes."""
-        self.graph.edge_store.begin(self.edges)
-        self.graph.journal = self
+    def _end(self) -> None:
+        self.graph.before = self._outer
+        self.graph.untold = self._outer_untold
 
     def keep(self) -> None:
         """All went well: what is around this one takes over what was noted, or else the subscribers are told."""
-        graph, outer = self.graph, self.outer
-        graph.edge_store.keep(self.edges)
-        if outer is not None:
-            outer.changes += self.changes
-            outer.log += self.log
-            outer._noted |= self._noted
-        graph.journal = outer
-        self.is_kept = True
-        self.complete()
-
-    def complete(self) -> None:
-        """Tell the subscribers, if nothing is around this one."""
-        if self.outer is None:
-            self.tell()
+        self.graph.edge_store.keep(self._edges)
+        self._end()
+        if self._outer is not None:
+            for node, state in self._nodes.items():
+                if node.id < self._outer._first_new_id:
+                    self._outer._nodes.setdefault(node, state)
+        if self._outer_untold is None:
+            self.graph.tell(self._untold)
+        else:
+            self._outer_untold += self._untold
 
     def restore(self) -> None:
         """Bring everything back."""
         graph = self.graph
-        graph.edge_store.restore(self.edges)
-        self.restore_nodes()
-        if self.outer is not None:
-            del self.outer.changes[self.told_outside :]
-        graph.restore_registers(self.registers)
-        graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures = self.values
-        graph.refiner.restore(self.refiner)
+        graph.edge_store.restore(self._edges)
+        for node, state in self._nodes.items():
+            for name, value in zip(_STATE, state, strict=True):
+                setattr(node, name, value)
+        graph.restore_registers(self._registers)
+        graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures = self._values
+        graph.library.finalized = graph.finalized
+        graph.refiner.restore(self._refiner)
         graph.collections.clear()
-        for name, (items, content) in self.collections.items():
+        for name, (items, content) in self._collections.items():
             items[:] = content
             graph.collections[name] = items
         graph.gradient_records.clear()
-        graph.gradient_records.update(self.gradient_records)
-        graph.names.restore(self.names)
-        graph.cells.restore(self.cells)
-        graph.library.restore(self.library)
-        graph.journal = self.outer
+        graph.gradient_records.update(self._gradient_records)
+        graph.names.restore(self._names)
+        graph.cells.restore(self._cells)
+        graph.derivations.restore(self._derivations)
+        graph.library.restore(self._library)
+        self._end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphcore.attrs import TensorValue
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.context import InferenceContext
 from graphcore.inference.dimensions import INT64_MAX, overflow
@@ -13,7 +14,7 @@ def const_shape(c: InferenceContext) -> None:
     """The shape of attr `value`, which must be full."""
     value = c.attr("value")
     if not isinstance(value, TensorValue):
-        raise InvalidArgumentError(f"Attr 'value' must be a tensor, got {value!r}", op=c.op, node=c.node_name, attr="value")
+        raise InvalidArgumentError(f"Attr 'value' must be a tensor, got {brief(value)}", op=c.op, node=c.node_name, attr="value")
     if value.encoded is None:
         c.outputs[0] = shape_of_sizes(value.array.shape)
     else:  # a few bytes of a file may claim gigabytes: they are decoded when somebody needs the elements

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from graphcore.attrs import Array, Attrs, AttrValue
+from graphcore.brief import brief
 from graphcore.definitions.types import PRODUCER_VERSION, OpDef
 from graphcore.dtypes import as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
@@ -20,6 +21,8 @@ InputPartialShape = Callable[[int], ShapeHandle | None]
 ShapeFunction = Callable[["InferenceContext"], None]
 
 _NOT_ASKED: Any = object()
+_MOST_SHAPES: Final = 32
+"""What an error lists of the inputs of a node."""
 
 
 def direct(shape_of: Callable[..., ShapeHandle]) -> Callable[[ShapeFunction], ShapeFunction]:
@@ -158,7 +161,7 @@ class InferenceContext(HandleShapes):
         """
         value = self.attr(name)
         if not isinstance(value, int):
-            raise InvalidArgumentError(f"Attr '{name}' must be an int, got {value!r}", op=self.op, node=self.node_name, attr=name)
+            raise InvalidArgumentError(f"Attr '{name}' must be an int, got {brief(value)}", op=self.op, node=self.node_name, attr=name)
         return value
 
     def ints_attr(self, name: str) -> tuple[int, ...]:
@@ -169,7 +172,9 @@ class InferenceContext(HandleShapes):
         """
         value = self.attr(name)
         if not isinstance(value, tuple) or not all(isinstance(item, int) for item in value):
-            raise InvalidArgumentError(f"Attr '{name}' must be a list of ints, got {value!r}", op=self.op, node=self.node_name, attr=name)
+            raise InvalidArgumentError(
+                f"Attr '{name}' must be a list of ints, got {brief(value)}", op=self.op, node=self.node_name, attr=name
+            )
         return value
 
     def text_attr(self, name: str, default: str | None = None) -> str:
@@ -182,7 +187,7 @@ class InferenceContext(HandleShapes):
             return default
         value = self.attr(name)
         if not isinstance(value, bytes):
-            raise InvalidArgumentError(f"Attr '{name}' must be a string, got {value!r}", op=self.op, node=self.node_name, attr=name)
+            raise InvalidArgumentError(f"Attr '{name}' must be a string, got {brief(value)}", op=self.op, node=self.node_name, attr=name)
         return value.decode(errors="backslashreplace")  # any bytes may come from a file
 
     def set_input(self, index: int, shape: ShapeHandle) -> None:
@@ -397,7 +402,10 @@ def run_error_suffix(
         values: the constant inputs that were used, by slot.
         partial_shapes: the inputs that were used as shapes, by slot.
     """
-    text = f" for '{node_name}' (op: '{op}') with input shapes: {', '.join([str(shape) for shape in input_shapes])}"
+    shown = [str(shape) for shape in input_shapes[:_MOST_SHAPES]]
+    if len(input_shapes) > _MOST_SHAPES:
+        shown.append(f"... ({len(input_shapes)} in all)")
+    text = f" for '{node_name}' (op: '{op}') with input shapes: {', '.join(shown)}"
     if values:
         listed = [f"input[{index}] = <{summarize_value(value)}>" for index, value in values.items()]
         text += " and with computed input tensors: " + ", ".join(listed)
@@ -425,5 +433,5 @@ def count_outputs(op_def: OpDef, attrs: Attrs) -> int:
         elif isinstance(value, int):
             count += value
         else:
-            raise InvalidArgumentError(f"Attr '{name}' of op {op_def.name} must say the number of outputs, got {value!r}", attr=name)
+            raise InvalidArgumentError(f"Attr '{name}' of op {op_def.name} must say the number of outputs, got {brief(value)}", attr=name)
     return count

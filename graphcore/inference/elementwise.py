@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphcore.attrs import Func
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.context import InferenceContext, direct
 from graphcore.inference.handles import ShapeHandle, shape_to_handle
@@ -64,7 +65,7 @@ def called_function_shape(c: InferenceContext) -> None:
     """The op calls the function that attr `f` names with all its inputs."""
     function = c.attr("f")
     if not isinstance(function, Func):
-        raise InvalidArgumentError(f"Attr 'f' must be a function, got {function!r}", op=c.op, node=c.node_name, attr="f")
+        raise InvalidArgumentError(f"Attr 'f' must be a function, got {brief(function)}", op=c.op, node=c.node_name, attr="f")
     c.set_outputs_by_function(function.name, function.attr)
 
 
@@ -76,7 +77,7 @@ def shape_attr(c: InferenceContext, name: str = "shape") -> ShapeHandle:
     """
     value = c.attr(name)
     if not isinstance(value, Shape):
-        raise InvalidArgumentError(f"Attr '{name}' must be a shape, got {value!r}", op=c.op, node=c.node_name, attr=name)
+        raise InvalidArgumentError(f"Attr '{name}' must be a shape, got {brief(value)}", op=c.op, node=c.node_name, attr=name)
     return shape_to_handle(value)
 
 
@@ -89,7 +90,7 @@ def explicit_shapes(c: InferenceContext) -> None:
     """Each output has its shape in attr `shapes`."""
     shapes = c.attr("shapes")
     if not isinstance(shapes, tuple) or len(shapes) != c.num_outputs:
-        raise InvalidArgumentError(f"Attr 'shapes' must give {c.num_outputs} shapes, got {shapes!r}", op=c.op, node=c.node_name)
+        raise InvalidArgumentError(f"Attr 'shapes' must give {c.num_outputs} shapes, got {brief(shapes)}", op=c.op, node=c.node_name)
     for i, shape in enumerate(shapes):
         c.set_output(i, shape_to_handle(shape))
 

@@ -15,6 +15,8 @@
 Two more parts are for gradients that are not the whole truth: `full_gradient` is used where a gradient comes to an output, or is wanted of an
 input, that `gradient` leaves out; `no_gradient_through` names outputs, with the reason, through which none is defined: a gradient that comes to
 one of them is an error.
+
+`waits = True` says that the kernel gives a `Pending` in place of its outputs.
 """
 
 from __future__ import annotations
@@ -137,6 +139,7 @@ def make_registration(block: Any) -> OpRegistration:
     entry = OpRegistration(_op_def(block), block.shape)
     entry.kernel = block.kernel
     entry.examples = tuple(block.examples)
+    entry.waits = getattr(block, "waits", False)
     gradient = block.gradient
     if isinstance(gradient, NoGradient):
         entry.has_gradient = gradient.registered

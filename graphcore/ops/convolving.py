@@ -17,7 +17,6 @@ from graphcore.kernel_context import KernelContext
 from graphcore.ops.convolving_columns import filter_gradient_by_columns, forward_by_columns, input_gradient_by_columns
 from graphcore.ops.convolving_costs import by_element, columns_pay, gradient_pieces, input_columns_pay, window_pieces
 from graphcore.ops.kernels import invalid, narrow, unimplemented
-from graphcore.ops.products import product
 from graphcore.ops.windows import Geometry, Sliding, inside, int_list, is_channels_last, padded, sliding, spatial_axes, views
 
 
@@ -115,7 +114,7 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     channels, outputs = w.shape[-2:]
     flat = w.reshape(-1, outputs)
     if g.is_pointwise:
-        return product(xp, x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
+        return xp.dot(x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
     y = xp.empty((x.shape[0], *g.places, outputs), x.dtype)
     if not y.size or not flat.size:
         y[...] = 0
@@ -125,7 +124,7 @@ def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     rows = WindowRows(xp, x, g, outputs)
     for images, part in rows.plan:
         matrix = rows.fill(images, part)
-        product(xp, matrix, flat, y[images, part].reshape(-1, outputs))
+        xp.dot(matrix, flat, y[images, part].reshape(-1, outputs))
     return y
 
 
@@ -133,7 +132,7 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     """w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]."""
     channels, outputs = w.shape[-2:]
     if g.is_pointwise:
-        return product(xp, dy.reshape(-1, outputs), w.reshape(channels, outputs).T).reshape((*dy.shape[:-1], channels))
+        return xp.dot(dy.reshape(-1, outputs), w.reshape(channels, outputs).T).reshape((*dy.shape[:-1], channels))
     pads = ((0, 0), *g.pads, (0, 0))
     shape = (dy.shape[0], *sizes, channels)
     dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
@@ -151,7 +150,7 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
         space = buffer[: matrix.shape[0] * channels]
         target = dx[images, _row_range(g.slides[0], rows, g.window[0])]
         for element, factor in zip(np.ndindex(*g.window), transposed, strict=True):
-            product(xp, matrix, factor, space.reshape(-1, channels))
+            xp.dot(matrix, factor, space.reshape(-1, channels))
             target[_taps(g, element, part.shape[1])] += space.reshape((*part.shape[:-1], channels))
     return dx[inside(shape, pads)]
 
@@ -160,14 +159,14 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
     """x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
     channels, outputs = x.shape[-1], dy.shape[-1]
     if g.is_pointwise:
-        return product(xp, x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
+        return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
     dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
     if x.size and dy.size and dw.size:
         if _on_host(xp, x) and columns_pay(g, x.shape[0], channels, outputs):
             return filter_gradient_by_columns(xp, x, dy, g)
         rows = WindowRows(xp, x, g, outputs)
         for images, part in rows.plan:
-            dw += product(xp, rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
+            dw += xp.dot(rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
     return dw.reshape((*g.window, channels, outputs))
 
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.ops.blas import one_thread
-from graphcore.ops.products import ONE_THREAD
 from graphcore.ops.windows import Geometry
 
+ONE_THREAD: Final = 1 << 18
+"""OpenBLAS computes products of at most so many multiplications in the calling thread."""
 _PIECE: Final = 1 << 18
 """How many elements of the matrix are kept at a time (1 MB of float32), if that is one image or more."""
 _FEW: Final = 8
@@ -29,8 +29,7 @@ def forward_by_columns(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     """x: [n, spatial..., c]  w: [window..., c, o] -> [n, places..., o]."""
     n, outputs = x.shape[0], w.shape[-1]
     # What is not finite must not be multiplied by the zeros beside the diagonal.
-    with one_thread():
-        finite = bool(xp.isfinite(xp.vdot(x, x)))
+    finite = bool(xp.isfinite(xp.vdot(x, x)))
     columns = Columns(g, w.shape[-2], outputs, one_by_one=not finite)
     factor = columns.empty_filter(xp, w.dtype)
     columns.along_diagonal(xp, factor)[...] = _columns_first(w)

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from graphcore.ops.convolving_columns import Columns
-from graphcore.ops.products import ONE_THREAD
+from graphcore.ops.convolving_columns import ONE_THREAD, Columns
 from graphcore.ops.windows import Geometry
 
 _PIECE: Final = 1 << 20

@@ -14,7 +14,6 @@ from graphcore.inference.einsum import parse_einsum
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import is_complex, list_to_array, required_int, scalar, vector
 from graphcore.ops.kernels import invalid, narrow
-from graphcore.ops.products import batch_product
 
 _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
 _B: Final = [[2.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
@@ -79,8 +78,7 @@ def _two(xp: Any, x: _Operand, y: _Operand, output: list[Any], dtype: np.dtype[A
     inner = xp.broadcast_shapes(left.shape[cut + len(rows) :], right.shape[cut : cut + len(summed)])
     row_sizes, column_sizes = left.shape[cut : cut + len(rows)], right.shape[cut + len(summed) :]
     depth = int(np.prod(inner, dtype=np.int64))
-    product = batch_product(
-        xp,
+    product = xp.matmul(
         left.reshape((*left.shape[:cut], int(np.prod(row_sizes, dtype=np.int64)), depth)).astype(dtype, copy=False),
         right.reshape((*right.shape[:cut], depth, int(np.prod(column_sizes, dtype=np.int64)))).astype(dtype, copy=False),
     )

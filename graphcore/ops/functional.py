@@ -8,10 +8,11 @@ from graphcore.attrs import Attrs, Func
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
 from graphcore.functions.canonicalize import CALL_EXECUTOR_ATTR, EXECUTOR_ATTR
+from graphcore.inference import ShapeAndType
 from graphcore.inference.common_shape_fns import called_function_shape, no_outputs
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.function_calls import called, func_attr, types_attr
-from graphcore.shapes import Shape
+from graphcore.shapes import Shape, as_shape
 
 _X: Final = [[1.0, -2.0], [3.0, 0.5]]
 _DY: Final = [[1.0, 1.0], [2.0, 4.0]]
@@ -25,6 +26,10 @@ def _arg_shape(c: InferenceContext) -> None:
     if not isinstance(shapes, tuple) or not shapes or not isinstance(shapes[0], Shape):
         raise InvalidArgumentError('Invalid "_output_shapes" attribute value for _Arg node: no shapes specified', attr="_output_shapes")
     c.set_output(0, c.make_shape_from_shape(shapes[0]))
+    dtypes, pointed = types_attr(c.attrs, "_handle_dtypes"), c.attrs.get("_handle_shapes")
+    if dtypes and isinstance(pointed, tuple) and len(pointed) == len(dtypes):
+        data = [ShapeAndType(c.make_shape_from_shape(as_shape(shape)), dtype) for shape, dtype in zip(pointed, dtypes, strict=True)]
+        c.set_output_handle_shapes_and_types(0, data)
 
 
 @op

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,9 +10,7 @@ from graphcore.attrs import Attrs
 from graphcore.inference.common_shape_fns import batch_matmul_shape, batch_matmul_v2_shape, matmul_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
 from graphcore.ops.gradient_text import required_type, vector
-from graphcore.ops.kernels import narrow
-from graphcore.ops.products import batch_product, product, way_for
-from graphcore.shapes import Shape
+from graphcore.ops.kernels import invalid, narrow
 
 _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
 _B: Final = [[2.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
@@ -114,36 +110,37 @@ class MatMul:
     )
 
     def kernel(k: KernelContext) -> Kernel:
-        # dot is matmul for two matrices, and a third quicker to call.
-        dot, dtype = k.xp.dot, k.dtype("T")
+        dot, dtype = matrix_dot(k), k.dtype("T")
         first, second = k.attr("transpose_a"), k.attr("transpose_b")
         if narrow(dtype):
             wide = np.float32
             return lambda a, b: dot((a.T if first else a).astype(wide), (b.T if second else b).astype(wide)).astype(dtype)
-        if k.xp is np and dtype.kind in "fc":
-            sizes = _sizes(k.input_shapes, bool(first), bool(second))
-            dot = partial(product, np) if sizes is None else way_for(*sizes) or dot
         if first and second:
             return lambda a, b: dot(a.T, b.T)
         if first:
             return lambda a, b: dot(a.T, b)
         if second:
             return lambda a, b: dot(a, b.T)
-        plain: Kernel = dot
-        return plain
+        return dot
 
 
-def _sizes(shapes: Sequence[Shape], first: bool, second: bool) -> tuple[int, int, int] | None:
-    """The sizes (m, k, n) of a product; None if they are not known."""
-    if len(shapes) != 2 or not all(shape.rank == 2 and shape.is_fully_defined for shape in shapes):
-        return None
-    a, b = [[size or 0 for size in shape.as_list()] for shape in shapes]
-    return (a[1], a[0], b[0] if second else b[1]) if first else (a[0], a[1], b[0] if second else b[1])
+def matrix_dot(k: KernelContext) -> Kernel:
+    """The product of the node's two matrices: `dot`, which is `matmul` for these, and a third quicker to call. It takes more than matrices."""
+    dot: Kernel = k.xp.dot
+    if [shape.rank for shape in k.input_shapes] == [2, 2]:
+        return dot
+
+    def product(a: Any, b: Any) -> Any:
+        if not a.ndim == b.ndim == 2:
+            raise invalid(k, f"required two matrices, got shapes {list(a.shape)} and {list(b.shape)}")
+        return dot(a, b)
+
+    return product
 
 
 def batched(k: KernelContext) -> Kernel:
     """The kernel of all batch matrix products; operands of other types than the result are cast first."""
-    matmul, dtype = partial(batch_product, k.xp), k.dtype("Tout" if "Tout" in k.attrs else "T")
+    matmul, dtype = k.xp.matmul, k.dtype("Tout" if "Tout" in k.attrs else "T")
     first, second = k.attr("adj_x"), k.attr("adj_y")
     if not first and not second and all(given is k.output_types[0] for given in k.input_types) and not narrow(dtype):
         plain: Kernel = matmul

@@ -9,7 +9,7 @@ import numpy as np
 from graphcore.attrs import Attrs
 from graphcore.inference.common_shape_fns import batch_matmul_v2_shape, matmul_shape
 from graphcore.ops.block import Example, Kernel, KernelContext, op
-from graphcore.ops.matmul import PRODUCTS, batched, product_node, renamed, sum_broadcast_batches
+from graphcore.ops.matmul import PRODUCTS, batched, matrix_dot, product_node, renamed, sum_broadcast_batches
 
 _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
 _B: Final = [[2.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
@@ -91,7 +91,7 @@ class SparseMatMul:
         )
 
     def kernel(k: KernelContext) -> Kernel:
-        dot, first, second = k.xp.dot, k.attr("transpose_a"), k.attr("transpose_b")
+        dot, first, second = matrix_dot(k), k.attr("transpose_a"), k.attr("transpose_b")
 
         def product(a: Any, b: Any) -> Any:
             a, b = a.astype(np.float32, copy=False), b.astype(np.float32, copy=False)

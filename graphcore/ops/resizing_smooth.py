@@ -9,7 +9,6 @@ import numpy as np
 from graphcore.inference import InferenceContext
 from graphcore.ops.block import Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.ops.kernels import constant_ints, ints, invalid
-from graphcore.ops.products import batch_product
 from graphcore.ops.resizing import resized_shape
 
 _X: Final = (np.arange(24, dtype=np.float32) ** 2 % 17 / 4).reshape(2, 3, 2, 2)
@@ -77,8 +76,8 @@ def _mixed(k: KernelContext, x: Any, rows: Any, columns: Any, dtype: Any = np.fl
     xp = k.xp
     wide = x.astype(dtype, copy=False)
     n, height, width, channels = wide.shape
-    by_rows = batch_product(xp, xp.asarray(rows), wide.reshape(n, height, width * channels)).reshape(n, -1, width, channels)
-    return batch_product(xp, xp.asarray(columns), by_rows)
+    by_rows = xp.matmul(xp.asarray(rows), wide.reshape(n, height, width * channels)).reshape(n, -1, width, channels)
+    return xp.matmul(xp.asarray(columns), by_rows)
 
 
 def _checked(k: KernelContext, x: Any, size: tuple[int, ...]) -> tuple[int, int]:

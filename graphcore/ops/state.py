@@ -55,6 +55,27 @@ class VariableV2:
         return lambda: variable
 
 
+@op
+class Variable:
+    """A variable as old graphs have it (VariableV2 is the newer form): a shape without dimensions says nothing of the shape.
+
+    shape: the shape of the values; unknown dimensions are allowed.
+    dtype: their type.
+    container: a name space for `shared_name`.
+    shared_name: nodes with the same shared name are one variable; empty for the node's own name.
+    """
+
+    signature = "Variable[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
+    stateful = True
+    kernel = VariableV2.kernel
+    gradient = _NO_GRADIENT
+    examples = VariableV2.examples
+
+    def shape(c: InferenceContext) -> None:
+        shape = as_shape(c.attr("shape"))
+        c.set_output(0, c.make_shape_from_shape(shape) if shape.rank else c.unknown_shape())
+
+
 def shape_now(variable: RefVariable) -> Shape:
     """The shape of a variable's value; what is declared if it has none, or leaves sizes open."""
     value = variable.value

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.attrs import Attrs
+from graphcore.critical_section import critical_section
 from graphcore.inference import InferenceContext, ShapeHandle
 from graphcore.kernel_context import KernelContext, RefVariable
 from graphcore.ops.block import Example, Kernel
@@ -27,24 +28,44 @@ GRADIENTS: Final = frozenset({"grad", "delta"})
 class _Locks:
     """The locks of several variables, taken in the same order by everybody, and once each."""
 
-    __slots__ = ("_left", "_taken")
+    __slots__ = ("_locks", "_taken")
 
     def __init__(self, variables: Iterable[RefVariable]) -> None:
-        self._left = sorted({variable.lock for variable in variables}, key=id, reverse=True)
+        self._locks = sorted({variable.lock for variable in variables}, key=id)
         self._taken: list[Lock] = []
 
+    @critical_section.cover
     def __enter__(self) -> None:
+        critical_section.begin()
         try:
-            while self._left:
-                self._left[-1].acquire()
-                self._taken.append(self._left.pop())
+            for lock in self._locks:
+                if not lock.acquire(blocking=False):
+                    critical_section.acquire(lock)
+                self._taken.append(lock)
+            if critical_section.deferred is not None:
+                critical_section.end()
         except BaseException:  # Ctrl-C while it waits
             self.__exit__()
             raise
 
+    @critical_section.cover
     def __exit__(self, *_error: object) -> None:
-        while self._taken:
-            self._taken.pop().release()
+        for lock in self._taken:
+            lock.release()
+        if critical_section.deferred is not None:
+            critical_section.end()
+
+
+@critical_section.cover
+def _assign(variables: Iterable[RefVariable], values: Iterable[Any]) -> None:
+    """Give several variables new values, all of them or, where Ctrl-C comes before, none; their locks are held."""
+    critical_section.begin()
+    try:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+    finally:
+        if critical_section.deferred is not None:
+            critical_section.end()
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -85,8 +106,7 @@ class Rule(msgspec.Struct, frozen=True):
                 for shape in [*[value.shape for value in values[1:]], *[arguments[i].shape for i in gradients]]:
                     if shape != values[0].shape:
                         raise invalid(k, f"var and its gradient and slots must have the same shape: {list(values[0].shape)} {list(shape)}")
-                for variable, value in zip(variables, update(xp, attrs, *values, *arguments[count:]), strict=True):
-                    variable.assign(value)
+                _assign(variables, update(xp, attrs, *values, *arguments[count:]))
             return variables[0] if gives_variable else None
 
         return apply

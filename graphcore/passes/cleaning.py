@@ -9,6 +9,7 @@ from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.from_nodes import producers_of
 from graphcore.passes.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.rewriting import Rewriting
+from graphcore.passes.rewriting_graphs import rewrites
 
 CONTROL_FLOW_OPS: Final = frozenset(
     {"Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"}
@@ -19,6 +20,7 @@ _NOT_PASSED_OVER: Final = frozenset({"_Recv", "_HostRecv", "Recv", "HostRecv", "
 
 
 @declares(PassDeclaration(name="remove_dead_nodes", removes=ANY))
+@rewrites
 def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
     """Remove what nothing needs that must stay: stateful and control-flow nodes, and the leaves that the graph was built with.
 
@@ -33,6 +35,7 @@ def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
     return prune(graph, [*roots, *wanted_leaves(graph)])
 
 
+@rewrites
 def prune(graph: Graph, roots: Iterable[Node]) -> bool:
     """Remove what `roots` do not depend on. True iff anything was removed."""
     needed = set(roots)
@@ -79,6 +82,7 @@ def _consumers_last(nodes: list[Node]) -> list[Node]:
 
 
 @declares(PassDeclaration(name="remove_identity_nodes", removes=frozenset({"Identity"}), rewires=True, keeps_leaves=False))
+@rewrites
 def remove_identity_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
     """Remove each Identity with exactly one incoming edge; its consumers take its input, and who waits for it waits for its producer.
 
@@ -118,6 +122,7 @@ def _may_pass_over(node: Node) -> bool:
         keeps_order=False,
     )
 )
+@rewrites
 def remove_list_array_converter(graph: Graph, keep: Container[str] = ()) -> bool:
     """Put one Identity an element in the place of each `_ListToArray` and `_ArrayToList`, named as inlining names them.
 

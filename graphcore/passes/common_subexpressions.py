@@ -10,11 +10,13 @@ from graphcore.graph import Graph, Node, reverse_post_order
 from graphcore.graph.traversal import by_id
 from graphcore.passes.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.rewriting import Rewriting
+from graphcore.passes.rewriting_graphs import rewrites
 
 PLACEHOLDER_OPS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 
 
 @declares(PassDeclaration(name="eliminate_common_subexpressions", removes=ANY, rewires=True, keeps_leaves=False))
+@rewrites
 def eliminate_common_subexpressions(graph: Graph, consider: Callable[[Node], bool] | None = None) -> bool:
     """Merge nodes of the same op with the same attrs, inputs and control inputs; the first in reverse post order stays.
 

@@ -20,6 +20,7 @@ from graphcore.graph.traversal import by_name
 from graphcore.passes.declarations import PassDeclaration, declares
 from graphcore.passes.evaluating import SHAPE_OPS, evaluate, may_be_evaluated, size_in_bytes, values_from_shapes
 from graphcore.passes.rewriting import Rewriting
+from graphcore.passes.rewriting_graphs import rewrites
 from graphcore.shapes import Shape
 
 MAX_CONSTANT_BYTES: Final = 10 * 1024 * 1024
@@ -59,6 +60,7 @@ DEFAULT_OPTIONS: Final = ConstantFoldingOptions()
 
 
 @declares(PassDeclaration(name="fold_constants", adds=frozenset({"Const"}), rewires=True))
+@rewrites
 def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIONS) -> bool:
     """Compute what depends on constants and static shapes alone, and feed its consumers from new constants `<node>/_N__cf__<k>`.
 

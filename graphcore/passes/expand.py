@@ -16,6 +16,7 @@ from graphcore.passes.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.function_body import FunctionBody
 from graphcore.passes.inline import NO_INLINE_ATTR, InlineFunctionBodyOptions, check_inlining, inline_checked, is_function_call
 from graphcore.passes.rewriting import Rewriting
+from graphcore.passes.rewriting_graphs import rewrites
 
 _PARTITIONED: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
@@ -54,6 +55,7 @@ DEFAULT_OPTIONS: Final = ExpandInlineFunctionsOptions()
 @declares(
     PassDeclaration(name="expand_inline_functions", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, once=False)
 )
+@rewrites
 def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: ExpandInlineFunctionsOptions = DEFAULT_OPTIONS) -> bool:
     """Inline every call that is in the graph now; calls within what was inlined are left for another time.
 

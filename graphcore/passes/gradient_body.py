@@ -7,6 +7,7 @@ away where nothing was broadcast.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
@@ -16,7 +17,8 @@ import numpy as np
 from graphcore.attrs import Array, AttrValue, Func, TensorValue
 from graphcore.definitions import in_out_types_for_node
 from graphcore.errors import GraphError
-from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node, constant_value
+from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node
+from graphcore.graph.read_values import value_read
 from graphcore.inference import ShapeHandle
 from graphcore.inference.handles import shape_of_sizes
 from graphcore.kernel_context import KernelContext
@@ -84,11 +86,20 @@ class GradientBody:
 
     def input_gradient(self, index: int) -> Tensor:
         """The gradient with respect to input `index` of the forward node; builds what it takes."""
+        if self.simplify and 0 in (known_sizes(self.forward.inputs[index]) or ()):
+            return self._nothing(index)
         gradient = self.result(index)
         if gradient.node in self._own and not same_shape(gradient, self.forward.inputs[index]):
             self.graph.set_shape_like(gradient, self.forward.inputs[index])
             self.alike.append((len(self.made), gradient, index))
         return gradient
+
+    def _nothing(self, index: int) -> Tensor:
+        """The gradient of an input without elements."""
+        like = self._tensor(self.forward_values.input(index), "zeros")
+        made = self.graph.apply_op("ZerosLike", [like], None, "zeros")
+        self._record(made, "zeros")
+        return made.outputs[0]
 
     def result(self, index: int) -> Tensor:
         """The same, which has another shape where the input is a handle of what the gradient is for."""
@@ -175,6 +186,13 @@ class GradientBody:
         scope = self.graph.scopes.name
         return scope[: scope.rfind(f"{self.forward.name}_grad")].rstrip("/") or scope
 
+    def known_array(self, value: Value) -> Array | None:
+        """The array behind a value that no feed changes, None if there is none: what shapes and the registered body alone say.
+
+        A constant of the forward graph is not among it, unless it says a shape, an axis or the like that has been read to infer shapes.
+        """
+        return value.array if isinstance(value, TensorValue) else known_input(self.forward, value)
+
     def _tensor(self, value: Value, name: str) -> Tensor:
         return value if isinstance(value, Tensor) else self._constant(value, name)
 
@@ -197,7 +215,7 @@ class GradientBody:
         )
 
     def _fold(self, node: BodyNode, inputs: list[Value]) -> bool:
-        arrays = [known_array(value) for value in inputs]
+        arrays = [self.known_array(value) for value in inputs]
         known = [array for array in arrays if array is not None and array.size <= MAX_FOLDED]
         if len(known) != len(arrays) or not arrays:
             return False
@@ -234,14 +252,11 @@ def _calls_function(node: BodyNode) -> bool:
     )
 
 
-def known_array(value: Value) -> Array | None:
-    """The array behind a small value that is the same in every run, None if it is not."""
-    if isinstance(value, TensorValue):
-        return value.array
-    node = value.node
-    if node.op != "Const" and node.output_types[value.index].is_floating:
-        return None  # what is worth folding besides constants is shape arithmetic, and that is done in integers
-    return constant_value(value) if 0 <= value.shape.num_elements <= MAX_FOLDED else None
+def known_input(forward: Node, tensor: Tensor) -> Array | None:
+    """The value of a tensor that is an input of `forward`, where it was read to infer shapes, so that it stays what it is."""
+    if not (forward.asked_values and tensor.dtype.is_integer) or not 0 <= tensor.shape.num_elements <= MAX_FOLDED:
+        return None
+    return value_read(forward, tensor)
 
 
 def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[Any]:
@@ -284,7 +299,7 @@ def _element(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
 
 
 def _shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
-    source = node.inputs[0]
+    source = node.inputs[ref[1]]
     if source not in body.values:
         return (source,)
     value = body.values[source]
@@ -297,8 +312,10 @@ def _shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None
         body.values[ref] = TensorValue(np.asarray(len(sizes), dtype))
     elif None in sizes:
         return None
-    elif op == "Shape":
+    elif op in {"Shape", "ShapeN"}:
         body.values[ref] = TensorValue(np.asarray(sizes, dtype))
+    elif op == "Size":
+        body.values[ref] = TensorValue(np.asarray(math.prod(size or 0 for size in sizes), dtype))
     return () if ref in body.values else None
 
 
@@ -337,7 +354,7 @@ def _sum(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
     missing = [need for need in node.inputs if need not in body.values]
     if missing:
         return missing
-    axes = known_array(body.values[node.inputs[1]])
+    axes = body.known_array(body.values[node.inputs[1]])
     if axes is None or axes.size:
         return None
     body.values[ref] = body.values[node.inputs[0]]
@@ -347,7 +364,7 @@ def _sum(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
 def _reshape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
     source = _shape_source(body, node.inputs[1])
     if source is None:
-        return None
+        return _to_known_shape(body, ref, node)
     missing = [need for need in (node.inputs[0], source) if need not in body.values]
     if missing:
         return missing
@@ -358,13 +375,38 @@ def _reshape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | No
     return None
 
 
+def _to_known_shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """Reshape to the shape that the value has, as far as the shapes tell."""
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    value, shape = (body.values[need] for need in node.inputs)
+    sizes = body.known_array(shape)
+    if isinstance(value, Tensor) and sizes is not None and sizes.tolist() == known_sizes(value):
+        body.values[ref] = value
+        return ()
+    return None
+
+
+def _rearrange(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """Tile that repeats nothing, Transpose that leaves each dimension where it is."""
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    numbers = body.known_array(body.values[node.inputs[1]])
+    if numbers is None or numbers.tolist() != ([1] * numbers.size if node.node_def.op == "Tile" else [*range(numbers.size)]):
+        return None
+    body.values[ref] = body.values[node.inputs[0]]
+    return ()
+
+
 def _scale(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
     """Integer division or multiplication of shapes by ones."""
     missing = [need for need in node.inputs if need not in body.values]
     if missing:
         return missing
     value, by = (body.values[need] for need in node.inputs)
-    ones = known_array(by)
+    ones = body.known_array(by)
     if ones is None or ones.dtype.kind != "i" or not np.all(ones == 1):
         return None
     if isinstance(value, Tensor) and value.shape.rank == ones.ndim == 1:
@@ -383,7 +425,7 @@ def _stitch(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | Non
         return missing
     entries: dict[int, int | None] = {}
     for index_ref, data_ref in zip(node.inputs[:half], node.inputs[half:], strict=True):
-        indices = known_array(body.values[index_ref])
+        indices = body.known_array(body.values[index_ref])
         data = _partial_vector(body, data_ref, sources[data_ref])
         if indices is None or data is None or indices.size != len(data):
             return None
@@ -398,18 +440,18 @@ def _partial_vector(body: GradientBody, ref: Ref, source: Ref | None) -> list[in
     if source is not None:
         value = body.values[source]
         return list(value.array.shape) if isinstance(value, TensorValue) else known_sizes(value)
-    array = known_array(body.values[ref])
+    array = body.known_array(body.values[ref])
     return None if array is None or array.ndim != 1 else array.tolist()
 
 
 _SHORTCUTS: Final[dict[str, Callable[[GradientBody, Ref, BodyNode], Sequence[Ref] | None]]] = {
     **dict.fromkeys(_PASS_ON, _pass_on),
     **dict.fromkeys(_CONVERTERS, _element),
-    "Shape": _shape,
-    "Rank": _shape,
+    **dict.fromkeys(("Shape", "ShapeN", "Rank", "Size"), _shape),
     "BroadcastGradientArgs": _broadcast_args,
     "Sum": _sum,
     "Reshape": _reshape,
+    **dict.fromkeys(("Tile", "Transpose"), _rearrange),
     "Div": _scale,
     "DynamicStitch": _stitch,
 }

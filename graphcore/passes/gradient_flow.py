@@ -249,7 +249,7 @@ def _nearest_shared(node: Node, upstream: set[Node]) -> Node | None:
     waiting = deque([node])
     while waiting:
         current = waiting.popleft()
-        if current in upstream and any(tensor.dtype in DIFFERENTIABLE for tensor in current.outputs) and current.op != "Const":
+        if current in upstream and any(tensor.dtype in DIFFERENTIABLE for tensor in current.outputs):
             return current
         for tensor in current.inputs:
             if tensor.node not in seen:

@@ -1,8 +1,8 @@
 """What a gradient body came to, to be done again at once wherever the same is known of the values.
 
 The first time that an op is differentiated its body is resolved, folded and simplified node by node. All of these decisions follow from
-the op's attrs and from what is known of the values: shapes, constants, and which of them are the same. So what was built is kept under
-a key that says all that, and for the next node with the same key it is built without a question asked.
+the op's attrs and from what is known of the values: shapes, what was read to infer them, and which values are the same. So what was built
+is kept under a key that says all that, and for the next node with the same key it is built without a question asked.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from graphcore.attrs import Attrs
+from graphcore.attrs import Array, Attrs
 from graphcore.dtypes import DType
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.passes.gradient_body import MAX_FOLDED, GradientBody, known_array
+from graphcore.passes.gradient_body import GradientBody, known_input
 from graphcore.passes.gradient_template import GradientTemplate
 from graphcore.passes.gradient_writer import GradientWriter
 from graphcore.registry import OpRegistration
@@ -54,8 +54,13 @@ class GradientProgram(msgspec.Struct, frozen=True, eq=False):
         return [values[i] for i in self.results]
 
 
-def what_is_known(values: Sequence[Tensor]) -> Key:
-    """Shapes, constants and sameness of the values: all that the simplification of a body looks at."""
+def what_is_known(forward: Node, values: Sequence[Tensor]) -> Key:
+    """Shapes and sameness of the values, and what was read to infer them: all that the simplification of a body looks at.
+
+    Args:
+        forward: the node that is differentiated.
+        values: its inputs, its outputs, and the gradients of these.
+    """
     unknown: dict[int, int] = {}
     known: list[object] = []
     for tensor in values:
@@ -68,20 +73,15 @@ def what_is_known(values: Sequence[Tensor]) -> Key:
         if -1 in sizes:
             sizes = tuple([dim.value if dim.value >= 0 else unknown.setdefault(id(dim), -len(unknown) - 2) for dim in dims])
         known.append(sizes)
-        if node.op == "Const" or not node.output_types[tensor.index].is_floating:
-            known.append(_constant(tensor))
+    if forward.asked_values:
+        known += [None if array is None else (array.dtype, array.shape, array.tobytes()) for array in _read(forward)]
     if len(values) > len(set(values)):
         known.append(tuple([values.index(tensor) for tensor in values]))
     return tuple(known)
 
 
-def _constant(tensor: Tensor) -> object:
-    if not 0 <= tensor.shape.num_elements <= MAX_FOLDED:
-        return None
-    if tensor.node.op == "Const":
-        return tensor.node.node_def.attr["value"]
-    array = known_array(tensor)
-    return None if array is None else (array.dtype, array.shape, array.tobytes())
+def _read(forward: Node) -> list[Array | None]:
+    return [known_input(forward, tensor) for tensor in forward.inputs]
 
 
 def recorded(graph: Graph, body: GradientBody, values: Sequence[Tensor], results: Sequence[Tensor]) -> GradientProgram | None:

@@ -90,6 +90,13 @@ class GradientWriter:
         registration = self.graph.library.look_up("OnesLike")
         return self.node(name, registration, [tensor], {"T": dtype}, ((dtype,), (dtype,)), (forward, None, {}, "seed")).outputs[0]
 
+    def result(self, name: str, gradient: Tensor, forward: str) -> Tensor:
+        """The node that stands for a whole gradient, under a name that has been taken for it."""
+        dtype = gradient.dtype.base
+        self.graph.names.free(name)
+        registration = self.graph.library.look_up("Identity")
+        return self.node(name, registration, [gradient], {"T": dtype}, ((dtype,), (dtype,)), (forward, None, {}, "result")).outputs[0]
+
     def constant(
         self, name: str, value: TensorValue, record: tuple[str, FunctionDef | None, Attrs, str], anchor: Node | None = None
     ) -> Tensor:

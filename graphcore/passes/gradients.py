@@ -89,6 +89,7 @@ class Backpropagation:
         self.stop = frozenset(stop)
         self.simplify = simplify
         self.trace = trace
+        self.given: set[Tensor] = set()
         self.arrived: dict[Tensor, list[Tensor]] = {}
         self.writer = GradientWriter(graph)
         self.scope = graph.scopes.name
@@ -97,6 +98,7 @@ class Backpropagation:
 
     def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
         """See `build_gradients`."""
+        self.given.update([given for given in grad_ys if given is not None])
         order = self._between(ys)
         for i, (y, given) in enumerate(zip(ys, grad_ys, strict=True)):
             self.arrive(y, given if given is not None else self._ones(y, f"grad_ys_{i}"), None, 0)
@@ -193,7 +195,11 @@ class Backpropagation:
 
     def _only_zeros_at(self, node: Node) -> bool:
         """True iff what has arrived at the outputs of `node` is zero, so that what goes on is: all gradients are linear in it."""
-        return all(is_zeros(part) for output in node.outputs for part in self.arrived.get(output, ()))
+        return all(self.is_zeros(part) for output in node.outputs for part in self.arrived.get(output, ()))
+
+    def is_zeros(self, gradient: Tensor) -> bool:
+        """True iff a gradient is zero whatever is fed; who gives one may feed it."""
+        return gradient not in self.given and is_zeros(gradient)
 
     def arrive(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:
         """`node` passes `gradient` back to `tensor`, its input `slot`."""
@@ -220,7 +226,9 @@ class Backpropagation:
 
     def _has_arrived(self, tensor: Tensor) -> bool:
         return (
-            tensor not in self.stop and tensor.shape.num_elements != 0 and not all(is_zeros(part) for part in self.arrived.get(tensor, ()))
+            tensor not in self.stop
+            and tensor.shape.num_elements != 0
+            and not all(self.is_zeros(part) for part in self.arrived.get(tensor, ()))
         )
 
     def _refuse_lost(self, node: Node, index: int) -> None:
@@ -269,7 +277,7 @@ class Backpropagation:
         needed = cache.needed.get(wanted)
         if needed is not None:
             values = [*node.inputs, *node.outputs, *[self.output_gradient(node, index, scope) for index in needed]]
-            program = cache.programs.get((wanted, what_is_known(values)))
+            program = cache.programs.get((wanted, what_is_known(node, values)))
             if program is not None:
                 return program.run(self.writer, template, node, values, scope)
         taken = _NodeValues(self, node, scope)
@@ -280,7 +288,7 @@ class Backpropagation:
         values = [*node.inputs, *node.outputs, *taken.gradients.values()]
         program = recorded(self.graph, body, values, results)
         if program is not None:
-            cache.keep(wanted, tuple(taken.gradients), what_is_known(values), program)
+            cache.keep(wanted, tuple(taken.gradients), what_is_known(node, values), program)
         return results
 
     def in_scope(self, body: GradientBody, slots: list[int], scope: str) -> list[Tensor]:
@@ -303,7 +311,7 @@ class Backpropagation:
         """The sum of what has arrived at `tensor`."""
         parts = self.arrived[tensor]
         if len(parts) > 1 and self.simplify:
-            self.arrived[tensor] = parts = [part for part in parts if not is_zeros(part)] or parts[:1]
+            self.arrived[tensor] = parts = [part for part in parts if not self.is_zeros(part)] or parts[:1]
         if len(parts) > 1:
             scope = self.writer.new_scope(f"{self.scope}{tensor.node.name}_sum")
             self.arrived[tensor] = parts = [self.writer.sum(f"{scope}AddN", parts, tensor.node.name)]

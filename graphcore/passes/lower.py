@@ -16,6 +16,7 @@ from graphcore.passes.lower_loops import lower_loop
 from graphcore.passes.lowering import Lowering
 from graphcore.passes.recursion import InlinableFunctions
 from graphcore.passes.rewriting import Rewriting
+from graphcore.passes.rewriting_graphs import rewrites
 
 LOWER_ATTR: Final = "_lower_using_switch_merge"
 _COMPILED: Final = frozenset({"_tpu_replicate", "_xla_compile_id"})
@@ -50,6 +51,7 @@ DEFAULT_OPTIONS: Final = LowerOptions()
         name="lower_functional_ops", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, keeps_state=False
     )
 )
+@rewrites
 def lower_functional_ops(bodies: FunctionBodies, graph: Graph, options: LowerOptions = DEFAULT_OPTIONS) -> bool:
     """Lower what is marked by attr `_lower_using_switch_merge`, and inline all calls, over and over until nothing is left to be.
 

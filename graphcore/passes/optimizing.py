@@ -15,6 +15,7 @@ from graphcore.passes.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.expand import ExpandInlineFunctionsOptions, FunctionBodies, expand_inline_functions
 from graphcore.passes.instantiation import InstantiatedFunctions
 from graphcore.passes.recursion import InlinableFunctions
+from graphcore.passes.rewriting_graphs import rewrites
 
 MAX_ROUNDS: Final = 10
 
@@ -50,6 +51,7 @@ DEFAULT_OPTIONS: Final = OptimizerOptions()
 
 
 @declares(PassDeclaration(name="optimize_graph", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, once=False))
+@rewrites
 def optimize_graph(functions: FunctionBodies | None, graph: Graph, options: OptimizerOptions = DEFAULT_OPTIONS) -> bool:
     """Make a graph that computes the same with less work.
 

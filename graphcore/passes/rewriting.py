@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from graphcore.attrs import AttrValue
+from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.definitions import NodeDef
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.collecting import paused_collector
@@ -29,34 +30,26 @@ class Rewriting:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._moved: dict[Node, None] = {}
-        self._transaction = transaction(graph)
-        self._pause = paused_collector()
+        self._block = self._whole()
+
+    @critical_contextmanager
+    def _whole(self) -> Iterator[None]:
+        with paused_collector(), transaction(self.graph):
+            yield
+            self._finish()
 
     def __enter__(self) -> Self:
-        self._pause.__enter__()
-        self._transaction.__enter__()
+        self._block.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    @critical_section.cover
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool | None:
+        critical_section.begin()
         try:
-            if error is not None:
-                self._undo(error)
-            else:
-                self._commit()
+            return self._block.__exit__(kind, error, traceback)
         finally:
-            self._pause.__exit__(None, None, None)
-
-    def _commit(self) -> None:
-        try:
-            self._finish()
-        except BaseException as failure:
-            self._undo(failure)
-            raise
-        self._transaction.__exit__(None, None, None)
-
-    def _undo(self, error: BaseException) -> None:
-        with suppress(type(error)):  # the transaction raises it again
-            self._transaction.__exit__(type(error), error, error.__traceback__)
+            if critical_section.deferred is not None:
+                critical_section.end()
 
     def _finish(self) -> None:
         graph = self.graph

@@ -2,6 +2,7 @@
 
 from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.cancellation import CancellationManager
+from graphcore.runtime.default_session import get_default_session
 from graphcore.runtime.direct_session import CallableOptions, DirectSession
 from graphcore.runtime.events import Event, Recorder
 from graphcore.runtime.executors import ExecutorFactory, ExecutorParams, get_executor_factory, new_executor, register_executor_factory
@@ -15,7 +16,7 @@ from graphcore.runtime.program import Executor
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
 from graphcore.runtime.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
-from graphcore.runtime.session import Session, get_default_session
+from graphcore.runtime.session import Session, live_sessions
 from graphcore.runtime.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "create_key",
     "get_default_session",
     "get_executor_factory",
+    "live_sessions",
     "needed_nodes",
     "new_executor",
     "parse_key",

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, Final
 
+from graphcore.critical_section import critical_section
+
 _AGAIN: Final = 1.0
 """Seconds after which a call that has not ended is told once more."""
 
@@ -41,7 +43,7 @@ class Aside:
             target=self._work, args=(call, function, *arguments), kwargs=named, name="graphcore-aside", daemon=True
         )
         try:
-            self._thread.start()
+            critical_section.start(self._thread)
         except BaseException:  # Ctrl-C while it waits for the thread to begin: nobody will know of the call
             self._give_up()
             raise
@@ -74,7 +76,7 @@ class Aside:
 
     def wait(self, seconds: float) -> bool:
         """Wait so long at most. True if the call has ended."""
-        return self._done.wait(seconds)
+        return critical_section.wait(self._done, seconds)
 
     def result(self) -> Any:
         """Wait for what the call gives.
@@ -83,7 +85,7 @@ class Aside:
             BaseException: what the call raised, or what (Ctrl-C) ended the wait; the call is left then.
         """
         try:
-            self._done.wait()
+            critical_section.wait(self._done)
         except BaseException:
             self.leave()
             raise
@@ -95,7 +97,7 @@ class Aside:
     def leave(self) -> None:
         """Stop the call at its next line of Python."""
         if self._raise_within():
-            threading.Thread(target=self._insist, name="graphcore-aside-end", daemon=True).start()
+            critical_section.start(threading.Thread(target=self._insist, name="graphcore-aside-end", daemon=True))
 
     def _insist(self) -> None:
         """What is raised within a finaliser is lost, by Python's rules: then it is raised again."""

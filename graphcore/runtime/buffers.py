@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -47,8 +47,13 @@ def reuse_buffers(schedule: Schedule) -> None:
     for number, operation in enumerate(operations):
         if operation.apart:
             continue
-        if type(operation.kernel) is np.ufunc and len(operation.outputs) == 1 == operation.kernel.nout and not any(operation.reads):
+        if is_elementwise(operation.kernel) and len(operation.outputs) == 1 and not any(operation.reads):
             operation.into = _dead_input(operations, operation, number, shared, trusted)
+
+
+def is_elementwise(kernel: Any) -> bool:
+    """Whether a kernel is a ufunc that computes each element of its one result by itself; a product of matrices does not."""
+    return type(kernel) is np.ufunc and kernel.nout == 1 and kernel.signature is None
 
 
 def _dead_input(operations: Sequence[Operation], operation: Operation, number: int, shared: set[Value], trusted: bool) -> int | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable
 
+from graphcore.critical_section import critical_section
 from graphcore.errors import CancelledError, InvalidArgumentError
 
 Callback = Callable[[], None]
@@ -80,7 +80,7 @@ class CancellationManager:
                 return True
             own = self._canceller == threading.get_ident()
         if not own:
-            self._done.wait()
+            critical_section.wait(self._done)
         return False
 
     def try_deregister_callback(self, token: int) -> bool:
@@ -94,47 +94,28 @@ class CancellationManager:
     def start_cancel(self) -> None:
         """Call what was registered, in that order, then cancel the managers below. Only the first call does anything.
 
-        What Ctrl-C comes to is called once more: nobody can know how far it was.
-
         Raises:
-            BaseException: the first that a callback raised, or Ctrl-C while one was called, after all were called.
+            BaseException: the first that a callback raised, after all were called.
         """
-        waiting: deque[Callback] = deque()
-        is_ours = False
-        try:
+        failures: list[BaseException] = []
+        with critical_section:
             with self._lock:
                 if self._ended():
                     return
-                waiting.extend([self._callbacks[token] for token in sorted(self._callbacks)])
-                waiting.extend([child.start_cancel for child in self._children])
-                is_ours = True
+                waiting = [self._callbacks[token] for token in sorted(self._callbacks)]
+                waiting += [child.start_cancel for child in self._children]
                 self._canceller = threading.get_ident()
-            failures = self._call(waiting)
-        except BaseException:
-            if is_ours:  # Ctrl-C came between two callbacks: who waits is to be told all the same
-                self._call(waiting)
-            raise
+            for callback in waiting:
+                try:
+                    callback()
+                except BaseException as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
+                    failures.append(error)
+            with self._lock:
+                self._callbacks.clear()
+                self._done.set()
+                self._canceller = None
         if failures:
             raise failures[0]
-
-    def _call(self, waiting: deque[Callback]) -> list[BaseException]:
-        """Call all that are left, even if one raises; with that the cancellation is over. Gives what they raised."""
-        failures: list[BaseException] = []
-        again: Callback | None = None
-        while waiting:
-            try:
-                waiting[0]()
-            except BaseException as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
-                failures.append(error)
-                if not isinstance(error, Exception) and again is not waiting[0]:
-                    again = waiting[0]
-                    continue
-            waiting.popleft()
-        with self._lock:
-            self._callbacks.clear()
-            self._done.set()
-            self._canceller = None
-        return failures
 
     def check(self) -> None:
         """Stop here if this is cancelled.

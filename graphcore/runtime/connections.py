@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, copy_sharing_library, parse_tensor_name
+from graphcore.graph.read_values import value_kept
+from graphcore.runtime.feeds import may_not_be_fed
 from graphcore.runtime.rewrite import fed_tensor
 
 
@@ -18,13 +20,16 @@ def resolve_connections(graph: Graph, connections: Iterable[tuple[str, str]], fe
 
     Raises:
         NotFoundError: the target does not exist.
-        InvalidArgumentError: the source does not exist, or a target is connected or fed twice.
+        InvalidArgumentError: the source does not exist, or a target is connected or fed twice, or was read to infer shapes.
     """
     resolved: dict[Tensor, Tensor] = {}
     for source, target in connections:
         end = fed_tensor(graph, target)
         if end in resolved or end in fed:
             raise InvalidArgumentError(f'Endpoint "{target}" fed more than once.', node=end.node.name, op=end.node.op)
+        kept = value_kept(end)
+        if kept is not None:
+            raise may_not_be_fed(end, kept[0])
         resolved[end] = _source(graph, source, target)
     return resolved
 

@@ -16,6 +16,7 @@ from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.dataflow_frames import Iteration, Outputs, Teller
 from graphcore.runtime.dataflow_propagation import Propagation
 from graphcore.runtime.dataflow_table import (
+    AWAITING,
     FETCH,
     MERGING,
     SENDING,
@@ -34,8 +35,8 @@ LATER: Final[tuple[Any, ...]] = ("later",)
 """In place of outputs: they will arrive."""
 
 
-_Arrival = tuple[Item, Iteration, GraphError | None, Any, bool] | None
-"""What a receive ended with; None when the run is to stop."""
+_Arrival = tuple[Item, Iteration, Exception | None, Any, bool] | None
+"""What a receive, or what else waits, ended with; None when the run is to stop."""
 
 
 class DataflowRun:
@@ -217,7 +218,10 @@ class DataflowRun:
             inputs[base] = None
             self.send(item, at, value)
             return ()
-        self._receive(item, at)
+        if kind == AWAITING:
+            self._await(item, at)
+        else:
+            self._receive(item, at)
         return LATER
 
     def _execute_recorded(self, item: Item, at: Iteration) -> Outputs:
@@ -268,19 +272,41 @@ class DataflowRun:
         args = RendezvousArgs(cancellation_manager=self._watch())
         self._channel(item).recv_async(edge_key(item.context, (at.frame.number(), at.number)), args, done)
 
+    def _await(self, item: Item, at: Iteration) -> None:
+        """Begin what the kernel of `item` waits for."""
+        inputs, base = at.inputs[item.base : item.base + item.count], item.base
+        at.inputs[base : base + item.count] = [None] * item.count
+        for slot in item.variables:
+            inputs[slot] = inputs[slot].read()
+        pending = item.kernel(*inputs)
+        own, arrive = self._watch(), self.arrivals.put
+        token = own.get_cancellation_token()
+
+        def done(outputs: Any, error: Exception | None) -> None:
+            own.try_deregister_callback(token)
+            arrive((item, at, error, outputs, False))
+
+        self.waiting[item, at] = None
+        if not own.register_callback(token, pending.cancel):
+            raise CancelledError.at(item.node, STOPPED)
+        pending.begin(done)
+
     def _arrive(self, arrival: _Arrival) -> None:
         if arrival is None:
             waits = next(iter(self.waiting), None)
             raise CancelledError(STOPPED) if waits is None else CancelledError.at(waits[0].node, STOPPED)
         item, at, status, value, is_dead = arrival
-        if (item, at) not in self.waiting:
-            return  # told twice: Ctrl-C came to the sender
         del self.waiting[item, at]
         if status is not None:
-            raise explain_at(item.node, status)
-        outputs = None if is_dead else self._received(item, at, value)
+            told = explain_at(item.node, status)
+            raise told from (None if told is status else status)
+        if item.kind == AWAITING:
+            outputs: Outputs = checked_outputs(item, value)
+        else:
+            outputs = None if is_dead else self._received(item, at, value)
         if self.teller is not None:
-            self.teller.tell("received", item, at, outputs)
+            if item.kind != AWAITING:
+                self.teller.tell("received", item, at, outputs)
             self.teller.tell("dead" if is_dead else "end", item, at, outputs)
         self.move.complete(item, at, outputs)
 

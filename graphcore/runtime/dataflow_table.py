@@ -23,6 +23,7 @@ from graphcore.runtime.prune import is_replaced, needed_nodes
 from graphcore.runtime.schedule import MakeKernel, check_runs, no_reference
 from graphcore.runtime.size_guards import guarded, refuse_fetched, refuse_known
 from graphcore.runtime.twins import find_twins
+from graphcore.runtime.waiting import Beside, calls_what_waits
 from graphcore.time_limit import check_time
 
 # Kinds of items. Up to TRIGGER they call a kernel, and so do those from ENTERING on, which pass what it gives into another frame or
@@ -38,6 +39,7 @@ MERGING: Final = 7
 SENDING: Final = 8
 RECEIVING: Final = 9
 FETCH: Final = 10
+AWAITING: Final = 11
 
 _SEND: Final = frozenset({"_Send", "_HostSend"})
 _RECV: Final = frozenset({"_Recv", "_HostRecv"})
@@ -308,7 +310,8 @@ class _Builder:
 
     def _item(self, node: Node, inside: NodeFrame) -> Item:
         check_runs(node)
-        kind = _KINDS.get(node.op, PLAIN)
+        calls_beside = calls_what_waits(node)
+        kind = AWAITING if calls_beside or node.registration.waits else _KINDS.get(node.op, PLAIN)
         frame = self._frame(inside.frame_name)
         if self._is_given(node):
             return Item(node, node.name, PLAIN, frame)
@@ -325,7 +328,11 @@ class _Builder:
         item.context = self._context(node)
         if self.has_large:
             refuse_known(node)
-        kernel = guarded(node, self.make_kernel(node, item.context), item.context.constants)
+        kernel = self.make_kernel(node, item.context)
+        if kind == AWAITING:
+            item.kernel = partial(Beside, kernel) if calls_beside else kernel
+            return item
+        kernel = guarded(node, kernel, item.context.constants)
         item.kernel = partial(call_aside, kernel) if self.has_large and is_long(node) else aside_if_long(node, kernel)
         return item
 

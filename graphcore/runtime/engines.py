@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph.control_flow import CONTROL_FLOW
 from graphcore.graph.node import Node, Tensor
@@ -15,6 +16,7 @@ from graphcore.runtime.plan import build_plan
 from graphcore.runtime.program import Program
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.schedule import MakeKernel
+from graphcore.runtime.waiting import first_waiting
 
 Engine = Literal["auto", "plan", "dataflow"]
 """`plan`: one generated Python function; `dataflow`: tokens, frames and iterations; `auto`: a plan where the graph allows one."""
@@ -33,7 +35,7 @@ def check_engine(engine: object) -> Engine:
     for known in ENGINES:
         if isinstance(engine, str) and engine == known:
             return known
-    raise InvalidArgumentError(f"Required one of the engines {', '.join(map(repr, ENGINES))}, got {engine!r}")
+    raise InvalidArgumentError(f"Required one of the engines {', '.join(map(repr, ENGINES))}, got {brief(engine)}")
 
 
 def build_program(
@@ -61,8 +63,17 @@ def build_program(
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
     if engine == "dataflow" or (engine == "auto" and any(node.op in _RECEIVING for node in nodes)):
         return build_dataflow(fetches, targets, feeds, make_kernel)
+    waiting = first_waiting(nodes)
     if engine == "plan":
         _check_meetings(nodes)
+        if waiting is not None:
+            raise UnimplementedError.at(
+                waiting,
+                f"'{waiting.name}' (op {waiting.op}) may wait for what other nodes do, for which the plan engine has no order; the dataflow "
+                "engine runs it",
+            )
+    elif waiting is not None:
+        return build_dataflow(fetches, targets, feeds, make_kernel)
     if not any(node.op in CONTROL_FLOW for node in nodes):
         return build_plan(fetches, targets, feeds, make_kernel, nodes, threads)
     info = checked_frames(nodes, fetches, feeds)

@@ -1,4 +1,4 @@
-"""Feeds of tensors whose values the graph knows: what it has inferred from them does not hold for what is fed."""
+"""Feeds of sizes that the graph does not know: that they are those of another tensor, as it has inferred, need not hold for what is fed."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def inferred_from_feeds(fetches: list[Tensor], targets: list[Node], feeds: list[
 
 
 def _decides_shapes(tensor: Tensor) -> bool:
-    """Whether shapes may have been inferred from what `tensor` is when it is not fed."""
-    return tensor.node.op not in PLACEHOLDERS and (tensor.dtype.base.is_integer or constant_value(tensor) is not None)
+    """Whether shapes may have been inferred from what `tensor` is when it is not fed, other than from a value that is known and kept."""
+    return tensor.node.op not in PLACEHOLDERS and tensor.dtype.base.is_integer and constant_value(tensor) is None

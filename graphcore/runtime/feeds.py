@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import Array
+from graphcore.brief import brief
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph
 from graphcore.graph.node import Node, Tensor
+from graphcore.graph.read_values import value_kept
+from graphcore.runtime.prune import PLACEHOLDERS
 
 Feeder = Callable[[Any], Array]
 
@@ -40,7 +43,7 @@ def _feed_tensor(graph: Graph, key: Any) -> Tensor:
     except NotFoundError as error:
         raise NotFoundError(f"FeedInputs: unable to find feed output {key}", node=error.node) from None
     except GraphError as error:
-        error.message = f"Cannot feed {key!r}: {error.message}"
+        error.message = f"Cannot feed {brief(key)}: {error.message}"
         raise
     if not isinstance(element, Node):
         return element
@@ -54,8 +57,36 @@ def _feed_tensor(graph: Graph, key: Any) -> Tensor:
 def make_feeder(tensor: Tensor) -> Feeder:
     """What turns a fed value into an array that fits `tensor`.
 
-    The result is a read-only view, so that nothing in a run can change the caller's array.
+    The result is a read-only view, so that nothing in a run can change the caller's array. Where shapes have been inferred from what the
+    value of `tensor` is when it is not fed, another one is refused.
     """
+    feed = _typed_feeder(tensor)
+    kept = None if tensor.node.op in PLACEHOLDERS else value_kept(tensor)
+    return feed if kept is None else _keeping(tensor, feed, *kept)
+
+
+def _keeping(tensor: Tensor, feed: Feeder, reader: Node, known: Sequence[Any]) -> Feeder:
+    def feed_same(value: Any) -> Array:
+        array = feed(value)
+        given = array.reshape(-1).tolist()
+        if len(given) != len(known) or any(element not in (None, other) for element, other in zip(known, given, strict=True)):
+            raise may_not_be_fed(tensor, reader)
+        return array
+
+    return feed_same
+
+
+def may_not_be_fed(tensor: Tensor, reader: Node) -> InvalidArgumentError:
+    """The error for another value of `tensor` than the one that `reader` has read."""
+    made = "" if reader.source is None else f", made in {reader.source.where}"
+    return InvalidArgumentError.at(
+        tensor.node,
+        f"Tensor '{tensor.name}' may not be fed another value: node '{reader.name}' (op {reader.op}{made}) has read its value to infer shapes, "
+        f"and gradients rely on them. To feed it, make it a placeholder",
+    )
+
+
+def _typed_feeder(tensor: Tensor) -> Feeder:
     dtype = tensor.dtype.base
     shape = tensor.shape.dims
     target = dtype.as_numpy

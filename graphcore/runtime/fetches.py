@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from graphcore.errors import GraphError
+from graphcore.brief import brief
+from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.graph.node import Node, Tensor
 
@@ -32,6 +33,11 @@ def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
         InvalidArgumentError: something is no fetch, or belongs to another graph.
         NotFoundError: no such name.
     """
+    if fetches is None:
+        raise InvalidArgumentError(
+            "Cannot fetch None: required a tensor, a node, a variable, a name, or a nesting of them; "
+            "a gradient is None where nothing that is differentiated depends on its x"
+        )
     tensors: list[Tensor] = []
     targets: list[Node] = []
     pack = _packer(graph, fetches, tensors, targets)
@@ -82,7 +88,7 @@ def _element(graph: Graph, fetch: Any) -> Node | Tensor:
     try:
         return graph.as_graph_element(fetch)
     except GraphError as error:
-        error.message = f"Cannot fetch {fetch!r}: {error.message}"
+        error.message = f"Cannot fetch {brief(fetch)}: {error.message}"
         raise
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from graphcore.critical_section import critical_section
 from graphcore.errors import NotFoundError
 from graphcore.runtime.function_item import FunctionItem
 
@@ -25,9 +26,10 @@ class FunctionHandles:
             if handle is None:
                 item = make()
                 handle = self._next
-                self._next += 1
-                self._by_key[key] = handle
-                self._items[handle] = item
+                with critical_section:
+                    self._next += 1
+                    self._by_key[key] = handle
+                    self._items[handle] = item
             return handle
 
     def item(self, handle: int) -> FunctionItem:
@@ -47,7 +49,7 @@ class FunctionHandles:
         Raises:
             NotFoundError: there is none, or it was released.
         """
-        with self.lock:
+        with self.lock, critical_section:
             item = self.item(handle)
             item.users -= 1
             if item.users > 0:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, overload
 
@@ -37,6 +37,8 @@ KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 LOCAL_DEVICE: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
 MAX_DEPTH: Final = 100
 """How many calls of functions that call themselves may be under way within each other."""
+_depth: Final = ContextVar("depth", default=0)
+"""How many are: a call that is made in a thread of its own knows it too."""
 
 
 class FunctionLibraryRuntime:
@@ -71,7 +73,6 @@ class FunctionLibraryRuntime:
         self._handles = handles or FunctionHandles()
         self._functions = InstantiatedFunctions(library)
         self._overlays: dict[int, InstantiatedFunctions] = {}
-        self._under_way = threading.local()
 
     # ---- instantiating ---------------------------------------------------------------------------------------------
 
@@ -263,7 +264,7 @@ class FunctionLibraryRuntime:
             raise NotFoundError(f"Function {name} is not defined.", op=name)
         given: Any = attrs
         item = FunctionItem(self, name, given, options, key, functions)
-        item.resources.variables = self.resources.variables
+        item.resources.variables, item.resources.shared = self.resources.variables, self.resources.shared
         return item
 
     def _runtime_on(self, target: str) -> FunctionLibraryRuntime:
@@ -314,16 +315,16 @@ class FunctionLibraryRuntime:
         return _run(item, executor, args)
 
     def _call_recursive(self, item: FunctionItem, executor: Executor, args: Sequence[Any]) -> list[Any]:
-        depth = getattr(self._under_way, "depth", 0)
+        depth = _depth.get()
         if depth >= MAX_DEPTH:
             raise _too_deep(item, MAX_DEPTH)
-        self._under_way.depth = depth + 1
+        before = _depth.set(depth + 1)
         try:
             return _run(item, executor, args)
         except RecursionError:
             raise _too_deep(item, depth) from None
         finally:
-            self._under_way.depth = depth
+            _depth.reset(before)
 
     def _make(self, item: FunctionItem) -> Executor:
         with self._handles.lock, paused_collector():
@@ -333,10 +334,11 @@ class FunctionLibraryRuntime:
                 feeds = [node.outputs[0] for node in ready.args]
                 fetches = [node.inputs[0] for node in ready.rets]
                 made = factory(ExecutorParams(feeds, fetches, ready.targets, partial(self._item_kernel, item)))
-                item.executor, item.runnable = made, ready
+                item.runnable = ready
                 usual = item.executor_type in DEFAULT_EXECUTORS and self.custom_kernel_creator is None
                 if usual and type(made) is Plan and Specialised.pays_in_function(made, feeds):
                     item.specialised = Specialised(made, fetches, ready.targets, feeds, partial(self._build, item))
+                item.executor = made
             return item.executor
 
     def _build(self, item: FunctionItem, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:

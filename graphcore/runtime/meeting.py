@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from graphcore.critical_section import critical_section
 from graphcore.errors import GraphError
 from graphcore.runtime.rendezvous import Rendezvous
 
@@ -21,14 +22,8 @@ def renew_rendezvous(session: Session, lock: Lock, status: GraphError) -> None:
         lock: of two that fail at once each ends another rendezvous, so that who waits at one of them is told.
         status: why.
     """
-    ended: Rendezvous | None = None
-    try:
+    with critical_section:
         with lock:
             ended, session.rendezvous = session.rendezvous, Rendezvous()
             session.resources.channel = session.rendezvous
         ended.start_abort(status)
-    except BaseException:
-        if ended is not None:  # Ctrl-C: who waits is to be told all the same, and later runs are to meet where all do
-            session.resources.channel = session.rendezvous
-            ended.start_abort(status)
-        raise

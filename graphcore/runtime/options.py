@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 import numpy as np
 
+from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -91,14 +92,14 @@ class SessionOptions(msgspec.Struct, frozen=True):
 
 def _require_time(option: str, value: object) -> None:
     if not isinstance(value, Real) or math.isnan(value) or value < 0:
-        raise InvalidArgumentError(f"{option}: required milliseconds, or 0 for as long as it takes, got {value!r}")
+        raise InvalidArgumentError(f"{option}: required milliseconds, or 0 for as long as it takes, got {brief(value)}")
 
 
 def _require_flag(option: str, value: object) -> None:
     if not isinstance(value, Integral | np.bool_):
-        raise InvalidArgumentError(f"{option}: required True or False, got {value!r}")
+        raise InvalidArgumentError(f"{option}: required True or False, got {brief(value)}")
 
 
 def _require_count(option: str, value: object, what: str) -> None:
     if not isinstance(value, Integral) or value < 0:
-        raise InvalidArgumentError(f"{option}: required {what}, got {value!r}")
+        raise InvalidArgumentError(f"{option}: required {what}, got {brief(value)}")

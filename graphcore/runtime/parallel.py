@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any, Final
 
-import numpy as np
-
 from graphcore.graph.node import Node, Tensor
-from graphcore.pool import blas_threads, core_count
+from graphcore.pool import core_count
 from graphcore.registry import Kernel
 from graphcore.runtime.aside import call_aside
+from graphcore.runtime.buffers import is_elementwise
 from graphcore.runtime.plan_checks import is_ours
 from graphcore.runtime.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
 
@@ -141,7 +140,7 @@ def run_apart(schedule: Schedule, nodes: Iterable[Node], threads: int = 0) -> No
 
 
 def _may_move(operation: Operation) -> bool:
-    """Whether it may run in any thread: it has no state, calls nothing, and does not occupy all cores anyway."""
+    """Whether it may run in any thread: it has no state, calls nothing, and is no product, which BLAS has threads for."""
     node = operation.node
     if operation.kernel is None or any(operation.reads) or not node.outputs:
         return False
@@ -149,9 +148,7 @@ def _may_move(operation: Operation) -> bool:
         return False
     if any(value.is_reference for value in (*operation.inputs, *operation.outputs)):
         return False
-    if node.op in _PRODUCTS or node.op in _CONVOLUTIONS:
-        return blas_threads() < core_count()
-    return type(operation.kernel) is np.ufunc or node.op in _SLOW
+    return is_elementwise(operation.kernel) or node.op in _SLOW
 
 
 def _levels(schedule: Schedule, nodes: Iterable[Node], heavy: set[Operation]) -> dict[Operation, int]:

@@ -25,7 +25,7 @@ from graphcore.runtime.schedule import BEGIN, JOIN, Operation, Schedule, Value
 _STRIDED: Final = frozenset({"Transpose", "StridedSlice", "Slice", "BroadcastTo"})
 """Views that need not lie in one piece, so that a Reshape of them may be a copy."""
 ELSEWHERE: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
-_KEEPING: Final = ("TensorArray", "Stack", "TensorList")
+_KEEPING: Final = ("TensorArray", "Stack", "TensorList", "Queue")
 _TAKING: Final = frozenset({"Assign", "AssignVariableOp"})
 """What they are given is the variable's from then on, where it may be, and does not count any more."""
 RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})

@@ -13,7 +13,6 @@ from graphcore.runtime.feeds import Feeder, make_feeder
 from graphcore.runtime.fetches import FetchStructure
 from graphcore.runtime.program import Program
 from graphcore.runtime.specialise import Specialised
-from graphcore.runtime.turns import Load
 
 _MEETING_OPS: Final = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
 
@@ -24,16 +23,14 @@ class Prepared:
     Attributes:
         version: the graph's version that it is known to fit.
         names: the nodes that it depends on; a change of one of them makes it unfit.
-        load: how much of the processor a run takes.
         meets: whether its nodes send or receive.
         specialised: the plans for the very shapes that are fed, None where that makes no difference.
     """
 
-    __slots__ = ("feeders", "feeds", "load", "meets", "names", "program", "specialised", "structure", "version")
+    __slots__ = ("feeders", "feeds", "meets", "names", "program", "specialised", "structure", "version")
 
     def __init__(self, version: int, program: Program, structure: FetchStructure, feeds: Sequence[Tensor], needed: Iterable[Node]) -> None:
         self.version = version
-        self.load = Load()
         self.program = program
         self.specialised: Specialised | None = None
         self.structure = structure

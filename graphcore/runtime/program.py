@@ -38,6 +38,7 @@ class Step:
         "_calls",
         "_held",
         "_lock",
+        "_whole",
         "around",
         "call",
         "caller",
@@ -70,7 +71,15 @@ class Step:
         self.node: Node | None = None
         self.deadline = math.inf
         self._held = 0
+        self._whole = self
         self._lock = threading.RLock()  # an array may be given free, and told of here, while another is counted
+
+    def beside(self, cancellation: CancellationManager) -> Step:
+        """The part of this run that another thread makes, which `cancellation` stops."""
+        part = Step(self.recorder, cancellation, frame=self.frame, iteration=self.iteration)
+        part.around, part.call, part.caller, part.deadline = self.around, self.call, self.caller, self.deadline
+        part._whole = self._whole
+        return part
 
     def within(self) -> Around:
         """All loops that the run is in, outermost first."""
@@ -82,9 +91,10 @@ class Step:
 
     def hold(self, count: int) -> None:
         """Count `count` bytes more (or fewer) that arrays of the run hold."""
-        with self._lock:
-            self._held += count
-            self.peak_bytes = max(self.peak_bytes, self._held)
+        whole = self._whole
+        with whole._lock:
+            whole._held += count
+            whole.peak_bytes = max(whole.peak_bytes, whole._held)
 
     def begin(self, node: str) -> None:
         """`node` begins to run, and may call functions."""

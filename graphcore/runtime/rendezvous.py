@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections import deque
@@ -10,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from graphcore.critical_section import critical_section
 from graphcore.errors import CancelledError, DeadlineExceededError, GraphError, InvalidArgumentError
 from graphcore.rendezvous_key import RendezvousKey
 from graphcore.runtime.cancellation import CancellationManager
@@ -47,19 +49,14 @@ Done = Callable[[GraphError | None, RendezvousArgs, RendezvousArgs, Any, bool], 
 
 
 class _Send:
-    """A value on its way.
+    """A value on its way."""
 
-    Attributes:
-        owner: the receive that has it, None while nobody has.
-    """
-
-    __slots__ = ("args", "is_dead", "owner", "value")
+    __slots__ = ("args", "is_dead", "value")
 
     def __init__(self, args: RendezvousArgs, value: Any, is_dead: bool) -> None:
         self.args = args
         self.value = value
         self.is_dead = is_dead
-        self.owner: _Receive | None = None
 
 
 class _Receive:
@@ -67,17 +64,15 @@ class _Receive:
 
     Attributes:
         outcome: what he gets, or why he gets nothing, from where that is certain; it is set with the lock held, and never again.
-        is_told: whether he was told.
     """
 
-    __slots__ = ("args", "done", "is_told", "outcome", "token")
+    __slots__ = ("args", "done", "outcome", "token")
 
     def __init__(self, args: RendezvousArgs, done: Done) -> None:
         self.args = args
         self.done = done
         self.token: int | None = None
         self.outcome: _Send | GraphError | None = None
-        self.is_told = False
 
 
 class Rendezvous:
@@ -119,16 +114,12 @@ class Rendezvous:
         Args:
             key: a text from `create_key`, or a parsed key.
             args: its cancellation manager can end the wait.
-            done: called exactly once; where Ctrl-C came to a call of it, once more.
+            done: called exactly once.
         """
         name, waiter = str(key), _Receive(args or _NO_ARGS, done)
-        try:
+        with critical_section:
             if self._take_or_wait(name, waiter):
                 _tell(waiter)
-        except BaseException as error:
-            if not self._withdraw(name, waiter) and not isinstance(error, Exception):
-                self._tell_again(name, waiter)
-            raise
 
     def recv(self, key: str | RendezvousKey, args: RendezvousArgs | None = None, timeout: float | None = None) -> Received:
         """Wait for the next value of `key`.
@@ -146,10 +137,12 @@ class Rendezvous:
         arrived = threading.Event()
         name, waiter = str(key), _Receive(args or _own_args(), lambda *_: arrived.set())
         try:
-            if not self._take_or_wait(name, waiter) and not arrived.wait(timeout):
+            with critical_section:
+                is_certain = self._take_or_wait(name, waiter)
+            if not is_certain and not critical_section.wait(arrived, math.inf if timeout is None else timeout):
                 if self._withdraw(name, waiter):
                     raise DeadlineExceededError(_TIMED_OUT)
-                arrived.wait()  # it is certain what it gets: whoever saw to that is about to say so
+                critical_section.wait(arrived)  # it is certain what it gets: whoever saw to that is about to say so
             outcome = waiter.outcome
             if isinstance(outcome, GraphError):
                 raise outcome
@@ -157,8 +150,9 @@ class Rendezvous:
             received = Received(outcome.value, outcome.is_dead)
             return received  # noqa: RET504, TRY300 - its making is a call, where Ctrl-C may come; the return is none
         except BaseException:  # Ctrl-C: nobody waits any more, and what comes, or has come, is for the next who does
-            if not self._withdraw(name, waiter):
-                self._give_back(name, waiter)
+            with critical_section:
+                if not self._withdraw(name, waiter):
+                    self._give_back(name, waiter)
             raise
 
     def start_abort(self, status: GraphError) -> None:
@@ -169,33 +163,20 @@ class Rendezvous:
         """
         if not isinstance(status, GraphError):
             raise InvalidArgumentError(f"status: required an error of graphcore.errors, got {status!r}")
-        waiting: deque[_Receive] = deque()
-        try:
-            self._abort(status, waiting)
-        except BaseException as error:
-            if not isinstance(error, Exception):  # Ctrl-C: who waits is to be told all the same
-                self._abort(status, waiting)
-            raise
-
-    def _abort(self, status: GraphError, waiting: deque[_Receive]) -> None:
-        """Do what is left to do of an abort; `waiting` is who is still to be told."""
-        with self._lock:
-            if self._status is None:
-                self._status = _again(status)
-            for queue in self._queues.values():
-                for item in queue:
-                    if isinstance(item, _Receive) and item.outcome is None:
-                        waiting.append(item)
-                        item.outcome = _again(self._status)
-            self._queues = {}
         failures: list[Exception] = []
-        while waiting:
-            try:
-                if not waiting[0].is_told:
-                    _tell(waiting[0])
-            except Exception as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
-                failures.append(error)
-            waiting.popleft()
+        with critical_section:
+            with self._lock:
+                if self._status is None:
+                    self._status = _again(status)
+                waiting = [item for queue in self._queues.values() for item in queue if isinstance(item, _Receive)]
+                for waiter in waiting:
+                    waiter.outcome = _again(self._status)
+                self._queues = {}
+            for waiter in waiting:
+                try:
+                    _tell(waiter)
+                except Exception as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
+                    failures.append(error)
         if failures:
             raise failures[0]
 
@@ -205,23 +186,18 @@ class Rendezvous:
 
     def _offer(self, name: str, sent: _Send, put: Callable[[deque[_Send | _Receive], _Send], object]) -> None:
         """Give a value to who waits longest; if nobody does, `put` it into the queue."""
-        waiter = None
-        try:
+        with critical_section:
             with self._lock:
                 if self._status is not None:
                     raise _again(self._status)
-                waiter = self._first_waiting(name)
-                if waiter is None:
+                queue = self._queues.get(name)
+                if not queue or not isinstance(queue[0], _Receive):
                     put(self._queues.setdefault(name, deque()), sent)
                     return
-                sent.owner = waiter
+                waiter = queue[0]
                 waiter.outcome = sent
                 self._take_out(name, waiter)
             _tell(waiter)
-        except BaseException as error:
-            if waiter is not None and waiter.outcome is sent and not isinstance(error, Exception):
-                self._tell_again(name, waiter)
-            raise
 
     def _take_or_wait(self, name: str, waiter: _Receive) -> bool:
         """Whether it is certain at once what `waiter` gets. Otherwise it waits now."""
@@ -230,7 +206,6 @@ class Rendezvous:
             if self._status is not None:
                 waiter.outcome = _again(self._status)
             elif queue and isinstance(queue[0], _Send):
-                queue[0].owner = waiter
                 waiter.outcome = queue[0]
                 queue.popleft()
                 self._drop_if_empty(name)
@@ -258,58 +233,30 @@ class Rendezvous:
 
     def _end(self, name: str, waiter: _Receive, status: GraphError) -> None:
         """Tell `waiter` that nothing comes, unless it is certain already what it gets."""
-        try:
+        with critical_section:
             with self._lock:
                 if waiter.outcome is not None:
                     return
                 waiter.outcome = status
                 self._take_out(name, waiter)
             _tell(waiter)
-        except BaseException as error:
-            if waiter.outcome is status and not isinstance(error, Exception):
-                self._tell_again(name, waiter)
-            raise
-
-    def _tell_again(self, name: str, waiter: _Receive) -> None:
-        """Ctrl-C came where it was certain already what `waiter` gets: end what was begun."""
-        with self._lock:
-            self._take_out(name, waiter)
-            if isinstance(waiter.outcome, _Send):
-                self._take_out(name, waiter.outcome)
-        if not waiter.is_told:
-            _tell(waiter)
 
     def _withdraw(self, name: str, waiter: _Receive) -> bool:
         """Have `waiter` wait no more; nobody tells it. False if it is certain already what it gets."""
-        with self._lock:
-            if waiter.outcome is not None:
-                return False
-            waiter.outcome = CancelledError(_CANCELLED)
-            self._take_out(name, waiter)
-        _deregister(waiter)
-        return True
+        with critical_section:
+            with self._lock:
+                if waiter.outcome is not None:
+                    return False
+                waiter.outcome = CancelledError(_CANCELLED)
+                self._take_out(name, waiter)
+            _deregister(waiter)
+            return True
 
     def _give_back(self, name: str, waiter: _Receive) -> None:
         """What `waiter` got is for the next: its owner was interrupted before he had it."""
-        sent = waiter.outcome
-        if not isinstance(sent, _Send):
-            return
         with self._lock:
-            if sent.owner is not waiter:
-                return  # it was still in the queue, and another has taken it
-            sent.owner = None
-            self._take_out(name, sent)
-            if self._status is None:
-                self._offer(name, sent, deque.appendleft)
-
-    def _first_waiting(self, name: str) -> _Receive | None:
-        """Who waits longest. What was interrupted may have left one there of whom it is certain what he gets."""
-        queue = self._queues.get(name)
-        while queue and isinstance(queue[0], _Receive):
-            if queue[0].outcome is None:
-                return queue[0]
-            queue.popleft()
-        return None
+            if isinstance(waiter.outcome, _Send) and self._status is None:
+                self._offer(name, waiter.outcome, deque.appendleft)
 
     def _take_out(self, name: str, item: _Send | _Receive) -> None:
         queue = self._queues.get(name)
@@ -341,7 +288,6 @@ def _tell(waiter: _Receive) -> None:
         waiter.done(None, outcome.args, waiter.args, outcome.value, outcome.is_dead)
     else:
         waiter.done(outcome, _NO_ARGS, waiter.args, None, False)
-    waiter.is_told = True
 
 
 def _deregister(waiter: _Receive) -> None:

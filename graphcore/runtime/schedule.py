@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.attrs import Array
-from graphcore.errors import InvalidArgumentError
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import constant_value
 from graphcore.graph.kernels import kernel_context
 from graphcore.graph.node import Node, Tensor
@@ -363,5 +363,7 @@ def check_runs(node: Node) -> None:
     """
     if node.error is not None:
         raise type(node.error).at(node, node.error.message)
+    if node.input_errors:  # something that it waits for is gone
+        raise FailedPreconditionError.at(node, "; ".join(node.input_errors.values()))
     if node.registration.kernel is None and not node.registration.is_function:
         raise InvalidArgumentError.at(node, f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar, Token
-from threading import get_ident
-from types import TracebackType
-from typing import Any, Final, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
+from graphcore.critical_section import critical_section
 from graphcore.errors import CancelledError, FailedPreconditionError, GraphError, InvalidArgumentError, UnimplementedError
-from graphcore.graph import Graph, default_graph, get_default_graph
+from graphcore.graph import Graph, get_default_graph
 from graphcore.graph.collecting import paused_collector
 from graphcore.graph.node import Node, Tensor
 from graphcore.kernel_context import KernelContext, ResourceManager
@@ -24,6 +21,7 @@ from graphcore.runtime import arguments
 from graphcore.runtime.callables import SessionCallable
 from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.connections import connect, resolve_connections
+from graphcore.runtime.default_session import DefaultSession
 from graphcore.runtime.devices import check_devices, local_devices
 from graphcore.runtime.engines import build_program, check_engine
 from graphcore.runtime.events import Recorder
@@ -32,6 +30,7 @@ from graphcore.runtime.feeds import resolve_feeds
 from graphcore.runtime.fetches import parse_fetches, plan_key
 from graphcore.runtime.function_memory import peak_for_shapes
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.initial_values import InitialValues
 from graphcore.runtime.meeting import renew_rendezvous
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.partial_run import SET_UP_FIRST, PartialRun
@@ -45,23 +44,14 @@ from graphcore.runtime.rendezvous import Rendezvous
 from graphcore.runtime.rewrite import DeviceAttributes
 from graphcore.runtime.specialise import Specialised
 from graphcore.runtime.tracing import Trace
-from graphcore.runtime.turns import going, in_turn
 from graphcore.runtime.watching import planning_within, run_watched
 from graphcore.shapes import Shape
 
 _MAX_PLANS: Final = 256
 _NO_RUN_OPTIONS: Final = RunOptions()
-_default_session: ContextVar[Session | None]
 
 
-class _Entered(threading.local):
-    """The `with` blocks of a session that each thread is in."""
-
-    def __init__(self) -> None:
-        self.blocks: list[tuple[Token[Session | None], Any]] = []
-
-
-class Session:
+class Session(DefaultSession):
     """Runs a graph on NumPy.
 
     Args:
@@ -88,6 +78,7 @@ class Session:
     def __init__(
         self, graph: Graph | None = None, *, options: SessionOptions | None = None, engine: str = "auto", target: str = ""
     ) -> None:
+        super().__init__()
         self.target = arguments.checked_target(target)
         self.options = arguments.checked_session(graph, options)
         self.graph = get_default_graph() if graph is None else graph
@@ -106,9 +97,10 @@ class Session:
         self._finalized = False
         self._is_watched = bool(self.options.operation_timeout_in_ms)
         self.trace: Trace | None = None
-        self._entered = _Entered()
         self._changed: set[str] = set()
+        self._initial_values = InitialValues()
         self._first_version = self.graph.version
+        _live.add(self)
         weakref.finalize(self, self.graph.subscribe(noting(self._changed))).atexit = False
 
     def run(
@@ -230,6 +222,7 @@ class Session:
         limit = self.options.operation_timeout_in_ms
         feeds = arguments.listed("feeds", "tensors or names", feeds)
         with self.graph.lock, self._lock, planning_within(limit):
+            self.graph.settle()
             self._check_may_plan()
             watched = Step(None, CancellationManager()) if limit else None
             run = PartialRun(parse_fetches(self.graph, fetches), resolve_feeds(self.graph, feeds), self._make_kernel, watched)
@@ -283,21 +276,18 @@ class Session:
         self._finalized = True
 
     def reset(self, containers: Sequence[str] = ()) -> None:
-        """Forget the values of the variables in `containers`; of those in the default container if none is named."""
-        wanted = frozenset(arguments.checked_names("containers", containers) or ("",))
-        for (container, _name), variable in list(self.resources.variables.items()):
-            if container in wanted:
-                with variable.lock:  # an update under way would bring the value back
-                    variable.value, variable.owner = None, ""
+        """Forget the values of the variables in `containers`, and the queues there; those in the default container if none is named."""
+        self.resources.reset(frozenset(arguments.checked_names("containers", containers) or ("",)))
 
     def close(self) -> None:
         """Give the variables and plans free; runs that wait for a value end."""
         self._closed = True
-        with self._lock:
+        with self._lock, critical_section:
             self._drop_plans()
             self._partial_runs.clear()
             self._kernels.clear()
             renew_rendezvous(self, self._meeting, CancelledError("The session was closed"))
+            self.resources.shared.close()
             self.resources = ResourceManager()
             self.functions = FunctionLibraryRuntime(self.graph.library, resources=self.resources)
 
@@ -315,6 +305,7 @@ class Session:
             InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
         """
         with self.graph.lock, self._lock, paused_collector(), planning_within(self.options.operation_timeout_in_ms):
+            self.graph.settle()
             self._forget_changed()
             known = None if key is None else self._plans.get(key)
             if known is not None:
@@ -333,6 +324,7 @@ class Session:
             program = build_program(*what, self._make_kernel, self.engine, needed, self.options.inter_op_threads)
             if self.resources.redeclared:
                 self._drop_plans()
+            self._initial_values.note_run(needed)
             prepared = Prepared(self.graph.version, program, structure, fed, needed)
             if type(program) is Plan and Specialised.pays(program, fed):
                 prepared.specialised = Specialised(program, *what, self._build)
@@ -357,16 +349,6 @@ class Session:
         """
         if self._is_watched:
             return self._watch(prepared, values, None, None)
-        turn = going.get(get_ident())
-        if turn is None:
-            return self._compute(prepared, values) if prepared.meets else in_turn(prepared.load, self._compute, prepared, values)
-        turn.in_run = True
-        try:
-            return self._compute(prepared, values)
-        finally:
-            turn.in_run = False
-
-    def _compute(self, prepared: Prepared, values: Sequence[Any]) -> list[Any]:
         program = prepared.program if prepared.specialised is None else prepared.specialised.plan_for(values)
         try:
             with np.errstate(all="ignore"):
@@ -416,8 +398,15 @@ class Session:
                 prepared.version = version
             else:
                 self._plans.pop(key).close()
+        self._initial_values.note_changes(self.graph, self.resources, changed)
         self.resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
         self._changed -= changed  # not before: Ctrl-C may have come in between
+
+    def variables_with_other_initial_values(self) -> list[str]:
+        """The names of the variables that keep their value although the graph gives them another initial value by now."""
+        with self.graph.lock, self._lock:
+            self._forget_changed()
+            return list(self._initial_values.outdated.values())
 
     def _drop_plans(self) -> None:
         self.resources.redeclared = False
@@ -457,43 +446,14 @@ class Session:
                 known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
             return known[1]
 
-    @contextmanager
-    def as_default(self) -> Iterator[Self]:
-        """Make this the default session, and its graph the default graph, within a `with` block."""
-        with self:
-            yield self
-
-    def __enter__(self) -> Self:
-        stack = default_graph(self.graph)
-        stack.__enter__()
-        self._entered.blocks.append((_default_session.set(self), stack))
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        token, stack = self._entered.blocks.pop()
-        _default_session.reset(token)
-        stack.__exit__(kind, error, traceback)
-
     def __repr__(self) -> str:
         count = sum(1 for variable in self.resources.variables.values() if variable.value is not None)
         return f"<gc.Session {'closed' if self._closed else f'{count} variables initialised'}>"
 
 
-_default_session = ContextVar("default_session", default=None)
+_live: Final[weakref.WeakSet[Session]] = weakref.WeakSet()
 
 
-def get_default_session() -> Session | None:
-    """The innermost session entered with `with`, None if there is none."""
-    return _default_session.get()
-
-
-def _evaluate(what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
-    chosen = get_default_session() if session is None else session
-    if chosen is None:
-        how, node = ("evaluate", what.node) if isinstance(what, Tensor) else ("run", what)
-        text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"
-        raise FailedPreconditionError(text, node=node.name)
-    return arguments.runner(chosen)(what, feed_dict)
-
-
-Graph.evaluator = staticmethod(_evaluate)
+def live_sessions() -> list[Session]:
+    """All sessions that somebody holds and that are not closed, in no particular order."""
+    return [session for session in list(_live) if not session._closed]

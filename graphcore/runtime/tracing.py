@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.graph.node import Node
+from graphcore.replacing import write_file
 from graphcore.runtime.events import Around, Event, turns
 
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -166,8 +167,12 @@ class Trace:
         return {"traceEvents": told, "displayTimeUnit": "ns"}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `chrome_trace()` to a JSON file."""
-        Path(path).write_text(json.dumps(self.chrome_trace()), encoding="utf-8")
+        """Write `chrome_trace()` to a JSON file.
+
+        Raises:
+            FailedPreconditionError: it cannot be written.
+        """
+        write_file(Path(path), json.dumps(self.chrome_trace()).encode())
 
     def _runs(self) -> Iterator[tuple[str, NodeExecStats]]:
         """Each run of a node, when it ended. A node whose kernel failed has no end and is left out."""

@@ -46,7 +46,7 @@ def _does_the_same(node: Node, twin: Node, functions: list[str]) -> bool:
         _kind(node) == _kind(twin)
         and twin.inputs[:count] == node.inputs
         and twin.control_inputs == node.control_inputs
-        and sorted(_run_by(node)) == sorted(functions)
+        and sorted(run_by(node)) == sorted(functions)
     )
 
 
@@ -54,7 +54,7 @@ def _kind(node: Node) -> str:
     return "call" if is_call(node) else node.op.removeprefix("Stateless")
 
 
-def _run_by(node: Node) -> list[str]:
+def run_by(node: Node) -> list[str]:
     """The names of the functions that a node runs."""
     if node.registration.is_function:
         return [node.op]

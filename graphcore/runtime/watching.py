@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
 
+from graphcore.critical_section import critical_contextmanager
 from graphcore.errors import CancelledError, DeadlineExceededError
 from graphcore.graph.node import Node
 from graphcore.runtime.aside import Aside, LeftError
@@ -112,7 +113,7 @@ def _may_be_left(node: Node) -> bool:
     return not any(dtype.is_ref for dtype in (*node.input_types, *node.output_types))
 
 
-@contextmanager
+@critical_contextmanager
 def under_way(step: Step) -> Iterator[None]:
     """Make `step` the watched run of this thread: calls of functions and waits within it belong to it."""
     before, current.step = current.step, step

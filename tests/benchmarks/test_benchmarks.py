@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tests.benchmarks import measure
 from tests.benchmarks.__main__ import difference
 from tests.benchmarks.measure import all_rows, sample_work
 from tests.benchmarks.report import Result, table
@@ -62,13 +64,34 @@ def test_variants_that_compute_something_else_are_caught() -> None:
     assert difference(row(), {"ours": [np.ones((3, 1))], "tensorflow": ones}) == "ours computes something else"
 
 
-def test_preparation_is_outside_the_clock() -> None:
-    slow = Work(run=lambda made: made, prepare=lambda: time.sleep(0.02))
-    assert sample_work(slow, 0.0) < 0.01
+class Clock:
+    """A clock that goes on only when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: self.now))
+
+    def takes(self, seconds: float) -> Callable[..., None]:
+        """What takes so long."""
+
+        def go_on(*_: object) -> None:
+            self.now += seconds
+
+        return go_on
 
 
-def test_short_work_is_timed_many_times_and_divided_by_what_it_makes() -> None:
-    calls: list[int] = []
-    figure = sample_work(Work(run=lambda: calls.append(1), per=1000), 0.01)
+def test_preparation_is_outside_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    assert sample_work(Work(run=clock.takes(3.0), prepare=clock.takes(20.0)), 0.0) == pytest.approx(3.0)
+
+
+def test_short_work_is_timed_many_times_and_divided_by_what_it_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, calls = Clock(monkeypatch), list[int]()
+    takes = clock.takes(1e-5)
+
+    def run() -> None:
+        calls.append(1)
+        takes()
+
+    assert sample_work(Work(run=run, per=1000), 0.01) == pytest.approx(1e-8)
     assert len(calls) > 100
-    assert figure < 1e-6

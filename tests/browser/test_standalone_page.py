@@ -14,7 +14,7 @@ import graphcore as gc
 import widgets
 from tests.browser.traffic import Traffic
 from widgets.render import to_page
-from widgets.scene import Scene, SceneEdge, SceneGroup, SceneNode
+from widgets.scene import Scene, SceneEdge, SceneGroup, SceneNode, SceneState
 
 NAMES = (
     "<img src=http://example.com/x onerror=alert(1)>",
@@ -87,6 +87,25 @@ def test_a_saved_page_shows_inspects_and_switches_the_renderer_without_a_kernel(
     opened.page.locator('[data-renderer-choice="mermaid"]').click()
     opened.wait_drawn("mermaid")
     assert opened.boxes() == boxes
+
+
+def test_the_search_of_a_saved_page_finds_what_a_closed_box_holds(opened: Opened, tmp_path: Path) -> None:
+    with gc.Graph().as_default() as graph, gc.name_scope("model"):
+        gc.tanh(gc.placeholder(gc.float32, [2], name="x"), name="needle")
+    state = SceneState()
+    state.collapse("*")
+    opened.show(widgets.save(graph, tmp_path / "out.html", state, title="mlp.pb"))
+    assert opened.page.title() == "mlp.pb"
+    opened.page.locator(".gl-status-text").get_by_text("mlp.pb").wait_for()
+    assert opened.page.locator('[data-node-id="model/needle"]').count() == 0
+    opened.page.locator(".gl-search-field").fill("needle")
+    hit = opened.page.locator('.gl-hits [data-name="model/needle"]')
+    hit.get_by_text("Tanh inside model/").wait_for()
+    opened.page.keyboard.press("Enter")
+    opened.page.locator(".gl-inspector").get_by_text("model").first.wait_for()
+    opened.page.locator(".gl-search-field").fill("nowhere")
+    opened.page.get_by_text("Nothing is called “nowhere”").wait_for()
+    opened.page.screenshot(path=tmp_path / "search.png")
 
 
 def test_hostile_names_are_only_names_in_both_renderers(opened: Opened, tmp_path: Path) -> None:

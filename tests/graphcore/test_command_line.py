@@ -93,6 +93,16 @@ def test_view_writes_a_page_that_opens_by_itself(tmp_path: Path, capsys: pytest.
     assert "while/NextIteration" in text
 
 
+@pytest.mark.parametrize("ending", ["html", "svg", "dot", "txt"])
+def test_what_view_writes_carries_the_name_of_the_file(tmp_path: Path, ending: str) -> None:
+    out = tmp_path / f"out.{ending}"
+    assert main(["view", str(DATA / "while_v1.pb"), "-o", str(out)]) == 0
+    assert "while_v1.pb" in out.read_text("utf-8")
+    if ending == "html":
+        assert "<title>while_v1.pb</title>" in out.read_text("utf-8")
+        assert '"title":"while_v1.pb"' in out.read_text("utf-8")  # of the scene, which the status line shows
+
+
 def test_nodes_of_a_file_that_is_viewed_were_made_by_no_line_of_the_users(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert run("view", DATA / "while_v1.pb", "-o", page).returncode == 0

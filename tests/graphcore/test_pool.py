@@ -12,7 +12,6 @@ import pytest
 
 from graphcore import pool as pools
 from graphcore.pool import Pool
-from tests.support.interrupting import Attempt, interrupted_everywhere
 from tests.support.threads import LiveThreads
 
 SIZE = 2
@@ -32,25 +31,6 @@ def check_all_work(pool: Pool) -> None:
     meeting.wait(10)
     assert sorted(task.result() for task in together) != []
     assert len(pool._threads) <= SIZE
-
-
-def test_ctrl_c_at_any_place_of_a_submission_loses_no_thread() -> None:
-    before = LiveThreads()
-
-    def make() -> Attempt:
-        pool, done = Pool(SIZE), list[int]()
-
-        def submit() -> None:
-            pool.submit(done.append, 1)
-
-        def check() -> None:
-            check_all_work(pool)
-            assert done in ([], [1])
-
-        return submit, check
-
-    assert interrupted_everywhere(make, ("pool.py",)) > 40
-    before.check_all_ended()
 
 
 @pytest.mark.parametrize("when", ["before", "after", "much after"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from functools import partial
 
 import pytest
@@ -118,3 +119,16 @@ def test_o8_export_lists_ops_by_name_and_internal_ones_when_asked() -> None:
         registry.register(OpDef(name=name))
     assert [op_def.name for op_def in registry.export()] == ["Bar", "Foo"]
     assert [op_def.name for op_def in registry.export(include_internal=True)] == ["Bar", "Foo", "_Internal"]
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_while_an_op_is_made_that_was_asked_for_comes_when_it_is_there() -> None:
+    def make() -> OpRegistration:
+        signal.raise_signal(signal.SIGINT)
+        return OpRegistration(OpDef(name="Late"))
+
+    registry = OpRegistry()
+    registry.register_lazy("Late", make)
+    with pytest.raises(KeyboardInterrupt):
+        registry.look_up("Late")
+    assert registry.look_up("Late").op_def.name == "Late"

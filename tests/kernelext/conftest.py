@@ -10,6 +10,10 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from graphcore.graph import live_graphs, reset_default_graph
+from kernelext.cells import CellTracker
+from kernelext.guard import Guard
+
 
 class NotebookShell(InteractiveShell):
     """A shell whose cells have ids, as a notebook's have; a request can carry more metadata."""
@@ -54,3 +58,15 @@ def shell() -> Iterator[NotebookShell]:
     atexit.unregister(close)
     close()
     NotebookShell.clear_instance()
+
+
+@pytest.fixture
+def tracked(shell: NotebookShell) -> Iterator[NotebookShell]:
+    """A shell in whose notebook each node is owned by the cell that made it; graphcore is imported as gc."""
+    reset_default_graph()
+    tracker = CellTracker(shell, live_graphs, lambda _run, _failed: None, Guard())
+    tracker.start()
+    shell.run("import graphcore as gc", "import")
+    yield shell
+    tracker.stop()
+    reset_default_graph()

@@ -214,7 +214,7 @@ def model(shell: NotebookShell, capsys: pytest.CaptureFixture[str]) -> Iterator[
     ("code", "says"),
     [
         ("gc.apply_op('Foo', [x])", ["NotFoundError: Op type not registered 'Foo'", "op  Foo"]),
-        ("x + gc.constant([1], gc.int32)", ["op  AddV2", "node  add", "DT_FLOAT vs. DT_INT32", "'x:0' float [?,64]"]),
+        ("x + gc.constant([1], gc.int32)", ["op  AddV2", "node  add", "'x' is float and 'y' is int32", "'x:0' float [?,64]"]),
         ("x @ gc.zeros([3, 4])", ["op  MatMul", "node  matmul", "64 and 3"]),
         ("session.run(y, {x: np.zeros([2, 63], np.float32)})", ["node  x", "[2,63]", "[?,64]", "made in  cell In [2], line 3"]),
         ("session.run(W.initializer)\nsession.run(y)", ["node  x", "dtype float and shape [?,64]", "made in  cell In [2], line 3"]),

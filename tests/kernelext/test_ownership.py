@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from graphcore.graph import Graph, get_default_graph, live_graphs, reset_default_graph
-from kernelext.cells import CellTracker
-from kernelext.guard import Guard
+from graphcore.graph import Graph, get_default_graph
 from tests.kernelext.conftest import NotebookShell
 
 X = 'x = gc.placeholder(gc.float32, [None, 64], name="x")'
 W = 'W = gc.Variable(gc.zeros([64, 10]), name="W")'
 Y = 'y = gc.matmul(x, W, name="y")'
-
-
-@pytest.fixture
-def tracked(shell: NotebookShell) -> Iterator[NotebookShell]:
-    reset_default_graph()
-    tracker = CellTracker(shell, live_graphs, lambda _run, _failed: None, Guard())
-    tracker.start()
-    shell.run("import graphcore as gc", "import")
-    yield shell
-    tracker.stop()
-    reset_default_graph()
 
 
 def names(graph: Graph | None = None) -> list[str]:

@@ -13,7 +13,7 @@ import graphcore as gc
 from graphcore.attrs import as_attr_value, attr_kind
 from graphcore.definitions import ArgDef, name_ranges_for_node
 from graphcore.registry import OpRegistration
-from tests.graphcore.ops.op_cases import OF_HANDLES
+from tests.graphcore.ops.op_cases import OF_HANDLES, make_old_enough
 
 Array = npt.NDArray[Any]
 Sent = tuple[str, Any]
@@ -59,6 +59,7 @@ class OpExample:
         """The outputs here, and what the variables among the inputs hold afterwards."""
         graph = gc.Graph()
         with graph.as_default():
+            make_old_enough(self.entry.op_def)
             tensors, start, _ = self._tensors()
             node = graph.apply_op(self.name, tensors, self.attrs)
             with gc.Session(graph=graph) as session:
@@ -82,6 +83,7 @@ class OpExample:
         """The floating outputs that are differentiated, and their gradients by each input here."""
         graph = gc.Graph()
         with graph.as_default():
+            make_old_enough(self.entry.op_def)
             tensors, _, flat = self._tensors()
             node = graph.apply_op(self.name, tensors, self.attrs)
             outputs = list(map(elements, node.outputs))

@@ -31,20 +31,32 @@ def definition(name: str) -> bytes | None:
 
 def run_op(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> list[Array]:
     """The outputs of one op in a fresh graph, and what the variables among its inputs hold afterwards."""
-    with tf.Graph().as_default():
+    with old_enough(name):
         node, flat = _build(name, inputs, attrs)
         return _run([readable(output) for output in node.outputs], node, _states(flat, inputs))
 
 
 def run_gradient(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent], outputs: Sequence[int]) -> list[Array | None]:
     """The gradients of the outputs of these numbers, summed, by each input (a list's parts one after the other)."""
-    with tf.Graph().as_default():
+    with old_enough(name):
         node, xs = _build(name, inputs, attrs)
         readables = [readable(output) for output in node.outputs]
         ys = [readables[i] for i in outputs]
         found = tf.gradients(ys, xs, [tf.ones_like(y) for y in ys])
         values = iter(_run([tf.convert_to_tensor(g) for g in found if g is not None]))
         return [None if g is None else next(values) for g in found]
+
+
+def old_enough(name: str) -> Any:
+    """A fresh graph as the default graph, from when the op was not removed yet."""
+    graph = tf.Graph()
+    op_def = op_def_registry.get(name)
+    if op_def is not None and op_def.HasField("deprecation"):
+        with graph.as_default():
+            old = tf.compat.v1.GraphDef()
+            old.versions.producer = op_def.deprecation.version - 1
+            tf.import_graph_def(old, name="")
+    return graph.as_default()
 
 
 def _build(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> tuple[Any, list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from tests.oracle.op_side import Sent, _attr, _defaults, _operation
+from tests.oracle.op_side import Sent, _attr, _defaults, _operation, old_enough
 
 Question = tuple[str, Sequence[Sent], dict[str, Sent]]
 """An op, its inputs as ("value", array), ("hidden", (dtype number, sizes or None)) or ("list", such inputs), and its attrs."""
@@ -21,7 +21,7 @@ def infer_shapes(questions: Sequence[Question]) -> list[list[Sizes] | str]:
 
 
 def _infer(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> list[Sizes] | str:
-    with tf.Graph().as_default():
+    with old_enough(name):
         op_def = op_def_registry.get(name)
         given = {arg.name: _tensor(*sent) for arg, sent in zip(op_def.input_arg, inputs, strict=True)}
         given.update(_defaults(op_def))

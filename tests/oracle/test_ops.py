@@ -50,6 +50,7 @@ OTHER_GRADIENTS = {
         for i in examples
     },
     **{f"FusedBatchNorm{version}-1": "TensorFlow has no gradient by the statistics that are given" for version in ("", "V2", "V3")},
+    **{f"BatchNormWithGlobalNormalizationGrad-{i}": "TensorFlow has no second derivative of this normalisation" for i in (0, 1)},
     "CropAndResizeGradImage-0": "TensorFlow has no second derivative of crops",
     "SoftmaxCrossEntropyWithLogits-0": "TensorFlow leaves out that the second output depends on the labels",
     "DeepCopy-0": "TensorFlow has no gradient of DeepCopy",

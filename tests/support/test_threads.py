@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from graphcore import pool
-from graphcore.pool import Pool, kernel_pool
+from graphcore.pool import Pool, Task, kernel_pool
 from tests.support import threads
 from tests.support.threads import LiveThreads, threads_that_compute, wait_for_pool
 
@@ -92,6 +92,20 @@ def test_what_waits_for_a_thread_of_the_pool_is_not_forgotten(gate: threading.Ev
         wait_for_pool()
     gate.set()
     assert all(task.result() for task in many)
+
+
+def test_a_thread_of_the_pool_that_has_just_taken_its_work_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between that it is taken from the queue and that the thread has it in hand, Python may go on with another thread."""
+    some = Pool(1)
+    monkeypatch.setattr(threads, "kernel_pool", some)
+    assert some.submit(divmod, 7, 3).result() == (2, 1)
+    wait_for_pool()
+    taken = Task(divmod, (7, 3))
+    some._waiting.add(taken)
+    with soon(monkeypatch), pytest.raises(AssertionError, match="graphcore-kernels"):
+        wait_for_pool()
+    some._waiting.discard(taken)
+    wait_for_pool()
 
 
 def test_a_pool_whose_threads_do_not_go_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,8 +75,8 @@ def wait_for_pool() -> None:
 
 
 def threads_that_compute() -> list[threading.Thread]:
-    """The threads of pools that are not idle, and idle ones that have to take what waits."""
-    waits = not kernel_pool._tasks.empty()
+    """The threads of pools that are not idle, and idle ones that have to take what waits, or have taken it and not come to it yet."""
+    waits = bool(kernel_pool._waiting)
     return [thread for thread in threading.enumerate() if _is_of_pool(thread) and (waits or not _is_idle(_frame(thread)))]
 
 

@@ -292,4 +292,20 @@ def test_the_standalone_page_opens_what_nobody_could_open_later_and_offers_no_op
     assert not any(node.get("expandable") for node in nodes)
     chosen = SceneState()
     chosen.collapse("*")
-    assert widgets.to_html(graph, chosen).count("layer159") == 0
+    data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', widgets.to_html(graph, chosen), re.DOTALL)[0])
+    assert [node["id"] for node in data["message"]["scene"]["nodes"]] == ["model/"]
+    assert "layer159" not in data["dot"]
+    # The search of the page knows what is in the closed scope.
+    names = [name for several in data["hidden"]["model/"].values() for name in several]
+    assert sorted(names) == sorted(node.name for node in graph.op_nodes())
+    assert "model/layer159/tanh" in data["hidden"]["model/"]["Tanh"]
+
+
+def test_every_node_of_a_graph_is_in_its_page_once_to_be_found(softmax_regression: gc.Graph) -> None:
+    data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', widgets.to_html(softmax_regression), re.DOTALL)[0])
+    boxes = [node["id"] for node in data["message"]["scene"]["nodes"]]
+    hidden = [name for ops in data["hidden"].values() for names in ops.values() for name in names]
+    assert set(data["hidden"]) <= {*boxes, *(group["id"] for group in data["message"]["scene"]["groups"])}
+    names = {node.name for node in softmax_regression.op_nodes()}
+    assert len(hidden) == len(set(hidden))
+    assert names - set(boxes) == set(hidden)

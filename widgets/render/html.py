@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
@@ -46,6 +46,7 @@ def to_page(
     scene: Scene,
     *,
     inspections: Mapping[str, Inspection] | None = None,
+    hidden: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     lens: str = "structure",
     renderer: Renderer = "graphviz",
     with_mermaid: bool = False,
@@ -54,6 +55,7 @@ def to_page(
 
     Args:
         inspections: what the inspector shows, by box id.
+        hidden: the names of nodes that closed boxes hold, by the box's id and by op: the search finds them too.
         lens, renderer: what is on when the page opens.
         with_mermaid: carry Mermaid's engine too (320 KB).
     """
@@ -65,6 +67,7 @@ def to_page(
     data: dict[str, object] = {
         "message": message,
         "inspections": dict(inspections or {}),
+        "hidden": dict(hidden or {}),
         "dot": to_dot(scene),
         "mermaid": mermaid,
         "engine_gzip_base64": _packed("graphviz"),

@@ -37,6 +37,7 @@ def build_scene(
         previous: what the graph was before (`take_snapshot`); boxes that came or changed since are marked. None marks nothing.
         title, revision: carried in the scene.
     """
+    graph.settle()
     state = state or SceneState()
     visible = visible_boxes(graph, state)
     roles = visible.roles

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from widgets.messages import SearchHit, SearchMessage
 from widgets.scene.lenses import cell_label
+from widgets.scene.state import SceneState
+from widgets.scene.visible import visible_boxes
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
@@ -29,6 +31,17 @@ def find(graph: Graph, query: str, *, limit: int = MAX_HITS, inner: Iterable[Nod
     found.sort(key=lambda item: (item[0], len(item[1].name), item[1].id))
     hits = [SearchHit(node=node.name, name=node.name, op=node.op) for _, node in found[:limit]]
     return SearchMessage(query=query, hits=hits, total=len(found))
+
+
+def hidden_nodes(graph: Graph, state: SceneState) -> dict[str, dict[str, list[str]]]:
+    """The names of the nodes that have no box of their own in a picture, by the id of the box that they are in, and by op."""
+    visible = visible_boxes(graph, state)
+    found: dict[str, dict[str, list[str]]] = {}
+    for node in graph.nodes:
+        place = visible.place_of(node)
+        if place and place != node.name:
+            found.setdefault(place, {}).setdefault(node.op, []).append(node.name)
+    return found
 
 
 def _rank(node: Node, wanted: str) -> int | None:

@@ -28,6 +28,7 @@ from graphcore.definitions.wire.text_reader import read_text
 from graphcore.definitions.wire.writers import write_text
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.replacing import write_file
 from graphcore.shapes import Shape
 
 _OP_NAME: Final = re.compile(r"[A-Za-z_][\w.>/-]*", re.ASCII)
@@ -217,7 +218,7 @@ def save_graph_def(graph_def: GraphDef, path: str | Path) -> None:
         data = graph_def_to_json(graph_def).encode()
     else:
         data = graph_def_to_bytes(graph_def)
-    _write(place, data)
+    write_file(place, data)
 
 
 def meta_graphs_to_bytes(meta_graphs: Collection[MetaGraph], *, text: bool = False) -> bytes:
@@ -265,11 +266,4 @@ def save_meta_graphs(meta_graphs: Collection[MetaGraph], directory: str | Path, 
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FailedPreconditionError(f"Cannot make {place}: {error}") from None
-    _write(place / name, data)
-
-
-def _write(place: Path, data: bytes) -> None:
-    try:
-        place.write_bytes(data)
-    except OSError as error:
-        raise FailedPreconditionError(f"Cannot write {place}: {error}") from None
+    write_file(place / name, data)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from graphcore.attrs import NO_VALUE, Attrs, AttrValue, Func, NoValue, Placeholder, TensorValue
+from graphcore.brief import brief
 from graphcore.definitions.wire.rest import read_each
 from graphcore.definitions.wire.tensors import read_shape, read_tensor, write_shape, write_tensor
 from graphcore.dtypes import DType, dtype_from_wire
@@ -105,7 +106,7 @@ def _write_list(values: tuple[AttrValue, ...], message: Any) -> None:
     for value in values:
         write = _LIST_WRITERS.get(type(value))
         if write is None:
-            raise InvalidArgumentError(f"A list attr cannot hold {value!r}")
+            raise InvalidArgumentError(f"A list attr cannot hold {brief(value)}")
         write(value, items)
 
 

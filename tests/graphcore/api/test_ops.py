@@ -87,11 +87,38 @@ def test_an_op_that_is_asked_of_the_package_is_an_attribute_error_that_says_wher
     assert getattr(gc, "conv2d", None) is None
 
 
-@pytest.mark.parametrize("name", ["reduce_men", "frobnicate", "__path_to_nowhere__", "_conv2d", "Conv2D"])
-def test_a_name_that_is_no_op_is_an_attribute_error_like_any_other(name: str) -> None:
-    with pytest.raises(AttributeError, match=f"^module 'graphcore' has no attribute '{name}'$") as caught:
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("softmx", "gc.softmax"),
+        ("reduce_men", "gc.reduce_mean"),
+        ("Varible", "gc.Variable"),
+        ("sofplus", "gc.ops.softplus"),
+        ("ops.sofplus", "gc.ops.softplus"),
+        ("ops.matmul_", "gc.ops.mat_mul"),
+        ("ops.plaecholder", "gc.ops.placeholder"),
+        ("ops.reduce_mean", "gc.reduce_mean"),
+    ],
+)
+def test_a_misspelt_name_is_an_attribute_error_that_says_what_was_meant(name: str, meant: str) -> None:
+    module, short = (gc.ops, name.removeprefix("ops.")) if name.startswith("ops.") else (gc, name)
+    assert not hasattr(module, short)
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, short)
+    assert f"{short}" in str(caught.value)
+    assert f": did you mean {meant}?" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["Conv2D", "ops.Conv2D"])
+def test_an_op_by_the_name_of_its_definition_is_an_attribute_error_that_says_how_it_is_called(name: str) -> None:
+    with pytest.raises(AttributeError, match=r": the op Conv2D is called as gc\.ops\.conv2d\(\.\.\.\)"):
+        _ = (gc.ops if name.startswith("ops.") else gc).Conv2D
+
+
+@pytest.mark.parametrize("name", ["frobnicate", "__path_to_nowhere__", "_conv2d"])
+def test_a_name_like_no_other_is_an_attribute_error_like_any_other(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module 'graphcore' has no attribute '{name}'$"):
         getattr(gc, name)
-    assert (caught.value.name, caught.value.obj) == (name, gc)  # of these Python makes its own advice
 
 
 def test_a_node_remembers_the_line_that_called_the_function() -> None:

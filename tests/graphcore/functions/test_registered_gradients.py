@@ -8,6 +8,8 @@ import graphcore as gc
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from tests.graphcore.ops.op_cases import Case, all_cases, constants
 
+pytestmark = pytest.mark.sweep
+
 REFUSES = "PreventGradient"  # its gradient function is there to be an error
 CASES = [
     case

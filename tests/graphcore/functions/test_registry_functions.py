@@ -10,6 +10,8 @@ import graphcore as gc
 from graphcore.attrs import AttrValue
 from tests.graphcore.ops.op_cases import Case, all_cases
 
+pytestmark = pytest.mark.sweep
+
 DATA = Path(__file__).parents[2] / "data"
 FORBIDDEN = "PreventGradient"  # its gradient is an error with a reason
 PLAIN: dict[str, AttrValue] = {

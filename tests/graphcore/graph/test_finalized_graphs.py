@@ -31,7 +31,7 @@ class Setting(NamedTuple):
 def _setting() -> Setting:
     graph = gc.Graph()
     with graph.as_default():
-        graph.add_function_library(FunctionDefLibrary((SQUARE,)))
+        graph.add_function_library(FunctionDefLibrary((SQUARE,), (gc.GradientDef("Square2", "Other"),)))
         x = gc.placeholder(gc.float32, [None, 2], name="x")
         w = gc.Variable(np.ones((2, 2), np.float32), name="w")
         same = gc.identity(gc.constant([1.0, 2.0]) + gc.constant([3.0, 4.0]), name="same")
@@ -103,6 +103,14 @@ CHANGES: dict[str, Callable[[Setting], Any]] = {
     "set_shape": lambda s: s.x.set_shape([3, 2]),
     "set_shape_like": lambda s: s.graph.set_shape_like(s.x, s.y),
     "add_function_library": lambda s: s.graph.add_function_library(FunctionDefLibrary((TWICE,))),
+    "library.add_function_def": lambda s: s.graph.library.add_function_def(TWICE),
+    "library.add_gradient_def": lambda s: s.graph.library.add_gradient_def(gc.GradientDef("Square2", "Twice")),
+    "library.add_library": lambda s: s.graph.library.add_library(FunctionDefLibrary((TWICE,))),
+    "library.replace_function": lambda s: s.graph.library.replace_function("Square2", TWICE),
+    "library.replace_gradient": lambda s: s.graph.library.replace_gradient(gc.GradientDef("Square2", "Square2")),
+    "library.remove_function": lambda s: s.graph.library.remove_function("Square2"),
+    "library.remove_gradient": lambda s: s.graph.library.remove_gradient("Square2"),
+    "library.clear": lambda s: s.graph.library.clear(),
     "add_to_collection": lambda s: s.graph.add_to_collection("mine", s.x),
     "gc.add_to_collection": lambda s: gc.add_to_collection(gc.GraphKeys.VARIABLES, s.w),
     "optimize_graph": lambda s: gc.optimize_graph(None, s.graph),
@@ -140,7 +148,9 @@ def _finalized() -> Graph:
 def test_the_mutators_of_a_graph_are_all_tried_here() -> None:
     """A new method that changes graphs belongs into the table above."""
     names = {name for name in dir(Graph) if not name.startswith("_") and callable(getattr(Graph, name))}
-    changing = {name for name in names if name.startswith(("add_", "remove_", "update_", "set_", "clear", "shrink_"))}
+    names |= {f"library.{name}" for name in dir(gc.FunctionLibraryDefinition) if not name.startswith("_")}
+    begins = ("add_", "remove_", "replace_", "update_", "set_", "clear", "shrink_")
+    changing = {name for name in names if name.removeprefix("library.").startswith(begins)}
     assert changing <= set(CHANGES)
 
 
@@ -155,6 +165,20 @@ def test_a_finalized_graph_still_runs_and_is_looked_at() -> None:
     gc.explain_gradient(setting.y, setting.w)
     gc.explain_shape(setting.y)
     assert state(graph)[:4] == (graph.as_graph_def(), *before[1:4])
+
+
+def test_a_finalized_graph_whose_transaction_fails_can_be_changed_again() -> None:
+    graph = gc.Graph()
+
+    def finalize_and_fail() -> None:
+        with graph.transaction():
+            graph.finalize()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        finalize_and_fail()
+    graph.library.add_function_def(TWICE)
+    assert "Twice" in graph.library
 
 
 def test_a_cell_that_runs_again_leaves_a_finalized_graph_as_it_is() -> None:

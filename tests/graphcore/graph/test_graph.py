@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
 
 import graphcore as gc
@@ -113,8 +115,9 @@ def test_wrong_dtypes_name_op_node_expected_and_got(graph: gc.Graph) -> None:
         gc.add(x, n, name="sum")
     error = caught.value
     assert (error.op, error.node) == ("AddV2", "sum")
-    assert "Inconsistent values for attr 'T' DT_FLOAT vs. DT_INT32" in error.message
-    assert "with inputs 'x:0' float [2], 'n:0' int32 [2]" in error.message
+    assert "AddV2 takes inputs of one dtype, but 'x' is float and 'y' is int32; convert with gc.cast" in error.message
+    assert error.input == "y"
+    assert "Inconsistent values for attr 'T' DT_FLOAT vs. DT_INT32" in error.__notes__[0]
     assert error.source is not None
     assert error.source.text == 'gc.add(x, n, name="sum")'
 
@@ -196,8 +199,34 @@ def test_a_long_chain_meets_no_limit(graph: gc.Graph) -> None:
 
 def test_a_tensor_is_no_condition(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.bool_, [], name="x")
-    with pytest.raises(InvalidArgumentError, match="'x:0' has no value while the graph is built"):
+    with pytest.raises(InvalidArgumentError, match="'x:0' has no value until a Session runs it, so `if`"):
         assert x
+
+
+ASKS: dict[str, Callable[[Any], object]] = {
+    "np.array": np.array,
+    "np.asarray": np.asarray,
+    "array of several": lambda x: np.array([x, x]),
+    "numpy()": lambda x: x.numpy(),
+    "float": float,
+    "int": int,
+    "complex": complex,
+}
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("kind", ["tensor", "variable", "resource"])
+def test_what_asks_for_a_value_is_told_that_a_session_gives_it(graph: gc.Graph, ask: str, kind: str) -> None:
+    w = gc.placeholder(gc.float32, [], name="w") if kind == "tensor" else gc.Variable(1.0, name="w", use_resource=kind == "resource")
+    before = len(graph)
+    with pytest.raises(InvalidArgumentError, match="The tensor 'w:0' has no value until a Session runs it, so it is no ") as caught:
+        ASKS[ask](w)
+    assert (caught.value.node, len(graph)) == ("w", before)
+
+
+def test_a_tensor_is_not_iterated_over(graph: gc.Graph) -> None:
+    with pytest.raises(InvalidArgumentError, match="has no value until a Session runs it, so it cannot be iterated over"):
+        list(gc.placeholder(gc.float32, [3], name="x"))
 
 
 def test_default_graphs_nest_and_complain_when_left_out_of_order() -> None:

@@ -15,8 +15,6 @@ from tests.support.remote import Remote
 
 SIDE = "tests.graphcore.graph.hostile_side"
 MEMORY = 512 << 20
-SECONDS = 5
-"""The claim is one second; the machine of a test may be slow."""
 FLOAT: dict[str, AttrValue] = {"T": gc.float32}
 X = NodeDef("x", "Placeholder", (), "", {"dtype": gc.float32})
 
@@ -84,11 +82,11 @@ def nested(depth: int) -> AttrValue:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_graph_is_imported_or_refused_at_once_with_little_memory(name: str, cramped: Remote) -> None:
     make, expected = HOSTILE[name]
-    kind, text, seconds = cramped.call(f"{SIDE}:import_file", make())
+    kind, text, is_slow = cramped.call(f"{SIDE}:import_file", make())
     assert bool(kind) == bool(expected), text[:300]
     assert expected in text
     assert len(text) < 2_000
-    assert seconds < SECONDS
+    assert not is_slow
 
 
 def test_constants_that_claim_gigabytes_do_no_harm_to_any_op(cramped: Remote) -> None:

@@ -11,6 +11,7 @@ from graphcore.graph import Node
 from graphcore.inference import InferenceContext
 from graphcore.inference.common_shape_fns import unchanged_shape
 from graphcore.kernel_context import KernelContext, RefVariable
+from graphcore.ops.queue_values import Queue
 from graphcore.ops.tensor_array_values import TensorArray
 from graphcore.ops.tensor_list_values import TensorList
 from graphcore.registry import Kernel, OpRegistration, OpRegistry
@@ -74,6 +75,8 @@ def held(value: Any) -> tuple[gc.DType, list[gc.Shape]] | None:
         return value.dtype, [value.shape, *([] if value.value is None else [gc.Shape(value.value.shape)])]
     if isinstance(value, TensorArray):
         return value.dtype, [value.element_shape, *[gc.Shape(place.shape) for place in value.places if place.shape is not None]]
+    if isinstance(value, Queue):
+        return value.spec.dtypes[0], [gc.Shape(value.spec.shapes[0])]
     lists = [value] if isinstance(value, TensorList) else []
     if isinstance(value, np.ndarray) and value.dtype.kind == "O":
         lists = [each for each in value.flat if isinstance(each, TensorList)]

@@ -12,7 +12,7 @@ import graphcore as gc
 from graphcore.graph import Node
 from tests.graphcore.inference.knowledge import Knowledge
 from tests.graphcore.inference.probes import probe
-from tests.graphcore.ops.op_cases import Array, Case
+from tests.graphcore.ops.op_cases import Array, Case, make_old_enough
 
 
 @dataclass
@@ -47,6 +47,7 @@ def add(op: str, *inputs: Any, **attrs: Any) -> Node:
 
 def build(case: Case, know: Knowledge) -> Built:
     """The op of a case in the default graph, which is told of it what `know` says."""
+    make_old_enough(case.op_def)
     for text in case.functions:
         gc.get_default_graph().library.add_function_def(gc.define_function(text))
     made = SPECIAL.get(case.op_def.name, _plain)(case, know)
@@ -82,8 +83,18 @@ class Maker:
             return self.flow
         return self.know.tensor(value)
 
+    def queue(self, rows: Array) -> Any:
+        """A queue that holds these rows, and room for more; those who dequeue have to wait for them."""
+        version = "V2" if self.case.op_def.name.endswith("V2") else ""
+        attrs = {"component_types": [gc.as_dtype(rows.dtype)], "shapes": [gc.Shape(rows.shape[1:])]}
+        handle = add(f"FIFOQueue{version}", **attrs).outputs[0]
+        self.start.append(add(f"QueueEnqueueMany{version}", handle, [gc.constant(rows)]))
+        return handle
+
     def reference(self, value: Array | None) -> Any:
-        """A variable, with a value unless it is None."""
+        """A variable, with a value unless it is None; or a queue."""
+        if value is not None and self.case.op_def.name.startswith("Queue"):
+            return self.queue(value)
         full = gc.Shape([] if value is None else value.shape)
         dtype = self.case.attrs["dtype"] if value is None else value.dtype
         ref = add("VariableV2", shape=self.know.shape(full), dtype=gc.as_dtype(dtype)).outputs[0]
@@ -94,8 +105,8 @@ class Maker:
     def resource(self, value: Array) -> Any:
         """A handle: of what, the op's name tells."""
         name = self.case.op_def.name
-        make = self.array if name.startswith("TensorArray") else self.stack if name.startswith("Stack") else self.variable
-        return probe(make(value))
+        kinds = {"TensorArray": self.array, "Stack": self.stack, "Queue": self.queue}
+        return probe(next((make for kind, make in kinds.items() if name.startswith(kind)), self.variable)(value))
 
     def variable(self, value: Array) -> Any:
         handle = add("VarHandleOp", shape=self.know.shape(gc.Shape(value.shape)), dtype=gc.as_dtype(value.dtype)).outputs[0]
@@ -155,6 +166,11 @@ def _holder(case: Case, know: Knowledge) -> Built:
     return Built(node, [add(assign, node.outputs[0], gc.constant(value))])
 
 
+def _queue(case: Case, know: Knowledge) -> Built:
+    """A queue, which does without shapes or knows them."""
+    return Built(add(case.op_def.name, **case.attrs))
+
+
 def _received(case: Case, know: Knowledge) -> Built:
     """What the partner has sent."""
     partner = case.op_def.name.replace("Recv", "Send")
@@ -196,7 +212,8 @@ SPECIAL: dict[str, Callable[[Case, Knowledge], Built]] = {
     "Abort": _abort,
     **dict.fromkeys(("Placeholder", "PlaceholderV2"), _given),
     **dict.fromkeys(("_Arg", "_DeviceArg"), _argument),
-    **dict.fromkeys(("VarHandleOp", "VariableV2"), _holder),
+    **dict.fromkeys(("VarHandleOp", "Variable", "VariableV2"), _holder),
+    **{f"{kind}Queue{version}": _queue for kind in ("FIFO", "PaddingFIFO", "RandomShuffle") for version in ("", "V2")},
     **dict.fromkeys(("_Recv", "_HostRecv"), _received),
     **dict.fromkeys(LOOP_OPS, _loop),
 }

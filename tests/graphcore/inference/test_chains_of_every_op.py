@@ -11,6 +11,8 @@ import graphcore as gc
 from graphcore.errors import GraphError
 from tests.graphcore.ops.op_cases import Case, all_cases
 
+pytestmark = pytest.mark.sweep
+
 CASES: dict[str, Case] = {}
 for _case in all_cases():
     if _case.runs and not _case.takes_variable and _case.arrays and not any(array.dtype.kind == "O" for array in _case.arrays):

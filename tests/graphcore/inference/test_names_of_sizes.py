@@ -22,6 +22,8 @@ from tests.graphcore.inference.test_shapes_agree_with_kernels import BY_OP, DRAW
 from tests.graphcore.ops.op_cases import Case
 from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
 
+pytestmark = pytest.mark.sweep
+
 ops: Any = gc.ops
 Made = Callable[..., Any]
 

@@ -24,6 +24,8 @@ from tests.graphcore.ops.test_registry_sweep import FROM_VALUES
 from tests.oracle.draws import Drawer, general
 from tests.oracle.draws_of_arrays import DRAWERS
 
+pytestmark = pytest.mark.sweep
+
 BY_OP = sweep_cases()
 REGISTRY = registry()
 ONE_OF_SEVERAL = {"Switch", "RefSwitch", "_SwitchN"}
@@ -34,6 +36,7 @@ UNTOLD = {
     *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "Enter", "Exit", "NextIteration"),
     # What comes from elsewhere, or was put there in any shape.
     *("_Recv", "_HostRecv", "StackPopV2", "TensorArrayConcatV3", "TensorListConcat", "TensorListConcatV2", "TensorListStack"),
+    *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2"),
 }
 """Ops of whose outputs not all is known although all is known of their inputs."""
 Told = tuple[gc.Shape, HandleData | None]

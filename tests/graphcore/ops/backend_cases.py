@@ -122,8 +122,8 @@ def values_of(results: Sequence[Any]) -> list[Any]:
 CASES = [case for case in all_cases() if on_device(case) and case.arrays]
 
 
-def assert_same(mine: Any, wanted: Any, rtol: float = 0.0) -> None:
-    """Two results on the host are the same: in structure and dtype, and in value up to a relative difference."""
+def assert_same(mine: Any, wanted: Any, rtol: float | None = None) -> None:
+    """Two results on the host are the same: in structure and dtype, and in value up to a relative difference, of a few roundings if not given."""
     if isinstance(wanted, list):
         assert len(mine) == len(wanted)
         for part, other in zip(mine, wanted, strict=True):
@@ -132,8 +132,10 @@ def assert_same(mine: Any, wanted: Any, rtol: float = 0.0) -> None:
     if wanted is None or (isinstance(wanted, np.ndarray) and wanted.dtype == np.object_):
         return
     assert mine.dtype == wanted.dtype
-    if not rtol or wanted.dtype.kind not in "fc":
+    if wanted.dtype.kind not in "fc":
         np.testing.assert_array_equal(mine, wanted)
         return
+    if rtol is None:
+        rtol = 8 * float(np.finfo(wanted.dtype).eps)
     size = np.max(np.abs(wanted[np.isfinite(wanted)]), initial=0.0)
     np.testing.assert_allclose(mine, wanted, rtol=rtol, atol=rtol * float(size))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import graphcore as gc
-from graphcore.definitions import ArgDef, OpDef
+from graphcore.definitions import ArgDef, OpDef, VersionDef
 from graphcore.graph import Node
 from graphcore.registry import OpRegistration
 
@@ -38,10 +38,11 @@ NOT_RUN = {
     "_Recv",
     # These give a variable itself.
     "VarHandleOp",
+    "Variable",
     "VariableV2",
 }
-OF_HANDLES = ("TensorArray", "Stack")
-"""Ops on handles that last as long as a run: graphs of them are in array_programs."""
+OF_HANDLES = ("TensorArray", "Stack", "Queue", "FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue")
+"""Ops on handles: graphs of them are in array_programs, and in the scenarios of queues."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,16 @@ class Case:
             else next(left)
             for arg, value in zip(self.op_def.input_arg, self.inputs, strict=True)
         ]
+        make_old_enough(self.op_def)
         for text in self.functions:
             gc.get_default_graph().library.add_function_def(gc.define_function(text))
         return gc.get_default_graph().apply_op(self.op_def.name, arguments, self.attrs)
+
+
+def make_old_enough(op_def: OpDef) -> None:
+    """Take the default graph for one from when the op was not removed yet."""
+    if op_def.deprecation is not None:
+        gc.get_default_graph().versions = VersionDef(producer=op_def.deprecation.version - 1)
 
 
 def made_handle(tensor: Any, op_def: OpDef) -> Any:
@@ -202,7 +210,7 @@ def _is_type(op_def: OpDef, name: str) -> bool:
 
 
 def _argument(arg: ArgDef, value: Any, types: dict[str, gc.DType]) -> Any:
-    of_handle = arg.type is gc.resource or arg.type is gc.variant
+    of_handle = arg.type is gc.resource or arg.type is gc.variant or (arg.is_ref and arg.type is gc.string)
     dtype = None if of_handle else arg.type or types.get(arg.type_attr)
     if arg.number_attr or arg.type_list_attr:
         return [_array(part, dtype) for part in value]

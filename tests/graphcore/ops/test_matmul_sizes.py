@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.ops.products import product
-from tests.support.strict_arrays import strict
+from graphcore.errors import InvalidArgumentError
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])
@@ -42,12 +41,35 @@ def test_a_product_is_computed_for_rows_that_are_not_known_beforehand() -> None:
         np.testing.assert_array_equal(session.run(product, {x: a[:rows]}), np.full((rows, 120), 400.0, np.float32))
 
 
-@pytest.mark.parametrize("sizes", [(9, 112, 1280), (2304, 16, 48), (300, 70, 90), (5, 6, 7)])
-def test_products_of_other_modules_arrays_are_the_same(sizes: tuple[int, int, int]) -> None:
-    m, depth, n = sizes
-    a, b = np.arange(m * depth, dtype=np.float64).reshape(m, depth) % 17, np.arange(depth * n, dtype=np.float64).reshape(depth, n) % 13
-    np.testing.assert_array_equal(product(np, a, b), a @ b)
-    np.testing.assert_array_equal(product(strict, strict.asarray(a.tolist()), strict.asarray(b.tolist())).get(), a @ b)
+@pytest.mark.parametrize("engine", ["plan", "dataflow"])
+@pytest.mark.parametrize("dtype", [gc.float32, gc.int32, gc.half], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize(("a", "b"), [((2, 3, 4), (4, 5)), ((3,), (3,)), ((2, 3), (3,)), ((), (2, 2))])
+def test_a_product_of_what_turns_out_to_be_no_matrix_is_refused(
+    a: tuple[int, ...], b: tuple[int, ...], dtype: gc.DType, engine: str
+) -> None:
+    x, y = gc.placeholder(dtype, None, name="x"), gc.placeholder(dtype, None, name="y")
+    for product in (gc.matmul(x, y), gc.matmul(x, y, transpose_a=True)):
+        with pytest.raises(InvalidArgumentError, match=r"MatMul node .*required two matrices, got shapes \["):
+            gc.Session(engine=engine).run(product, {x: np.ones(a, dtype.as_numpy), y: np.ones(b, dtype.as_numpy)})
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [((6, 200, 150), (6, 150, 180)), ((6, 2, 100, 90), (6, 1, 90, 80)), ((1, 300, 200), (4, 200, 250)), ((5, 150, 130), (130, 140))],
+)
+def test_batches_of_products_are_numpys(x: tuple[int, ...], y: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal(x).astype(np.float32), rng.standard_normal(y).astype(np.float32)
+    np.testing.assert_allclose(gc.Session().run(gc.ops.batch_mat_mul_v2(gc.constant(a), gc.constant(b))), a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_a_batch_of_products_is_not_written_over_what_it_is_made_of() -> None:
+    x = gc.placeholder(gc.float32, [3, 20, 20], name="x")
+    y = gc.ops.batch_mat_mul_v2(gc.exp(x), gc.tanh(x))
+    value = np.random.default_rng(3).standard_normal((3, 20, 20)).astype(np.float32)
+    session = gc.Session()
+    for _ in range(2):
+        np.testing.assert_allclose(session.run(y, {x: value}), np.exp(value) @ np.tanh(value), rtol=1e-4, atol=1e-4)
 
 
 def test_a_pointwise_convolution_is_the_product_of_pixels_and_filter() -> None:

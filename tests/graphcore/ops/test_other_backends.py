@@ -13,6 +13,8 @@ from tests.graphcore.ops.backend_cases import CASES, WITH_VARIABLES, Prepared, P
 from tests.graphcore.ops.op_cases import Array, Case
 from tests.support.strict_arrays import StrictArray, strict
 
+pytestmark = pytest.mark.sweep
+
 
 def test_the_strict_arrays_are_strict() -> None:
     array = StrictArray(np.ones(3))

@@ -101,10 +101,13 @@ def test_each_gradient_node_is_recorded_with_what_it_differentiates(graph: gc.Gr
     (gradient,) = gc.gradients(product, w)
     assert gradient is not None
     record = graph.gradient_records[gradient.node.name]
+    assert (gradient.name, record.forward, record.body_node) == ("gradients/w:0", "w", "result")
+    (inner,) = gradient.node.inputs
+    record = graph.gradient_records[inner.node.name]
     assert record.forward == "product"
     assert record.function is not None
     assert record.body_node == "dy"
-    assert gradient.name == "gradients/product_grad/dy:0"
+    assert inner.name == "gradients/product_grad/dy:0"
 
 
 def test_broadcast_handling_falls_away_where_nothing_was_broadcast(graph: gc.Graph) -> None:
@@ -113,7 +116,7 @@ def test_broadcast_handling_falls_away_where_nothing_was_broadcast(graph: gc.Gra
     before = len(graph)
     gc.gradients(y, x)
     ops = sorted(node.op for node in graph.nodes[before:])
-    assert ops == ["AddN", "Mul", "Mul", "OnesLike"]
+    assert ops == ["AddN", "Identity", "Mul", "Mul", "OnesLike"]
 
 
 def test_a_bias_is_summed_over_the_batch(graph: gc.Graph) -> None:
@@ -122,7 +125,7 @@ def test_a_bias_is_summed_over_the_batch(graph: gc.Graph) -> None:
     y = x + b
     before = len(graph)
     gc.gradients(y, b)
-    assert sorted(node.op for node in graph.nodes[before:]) == ["Const", "OnesLike", "Sum"]
+    assert sorted(node.op for node in graph.nodes[before:]) == ["Const", "Identity", "OnesLike", "Sum"]
 
 
 def test_forward_values_are_reused(graph: gc.Graph) -> None:

@@ -44,6 +44,7 @@ def backward_ops(build: Callable[[gc.Tensor, gc.Tensor], gc.Tensor], simplify: b
         before = {node.name for node in graph.nodes} | {function.signature.name for function in graph.library.to_proto().function}
         gc.gradients(y, [x, w], simplify=simplify)
         made = [node for node in graph.op_nodes() if node.name not in before and "_forward_of" not in node.node_def.attr]
+        made = [node for node in made if graph.gradient_records[node.name].body_node != "result"]
         bodies = [
             function
             for function in graph.library.to_proto().function
@@ -75,7 +76,7 @@ def test_terms_that_are_zero_vanish_from_sums(graph: gc.Graph) -> None:
     with gc.Session() as session:
         assert session.run(gradient, {x: [-2.0, 0.5, 3.0]}).tolist() == [-1.0, 1.0, 1.0]
     (plain,) = gc.gradients(y, x, simplify=False)
-    assert plain.node.op == "AddN"
+    assert plain.node.inputs[0].node.op == "AddN"
 
 
 def test_nothing_is_computed_of_a_gradient_that_is_zero(graph: gc.Graph) -> None:

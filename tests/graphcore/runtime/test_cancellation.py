@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 
 import pytest
 
 import graphcore as gc
 from graphcore.errors import CancelledError, InvalidArgumentError
-from tests.support.interrupting import Attempt, interrupted_everywhere
 
 
 def test_callbacks_are_called_once_in_the_order_of_their_tokens() -> None:
@@ -123,28 +121,3 @@ def test_ctrl_c_in_a_callback_does_not_keep_the_others_from_being_called_nor_who
     assert called == [2]
     assert manager.is_cancelled()
     assert not manager.deregister_callback(first)  # would wait for ever for a cancellation that has no end
-
-
-def test_ctrl_c_at_any_place_of_a_cancellation_tells_everybody_or_nobody() -> None:
-    def make() -> Attempt:
-        manager, called = gc.CancellationManager(), list[int]()
-        child = gc.CancellationManager(manager)
-        tokens = [manager.get_cancellation_token() for _ in range(3)]
-        for number, token in enumerate(tokens):
-            manager.register_callback(token, partial(called.append, number))
-
-        def check() -> None:
-            assert not manager.is_cancelling()
-            with pytest.raises(RuntimeError, match="un-acquired"):  # this thread does not hold it any more
-                manager._lock.release()
-            if not manager.is_cancelled():
-                assert called == []
-                assert not child.is_cancelled()
-                manager.start_cancel()
-            assert sorted(set(called)) == [0, 1, 2]
-            assert child.is_cancelled()
-            assert not manager.deregister_callback(tokens[0])
-
-        return manager.start_cancel, check
-
-    assert interrupted_everywhere(make, ("runtime/cancellation.py",)) > 50

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.runtime import turns
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +24,8 @@ def graph() -> Iterator[gc.Graph]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads are switched as often as can be, and do not take turns."""
-    monkeypatch.setattr(turns, "_WITHIN", -1.0)
+def impatient() -> Iterator[None]:
+    """Threads are switched as often as can be."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -87,6 +85,22 @@ def test_runs_of_several_threads_do_not_mix_even_while_the_graph_grows() -> None
                     gc.constant(float(turn))
 
     in_threads(8, work)
+
+
+def test_eight_threads_with_large_products_get_what_each_would_alone() -> None:
+    x = gc.placeholder(gc.float32, [400, 700], name="x")
+    y = gc.matmul(gc.matmul(x, x, transpose_b=True), x)
+    filters = gc.constant(np.random.default_rng(2).standard_normal((3, 3, 40, 32)).astype(np.float32))
+    z = gc.ops.conv2d(gc.reshape(x, [1, 70, 100, 40]), filters, strides=[1, 1, 1, 1], padding="SAME")
+    session = gc.Session()
+    values = [np.random.default_rng(i).standard_normal((400, 700)).astype(np.float32) for i in range(8)]
+    one_by_one = [session.run([y, z], {x: value}) for value in values]
+    with ThreadPoolExecutor(8) as pool:
+        at_once = list(pool.map(lambda value: session.run([y, z], {x: value}), values))
+    for mine, theirs in zip(at_once, one_by_one, strict=True):
+        # Sums of up to 700 products of float32, in whatever order: their rounding, of numbers of the size of the largest.
+        for got, wanted in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * float(np.abs(wanted).max()))
 
 
 def test_threads_that_plan_the_same_run_at_once_agree() -> None:

@@ -264,10 +264,8 @@ def test_ctrl_c_in_the_middle_of_a_long_sequence_of_kernels_tells_where() -> Non
 def test_a_tensor_that_can_never_fit_is_refused_with_its_size_before_it_is_made() -> None:
     x = gc.placeholder(gc.float32, [1_000_000, 1], name="x")
     huge = gc.matmul(x, x, transpose_b=True, name="huge")
-    begun = time.perf_counter()
     with pytest.raises(ResourceExhaustedError) as caught:
         gc.Session().run(huge, {x: np.zeros((1_000_000, 1), np.float32)})
-    assert time.perf_counter() - begun < 5
     assert "3725.29 GiB" in caught.value.message
     assert (caught.value.node, caught.value.op) == ("huge", "MatMul")
     assert caught.value.source is not None
@@ -370,7 +368,7 @@ def test_a_run_that_waits_for_a_value_ends_when_its_time_is_over(engine: str) ->
     session = gc.Session(engine=engine)
     threads = LiveThreads()
     with pytest.raises(DeadlineExceededError) as caught:
-        session.run(y, options=gc.RunOptions(timeout_in_ms=30))
+        session.run(y, options=gc.RunOptions(timeout_in_ms=LIMIT))
     assert (caught.value.node, caught.value.op) == ("received", "_Recv")
     assert caught.value.source is not None
     threads.check_none_is_left()

@@ -1,8 +1,8 @@
-"""Feeds: any tensor may be given another value, and what was known of its own value counts no more; values that do not fit are refused."""
+"""Feeds: any tensor may be given another value, but for one that was read to infer shapes; values that do not fit are refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -87,41 +87,117 @@ def test_a_refused_object_is_called_by_its_type(value: Any) -> None:
 # ---- tensors that the graph knows the value of -----------------------------------------------------------------------
 
 
+def with_default(value: Any, name: str) -> gc.Tensor:
+    """A tensor of which nothing is known before the run."""
+    default = gc.constant(value)
+    made: gc.Tensor = gc.ops.placeholder_with_default(default, default.shape, name=name)
+    return made
+
+
 @ENGINES
-def test_what_was_inferred_from_a_value_that_is_fed_counts_no_more(engine: str) -> None:
-    x = gc.placeholder(gc.float32, [6], name="x")
-    sizes, count, axis = gc.constant([2, 3], name="sizes"), gc.constant(3, name="count"), gc.constant(0, name="axis")
-    table = gc.reshape(x, sizes)
-    same = gc.reshape(table, [2, 3])
-    numbers = gc.ops.range(0, count, 1)
-    total = gc.reduce_sum(table, axis=axis)
+def test_what_is_computed_from_a_constant_goes_by_what_is_fed_for_it(engine: str) -> None:
+    x, scale, picked = gc.placeholder(gc.float32, [3], name="x"), gc.constant(2.0, name="scale"), gc.constant([0, 2], name="picked")
+    doubled = scale * 2.0
+    rows = gc.apply_op("GatherV2", [x * doubled, picked, 0])
     session = gc.Session(engine=engine)
-    fed = {x: np.arange(6.0), sizes: [3, 2], count: 5, axis: 1}
-    got = session.run([gc.shape(table), gc.shape(same), numbers, gc.ops.size(numbers), gc.shape(total), total], fed)
-    assert [value.tolist() for value in got] == [[3, 2], [2, 3], [0, 1, 2, 3, 4], 5, [3], [1, 5, 9]]
-    own = session.run([gc.shape(table), gc.ops.size(numbers), gc.shape(total)], {x: np.arange(6.0)})
-    assert [value.tolist() for value in own] == [[2, 3], 3, [3]]
+    assert session.run([rows, doubled], {x: [1, 2, 3], scale: 5.0, picked: [1, 1]})[0].tolist() == [20, 20]
+    assert session.run(rows, {x: [1, 2, 3]}).tolist() == [4, 12]
+
+
+def reading(read: str) -> tuple[gc.Tensor, gc.Tensor, Any]:
+    """A constant whose value shapes follow from, what is made with it, and another value for it."""
+    x = gc.placeholder(gc.float32, [2, 3], name="x")
+    if read == "a float":
+        constant = gc.constant(3.0, name="read")
+        return constant, gc.reshape(x, gc.stack([gc.cast(constant, gc.int32), 2]), name="reader"), 2.0
+    if read == "a function's argument":
+        constant = gc.constant([3, 2], name="read")
+
+        @gc.function
+        def in_shape(table: gc.Tensor, sizes: gc.Tensor) -> gc.Tensor:
+            return gc.reshape(table, sizes)
+
+        return constant, gc.identity(in_shape(x, constant)), [6, 1]
+    cases: dict[str, tuple[Any, Any, Callable[[gc.Tensor], gc.Tensor]]] = {
+        "a shape": ([3, 2], [2, 3], lambda read: gc.reshape(x, read, name="reader")),
+        "an axis": (0, 1, lambda read: gc.reduce_sum(x, axis=read, name="reader")),
+        "a permutation": ([1, 0], [0, 1], lambda read: gc.ops.transpose(x, read, name="reader")),
+        "paddings": ([[1, 1], [0, 0]], [[0, 0], [1, 1]], lambda read: gc.ops.pad(x, read, name="reader")),
+        "a part of a shape": (3, 2, lambda read: gc.reshape(x, gc.stack([read, gc.placeholder(gc.int32, [])]), name="reader")),
+        "an element of a shape": ([7, 3, 2], [7, 2, 3], lambda read: gc.reshape(x, read[1:], name="reader")),
+        "a joined shape": ([3], [2], lambda read: gc.reshape(x, gc.concat([gc.cast(read, gc.int64), np.array([-1])], 0), name="reader")),
+    }
+    value, other, make = cases[read]
+    constant = gc.constant(value, name="read")
+    return constant, make(constant), other
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        *("a shape", "an axis", "a permutation", "paddings", "a part of a shape", "an element of a shape", "a joined shape", "a float"),
+        "a function's argument",
+    ],
+)
+@ENGINES
+def test_another_value_than_was_read_to_infer_shapes_may_not_be_fed(engine: str, read: str, graph: gc.Graph) -> None:
+    constant, made, other = reading(read)
+    x, session = graph.get_tensor_by_name("x:0"), gc.Session(engine=engine)
+    fed: dict[gc.Tensor, Any] = {node.outputs[0]: 2 for node in graph.nodes if node.op == "Placeholder"}
+    fed[x] = np.ones((2, 3))
+    own = session.run(made, fed)
+    again = session.run([made, constant], {**fed, constant: session.run(constant)})
+    np.testing.assert_array_equal(again[0], own)
+    name = "reader" if read != "a function's argument" else "in_shape"
+    with pytest.raises(InvalidArgumentError, match=rf"'read:0' may not be fed.*node '{name}' \(op \w+, made in test_feeds.py") as caught:
+        session.run(made, {**fed, constant: other})
+    assert caught.value.node == "read"
+    with pytest.raises(InvalidArgumentError, match="may not be fed"):
+        session.make_callable(made, [*fed, constant])(*fed.values(), other)
+    handle = session.partial_run_setup(made, [*fed, constant])
+    with pytest.raises(InvalidArgumentError, match="may not be fed"):
+        session.partial_run(handle, made, {**fed, constant: other})
+
+
+def test_what_is_on_the_way_to_a_shape_that_was_read_may_not_be_fed_either() -> None:
+    x, sizes = gc.placeholder(gc.float32, [6], name="x"), gc.constant([2, 3], name="sizes")
+    wide = gc.cast(sizes, gc.int64, name="wide")
+    table, session = gc.reshape(x, wide), gc.Session()
+    with pytest.raises(InvalidArgumentError, match="'wide:0' may not be fed"):
+        session.run(table, {x: np.zeros(6), wide: [3, 2]})
+    part = gc.stack([gc.placeholder(gc.int32, []), 3], name="part")
+    tables = gc.reshape(x, part)
+    assert session.run(tables, {x: np.zeros(6), part: [2, 3]}).shape == (2, 3)
+    with pytest.raises(InvalidArgumentError, match="'part:0' may not be fed"):
+        session.run(tables, {x: np.zeros(6), part: [3, 2]})
+
+
+def test_nothing_is_connected_to_what_was_read_to_infer_shapes() -> None:
+    x, sizes = gc.placeholder(gc.float32, [6], name="x"), gc.constant([2, 3], name="sizes")
+    gc.constant([3, 2], name="others")
+    with pytest.raises(InvalidArgumentError, match="'sizes:0' may not be fed"):
+        gc.Session().make_callable(gc.reshape(x, sizes), [x], [("others:0", "sizes:0")])
 
 
 @ENGINES
 def test_a_result_is_not_written_where_only_the_unfed_shape_would_have_room(engine: str) -> None:
-    x = gc.placeholder(gc.float32, [6], name="x")
-    rows = gc.constant(6, name="rows")
+    x = gc.placeholder(gc.float32, [None], name="x")
+    rows = gc.shape(x)[0]
     few = gc.exp(gc.ops.broadcast_to(gc.constant([[1.0]]), gc.stack([rows, 1])))
-    many = gc.exp(gc.reshape(x, [6, 1]))
+    many = gc.exp(gc.reshape(x, gc.stack([gc.shape(x)[0], 1])))
     assert gc.Session(engine=engine).run(few + many, {x: np.zeros(6), rows: 1}).shape == (6, 1)
 
 
 @ENGINES
-def test_a_fed_axis_counts_though_its_constant_is_waited_for(engine: str, graph: gc.Graph) -> None:
-    x, axis = gc.placeholder(gc.float32, [2, 3], name="x"), gc.constant(0, name="axis")
+def test_a_fed_axis_counts_though_its_default_is_waited_for(engine: str, graph: gc.Graph) -> None:
+    x, axis = gc.placeholder(gc.float32, [2, 3], name="x"), with_default(0, "axis")
     with graph.control_dependencies([axis]):
         total = gc.reduce_sum(x, axis=axis)
     assert gc.Session(engine=engine).run(total, {x: np.ones((2, 3)), axis: 1}).tolist() == [3, 3]
 
 
-def test_a_partial_run_goes_by_the_fed_value_of_a_constant() -> None:
-    x, sizes = gc.placeholder(gc.float32, [6], name="x"), gc.constant([2, 3], name="sizes")
+def test_a_partial_run_goes_by_what_is_fed_for_a_size() -> None:
+    x, sizes = gc.placeholder(gc.float32, [6], name="x"), with_default([2, 3], "sizes")
     table = gc.reshape(x, sizes)
     shape = gc.shape(table)
     bias = gc.placeholder(gc.float32, [None], name="bias")
@@ -140,7 +216,7 @@ def test_a_partial_run_goes_by_the_fed_value_of_a_constant() -> None:
 
 @ENGINES
 def test_errors_call_feeds_what_the_user_calls_them_and_refuse_them_within_loops(engine: str) -> None:
-    x, sizes = gc.placeholder(gc.float32, [6], name="x"), gc.constant([2, 3], name="sizes")
+    x, sizes = gc.placeholder(gc.float32, [6], name="x"), with_default([2, 3], "sizes")
     table = gc.reshape(x, sizes, name="table")
     session = gc.Session(engine=engine)
     with pytest.raises(InvalidArgumentError, match=r"\[\[\{\{node table\}\}\]\] = Reshape\(x:0 float \[6\], sizes:0 int32 \[2\]\)"):

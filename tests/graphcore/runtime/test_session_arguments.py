@@ -107,6 +107,7 @@ REFUSED: dict[str, tuple[Callable[[Setting], Any], str]] = {
         "feeds: required a list of tensors or names, got float 1.5",
     ),
     "handle": (lambda s: s.session.partial_run(["h"], s.step), "handle: required what partial_run_setup gave, got list"),
+    "nothing to fetch": (lambda s: s.session.run(None), "Cannot fetch None: required a tensor, a node, a variable, a name"),
     "no handle": (lambda s: s.session.partial_run(None, s.step), "handle: required what partial_run_setup gave, got NoneType"),
     "containers": (lambda s: s.session.reset("w"), "containers: required a list of names, got str 'w'"),
     "a container": (lambda s: s.session.reset([5]), "containers: required a list of names, got int 5"),

@@ -16,6 +16,8 @@ import type { Host } from "./host";
 export interface StandaloneData {
   readonly message: SceneMessage;
   readonly inspections: Readonly<Record<string, Inspection>>;
+  /** The names of the nodes that have no box of their own, by the box that they are in and by op. */
+  readonly hidden?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
   readonly dot: string;
   readonly mermaid: string;
   readonly engine_gzip_base64: string;
@@ -24,14 +26,21 @@ export interface StandaloneData {
 
 const MOST_HITS = 50;
 
-/** The boxes of the scene whose name, op or cell contains the query. */
-export function searchScene({ message }: StandaloneData, query: string): SearchMessage {
+/** The boxes of the scene whose name, op or cell contains the query; then the nodes in closed boxes whose name or op does, and where. */
+export function searchScene({ message, hidden = {} }: StandaloneData, query: string): SearchMessage {
   const wanted = query.toLowerCase();
   const hits: SearchHit[] = [];
   for (const node of message.scene.nodes) {
     if (node.kind === "stub") continue;
     const found = [node.id, node.label, node.op, node.cell].some((text) => text.toLowerCase().includes(wanted));
     if (found) hits.push({ node: node.id, name: node.id, op: node.op || node.kind });
+  }
+  for (const [box, ops] of Object.entries(hidden)) {
+    for (const [op, names] of Object.entries(ops)) {
+      const inOp = op.toLowerCase().includes(wanted);
+      const found = names.filter((name) => inOp || name.toLowerCase().includes(wanted));
+      hits.push(...found.map((name) => ({ node: box, name, op: `${op} inside ${box}` })));
+    }
   }
   return { type: "search", query, hits: hits.slice(0, MOST_HITS), total: hits.length };
 }

@@ -64,3 +64,16 @@ test("search finds by name, op and cell, whatever the case, and never stubs", ()
   expect(searchScene(data, "in [6]").total).toBeGreaterThan(3);
   expect(searchScene(data, "stub").total).toBe(0);
 });
+
+test("search finds what closed boxes hold, behind what is to be seen, and says where it is", () => {
+  const closed = { ...data, hidden: { "model/": { MatMul: ["model/inner/product"], Tanh: ["model/inner/tanh"] } } };
+  expect(searchScene(closed, "inner/tanh").hits).toEqual([
+    { node: "model/", name: "model/inner/tanh", op: "Tanh inside model/" },
+  ]);
+  expect(searchScene(closed, "MATMUL").hits.map((hit) => hit.name)).toEqual([
+    "model/MatMul",
+    "gradients/model/MatMul_grad/MatMul_1",
+    "model/inner/product",
+  ]);
+  expect(searchScene(closed, "nowhere").total).toBe(0);
+});

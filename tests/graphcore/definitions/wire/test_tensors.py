@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from typing import Any
 
@@ -121,12 +120,11 @@ def test_bits_of_a_half_nan_survive() -> None:
     ],
     ids=["huge", "overflow", "huge and two values", "strings", "string content", "content", "unknown", "resource", "rank 300"],
 )
-def test_a_hostile_constant_is_refused_at_once_and_takes_no_memory(message: Any) -> None:
+def test_a_hostile_constant_is_refused_and_takes_no_memory(message: Any) -> None:
     graph = schema.GraphDef()
     graph.node.add(name="n", op="Const").attr["value"].tensor.CopyFrom(message)
     data = graph.SerializeToString()
     tracemalloc.start()
-    begin = time.process_time()
     value = graph_def_from_bytes(data).node[0].attr["value"]
     assert isinstance(value, TensorValue)
     assert value == value  # noqa: PLR0124 - comparing and printing must not decode it
@@ -134,7 +132,6 @@ def test_a_hostile_constant_is_refused_at_once_and_takes_no_memory(message: Any)
     assert repr(value)
     with pytest.raises(GraphError):
         _ = value.array
-    assert time.process_time() - begin < 1
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
 

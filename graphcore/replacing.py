@@ -1,6 +1,6 @@
 """A file that is there completely or not at all: written beside its place, flushed, and then put there.
 
-Who writes holds a lock on what lies beside; the system takes it away from a process that dies, however it dies. So whoever comes next can
+A symbolic link is followed, and a device or a pipe is written into: neither is a file that could be replaced. Who writes holds a lock on what lies beside; the system takes it away from a process that dies, however it dies. So whoever comes next can
 tell what was left from what another one, on this machine or another, is just writing.
 """
 
@@ -8,29 +8,60 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
 
+from graphcore.critical_section import critical_contextmanager
+from graphcore.errors import FailedPreconditionError
+
 fcntl: Any = import_module("fcntl") if os.name == "posix" else None
 """Locks. On Windows an open file can be neither moved nor removed: nothing is cleared up there."""
 
 
-@contextmanager
-def replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `target` at the end of the block; if the block fails, nothing has happened.
-
-    What was left beside by others that did not come to that end is removed.
+def write_file(path: Path, data: bytes) -> None:
+    """Write `data` to a file, as `replacing` does.
 
     Raises:
-        OSError: the folder cannot be written to.
+        FailedPreconditionError: it cannot be written.
     """
+    with replacing(path) as file:
+        file.write(data)
+
+
+@critical_contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `path` at the end of the block; if the block fails, nothing has happened.
+
+    A file that was there before hands on its mode. What was left beside by others that did not come to that end is removed.
+
+    Raises:
+        FailedPreconditionError: it cannot be written: a folder is missing, the disk is full.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        mode = target.lstat().st_mode if os.path.lexists(target) else None
+        is_file = mode is None or stat.S_ISREG(mode)
+        with _beside(target, mode) if is_file else target.open("wb") as file:
+            yield file
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError) and not path.parent.exists()
+        why = f"there is no folder '{path.parent}'" if is_missing else error.strerror or str(error)
+        raise FailedPreconditionError(f"Cannot write '{path}': {why}") from error
+
+
+@critical_contextmanager
+def _beside(target: Path, mode: int | None) -> Iterator[IO[bytes]]:
+    """A file beside `target`, which gets `mode` and takes its place at the end of the block."""
     _clear_up(target)
     file, beside = _opened(target)
     try:
+        if mode is not None:
+            beside.chmod(stat.S_IMODE(mode))
         yield file
         file.flush()
         os.fsync(file.fileno())
@@ -54,7 +85,7 @@ def _opened(target: Path) -> tuple[IO[bytes], Path]:
             is_locked = _lock(file)
             if is_locked is None or (is_locked and path.exists()):
                 return file, path
-        except BaseException:
+        except Exception:
             file.close()
             raise
         file.close()  # before it was locked somebody took it for one that was left, and clears it up

@@ -1,0 +1,376 @@
+"""Nodes that follow from others by a rule, and are derived anew when these change: gradients, training steps, groups of initializers.
+
+A derivation is remembered with the rule that built its nodes. The book of a graph listens to what changes; before the next run or picture it
+builds anew what is affected, under the names that it had, so that consumers and Python handles keep their nodes. Nodes that cannot follow are
+marked with the reason and refuse to run until they can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from graphcore.errors import FailedPreconditionError, GraphError
+from graphcore.graph.changes import Change
+from graphcore.graph.collecting import paused_collector
+from graphcore.graph.marking import mark, unmark
+from graphcore.graph.node import Node, Tensor
+from graphcore.graph.order import renew_stale_ranks
+from graphcore.graph.reachability import names_downstream
+from graphcore.graph.rewiring import remove_all
+from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
+from graphcore.source import CellRun, DerivedAnew, SourceLocation, caller_location, current_run
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+Fingerprint = Callable[[], object]
+_MOST_ROUNDS: Final = 3
+"""A derivation that is still outdated after so many rounds of one settling is marked."""
+
+
+class Derivation:
+    """One call whose nodes follow from others.
+
+    Args:
+        what: what it is in words, such as "the gradients of 'loss'".
+        build: builds the nodes in the default graph and gives what the call gives.
+        follows: the tensors from whose producers, direct and indirect, it follows.
+        fingerprint: gives what else it depends on, as a value to compare.
+        keeps_result: True iff callers hold the result itself, which must then stay as it was.
+        check: instead of building again, raises the error to mark the nodes with, if they do not fit any more.
+
+    Attributes:
+        source: the line of user code that made the call.
+        number: its place among all derivations of the graph, in the order of the calls.
+        names: the node and scope names that it took.
+        result: what the last build gave.
+        parent: the derivation in which it was built, None outside of any.
+        error: why it could not follow the last change, None if it could.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        build: Callable[[], Any],
+        follows: Sequence[Tensor],
+        fingerprint: Fingerprint | None,
+        *,
+        keeps_result: bool = False,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        self.what = what
+        self.build = build
+        self.follows = [(tensor.node.name, tensor.index) for tensor in follows]
+        self.fingerprint = fingerprint
+        self.keeps_result = keeps_result
+        self.check = check
+        self.source: SourceLocation | None = None
+        self.run: CellRun | None = None
+        self.scopes: tuple[str, str, tuple[str, ...]] = "", "", ()
+        self.names: list[str] = []
+        self.result: Any = None
+        self.seen: object = None
+        self.number = 0
+        self.parent: Derivation | None = None
+        self.error: GraphError | None = None
+        self.is_outdated = False
+
+    def __repr__(self) -> str:
+        return f"<Derivation of {self.what}>"
+
+
+class DerivationBook:
+    """The derivations of one graph.
+
+    Attributes:
+        count: how many there have been.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._all: dict[int, Derivation] = {}
+        self._owners: dict[str, Derivation] = {}  # by the names that they took; of one within another the outer one
+        self._building: list[Derivation] = []
+        self._taken: list[str] = []
+        self._is_settling = False
+        self.count = 0
+        self._is_asked = False
+        self._changed: set[str] = set()
+        self._version = 0  # of the last change that is known
+
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` needs to bring the book back to what it is now."""
+        return dict(self._all), dict(self._owners), [(each, each.names, each.result, each.seen, each.error) for each in self._all.values()]
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be again what the book was at `state`."""
+        self._all, self._owners, kept = state
+        for each, names, result, seen, error in kept:
+            each.names, each.result, each.seen, each.error = names, result, seen, error
+
+    # ---- making -----------------------------------------------------------------------------------------------------
+
+    def derive(
+        self,
+        what: str,
+        build: Callable[[], Any],
+        *,
+        follows: Sequence[Tensor] = (),
+        fingerprint: Fingerprint | None = None,
+        keeps_result: bool = False,
+        check: Callable[[], None] | None = None,
+    ) -> Any:
+        """Build nodes for the first time, and remember how; the arguments are those of `Derivation`.
+
+        Within a derivation that has a fingerprint another one of that kind is built as part of it.
+
+        Returns:
+            What `build` gives.
+
+        Raises:
+            FailedPreconditionError: something that it follows from has an error.
+        """
+        graph = self._graph
+        if graph.outer is not None or (fingerprint is not None and self._building):
+            return build()
+        made = Derivation(what, build, follows, fingerprint, keeps_result=keeps_result, check=check)
+        with graph.lock:
+            broken = self._broken(made)
+            if broken is not None:
+                raise broken
+            scopes = graph.scopes
+            made.source, made.run = caller_location(2), current_run.get()
+            made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
+            made.number = self.count = self.count + 1
+            made.parent = self._building[-1] if self._building else None
+            if graph.names.heard is None:
+                graph.subscribe(self._heard)
+                graph.names.heard = self._note_taken
+            self._record(made)
+            if made.names:
+                self._all[made.number] = made
+                self._own(made)
+        return made.result
+
+    def made_before(self, node: Node, number: int) -> bool:
+        """True iff one of the first `number` derivations made `node`."""
+        owner = self._owners.get(node.name)
+        return owner is not None and owner.number <= number
+
+    def _record(self, made: Derivation) -> None:
+        outer, self._taken = self._taken, []
+        self._building.append(made)
+        try:
+            made.result = made.build()
+            made.names = list(dict.fromkeys(self._taken))
+            made.seen = None if made.fingerprint is None else made.fingerprint()
+        finally:
+            self._building.pop()
+            self._taken = [*outer, *self._taken] if self._building else []
+
+    def _own(self, made: Derivation) -> None:
+        outermost = made if made.parent is None else made.parent
+        self._owners.update(dict.fromkeys(made.names, outermost))
+        if outermost is not made:
+            outermost.names = list(dict.fromkeys([*outermost.names, *made.names]))
+
+    def _note_taken(self, name: str) -> None:
+        owner = self._owners.get(name)
+        if owner is not None and not any(owner in (each, each.parent) for each in self._building):
+            self._drop(owner)  # its cell has made something else under this name
+        if self._building:
+            self._taken.append(name)
+
+    def _drop(self, dropped: Derivation) -> None:
+        self._all = {number: each for number, each in self._all.items() if dropped not in (each, each.parent)}
+        for name in dropped.names:
+            if self._owners.get(name) is dropped:
+                del self._owners[name]
+
+    def reconsider(self) -> None:
+        """Look at all derivations before the next run: something that is no node of the graph, and that some may depend on, has changed."""
+        self._is_asked = True
+        self._graph.outdate()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Leave the derivations as they are in a block that rewrites the graph and keeps what it computes."""
+        self.settle()
+        try:
+            yield
+        finally:
+            if not self._is_settling:
+                self._changed.clear()
+                self._version = self._graph.version
+
+    # ---- following --------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Derive anew what has been affected by changes; what cannot be is marked. Nothing where nothing has changed."""
+        graph = self._graph
+        if not self._all or self._is_settling or self._building or graph.finalized:
+            return
+        with graph.lock, paused_collector():
+            self._is_settling = True
+            try:
+                if self._notice():
+                    self._settle()
+            finally:
+                self._is_settling = False
+
+    def _heard(self, change: Change) -> None:
+        if change.version > self._version:
+            self._changed.add(change.node)
+
+    def _notice(self) -> bool:
+        """Note which derivations are affected by what has changed; False if nothing has."""
+        graph = self._graph
+        for change in graph.untold_changes():
+            self._heard(change)
+        changed, self._changed, self._version = self._changed, set(), graph.version
+        if not changed and not self._is_asked:
+            return False
+        self._is_asked = False
+        reached = names_downstream(graph, changed)
+        for each in self._all.values():
+            if any(name in reached or self._graph.find(name) is None for name, _ in each.follows):
+                each.is_outdated = True
+            if each.fingerprint is not None and each.error is None and each.fingerprint() != each.seen:
+                each.is_outdated = True
+        return True
+
+    def _settle(self) -> None:
+        self._forget_gone()
+        for each in self._all.values():
+            each.is_outdated = each.is_outdated or each.error is not None
+        rounds: dict[Derivation, int] = {}
+        while outdated := [each for each in self._all.values() if each.is_outdated]:
+            following = self._first(outdated)
+            following.is_outdated = False
+            rounds[following] = rounds.get(following, 0) + 1
+            if rounds[following] > _MOST_ROUNDS:
+                self._mark(following, FailedPreconditionError("it depends on itself"))
+            else:
+                self._follow(following)
+            self._notice()
+
+    def _forget_gone(self) -> None:
+        """Forget calls of which no node is left: their cell is gone, or makes others."""
+        find = self._graph.find
+        for each in list(self._all.values()):
+            if all(find(name) is None for name in each.names):
+                self._drop(each)
+
+    def _first(self, outdated: list[Derivation]) -> Derivation:
+        """The one that depends on no other, by the order of the nodes that they follow from and have made."""
+        graph = self._graph
+        renew_stale_ranks(graph)
+
+        def order(each: Derivation) -> int:
+            names = [*(name for name, _ in each.follows), *each.names]
+            return max((node.rank for name in names if (node := graph.find(name)) is not None), default=0)
+
+        return min(outdated, key=order)
+
+    def _follow(self, each: Derivation) -> None:
+        try:
+            if each.check is not None:
+                each.check()
+                self._unmark(each)
+                return
+            broken = self._broken(each)
+            if broken is not None:
+                raise broken
+            with self._graph.transaction():
+                self._all = {number: other for number, other in self._all.items() if other.parent is not each}
+                self._build_again(each)
+                self._own(each)
+            each.error = None
+        except GraphError as error:
+            if each.parent is not None and each.parent in self._all.values():
+                each.parent.is_outdated = True
+            self._mark(each, error)
+
+    def _broken(self, each: Derivation) -> GraphError | None:
+        """The reason why nothing can be derived at present, None if there is none."""
+        graph = self._graph
+        found: set[Node] = set()
+        pending: list[Node] = []
+        for name, index in each.follows:
+            node = graph.find(name)
+            if node is None or index >= len(node.outputs):
+                return FailedPreconditionError(f"'{name}:{index}' is no longer in the graph")
+            pending.append(node)
+        while pending:
+            node = pending.pop()
+            if node in found:
+                continue
+            found.add(node)
+            if node not in graph:
+                return FailedPreconditionError(f"'{node.name}' is no longer in the graph")
+            if node.error is not None:
+                return FailedPreconditionError.at(node, f"'{node.name}' has an error: {node.error.message}")
+            pending += [tensor.node for tensor in node.inputs if tensor.node not in found]
+        return None
+
+    def _build_again(self, each: Derivation) -> None:
+        graph, before = self._graph, each.result
+        running = graph.cells.running
+        nodes = {name: node for name in each.names if (node := graph.find(name)) is not None}
+        stale = graph.cells.begin_again(dict(nodes))
+        released = graph.names.begin_again(each.names)
+        name, device, controls = each.scopes
+        assert each.source is not None
+        run = each.run
+        told = DerivedAnew(
+            cell=run.cell if run else "", execution=run.execution if run else 0, label=run.label if run else "", location=each.source
+        )
+        token = current_run.set(told)
+        try:
+            waited = [node for control in controls if (node := graph.find(control)) is not None]
+            with (
+                graph.as_default(),
+                name_scope(graph, name or None),
+                device_scope(graph, None),
+                device_scope(graph, device or None),
+                control_dependencies(graph, None),
+                control_dependencies(graph, waited),
+            ):
+                self._record(each)
+        finally:
+            current_run.reset(token)
+        if each.keeps_result:
+            _require_same(before, each.result)
+        remove_all(graph, graph.cells.end_again({}))
+        graph.names.end_again(released)
+        left = {name: node for name, node in stale.items() if node in graph}
+        if running is not None and run is not None and run.cell == running.cell and run is not running:
+            left.update({name: node for name in each.names if (node := graph.find(name)) is not None})
+        graph.cells.begin_again(left)
+
+    def _unmark(self, each: Derivation) -> None:
+        """All is again as it was when the nodes were built."""
+        each.seen = None if each.fingerprint is None else each.fingerprint()
+        was_marked, each.error = each.error is not None, None
+        for name in each.names if was_marked else ():
+            node = self._graph.find(name)
+            if node is not None:
+                unmark(self._graph, node)
+
+    def _mark(self, each: Derivation, error: GraphError) -> None:
+        """Mark the nodes of a call that could not follow: they refuse to run, with the reason."""
+        each.error = error
+        for name in each.names:
+            node = self._graph.find(name)
+            if node is not None:
+                mark(self._graph, node, FailedPreconditionError.at(node, f"{each.what} could not follow a change: {error.message}"))
+
+
+def _require_same(before: Any, after: Any) -> None:
+    """Refuse a result in which other places are None than before: who holds it cannot see the difference."""
+    for number, (old, new) in enumerate(zip(before, after, strict=True)):
+        if (old is None) is not (new is None):
+            text = "was None and would be a tensor now" if old is None else "would be None now"
+            raise FailedPreconditionError(f"result {number} {text}; run its cell again")

@@ -1,0 +1,82 @@
+"""Inputs that an op does not take, in words that need no knowledge of its definition: each input's dtype, and the line that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from graphcore import dtypes
+from graphcore.attrs import AttrValue
+from graphcore.definitions import ArgDef, OpDef
+from graphcore.dtypes import DType
+from graphcore.graph.node import Tensor
+
+_MOST_INPUTS: Final = 8
+_MOST_DTYPES: Final = 6
+_NOT_CAST: Final = (dtypes.string, dtypes.resource, dtypes.variant)
+
+Given = Sequence[Tensor | list[Tensor]]
+"""One item an input of the OpDef, a list for a list input."""
+
+
+def dtype_misfit(op_def: OpDef, given: Given, attrs: Mapping[str, AttrValue]) -> tuple[str, str]:
+    """The first input whose dtype the op does not take.
+
+    Args:
+        op_def: the op.
+        given: its inputs.
+        attrs: the attrs that were given with them.
+
+    Returns:
+        The input's name, and what is wrong with it; two empty texts if the dtypes are right.
+    """
+    told: dict[str, tuple[str, DType]] = {}
+    for attr, value in attrs.items():
+        if isinstance(value, DType):
+            told[attr] = (f"attr '{attr}'", value)
+    for name, arg, tensor in _named(op_def, given):
+        actual = tensor.dtype.base
+        wanted = arg.type.base if arg.type is not None else None
+        if wanted is not None and actual is not wanted:
+            return name, f"Input '{name}' of {op_def.name} must be {wanted.name}, but is {actual.name}{_advice(actual, wanted)}"
+        if not arg.type_attr:
+            continue
+        before, wanted = told.setdefault(arg.type_attr, (f"'{name}'", actual))
+        if actual is not wanted:
+            text = f"{op_def.name} takes inputs of one dtype, but {before} is {wanted.name} and '{name}' is {actual.name}"
+            return name, text + _advice(actual, wanted)
+        allowed = next((attr.allowed_values for attr in op_def.attr if attr.name == arg.type_attr), None)
+        if allowed is not None and actual not in allowed:
+            return name, _not_allowed(op_def, name, actual, [each for each in allowed if isinstance(each, DType)])
+    return "", ""
+
+
+def inputs_text(op_def: OpDef, given: Given) -> str:
+    """The inputs, each on a line of its own: name, tensor, dtype, shape, and the line that made it."""
+    named = list(_named(op_def, given))
+    lines = [f"\n  {name}: '{tensor.name}' {tensor.dtype.name} {tensor.shape}{_made(tensor)}" for name, _, tensor in named[:_MOST_INPUTS]]
+    return "".join(lines) + (f"\n  ... ({len(named)} inputs in all)" if len(named) > _MOST_INPUTS else "")
+
+
+def _named(op_def: OpDef, given: Given) -> Iterator[tuple[str, ArgDef, Tensor]]:
+    for arg, item in zip(op_def.input_arg, given, strict=False):
+        if isinstance(item, list):
+            yield from ((f"{arg.name}[{index}]", arg, tensor) for index, tensor in enumerate(item))
+        else:
+            yield arg.name, arg, item
+
+
+def _made(tensor: Tensor) -> str:
+    source = tensor.node.source
+    return "" if source is None else f", made in {source.where}"
+
+
+def _not_allowed(op_def: OpDef, name: str, actual: DType, allowed: list[DType]) -> str:
+    if len(allowed) > _MOST_DTYPES:
+        return f"Input '{name}' of {op_def.name} cannot be {actual.name}"
+    choices = " or ".join([", ".join([dtype.name for dtype in allowed[:-1]]), allowed[-1].name] if len(allowed) > 1 else [allowed[0].name])
+    return f"Input '{name}' of {op_def.name} must be {choices}, but is {actual.name}{_advice(actual, allowed[0])}"
+
+
+def _advice(actual: DType, wanted: DType) -> str:
+    return "" if actual in _NOT_CAST or wanted in _NOT_CAST else "; convert with gc.cast"

@@ -1,0 +1,24 @@
+"""What depends on given nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+def names_downstream(graph: Graph, names: Iterable[str]) -> set[str]:
+    """`names`, and the names of all nodes that take anything, directly or indirectly, from the nodes called so; control edges do not count."""
+    with graph.lock:
+        reached = set(names)
+        graph.edge_store.sync()
+        pending = [node for name in reached if (node := graph.find(name)) is not None]
+        successors = graph.edge_store.data_successors()
+        while pending:
+            for node in successors(pending.pop()):
+                if node.name not in reached:
+                    reached.add(node.name)
+                    pending.append(node)
+        return reached

@@ -1,0 +1,86 @@
+"""Functions of a graph that are defined again: what calls them follows, or is marked where it does not fit any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphcore.definitions import FunctionDef
+from graphcore.errors import FailedPreconditionError, GraphError
+from graphcore.functions.library import FunctionLibraryDefinition, names_in_node
+from graphcore.graph.marking import mark, unmark
+from graphcore.graph.propagation import infer_downstream
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+    from graphcore.graph.node import Node
+
+
+def redefine_function(graph: Graph, function: FunctionDef, where: str) -> None:
+    """Put `function` in the place of the one that has its name in the library of `graph`.
+
+    Nodes that call it, directly or through other functions, run it from then on; where the types of its arguments or results are others, they
+    are marked.
+
+    Args:
+        graph: the graph.
+        function: the function.
+        where: the cell and line that define it, for those marks.
+    """
+    library, name = graph.library, function.name
+    before = library.find(name)
+    library.replace_function(name, function)
+    gives_alike = before is not None and _results(before) == _results(function)
+    callers = _functions_that_call(library, name)
+    for node in list(graph.op_nodes()):
+        if callers.isdisjoint(names_in_node(node.node_def)):
+            continue
+        graph.note(node)
+        if node.op == name:
+            node.registration = library.look_up(name)
+            node.op_def = node.registration.op_def
+        if gives_alike and _takes(node, function) and _bodies_fit(library, function, node):
+            unmark(graph, node)
+            graph.publish("replaced", node)
+            infer_downstream(graph, node, include_start=True)
+        else:
+            mark(graph, node, _misfit(node, function, where))
+
+
+def _results(function: FunctionDef) -> list[tuple[str, object]]:
+    return [(arg.name, arg.type) for arg in function.signature.output_arg]
+
+
+def _takes(node: Node, function: FunctionDef) -> bool:
+    """True unless `node` calls `function` with arguments that it does not take."""
+    if node.op != function.name:
+        return True
+    return [dtype.base for dtype in node.input_types] == [arg.type for arg in function.signature.input_arg]
+
+
+def _bodies_fit(library: FunctionLibraryDefinition, function: FunctionDef, node: Node) -> bool:
+    """True unless a function that `node` runs calls `function` with another number of arguments than that takes."""
+    count = len(function.signature.input_arg)
+    calls = [call for body in library.reachable_definitions([node.node_def]) for call in body.node_def if call.op == function.name]
+    return all(sum(text[:1] != "^" for text in call.input) == count for call in calls)
+
+
+def _misfit(node: Node, function: FunctionDef, where: str) -> GraphError:
+    taken = ", ".join([f"'{arg.name}'" for arg in function.signature.input_arg])
+    again = "" if node.source is None else f"; run {node.source.where.partition(',')[0]} again"
+    return FailedPreconditionError.at(
+        node,
+        f"function '{function.name}', which '{node.name}' calls, was defined again in {where} and takes other arguments now ({taken}) or gives "
+        f"other results{again}",
+    )
+
+
+def _functions_that_call(library: FunctionLibraryDefinition, name: str) -> set[str]:
+    """The names of the functions whose bodies call function `name`, directly or through others, and its own."""
+    found = {name}
+    bodies = {function.name: {called for node in function.node_def for called in names_in_node(node)} for function in library}
+    grew = True
+    while grew:
+        more = {other for other, called in bodies.items() if other not in found and not found.isdisjoint(called)}
+        found |= more
+        grew = bool(more)
+    return found

@@ -1,0 +1,82 @@
+"""Lines that are said once under a cell: of nodes that its run broke, values that sessions keep, gradients that a loop built over and over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from graphcore.graph import Graph, Node
+from graphcore.runtime import Session, live_sessions
+from graphcore.source import SourceLocation, gradient_calls
+
+MOST_GRADIENTS: Final = 50
+"""How often one line may build gradients in one run of its cell: for the layers of a model, but not for the steps of a training."""
+_MOST_CHARACTERS: Final = 100
+
+
+class Remarks:
+    """Compares the graphs before and after each cell, and says what its user should know, a line each.
+
+    Args:
+        graphs: gives the graphs that exist.
+    """
+
+    def __init__(self, graphs: Callable[[], Iterable[Graph]]) -> None:
+        self._graphs = graphs
+        self._marked: dict[Graph, set[Node]] = {}
+        self._made = 0
+        self._kept: dict[Session, set[str]] = {}
+
+    def begin(self) -> None:
+        """Note how things are: a cell begins."""
+        graphs = list(self._graphs())
+        self._marked = {graph: set(_marked(graph)) for graph in graphs}
+        self._made = sum(graph.num_node_ids for graph in graphs)
+        self._kept = {session: set(session.variables_with_other_initial_values()) for session in live_sessions()}
+        gradient_calls.clear()
+
+    def end(self) -> None:
+        """Say what the cell has done, on the error stream."""
+        broken = [node for graph, before in self._marked.items() for node in _marked(graph) if node not in before]
+        broken = [node for node in broken if not node.graph.cells.is_partial(node)]  # its cell has just said why it failed
+        made = sum(graph.num_node_ids for graph in self._marked) - self._made
+        lines = [_broken(broken)] if broken else []
+        lines += [_built_again(line, count, made) for line, count in gradient_calls.most_common(1) if count > MOST_GRADIENTS]
+        lines += [line for session, before in self._kept.items() for line in _kept(session, before)]
+        self._marked, self._kept = {}, {}
+        gradient_calls.clear()
+        if lines:
+            sys.stderr.write("".join([f"{line}\n" for line in lines]))
+
+
+def _marked(graph: Graph) -> list[Node]:
+    return [node for node in graph.op_nodes() if node.error is not None]
+
+
+def _broken(nodes: list[Node]) -> str:
+    first = min(nodes, key=lambda node: node.rank)
+    assert first.error is not None, "these are the nodes that are marked"
+    where = "" if first.source is None else f" ({first.source.where})"
+    why = first.error.message.partition("\n")[0]
+    why = why if len(why) <= _MOST_CHARACTERS else f"{why[: _MOST_CHARACTERS - 3]}..."
+    if len(nodes) == 1:
+        return f"1 node does not fit any more: '{first.name}'{where}: {why}"
+    return f"{len(nodes)} nodes do not fit any more. The first is '{first.name}'{where}: {why}"
+
+
+def _kept(session: Session, before: set[str]) -> list[str]:
+    """What to say of variables that a session keeps the values of, other than those that it kept `before`."""
+    names = [name for name in session.variables_with_other_initial_values() if name not in before]
+    if not names:
+        return []
+    which = f"'{names[0]}' keeps its value" if len(names) == 1 else f"{len(names)} variables keep their values ('{names[0]}' ...)"
+    return [f"{which} in a session that is open; the initial value is another one now. Running the initializer starts from that."]
+
+
+def _built_again(line: SourceLocation, count: int, made: int) -> str:
+    nodes = f", and {made:,} nodes were added" if made > 0 else ""
+    return (
+        f"Gradients were built {count} times in {line.where}{nodes}. "
+        "A training loop should run a graph, not build one: make gradients and steps before the loop, and in it only run them."
+    )
