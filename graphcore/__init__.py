@@ -91,6 +91,9 @@ from graphcore.runtime import (
     DeviceAttributes,
     DirectSession,
     Event,
+    Executor,
+    ExecutorFactory,
+    ExecutorParams,
     FunctionLibraryRuntime,
     GraphRunner,
     PeakMemory,
@@ -108,8 +111,11 @@ from graphcore.runtime import (
     Trace,
     create_key,
     get_default_session,
+    get_executor_factory,
+    new_executor,
     parse_key,
     prune_for_targets,
+    register_executor_factory,
     rewrite_graph_for_execution,
 )
 from graphcore.shapes import Shape

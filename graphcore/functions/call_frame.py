@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,20 @@ class FunctionCallFrame:
                 raise InvalidArgumentError(f"Expects arg[{index}] to be {dtype.name} but {_type_name(value)} is provided")
         self._args = tuple(args)
 
+    def check_call(self, arg_types: Sequence[DType], ret_types: Sequence[DType]) -> None:
+        """Require that this frame may be handed to a function of these types: it has its arguments, and room for what it returns.
+
+        Raises:
+            InvalidArgumentError: it has fewer arguments or returns, or others.
+            InternalError: the arguments were not given yet, or a return is there already.
+        """
+        for index, dtype in enumerate(arg_types):
+            self.get_arg(index)
+            if self.arg_types[index] is not dtype:
+                raise InvalidArgumentError(f"Type mismatch: actual {self.arg_types[index].name} vs. expect {dtype.name}")
+        for index, dtype in enumerate(ret_types):
+            self._check_retval(index, partial(_other_type, dtype))
+
     def get_arg(self, index: int) -> Any:
         """Argument `index`.
 
@@ -70,15 +85,20 @@ class FunctionCallFrame:
             InvalidArgumentError: there is none, or it is of another type.
             InternalError: it is there already.
         """
+        self._check_retval(index, lambda dtype: "" if _fits(value, dtype) else _type_name(value))
+        self._rets[index] = value
+        self._has_value[index] = True
+
+    def _check_retval(self, index: int, misfit: Callable[[DType], str]) -> None:
+        """Require that return `index` may be set now; `misfit` gives the name of the type where that is not the one of the return."""
         if not 0 <= index < len(self.ret_types):
             raise InvalidArgumentError(f"SetRetval {index} is not within [0, {len(self.ret_types)})")
         dtype = self.ret_types[index]
-        if not _fits(value, dtype):
-            raise InvalidArgumentError(f"Expects ret[{index}] to be {dtype.name}, but {_type_name(value)} is provided.")
+        given = misfit(dtype)
+        if given:
+            raise InvalidArgumentError(f"Expects ret[{index}] to be {dtype.name}, but {given} is provided.")
         if self._has_value[index]:
             raise InternalError(f"Retval[{index}] has already been set.")
-        self._rets[index] = value
-        self._has_value[index] = True
 
     def get_retvals(self) -> list[Any]:
         """All return values.
@@ -100,6 +120,10 @@ class FunctionCallFrame:
         self._rets = [None] * len(values)
         self._has_value = [False] * len(values)
         return values
+
+
+def _other_type(given: DType, wanted: DType) -> str:
+    return "" if given is wanted else given.name
 
 
 def _fits(value: Any, dtype: DType) -> bool:

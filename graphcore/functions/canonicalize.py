@@ -15,6 +15,10 @@ from graphcore.functions.placeholders import given_attr
 from graphcore.text.values import attr_value_text
 
 EXECUTOR_ATTR: Final = "_executor"
+CALL_EXECUTOR_ATTR: Final = "executor_type"
+"""What PartitionedCall and StatefulPartitionedCall name an executor by."""
+DEFAULT_EXECUTORS: Final = frozenset({"", "DEFAULT"})
+"""The names of the executor that runs a function unless another is named."""
 
 
 class InstantiateOptions(msgspec.Struct, frozen=True):
@@ -23,7 +27,7 @@ class InstantiateOptions(msgspec.Struct, frozen=True):
     Args:
         target: the device or task that runs it.
         state_handle: instantiations with different ones do not share kernels.
-        executor_type: the engine; that of the function's attr `_executor` unless given.
+        executor_type: the type of the executor that runs it; what attr `_executor` of the instantiation names unless given.
         lib_def: a library that counts for this instantiation only; it is known by its identity.
         input_devices, output_devices: where arguments and returns are.
     """
@@ -46,7 +50,7 @@ def canonicalize(name: str, attrs: Mapping[str, object], options: InstantiateOpt
     """
     chosen = options or InstantiateOptions()
     values = {key: given_attr(value) for key, value in attrs.items()}
-    executor = chosen.executor_type or _text(values.pop(EXECUTOR_ATTR, b""))
+    executor = named_executor(values, chosen)
     values.pop(EXECUTOR_ATTR, None)
     entries = [(key, -1, _hashed_text(value)) for key, value in values.items()]
     entries += [("_input_dev", index, _escaped(device)) for index, device in enumerate(chosen.input_devices)]
@@ -60,6 +64,14 @@ def canonicalize(name: str, attrs: Mapping[str, object], options: InstantiateOpt
     entries += [(key, -1, text) for key, text in extra.items() if text]
     texts = [f"{key}={text}" if index < 0 else f"{key}{index}={text}" for key, index, text in sorted(entries)]
     return f"{name}[{','.join(texts)}]"
+
+
+def named_executor(attrs: Mapping[str, object], options: InstantiateOptions | None = None) -> str:
+    """The type of executor that an instantiation names: that of its options, else that of its attr `_executor`; empty if neither does."""
+    if options is not None and options.executor_type:
+        return options.executor_type
+    value = attrs.get(EXECUTOR_ATTR)
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")
 
 
 def _hashed_text(value: AttrValue) -> str:
@@ -80,7 +92,3 @@ _CUT_IN_SUMMARIES: Final = (DType, bytes, TensorValue, Func)
 
 def _escaped(text: str) -> str:
     return escape_bytes(text.encode(errors="surrogatepass"))
-
-
-def _text(value: AttrValue) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else ""

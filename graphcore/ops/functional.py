@@ -7,6 +7,7 @@ from typing import Any, Final
 from graphcore.attrs import Attrs, Func
 from graphcore.dtypes import float32
 from graphcore.errors import InvalidArgumentError
+from graphcore.functions.canonicalize import CALL_EXECUTOR_ATTR, EXECUTOR_ATTR
 from graphcore.inference import ShapeAndType
 from graphcore.inference.common_shape_fns import called_function_shape, no_outputs
 from graphcore.ops.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
@@ -128,7 +129,8 @@ _CALL_EXAMPLE: Final = Example(
 
 def _call(k: KernelContext) -> Kernel:
     func = func_attr(k.attrs, "f")
-    return called(k, func.name, func.attr)
+    executor = k.attrs.get(CALL_EXECUTOR_ATTR)
+    return called(k, func.name, {**func.attr, EXECUTOR_ATTR: executor} if executor else func.attr)
 
 
 @op
@@ -138,6 +140,7 @@ class PartitionedCall:
     args: its arguments.
     output: what it returns.
     f: the function and its attrs.
+    executor_type: the type of the executor that runs it, if not the usual one.
     """
 
     signature = f"PartitionedCall[{_CALL_ATTRS}](args:Tin) -> (output:Tout)"

@@ -10,6 +10,7 @@ from graphcore.attrs import Attrs, Func
 from graphcore.definitions import NodeDef
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
+from graphcore.functions.canonicalize import CALL_EXECUTOR_ATTR, DEFAULT_EXECUTORS, EXECUTOR_ATTR, named_executor
 from graphcore.graph import Graph, Node
 from graphcore.passes.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.function_body import FunctionBody
@@ -58,7 +59,7 @@ DEFAULT_OPTIONS: Final = ExpandInlineFunctionsOptions()
 def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: ExpandInlineFunctionsOptions = DEFAULT_OPTIONS) -> bool:
     """Inline every call that is in the graph now; calls within what was inlined are left for another time.
 
-    What cannot be inlined (it is marked `_noinline`, cannot be instantiated, does not fit) stays a call.
+    What cannot be inlined (it is marked `_noinline`, names an executor, cannot be instantiated, does not fit) stays a call.
 
     Args:
         bodies: gives the bodies.
@@ -102,6 +103,17 @@ def called_function(node: NodeDef) -> Func:
     return function
 
 
+def names_executor(node: NodeDef) -> bool:
+    """True iff a call has its function run by another executor than the usual one, which nothing inlined would be run by.
+
+    Raises:
+        InvalidArgumentError: a PartitionedCall that names no function.
+    """
+    attrs = called_function(node).attr
+    named = node.attr.get(CALL_EXECUTOR_ATTR) if node.op in _PARTITIONED else None
+    return named_executor({**attrs, EXECUTOR_ATTR: named} if named else attrs) not in DEFAULT_EXECUTORS
+
+
 def _is_marked(library: FunctionLibraryDefinition, node: NodeDef) -> bool:
     try:
         return library.get_attr(node, NO_INLINE_ATTR) is True
@@ -112,6 +124,8 @@ def _is_marked(library: FunctionLibraryDefinition, node: NodeDef) -> bool:
 def fitting_body(bodies: FunctionBodies, node: Node, options: InlineFunctionBodyOptions) -> FunctionBody | None:
     """The body to inline, None if the call has to stay. Why it has to is told by whoever runs it."""
     try:
+        if names_executor(node.node_def):
+            return None
         called = called_function(node.node_def)
         body = bodies.body_of(called.name, called.attr)
         check_inlining(node, body, options)

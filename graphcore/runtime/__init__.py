@@ -5,12 +5,14 @@ from graphcore.runtime.cancellation import CancellationManager
 from graphcore.runtime.default_session import get_default_session
 from graphcore.runtime.direct_session import CallableOptions, DirectSession
 from graphcore.runtime.events import Event, Recorder
+from graphcore.runtime.executors import ExecutorFactory, ExecutorParams, get_executor_factory, new_executor, register_executor_factory
 from graphcore.runtime.function_process import ProcessFunctionLibraryRuntime
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime
 from graphcore.runtime.graph_runner import GraphRunner
 from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
 from graphcore.runtime.peak_memory import PeakMemory
 from graphcore.runtime.plan import Plan, build_plan
+from graphcore.runtime.program import Executor
 from graphcore.runtime.prune import needed_nodes
 from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
 from graphcore.runtime.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
@@ -24,6 +26,9 @@ __all__ = [
     "DeviceStepStats",
     "DirectSession",
     "Event",
+    "Executor",
+    "ExecutorFactory",
+    "ExecutorParams",
     "FunctionLibraryRuntime",
     "GraphRunner",
     "NodeExecStats",
@@ -45,9 +50,12 @@ __all__ = [
     "build_plan",
     "create_key",
     "get_default_session",
+    "get_executor_factory",
     "live_sessions",
     "needed_nodes",
+    "new_executor",
     "parse_key",
     "prune_for_targets",
+    "register_executor_factory",
     "rewrite_graph_for_execution",
 ]

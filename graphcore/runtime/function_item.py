@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from graphcore.attrs import Attrs
 from graphcore.dtypes import DType
 from graphcore.functions import FunctionLibraryDefinition, InstantiateOptions
+from graphcore.functions.canonicalize import EXECUTOR_ATTR, named_executor
 from graphcore.graph import Graph
 from graphcore.kernel_context import ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions
 from graphcore.passes.recursion import calls_itself
 from graphcore.runtime.function_graph import RunnableBody
-from graphcore.runtime.program import Program
+from graphcore.runtime.program import Executor
 from graphcore.runtime.specialise import Specialised
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class FunctionItem:
         recursive: whether it can come to call itself.
         resources: its state.
         runnable: the graph that runs, made when it first runs.
-        program: what runs, made when it first runs.
+        executor_type: the type of the executor that runs it.
+        executor: what runs it, made when it first runs.
         specialised: the plans for the very shapes that it is called with, None where that makes no difference.
         users: how many times a handle was given for it and not yet released.
         version: that of the library when the body was last looked at.
@@ -41,12 +43,13 @@ class FunctionItem:
     __slots__ = (
         "attrs",
         "body",
+        "executor",
+        "executor_type",
         "functions",
         "key",
         "library",
         "name",
         "options",
-        "program",
         "recursive",
         "resources",
         "runnable",
@@ -68,18 +71,19 @@ class FunctionItem:
     ) -> None:
         self.runtime = runtime
         self.name = name
-        self.attrs = attrs
+        self.attrs = {key: value for key, value in attrs.items() if key != EXECUTOR_ATTR}
         self.options = options
         self.key = key
         self.functions = functions
         self.library: FunctionLibraryDefinition = functions.library
         self.resources = ResourceManager()
         self.runnable: RunnableBody | None = None
-        self.program: Program | None = None
+        self.executor_type = named_executor(attrs, options)
+        self.executor: Executor | None = None
         self.specialised: Specialised | None = None
         self.users = 0
         self.version = self.library.version
-        self.body: FunctionBody = functions.body_of(name, attrs)
+        self.body: FunctionBody = functions.body_of(name, self.attrs)
         self.types: Types = (self.body.arg_types, self.body.ret_types)
         self.recursive = calls_itself(self.library, self.body)
 
@@ -108,12 +112,12 @@ class FunctionItem:
 
     def close(self) -> None:
         """Give free what runs it."""
-        program, self.program, self.runnable = self.program, None, None
+        executor, self.executor, self.runnable = self.executor, None, None
         specialised, self.specialised = self.specialised, None
-        if program is not None:
-            program.close()
+        if executor is not None:
+            executor.close()
         if specialised is not None:
             specialised.close()
 
     def __repr__(self) -> str:
-        return f"<gc.FunctionItem {self.key[1]} on {self.key[0]}{'' if self.program is None else ', ready'}>"
+        return f"<gc.FunctionItem {self.key[1]} on {self.key[0]}{'' if self.executor is None else ', ready'}>"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from graphcore.attrs import Attrs, Func
 from graphcore.errors import UnimplementedError
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph.node import Node, Tensor
+from graphcore.passes.expand import names_executor
 from graphcore.runtime.engines import build_program
 from graphcore.runtime.peak_memory import PeakMemory, Sizes, calls_functions, check_keeps_nothing, taken_by
 from graphcore.runtime.program import Program
@@ -30,11 +31,13 @@ def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
     It is a bound: it may be less when the same shapes have come a few times.
 
     Raises:
-        UnimplementedError: a function calls itself, or the node runs it again and again, or a shape depends on values.
+        UnimplementedError: a function calls itself, the node runs it again and again or by an executor that it names, or a shape depends on values.
     """
     check_keeps_nothing(node)
     if not calls_functions(node):
         return PeakMemory(0)
+    if (node.op in _CALLS or node.registration.is_function) and names_executor(node.node_def):
+        raise UnimplementedError(f"'{node.name}' (op {node.op}) names an executor, which does not tell what it holds")
     attrs, shapes = node.node_def.attr, [tensor.shape for tensor in node.inputs]
     why = f"'{node.name}' (op {node.op}) runs functions"
     if node.registration.is_function:
@@ -62,9 +65,8 @@ def _functions(node: Node) -> list[Func]:
 
 def _peak_of_body(runtime: FunctionLibraryRuntime, name: str, attrs: Attrs, shapes: list[Shape], why: str) -> int:
     item = runtime.get_or_create_item(runtime.instantiate(name, {key: value for key, value in attrs.items() if key[0] != "_"}))
-    runnable, program = item.runnable, item.program
+    runnable, program = item.runnable, cast("Program", item.executor)  # the usual executor is one
     assert runnable is not None
-    assert program is not None
     if item.recursive:
         raise UnimplementedError(f"{why}, and '{name}' calls itself")
     feeds, fetches = [node.outputs[0] for node in runnable.args], [node.inputs[0] for node in runnable.rets]

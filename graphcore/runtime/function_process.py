@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from graphcore.functions import FunctionLibraryDefinition, InstantiateOptions
+from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, InstantiateOptions
 from graphcore.kernel_context import ResourceManager
 from graphcore.runtime.function_handles import FunctionHandles
 from graphcore.runtime.function_runtime import FunctionLibraryRuntime, KernelCreator
@@ -71,11 +71,17 @@ class ProcessFunctionLibraryRuntime:
         """
         return self._first().instantiate(name, attrs, options)
 
-    def run(self, handle: int, args: Sequence[Any] = ()) -> list[Any]:
+    @overload
+    def run(self, handle: int, args: Sequence[Any] = ()) -> list[Any]: ...
+
+    @overload
+    def run(self, handle: int, args: FunctionCallFrame) -> None: ...
+
+    def run(self, handle: int, args: Sequence[Any] | FunctionCallFrame = ()) -> list[Any] | None:
         """Call an instantiated function, on its device; see `FunctionLibraryRuntime.run`.
 
         Raises:
-            NotFoundError, InvalidArgumentError: as `FunctionLibraryRuntime.run`.
+            GraphError: as `FunctionLibraryRuntime.run`.
         """
         return self._first().run(handle, args)
 

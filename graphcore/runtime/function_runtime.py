@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import msgspec
 import numpy as np
 
-from graphcore.attrs import Attrs, AttrValue, Func
+from graphcore.attrs import Attrs, Func
 from graphcore.definitions import FunctionDef
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
 from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, InstantiateOptions, canonicalize
-from graphcore.functions.canonicalize import EXECUTOR_ATTR
+from graphcore.functions.canonicalize import DEFAULT_EXECUTORS, EXECUTOR_ATTR
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, debug_string
 from graphcore.graph.collecting import paused_collector
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_to_body
 from graphcore.registry import Kernel
-from graphcore.runtime.engines import build_program
+from graphcore.runtime.executors import ExecutorParams, get_executor_factory
 from graphcore.runtime.function_graph import runnable_body
 from graphcore.runtime.function_handles import FunctionHandles
 from graphcore.runtime.function_item import FunctionItem, Types
 from graphcore.runtime.plan import Plan, build_plan
 from graphcore.runtime.plan_checks import checked, is_ours
-from graphcore.runtime.program import Program, current
+from graphcore.runtime.program import Executor, current
 from graphcore.runtime.specialise import Specialised
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
@@ -39,7 +39,6 @@ MAX_DEPTH: Final = 100
 """How many calls of functions that call themselves may be under way within each other."""
 _depth: Final = ContextVar("depth", default=0)
 """How many are: a call that is made in a thread of its own knows it too."""
-_EXECUTORS: Final = frozenset({"", "DEFAULT"})
 
 
 class FunctionLibraryRuntime:
@@ -88,7 +87,7 @@ class FunctionLibraryRuntime:
             options: a device to run it on, a library that counts for this instantiation only, a state of its own, an executor.
 
         Raises:
-            NotFoundError: no such function, op, device or executor.
+            NotFoundError: no such function, op or device. An executor that does not exist is missed when the function is made ready to run.
             InvalidArgumentError: the function cannot be instantiated for these attrs.
         """
         handle = self._instantiated(name, attrs or {}, options or InstantiateOptions())
@@ -147,7 +146,7 @@ class FunctionLibraryRuntime:
             NotFoundError: there is none, or it was released; or the function calls one that does not exist.
         """
         item = self._current_item(handle)
-        if item.program is None:
+        if item.executor is None:
             item.runtime._make(item)
         return item
 
@@ -177,30 +176,37 @@ class FunctionLibraryRuntime:
 
     # ---- running ---------------------------------------------------------------------------------------------------
 
-    def run(self, handle: int, args: Sequence[Any] = ()) -> list[Any]:
+    @overload
+    def run(self, handle: int, args: Sequence[Any] = ()) -> list[Any]: ...
+
+    @overload
+    def run(self, handle: int, args: FunctionCallFrame) -> None: ...
+
+    def run(self, handle: int, args: Sequence[Any] | FunctionCallFrame = ()) -> list[Any] | None:
         """Call an instantiated function, on its device.
 
         Args:
             handle: what `instantiate` gave, of this runtime or of one of its peers.
-            args: one array (or what NumPy makes one of) an argument.
+            args: one array (or what NumPy makes one of) an argument; or a call frame, which has the arguments and gets the returns.
 
         Returns:
-            One array a return.
+            One array a return; None if they are in the call frame.
 
         Raises:
-            NotFoundError: no such handle, or it was released; or the function calls one that does not exist.
-            InvalidArgumentError: a wrong number of arguments, or one of a wrong type.
+            NotFoundError: no such handle, or it was released; or the function calls one that does not exist, or names an executor that does not.
+            InvalidArgumentError: a wrong number of arguments, or one of a wrong type; a call frame for other arguments or returns.
+            InternalError: a call frame that has no arguments yet, or has returns already.
         """
         item = self._current_item(handle)
+        if isinstance(args, FunctionCallFrame):
+            args.check_call(*item.types)
+            _run_in_frame(item, args)
+            return None
         frame = FunctionCallFrame(*item.types)
         frame.set_args(
             [_as_array(value, dtype) for value, dtype in zip(args, frame.arg_types, strict=False)] + list(args)[frame.num_args :]
         )
-        with np.errstate(all="ignore"):
-            results = item.runtime._call(item, item.types, [_read_only(frame.get_arg(index)) for index in range(frame.num_args)])
-        for index, value in enumerate(results):
-            shared = type(value) is np.ndarray and (value.base is not None or not value.flags.writeable)
-            frame.set_retval(index, value.copy() if shared else value)
+        _run_in_frame(item, frame)
         return frame.consume_retvals()
 
     def is_stateful(self, name: str) -> bool:
@@ -224,7 +230,8 @@ class FunctionLibraryRuntime:
         Raises:
             NotFoundError, InvalidArgumentError: as `instantiate`.
         """
-        item = self._handles.item(self._instantiated(name, _public(attrs), options or InstantiateOptions()))
+        given = {key: value for key, value in attrs.items() if key == EXECUTOR_ATTR or not key.startswith("_")}
+        item = self._handles.item(self._instantiated(name, given, options or InstantiateOptions()))
         call, types = item.runtime._call, item.types
         count = len(types[1])
         if count == 1:
@@ -239,7 +246,8 @@ class FunctionLibraryRuntime:
         Raises:
             NotFoundError, InvalidArgumentError: as `instantiate`.
         """
-        body = self._functions_of(options or InstantiateOptions()).body_of(name, _public(attrs))
+        public = {key: value for key, value in attrs.items() if not key.startswith("_")}
+        body = self._functions_of(options or InstantiateOptions()).body_of(name, public)
         return body.arg_types, body.ret_types
 
     def _instantiated(self, name: str, attrs: Mapping[str, object], options: InstantiateOptions) -> int:
@@ -252,12 +260,9 @@ class FunctionLibraryRuntime:
 
     def _new_item(self, name: str, attrs: Mapping[str, object], options: InstantiateOptions, key: tuple[str, str]) -> FunctionItem:
         functions = self._functions_of(options)
-        definition = functions.library.find(name)
-        if definition is None and name != GRADIENT_OP:
+        if name not in functions.library and name != GRADIENT_OP:
             raise NotFoundError(f"Function {name} is not defined.", op=name)
-        given: Any = dict(attrs)
-        _check_executor(options, given, definition)
-        given.pop(EXECUTOR_ATTR, None)
+        given: Any = attrs
         item = FunctionItem(self, name, given, options, key, functions)
         item.resources.variables, item.resources.shared = self.resources.variables, self.resources.shared
         return item
@@ -299,40 +304,42 @@ class FunctionLibraryRuntime:
             self._renew(item)
         if item.types is not types:
             raise _other_types(item, types)
-        program = item.program or self._make(item)
+        executor = item.executor or self._make(item)
         specialised = item.specialised
         if specialised is not None:
-            program = specialised.plan_for(args)
+            executor = specialised.plan_for(args)
             if specialised.is_useless:
                 item.specialised = None
         if item.recursive:
-            return self._call_recursive(item, program, args)
-        return _run(item, program, args)
+            return self._call_recursive(item, executor, args)
+        return _run(item, executor, args)
 
-    def _call_recursive(self, item: FunctionItem, program: Program, args: Sequence[Any]) -> list[Any]:
+    def _call_recursive(self, item: FunctionItem, executor: Executor, args: Sequence[Any]) -> list[Any]:
         depth = _depth.get()
         if depth >= MAX_DEPTH:
             raise _too_deep(item, MAX_DEPTH)
         before = _depth.set(depth + 1)
         try:
-            return _run(item, program, args)
+            return _run(item, executor, args)
         except RecursionError:
             raise _too_deep(item, depth) from None
         finally:
             _depth.reset(before)
 
-    def _make(self, item: FunctionItem) -> Program:
+    def _make(self, item: FunctionItem) -> Executor:
         with self._handles.lock, paused_collector():
-            if item.program is None:
+            if item.executor is None:
+                factory = get_executor_factory(item.executor_type)
                 ready = runnable_body(item.functions, item.body)
                 feeds = [node.outputs[0] for node in ready.args]
                 fetches = [node.inputs[0] for node in ready.rets]
-                program = build_program(fetches, ready.targets, feeds, lambda node, context: self._item_kernel(item, node, context))
+                made = factory(ExecutorParams(feeds, fetches, ready.targets, partial(self._item_kernel, item)))
                 item.runnable = ready
-                if type(program) is Plan and self.custom_kernel_creator is None and Specialised.pays_in_function(program, feeds):
-                    item.specialised = Specialised(program, fetches, ready.targets, feeds, partial(self._build, item))
-                item.program = program
-            return item.program
+                usual = item.executor_type in DEFAULT_EXECUTORS and self.custom_kernel_creator is None
+                if usual and type(made) is Plan and Specialised.pays_in_function(made, feeds):
+                    item.specialised = Specialised(made, fetches, ready.targets, feeds, partial(self._build, item))
+                item.executor = made
+            return item.executor
 
     def _build(self, item: FunctionItem, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
         with self._handles.lock, paused_collector():
@@ -356,17 +363,26 @@ class FunctionLibraryRuntime:
         return factory(context) if is_ours(node) else checked(node, factory(context))
 
 
-def _run(item: FunctionItem, program: Program, args: Sequence[Any]) -> list[Any]:
+def _run_in_frame(item: FunctionItem, frame: FunctionCallFrame) -> None:
+    args = [_read_only(frame.get_arg(index)) for index in range(len(item.types[0]))]
+    with np.errstate(all="ignore"):
+        results = item.runtime._call(item, item.types, args)
+    for index, value in enumerate(results):
+        shared = type(value) is np.ndarray and (value.base is not None or not value.flags.writeable)
+        frame.set_retval(index, value.copy() if shared else value)
+
+
+def _run(item: FunctionItem, executor: Executor, args: Sequence[Any]) -> list[Any]:
     step = current.step
     try:
         if step is None:
-            return program.run(*args)
+            return executor.run(*args)
         with step.calling(item.name):
-            return program.run_step(step, args)
+            return executor.run_step(step, args)
     except RecursionError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
-        explained = program.explain(error)
+        explained = executor.explain(error)
         raise explained from (None if explained is error else error)
 
 
@@ -404,17 +420,6 @@ class _Calls:
     def function_types(self, name: str, attrs: Attrs) -> Types:
         """See `FunctionLibraryRuntime.function_types`."""
         return self._runtime.function_types(name, attrs, self._options)
-
-
-def _public(attrs: Attrs) -> Attrs:
-    return {key: value for key, value in attrs.items() if not key.startswith("_")}
-
-
-def _check_executor(options: InstantiateOptions, attrs: Mapping[str, AttrValue], definition: FunctionDef | None) -> None:
-    named = attrs.get(EXECUTOR_ATTR) or (definition.attr.get(EXECUTOR_ATTR) if definition is not None else None) or b""
-    executor = options.executor_type or (named.decode(errors="replace") if isinstance(named, bytes) else str(named))
-    if executor not in _EXECUTORS:
-        raise NotFoundError(f"No executor factory registered for the given executor type: {executor}")
 
 
 def _read_only(value: Any) -> Any:

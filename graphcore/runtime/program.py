@@ -124,12 +124,8 @@ current: Final = _Current()
 """`current.step` is the watched run that this thread is in, None in a run that nobody watches."""
 
 
-class Program(Protocol):
-    """A subgraph that an engine made ready to run. Several threads may run it at once."""
-
-    @property
-    def nodes(self) -> Sequence[Node]:
-        """The nodes that really run."""
+class Executor(Protocol):
+    """Runs one graph, as often as it is asked to. Several threads may run it at once."""
 
     @property
     def run(self) -> Callable[..., list[Any]]:
@@ -142,13 +138,6 @@ class Program(Protocol):
             CancelledError: it was.
         """
 
-    def peak_memory(self, sizes: Sizes = ...) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell.
-
-        Args:
-            sizes: how large things are; as the program's own shapes say unless given.
-        """
-
     def explain(self, error: BaseException) -> BaseException:
         """`error` as a GraphError that names the node, its inputs and the user's line.
 
@@ -156,4 +145,19 @@ class Program(Protocol):
         """
 
     def close(self) -> None:
-        """Give free what the program holds."""
+        """Give free what it holds."""
+
+
+class Program(Executor, Protocol):
+    """A subgraph that an engine made ready to run."""
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The nodes that really run."""
+
+    def peak_memory(self, sizes: Sizes = ...) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell.
+
+        Args:
+            sizes: how large things are; as the program's own shapes say unless given.
+        """

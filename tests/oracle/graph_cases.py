@@ -14,7 +14,26 @@ from tests.support.fuzz_inputs import MORE, VALUES, random_graph, right_graph
 
 Nodes = list[NodeDef]
 Damage = Callable[[Nodes, random.Random], None]
-NAMES: Final = ("n0", "a/b", "_n", "/n", "n:0", "", "A>b", "a-b_", "0", ".x", "a b", "n\u00e9", "a//b", "a/", "Ab>", "a\\b", "_SOURCE", "_SINK")
+NAMES: Final = (
+    "n0",
+    "a/b",
+    "_n",
+    "/n",
+    "n:0",
+    "",
+    "A>b",
+    "a-b_",
+    "0",
+    ".x",
+    "a b",
+    "n\u00e9",
+    "a//b",
+    "a/",
+    "Ab>",
+    "a\\b",
+    "_SOURCE",
+    "_SINK",
+)
 INPUTS: Final = (
     "n0",
     "n0:1",

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import graphcore as gc
+from graphcore.definitions.node_names import colocated_with
 from graphcore.definitions.wire import graph_def_to_bytes
+from graphcore.errors import NotFoundError
 from tests.graphcore.passes.functional_programs import LOSSES, POINTS
 from tests.oracle.conftest import Oracle
 from tests.oracle.test_graph_files import data_folder, stored
+from tests.support.remote import RemoteError
 
 SIDE = "tests.oracle.functional_side"
 FIRST = np.array([1.0, -0.7, 0.4])
@@ -127,7 +130,40 @@ def test_a_lowered_loop_is_colocated_as_in_tensorflow(oracle: Oracle) -> None:
         after = gc.identity(loop.outputs[1], name="after")
     theirs = oracle.call(f"{SIDE}:lowered_nodes", graph_def_to_bytes(graph.as_graph_def()), {"A:0": np.float32(1.0)}, after.name)
     gc.lower_functional_ops(gc.InstantiatedFunctions(graph.library), graph)
-    groups: dict[str, list[str]] = {node.name: [group.decode() for group in node.attr.get("_class", ())] for node in graph.nodes}
-    mine = [(node.op, node.name, groups[node.name]) for node in graph.nodes]
+    mine = [(node.op, node.name, [f"loc:@{name}" for name in colocated_with(node.node_def)]) for node in graph.nodes]
     assert loop_nodes(mine) == loop_nodes(theirs)
     assert ("LoopCond", ["loc:@B"]) in loop_nodes(mine)
+
+
+@pytest.mark.parametrize("noinline", [False, True], ids=["", "noinline"])
+@pytest.mark.parametrize("named", ["", "DEFAULT", "SINGLE_THREADED_EXECUTOR", "UNKNOWN"])
+@pytest.mark.parametrize("op", ["PartitionedCall", "StatefulPartitionedCall", "Twice"])
+def test_an_executor_that_a_call_names_is_found_or_missed_alike(op: str, named: str, noinline: bool, oracle: Oracle) -> None:
+    graph = gc.Graph()
+    mark = "  @attr _noinline = true\n" if noinline else ""
+    graph.library.add_function_def(
+        gc.parse_function(f"Twice(x:float) -> (y:float) {{\n{mark}  y = Add[T=float](x, x)\n  return y = y:z:0\n}}")
+    )
+    with graph.as_default():
+        x = gc.placeholder(gc.float32, [], name="x")
+        if op == "Twice":
+            graph.apply_op(op, [x], {"_executor": named.encode()}, "y")
+        else:
+            graph.apply_op(op, [[x]], {"Tout": (gc.float32,), "f": gc.Func("Twice"), "executor_type": named.encode()}, "y")
+    feeds = {"x:0": np.float32(3.0)}
+
+    def theirs() -> float:
+        data = graph_def_to_bytes(graph.as_graph_def())
+        return float(oracle.call("tests.oracle.graph_side:run_graph", data, "pb", feeds, ["y:0"])[0])
+
+    if named != "UNKNOWN":
+        assert gc.Session(graph).run("y:0", feeds) == theirs() == 6.0
+        return
+    text = f"No executor factory registered for the given executor type: {named} Registered factories are {{"
+    with pytest.raises(NotFoundError) as mine:
+        gc.Session(graph).run("y:0", feeds)
+    with pytest.raises(RemoteError) as other:
+        theirs()
+    assert other.value.kind == "NotFoundError"
+    assert text in mine.value.message
+    assert text in str(other.value)

@@ -19,7 +19,7 @@ from graphcore.tensor_encoding import EncodedTensor
 from tests.oracle.conftest import Oracle
 
 DRAWS = 600
-SHAPES = (None, [], [1], [2], [None], [1, 2], [None, 4], [2, None], [3, 4, 5])
+SHAPES: tuple[Any, ...] = (None, [], [1], [2], [None], [1, 2], [None, 4], [2, None], [3, 4, 5])
 AXES = (None, 0, 1, 2, -1, -2)
 SCALARS = "Can't concatenate scalars"
 Question = tuple[str, list[Any], dict[str, Any]]

@@ -22,7 +22,9 @@ def test_a_node_name_is_accepted(name: str) -> None:
     assert is_valid_node_name(name)
 
 
-@pytest.mark.parametrize("name", ["n:0", "_n", "", "-n", "/n", "a b", "a>", "a>_b", "n\n", "é", "n\\", "a\\b", "a>b\\"], ids="N3-{!r}".format)
+@pytest.mark.parametrize(
+    "name", ["n:0", "_n", "", "-n", "/n", "a b", "a>", "a>_b", "n\n", "é", "n\\", "a\\b", "a>b\\"], ids="N3-{!r}".format
+)
 def test_a_node_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         validate_external_node_def_syntax(NodeDef(name, "Op"))
@@ -40,7 +42,9 @@ def test_an_input_name_is_accepted(name: str) -> None:
     validate_external_node_def_syntax(NodeDef("n", "Op", (name,)))
 
 
-@pytest.mark.parametrize("name", ["_a", "a:00", "a:01", "a:b", "a:", "^b:0", "^_a", "^", "", "a:-1", "a b", "a\\b", "a\\b:1", "^a\\b"], ids="N3-{!r}".format)
+@pytest.mark.parametrize(
+    "name", ["_a", "a:00", "a:01", "a:b", "a:", "^b:0", "^_a", "^", "", "a:-1", "a b", "a\\b", "a\\b:1", "^a\\b"], ids="N3-{!r}".format
+)
 def test_an_input_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         validate_external_node_def_syntax(NodeDef("n", "Op", (name,)))

@@ -16,7 +16,6 @@ from graphcore.tensor_encoding import EncodedTensor
 from tests.support.shape_rows import ShapeFunction, assert_row, bad, case, context, infer, refusal, shape
 
 
-
 def in_a_file(*dims: int) -> TensorValue:
     """A constant as a file holds it, -1 for an unknown size; none: of unknown rank."""
     return TensorValue.from_encoded(EncodedTensor(float32, dims or None))

@@ -70,7 +70,9 @@ def test_s5_add_n_merges_from_the_last_to_the_first() -> None:
     shape_fn = gc.op_registry.look_up("AddN").shape_fn
     assert shape_fn is not None
     assert_row(infer(shape_fn, "[1,?];[?,2]", attrs={"T": gc.float32}), "[d0_0,d1_1]")
-    text = "Dimension 1 in both shapes must be equal, but are 2 and 4. Shapes are [1,2] and [?,4].\n\tFrom merging shape 0 with other shapes."
+    text = (
+        "Dimension 1 in both shapes must be equal, but are 2 and 4. Shapes are [1,2] and [?,4].\n\tFrom merging shape 0 with other shapes."
+    )
     assert refusal(shape_fn, "[1,2];?;[?,4]", attrs={"T": gc.float32}).startswith(text)
 
 
