@@ -149,14 +149,28 @@ class DerivationBook:
             made.scopes = scopes.name, scopes.device, tuple([node.name for node in scopes.controls])
             made.number = self.count = self.count + 1
             made.parent = self._building[-1] if self._building else None
-            if graph.names.heard is None:
-                graph.subscribe(self._heard)
-                graph.names.heard = self._note_taken
+            self._listen()
             self._record(made)
             if made.names:
                 self._all[made.number] = made
                 self._own(made)
         return made.result
+
+    def take_over(self, other: DerivationBook) -> None:
+        """Know what follows from what in a copy of another graph: nothing is derived anew here, what a change affects is marked."""
+        for each in other._all.values():
+            if each.follows and each.parent is None:
+                made = Derivation(each.what, each.build, (), None, check=_refuse_in_copy)
+                made.follows, made.names, made.source, made.number = each.follows, each.names, each.source, each.number
+                self._all[made.number] = made
+                self._own(made)
+                self._listen()
+        self._version = self._graph.version
+
+    def _listen(self) -> None:
+        if self._graph.names.heard is None:
+            self._graph.subscribe(self._heard)
+            self._graph.names.heard = self._note_taken
 
     def made_before(self, node: Node, number: int) -> bool:
         """True iff one of the first `number` derivations made `node`."""
@@ -380,6 +394,10 @@ class DerivationBook:
             node = self._graph.find(name)
             if node is not None:
                 mark(self._graph, node, FailedPreconditionError.at(node, f"{each.what} could not follow a change: {error.message}"))
+
+
+def _refuse_in_copy() -> None:
+    raise FailedPreconditionError("a copied graph derives nothing anew; build it again in the copy")
 
 
 def _require_same(before: Any, after: Any) -> None:

@@ -261,6 +261,7 @@ class Graph(GraphReader, ChangeTeller):
         self.settle()
         copied = Graph(self.registry, infer="symbolic" if isinstance(self.refiner, SymbolicRefiner) else "")
         copy_graph(self, copied)
+        copied.derivations.take_over(self.derivations)
         return copied
 
     def clear(self) -> None:

@@ -250,6 +250,20 @@ def test_a_copy_and_a_file_hold_what_is_derived_anew() -> None:
         assert gc.Session(copied).run(gx.name, {"x:0": 2.0}) == pytest.approx(12.0)
 
 
+def test_a_gradient_in_a_copy_that_is_changed_refuses_to_run() -> None:
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [], name="x")
+        z = gc.multiply(gc.square(x, name="y"), x, name="z")
+        (gx,) = gc.gradients(z, [x])
+        copied = graph.copy()
+        session = gc.Session(copied)
+        assert session.run(gx.name, {"x:0": 2.0}) == pytest.approx(12.0)
+        copied.update_edge(copied.get_operation_by_name("y"), 0, copied.get_operation_by_name("z"), 1)
+        with pytest.raises(gc.errors.FailedPreconditionError, match="a copied graph derives nothing anew"):
+            session.run(gx.name, {"x:0": 2.0})
+        assert gc.Session(graph).run(gx, {x: 2.0}) == pytest.approx(12.0)
+
+
 def test_a_session_keeps_a_value_and_knows_that_its_initial_value_is_another_one(tracked: NotebookShell) -> None:
     build(tracked, start='k = gc.constant([1.0, 2.0], name="k")\nv = gc.Variable(k * 2.0, name="v")\ninit = gc.initialize_all_variables()')
     build(tracked, session="s = gc.Session()\ns.run(init)")
