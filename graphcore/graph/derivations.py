@@ -350,6 +350,9 @@ class DerivationBook:
         stale = graph.cells.begin_again(dict(nodes))
         released = graph.names.begin_again(each.names)
         name, device, controls = each.scopes
+        lost = [control for control in controls if graph.find(control) is None]
+        if lost:
+            raise FailedPreconditionError(f"'{lost[0]}', which it waits for, is no longer in the graph")
         assert each.source is not None
         run = each.run
         told = DerivedAnew(
@@ -357,7 +360,7 @@ class DerivationBook:
         )
         token = current_run.set(told)
         try:
-            waited = [node for control in controls if (node := graph.find(control)) is not None]
+            waited = [graph.get_operation_by_name(control) for control in controls]
             with (
                 graph.as_default(),
                 name_scope(graph, name or None),
@@ -374,7 +377,7 @@ class DerivationBook:
         remove_all(graph, graph.cells.end_again({}))
         graph.names.end_again(released)
         left = {name: node for name, node in stale.items() if node in graph}
-        if running is not None and run is not None and run.cell == running.cell and run is not running:
+        if running is not None and run is not None and run.cell == running.cell and run.execution != running.execution:
             left.update({name: node for name in each.names if (node := graph.find(name)) is not None})
         graph.cells.begin_again(left)
 
