@@ -7,7 +7,9 @@ calls the handler that was there before. So an edit of a graph is one section, a
 The handler is put in place by the first section and stays, since putting it there for each node would take as long as a tenth of making
 the node. Outside of sections it calls the one that it found. Others may replace it, as a Jupyter kernel does for each cell: so each section
 looks whether it is there, and if not, puts another one before the one that is. Where SIGINT is ignored, kills the process, or is
-handled outside of Python, nothing is put there. Threads other than the main thread never see Ctrl-C, and sections do nothing there.
+handled outside of Python, nothing is put there. What takes Ctrl-C over only from Python's own handler (`asyncio.run`) leaves it as it is
+afterwards: Ctrl-C raises KeyboardInterrupt there, as it did before Python 3.11. Threads other than the main thread never see Ctrl-C, and
+sections do nothing there.
 
 Sections are short: what runs code of the user, or takes long, is not one but consists of many. One that hangs all the same (a shape
 function of the user that does not end) is left when Ctrl-C is pressed once more, a second or more after.

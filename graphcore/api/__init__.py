@@ -74,8 +74,8 @@ from graphcore.api.nn import bias_add, log_softmax, relu, softmax, softmax_cross
 from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
 from graphcore.api.random import random_normal, random_uniform, set_random_seed, truncated_normal
 from graphcore.api.saving import report_uninitialized_variables, restore_variables, save_variables
+from graphcore.api.variable_collections import GraphKeys
 from graphcore.api.variables import (
-    GraphKeys,
     Variable,
     all_variables,
     initialize_all_variables,

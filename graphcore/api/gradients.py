@@ -30,13 +30,17 @@ def gradients(
         simplify: False inlines the registered gradient bodies as they are.
 
     Returns:
-        One gradient tensor an x, of its shape; None where no y depends on it.
+        One gradient tensor an x, of its shape, called after the x in the name scope; None where no y depends on it.
+
+    When something that the gradients go through is changed later, the nodes behind these tensors are derived anew before the next run; the
+    tensors stay. Where a gradient would be None then, or no more None, they are marked and refuse to run.
 
     They are added altogether or not at all, whatever comes between, Ctrl-C included; other threads that build the graph wait meanwhile.
 
     Raises:
         NotFoundError: `No gradient defined for op`.
         InvalidArgumentError: wrong dtypes, counts or graphs.
+        FailedPreconditionError: something that a y depends on has an error.
     """
     y_tensors = tensors_of(ys, "ys")
     x_list = _as_list(xs)

@@ -10,7 +10,8 @@ from typing import Any
 from graphcore.api.framework import constant, group, zeros
 from graphcore.api.gradients import gradients
 from graphcore.api.math import cast
-from graphcore.api.variables import TRAINABLE_VARIABLES, Variable, VariableChoice, listed_variables
+from graphcore.api.variable_collections import TRAINABLE_VARIABLES, VariableChoice
+from graphcore.api.variables import Variable, listed_variables
 from graphcore.brief import brief
 from graphcore.critical_section import critical_contextmanager
 from graphcore.dtypes import DType

@@ -6,23 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from graphcore.api.framework import group
+from graphcore.api.variable_collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
 from graphcore.graph.node import no_value
 from graphcore.shapes import Shape
-from graphcore.source import current_run
-
-VARIABLES: Final = "variables"
-TRAINABLE_VARIABLES: Final = "trainable_variables"
-
-
-class GraphKeys:
-    """The names of the collections that variables join."""
-
-    VARIABLES: Final = VARIABLES
-    TRAINABLE_VARIABLES: Final = TRAINABLE_VARIABLES
 
 
 class _Ops(NamedTuple):
@@ -462,43 +452,3 @@ def _initializers(chosen: VariableChoice, name: str) -> Node:
 
     made: Node = chosen.graph.derivations.derive(f"the initializers '{name}'", build, fingerprint=chosen.names)
     return made
-
-
-class VariableChoice:
-    """The variables that a call is about: those that it was given, or those of a collection that were there when it was made.
-
-    In a notebook that is all that earlier cells have made by now: running one of them again may add and remove some.
-
-    Args:
-        graph: whose variables.
-        given: these variables; None for a collection.
-        collection: the name of the collection.
-    """
-
-    def __init__(self, graph: Graph, given: Sequence[Variable] | None = None, collection: str = VARIABLES) -> None:
-        self.graph = graph
-        self._given = None if given is None else list(given)
-        self._collection = collection
-        self._run = current_run.get()
-        self._number = graph.derivations.count
-        self._first = frozenset([variable.op.name for variable in graph.get_collection(collection)])
-
-    def now(self) -> list[Variable]:
-        """The variables as they are at present."""
-        graph = self.graph
-        if self._given is not None:
-            present = {variable.op.name: variable for variable in graph.get_collection(VARIABLES)}
-            return [present.get(variable.op.name, variable) for variable in self._given]
-        return [variable for variable in graph.get_collection(self._collection) if self._concerns(variable.op)]
-
-    def _concerns(self, node: Node) -> bool:
-        graph = self.graph
-        return node.name in self._first or graph.cells.comes_before(node, self._run) or graph.derivations.made_before(node, self._number)
-
-    def names(self) -> list[str]:
-        """Their names."""
-        return [variable.op.name for variable in self.now()]
-
-    def kinds(self) -> list[tuple[str, DType, str, bool]]:
-        """What of them a training step is built for: name, dtype, shape, and True for a resource."""
-        return [(variable.op.name, variable.dtype, str(variable.shape), variable.is_resource) for variable in self.now()]

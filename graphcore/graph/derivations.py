@@ -47,6 +47,7 @@ class Derivation:
         names: the node and scope names that it took.
         result: what the last build gave.
         parent: the derivation in which it was built, None outside of any.
+        parts: the derivations that were built in it.
         error: why it could not follow the last change, None if it could.
     """
 
@@ -74,6 +75,7 @@ class Derivation:
         self.seen: object = None
         self.number = 0
         self.parent: Derivation | None = None
+        self.parts: list[Derivation] = []
         self.error: GraphError | None = None
         self.is_outdated = False
 
@@ -133,10 +135,12 @@ class DerivationBook:
             FailedPreconditionError: something that it follows from has an error.
         """
         graph = self._graph
-        if graph.outer is not None or (fingerprint is not None and self._building):
+        if graph.outer is not None:  # the function that is being traced is followed as a whole
             return build()
         made = Derivation(what, build, follows, fingerprint, keeps_result=keeps_result, check=check)
         with graph.lock:
+            if fingerprint is not None and self._building:
+                return build()
             broken = self._broken(made)
             if broken is not None:
                 raise broken
@@ -174,6 +178,7 @@ class DerivationBook:
         outermost = made if made.parent is None else made.parent
         self._owners.update(dict.fromkeys(made.names, outermost))
         if outermost is not made:
+            outermost.parts.append(made)
             outermost.names = list(dict.fromkeys([*outermost.names, *made.names]))
 
     def _note_taken(self, name: str) -> None:
@@ -184,7 +189,8 @@ class DerivationBook:
             self._taken.append(name)
 
     def _drop(self, dropped: Derivation) -> None:
-        self._all = {number: each for number, each in self._all.items() if dropped not in (each, each.parent)}
+        for each in [dropped, *dropped.parts]:
+            self._all.pop(each.number, None)
         for name in dropped.names:
             if self._owners.get(name) is dropped:
                 del self._owners[name]
@@ -217,6 +223,9 @@ class DerivationBook:
             try:
                 if self._notice():
                     self._settle()
+            except BaseException:
+                self.reconsider()  # what has not been followed yet is next time
+                raise
             finally:
                 self._is_settling = False
 
@@ -224,20 +233,20 @@ class DerivationBook:
         if change.version > self._version:
             self._changed.add(change.node)
 
-    def _notice(self) -> bool:
+    def _notice(self, *, nodes_only: bool = False) -> bool:
         """Note which derivations are affected by what has changed; False if nothing has."""
         graph = self._graph
         for change in graph.untold_changes():
             self._heard(change)
         changed, self._changed, self._version = self._changed, set(), graph.version
-        if not changed and not self._is_asked:
+        if not changed and (nodes_only or not self._is_asked):
             return False
-        self._is_asked = False
+        self._is_asked = nodes_only  # what a build has changed may concern collections and definitions, too
         reached = names_downstream(graph, changed)
         for each in self._all.values():
-            if any(name in reached or self._graph.find(name) is None for name, _ in each.follows):
+            if any(name in reached or (each.error is None and graph.find(name) is None) for name, _ in each.follows):
                 each.is_outdated = True
-            if each.fingerprint is not None and each.error is None and each.fingerprint() != each.seen:
+            if not nodes_only and each.fingerprint is not None and each.error is None and each.fingerprint() != each.seen:
                 each.is_outdated = True
         return True
 
@@ -246,15 +255,18 @@ class DerivationBook:
         for each in self._all.values():
             each.is_outdated = each.is_outdated or each.error is not None
         rounds: dict[Derivation, int] = {}
-        while outdated := [each for each in self._all.values() if each.is_outdated]:
-            following = self._first(outdated)
-            following.is_outdated = False
-            rounds[following] = rounds.get(following, 0) + 1
-            if rounds[following] > _MOST_ROUNDS:
-                self._mark(following, FailedPreconditionError("it depends on itself"))
-            else:
-                self._follow(following)
-            self._notice()
+        is_new = True
+        while is_new:
+            while outdated := [each for each in self._all.values() if each.is_outdated]:
+                following = self._first(outdated)
+                rounds[following] = rounds.get(following, 0) + 1
+                if rounds[following] > _MOST_ROUNDS:
+                    self._mark(following, FailedPreconditionError("it depends on itself"))
+                else:
+                    self._follow(following)
+                following.is_outdated = False
+                self._notice(nodes_only=True)
+            is_new = self._notice()
 
     def _forget_gone(self) -> None:
         """Forget calls of which no node is left: their cell is gone, or makes others."""
@@ -284,7 +296,9 @@ class DerivationBook:
             if broken is not None:
                 raise broken
             with self._graph.transaction():
-                self._all = {number: other for number, other in self._all.items() if other.parent is not each}
+                for part in each.parts:
+                    self._all.pop(part.number, None)
+                each.parts = []
                 self._build_again(each)
                 self._own(each)
             each.error = None

@@ -86,20 +86,11 @@ class GradientBody:
 
     def input_gradient(self, index: int) -> Tensor:
         """The gradient with respect to input `index` of the forward node; builds what it takes."""
-        if self.simplify and 0 in (known_sizes(self.forward.inputs[index]) or ()):
-            return self._nothing(index)
         gradient = self.result(index)
         if gradient.node in self._own and not same_shape(gradient, self.forward.inputs[index]):
             self.graph.set_shape_like(gradient, self.forward.inputs[index])
             self.alike.append((len(self.made), gradient, index))
         return gradient
-
-    def _nothing(self, index: int) -> Tensor:
-        """The gradient of an input without elements."""
-        like = self._tensor(self.forward_values.input(index), "zeros")
-        made = self.graph.apply_op("ZerosLike", [like], None, "zeros")
-        self._record(made, "zeros")
-        return made.outputs[0]
 
     def result(self, index: int) -> Tensor:
         """The same, which has another shape where the input is a handle of what the gradient is for."""
@@ -180,6 +171,12 @@ class GradientBody:
         self._record(made, name)
         for tensor in made.outputs:
             self.values[name, tensor.index] = tensor
+
+    def reshaped(self, value: Value, shape: Value, name: str) -> Tensor:
+        """A value in another shape, in the place of body node `name`."""
+        made = self.graph.apply_op("Reshape", [self._tensor(value, name), self._tensor(shape, name)], None, name)
+        self._record(made, name)
+        return made.outputs[0]
 
     def _call_name(self) -> str:
         """The name scope of the whole call that builds gradients."""
@@ -415,6 +412,19 @@ def _scale(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None
     return None
 
 
+def _scatter(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """ScatterNd into a tensor without elements, which the op refuses: there is nothing to move."""
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    _, updates, shape = (body.values[need] for need in node.inputs)
+    sizes = body.known_array(shape)
+    if sizes is None or 0 not in sizes.tolist():
+        return None
+    body.values[ref] = body.reshaped(updates, shape, ref[0])
+    return ()
+
+
 def _stitch(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
     """DynamicStitch of shapes: known if all that is unknown is overwritten."""
     half = len(node.inputs) // 2
@@ -454,4 +464,5 @@ _SHORTCUTS: Final[dict[str, Callable[[GradientBody, Ref, BodyNode], Sequence[Ref
     **dict.fromkeys(("Tile", "Transpose"), _rearrange),
     "Div": _scale,
     "DynamicStitch": _stitch,
+    "ScatterNd": _scatter,
 }

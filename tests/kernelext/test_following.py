@@ -261,3 +261,23 @@ def test_a_session_keeps_a_value_and_knows_that_its_initial_value_is_another_one
     session.run(tracked.user_ns["init"])
     assert session.variables_with_other_initial_values() == []
     assert session.run(tracked.user_ns["v"]).tolist() == [10.0, 12.0]
+
+
+def test_ctrl_c_while_a_graph_settles_leaves_nothing_out_of_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [], name="x")
+        y = gc.square(x, name="y")
+        z = gc.multiply(y, y, name="z")
+        (gx,) = gc.gradients(z, [x])
+        session = gc.Session(graph)
+        assert session.run(gx, {x: 2.0}) == pytest.approx(32.0)
+        graph.update_edge(x.node, 0, z.node, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(graph), "name_scope", lambda *_: _press_ctrl_c())
+            with pytest.raises(KeyboardInterrupt):
+                session.run(gx, {x: 2.0})
+        assert session.run(gx, {x: 2.0}) == pytest.approx(12.0)
+
+
+def _press_ctrl_c() -> None:
+    raise KeyboardInterrupt

@@ -214,7 +214,6 @@ def test_the_gradient_is_derived_on_the_left_and_expanded_on_the_right(layer: An
     scenes = [one["message"]["scene"] for one in page.sent if one["type"] == "pane" and one["pane"] == "instance"]
     roles = {node["id"]: node["role"] for node in scenes[-1]["nodes"]}
     assert (roles["mul"], roles["Func/_0"]) == ("forward", "gradient")
-    assert "tanh" not in roles, "the gradient does not take what the function returns"
 
 
 def test_a_gradient_has_the_shapes_of_the_call_it_came_from(layer: Any) -> None:
