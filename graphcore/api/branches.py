@@ -114,17 +114,24 @@ class TracedFor:
         self._graph = graph
         self._tensors = list(tensors)
         self._is_exact = any(body.gradient_records for body in bodies)
+        self.first: list[str] = []
         self.first = self.kinds()
 
     def kinds(self) -> list[str]:
-        """Name, dtype and rank of each, or its shape where that counts."""
-        found = []
-        for tensor in self._tensors:
-            node = self._graph.find(tensor.node.name)
-            present = None if node is None or tensor.index >= len(node.outputs) else node.outputs[tensor.index]
-            shape = "" if present is None else present.shape if self._is_exact else f"rank {present.shape.rank}"
-            found.append(f"'{tensor.name}' {'which is gone' if present is None else present.dtype.name} {shape}")
+        """Name, dtype and rank of each, or its shape where that counts; as before where something is wrong, for nothing is known then."""
+        found = [self._kind(tensor) for tensor in self._tensors]
+        if self.first and found != self.first:
+            problem = self._graph.derivations.problem_of([(tensor.node.name, tensor.index) for tensor in self._tensors])
+            return found if problem is None else self.first
         return found
+
+    def _kind(self, tensor: Tensor) -> str:
+        node = self._graph.find(tensor.node.name)
+        if node is None or tensor.index >= len(node.outputs):
+            return f"'{tensor.name}' which is gone"
+        present = node.outputs[tensor.index]
+        shape = present.shape if self._is_exact else f"rank {present.shape.rank}"
+        return f"'{tensor.name}' {present.dtype.name} {shape}"
 
 
 def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced_for: Callable[[], TracedFor | None]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphcore.dtypes import as_dtype, int32
-from graphcore.graph import Graph, Tensor, convert_to_tensor, get_default_graph
+from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
 
 Axis = int | Sequence[int] | Tensor | None
 
@@ -151,13 +151,17 @@ def _reduce(op: str, x: Any, axis: Axis, keepdims: bool, name: str | None) -> Te
 
     if axis is not None:
         return build()
-    made: Tensor = graph.derivations.derive(f"{op} over all axes", build, fingerprint=lambda: _rank(graph, tensor))
+    known = [tensor.shape.rank]
+
+    def rank() -> int | None:
+        node = graph.find(tensor.node.name)
+        found = node.outputs[tensor.index].shape.rank if node is not None and tensor.index < len(node.outputs) else None
+        if found is not None or graph.derivations.problem_of([(tensor.node.name, tensor.index)]) is None:
+            known[0] = found
+        return known[0]  # where something is wrong, nothing is known and nothing runs
+
+    made: Tensor = graph.derivations.derive(f"{op} over all axes", build, fingerprint=rank)
     return made
-
-
-def _rank(graph: Graph, tensor: Tensor) -> int | None:
-    node = graph.find(tensor.node.name)
-    return node.outputs[tensor.index].shape.rank if node is not None and tensor.index < len(node.outputs) else None
 
 
 def reduce_sum(x: Any, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Tensor:

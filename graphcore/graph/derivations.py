@@ -7,7 +7,7 @@ marked with the reason and refuse to run until they can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -141,7 +141,7 @@ class DerivationBook:
         with graph.lock:
             if fingerprint is not None and self._building:
                 return build()
-            broken = self._broken(made)
+            broken = self.problem_of(made.follows)
             if broken is not None:
                 raise broken
             scopes = graph.scopes
@@ -306,7 +306,7 @@ class DerivationBook:
                 each.check()
                 self._unmark(each)
                 return
-            broken = self._broken(each)
+            broken = self.problem_of(each.follows)
             if broken is not None:
                 raise broken
             with self._graph.transaction():
@@ -321,12 +321,12 @@ class DerivationBook:
                 each.parent.is_outdated = True
             self._mark(each, error)
 
-    def _broken(self, each: Derivation) -> GraphError | None:
-        """The reason why nothing can be derived at present, None if there is none."""
+    def problem_of(self, tensors: Iterable[tuple[str, int]]) -> GraphError | None:
+        """What is wrong with these tensors (node names and indices) or anything that they depend on; None if nothing is."""
         graph = self._graph
         found: set[Node] = set()
         pending: list[Node] = []
-        for name, index in each.follows:
+        for name, index in tensors:
             node = graph.find(name)
             if node is None or index >= len(node.outputs):
                 return FailedPreconditionError(f"'{name}:{index}' is no longer in the graph")

@@ -295,3 +295,13 @@ def test_ctrl_c_while_a_graph_settles_leaves_nothing_out_of_date(monkeypatch: py
 
 def _press_ctrl_c() -> None:
     raise KeyboardInterrupt
+
+
+def test_a_mistake_upstream_changes_nothing_of_a_sum_over_all_axes(tracked: NotebookShell) -> None:
+    build(tracked, data=DATA, weights=WEIGHTS, model='y = gc.matmul(x, W, name="y")', loss='loss = gc.reduce_sum(y, name="loss")')
+    before = [node.name for node in get_default_graph().nodes]
+    build(tracked, weights='W = gc.Variable(gc.zeros([4, 2]), name="W")')
+    assert tracked.user_ns["y"].node.error is not None
+    assert "Rank" not in [node.op for node in get_default_graph().nodes]
+    build(tracked, weights=WEIGHTS)
+    assert sorted(before) == sorted(node.name for node in get_default_graph().nodes)
