@@ -55,14 +55,19 @@ def _marked(graph: Graph) -> list[Node]:
 
 
 def _broken(nodes: list[Node]) -> str:
-    first = min(nodes, key=lambda node: node.rank)
+    """The nodes that do not fit by themselves; of those that could not follow them only how many."""
+    own = [node for node in nodes if node.error is not None and not node.error.is_mark]
+    told = own or nodes
+    first = min(told, key=lambda node: node.rank)
     assert first.error is not None, "these are the nodes that are marked"
     where = "" if first.source is None else f" ({first.source.where})"
     why = first.error.message.partition("\n")[0]
     why = why if len(why) <= _MOST_CHARACTERS else f"{why[: _MOST_CHARACTERS - 3]}..."
-    if len(nodes) == 1:
-        return f"1 node does not fit any more: '{first.name}'{where}: {why}"
-    return f"{len(nodes)} nodes do not fit any more. The first is '{first.name}'{where}: {why}"
+    rest = len(nodes) - len(told)
+    others = f" {rest} derived {'node' if rest == 1 else 'nodes'} could not follow." if rest else ""
+    if len(told) == 1:
+        return f"1 node does not fit any more: '{first.name}'{where}: {why}{others}"
+    return f"{len(told)} nodes do not fit any more. The first is '{first.name}'{where}: {why}{others}"
 
 
 def _kept(session: Session, before: set[str]) -> list[str]:
