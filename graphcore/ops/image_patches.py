@@ -85,7 +85,16 @@ class ExtractImagePatches:
         assert isinstance(rows, int)
         assert isinstance(columns, int)
         count = rows * columns
-        return f"""[T:{{half, bfloat16, float, double}}, ksizes:list(int), strides:list(int), rates:list(int), padding:string]
+        part = {"complex64": "float", "complex128": "double"}.get(getattr(attrs.get("T"), "name", ""), "")
+        real = part or "$T"
+        picked = "strides=$strides, padding=$padding, dilations=$rates](shape, filter, "
+        of_real = f"dimages = DepthwiseConv2dNativeBackpropInput[T=$T, {picked}joined)"
+        of_complex = f"""re = Real[T=$T, Tout={real}](joined)
+          im = Imag[T=$T, Tout={real}](joined)
+          dre = DepthwiseConv2dNativeBackpropInput[T={real}, {picked}re)
+          dim = DepthwiseConv2dNativeBackpropInput[T={real}, {picked}im)
+          dimages = Complex[T={real}, Tout=$T](dre, dim)"""
+        return f"""[T:{{half, bfloat16, float, double, complex64, complex128}}, ksizes:list(int), strides:list(int), rates:list(int), padding:string]
             (images:T, dy:T) -> (dimages:T) {{
           shape = Shape[T=$T](images)
           dy_shape = Shape[T=$T](dy)
@@ -103,12 +112,12 @@ class ExtractImagePatches:
           by_channel = Transpose[T=$T](by_element, order)
           joined = Reshape[T=$T](by_channel, dy_shape)
           ones32 = {vector("float", *[1] * count)}
-          ones = Cast[SrcT=float, DstT=$T](ones32)
-          pick = MatrixDiag[T=$T](ones)
+          ones = Cast[SrcT=float, DstT={real}](ones32)
+          pick = MatrixDiag[T={real}](ones)
           one_channel = {vector("int32", rows, columns, 1, count)}
-          pick_one = Reshape[T=$T](pick, one_channel)
+          pick_one = Reshape[T={real}](pick, one_channel)
           one_one = {vector("int32", 1, 1)}
           times = ConcatV2[N=3, T=int32, Tidx=int32](one_one, channels, step, axis)
-          filter = Tile[T=$T](pick_one, times)
-          dimages = DepthwiseConv2dNativeBackpropInput[T=$T, strides=$strides, padding=$padding, dilations=$rates](shape, filter, joined)
+          filter = Tile[T={real}](pick_one, times)
+          {of_complex if part else of_real}
         }}"""

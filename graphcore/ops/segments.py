@@ -166,11 +166,10 @@ class SegmentProd:
       zeros = ZerosLike[T=$T](x)
       ones = OnesLike[T=$T](x)
       is_zero = Equal[T=$T](x, zeros)
-      zero_T = Cast[DstT=$T, SrcT=bool](is_zero)
-      zeros_count = SegmentSum[T=$T, Tindices=$Tindices](zero_T, ids)
-      const = {scalar("float", 1.5)}
-      limit = Cast[DstT=$T, SrcT=float](const)
-      several = Greater[T=$T](zeros_count, limit)
+      zero_count = Cast[DstT=int32, SrcT=bool](is_zero)
+      zeros_count = SegmentSum[T=int32, Tindices=$Tindices](zero_count, ids)
+      single = {scalar("int32", 1)}
+      several = Greater[T=int32](zeros_count, single)
       no_grad = ZerosLike[T=$T](dy)
       grad = Select[T=$T](several, no_grad, dy)
       others = Select[T=$T](is_zero, ones, x)

@@ -119,11 +119,10 @@ class UnsortedSegmentProd:
     # A single zero in a segment takes the product of the others; two leave nothing.
     gradient = _gradient(f"""      ones = OnesLike[T=$T](x)
       is_zero = Equal[T=$T](x, zeros)
-      zero_T = Cast[DstT=$T, SrcT=bool](is_zero)
-      zeros_count = UnsortedSegmentSum[T=$T, Tindices=$Tindices, Tnumsegments=$Tnumsegments](zero_T, ids, num)
-      const = {scalar("float", 1.5)}
-      limit = Cast[DstT=$T, SrcT=float](const)
-      several = Greater[T=$T](zeros_count, limit)
+      zero_count = Cast[DstT=int32, SrcT=bool](is_zero)
+      zeros_count = UnsortedSegmentSum[T=int32, Tindices=$Tindices, Tnumsegments=$Tnumsegments](zero_count, ids, num)
+      single = {scalar("int32", 1)}
+      several = Greater[T=int32](zeros_count, single)
       no_grad = ZerosLike[T=$T](dy)
       grad = Select[T=$T](several, no_grad, dy)
       others = Select[T=$T](is_zero, ones, x)
