@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
@@ -190,7 +191,8 @@ def _leaves(value: Any) -> list[Any]:
     return list(value.values()) if isinstance(value, dict) else [value]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs, edits)
 @example(FIRST, [("activation", 1)])
 @example({**FIRST, "activation": 2}, [("function", 1)])
