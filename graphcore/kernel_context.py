@@ -121,7 +121,7 @@ Done = Callable[[Any, Exception | None], None]
 
 
 class Pending(Protocol):
-    """What the kernel of an op that waits gives in place of its outputs: they come when another node, run or thread has done something."""
+    """The result of a kernel that waits: the outputs come when another node, run or thread has done something."""
 
     def begin(self, done: Done) -> None:
         """Have `done` called when it is certain what comes of it: now, or by whoever makes it so."""
@@ -146,7 +146,7 @@ class ResourceManager:
         self._states: dict[Hashable, Any] = {}
 
     def state(self, key: Hashable, make: Callable[[], State]) -> State:
-        """What is kept under `key`, made by `make` when first asked for (a random generator's position)."""
+        """The state under `key`, made by `make` when first asked for (a random generator's position)."""
         found: State | None = self._states.get(key)
         if found is None:
             found = self._states.setdefault(key, make())

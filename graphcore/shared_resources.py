@@ -1,4 +1,4 @@
-"""What the nodes and functions of a session share by name, other than variables: queues."""
+"""Queues and other resources that the nodes and functions of a session share by name, variables aside."""
 
 from __future__ import annotations
 

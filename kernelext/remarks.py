@@ -71,7 +71,7 @@ def _broken(nodes: list[Node]) -> str:
 
 
 def _kept(session: Session, before: set[str]) -> list[str]:
-    """What to say of variables that a session keeps the values of, other than those that it kept `before`."""
+    """The line on variables whose values a session keeps, other than those that it kept `before`."""
     names = [name for name in session.variables_with_other_initial_values() if name not in before]
     if not names:
         return []

@@ -135,7 +135,7 @@ class TracedFor:
 
 
 def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced_for: Callable[[], TracedFor | None]) -> Any:
-    """What `build` gives: a node whose Python functions are called once.
+    """Build a node whose Python functions are called once, and give its results.
 
     Functions that these call may be defined again; the node is marked while that, or what it was traced for, does not fit.
 

@@ -20,13 +20,13 @@ class Traced(Protocol):
 
     @property
     def signature(self) -> object:
-        """What a call depends on: the name, the tensors that it hands over, the types that it gets."""
+        """The name, the tensors that a call hands over, and the types that it gets."""
 
     def is_current(self, library: FunctionLibraryDefinition) -> bool:
         """True iff tracing again would give the same."""
 
     def trace_again(self, graph: Graph) -> Self:
-        """What the function that its cell defines now is for the same types."""
+        """The function that its cell defines now, for the same types."""
 
 
 tracing: Final[ContextVar[list[Any] | None]] = ContextVar("tracing", default=None)

@@ -61,11 +61,11 @@ class Instantiation:
 
     @property
     def signature(self) -> object:
-        """What a call of it depends on: its name, the tensors that are handed over, the types that it gives."""
+        """Its name, the tensors that a call hands over, and the types that it gives."""
         return self.fdef.name, self.captured, [(arg.name, arg.type) for arg in self.fdef.signature.output_arg]
 
     def trace_again(self, graph: Graph) -> Instantiation:
-        """What the function that its cell defines now is for the same types.
+        """Give the instantiation for the same types of the function that its cell defines now.
 
         Raises:
             FailedPreconditionError: that cannot be traced for them.
@@ -216,7 +216,7 @@ class Function:
         return self._note_use(made)
 
     def traced_for(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation:
-        """What it is for arguments of these types.
+        """Give the instantiation for arguments of these types.
 
         Raises:
             FailedPreconditionError: it takes another number of arguments, or Python fails in it.
@@ -228,12 +228,12 @@ class Function:
             raise self.refusal(error) from error
 
     def refusal(self, error: Exception) -> FailedPreconditionError:
-        """What to say of a call that it was not made for."""
+        """The error of a call that it does not fit."""
         text = error.message if isinstance(error, GraphError) else f"{type(error).__name__}: {error}"
         return FailedPreconditionError(f"function '{self.name}' of {self.source.where} refuses it: {text}")
 
     def known(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation | None:
-        """What it was traced into for these types, None if that does not hold any more or it has not been traced."""
+        """The instantiation for these types; None if there is none, or if it does not hold any more."""
         for place in (_outermost(graph), graph):
             known = self._traced.get(place, {}).get(types)
             if known is not None and known.is_current(graph.library):
@@ -369,7 +369,7 @@ class _Call:
         return _filled(structure, node.outputs)
 
     def fingerprint(self) -> object:
-        """What the node depends on besides its inputs: the function as it is now, and the types that it is called with."""
+        """The function as it is now and the types that it is called with: all that the node depends on besides its inputs."""
         function = self.function.current()
         try:
             _, values = self._arguments(function)

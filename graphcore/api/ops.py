@@ -64,7 +64,7 @@ vars(sys.modules[_PACKAGE])["__getattr__"] = _tell_where  # not defined there: t
 
 
 def _advice(name: str, asked: Literal["", "ops."]) -> str:
-    """Where an op is that was asked elsewhere, or else the name that was meant, as far as one is like it."""
+    """Name the place of an op that was asked elsewhere, or else the name that is most like it."""
     ops = _names()
     op = name if name in ops else next((snake for snake, camel in ops.items() if camel == name), None)
     if op is not None:

@@ -131,7 +131,7 @@ class Optimizer(ABC):
                 return global_step.change("assign_add", 1, name=scope)
 
     def _derived(self, graph: Graph, build: Callable[[], Node], chosen: VariableChoice) -> Node:
-        """What `build` gives; built again when the variables are others, or of another shape or dtype."""
+        """Build the step; it is built again when the variables are others, or of another shape or dtype."""
         made: Node = graph.derivations.derive(f"the training step of {self!r}", build, fingerprint=chosen.kinds)
         return made
 

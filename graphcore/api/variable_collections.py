@@ -59,5 +59,5 @@ class VariableChoice:
         return [variable.op.name for variable in self.now()]
 
     def kinds(self) -> list[tuple[str, DType, str, bool]]:
-        """What of them a training step is built for: name, dtype, shape, and True for a resource."""
+        """Name, dtype, shape, and True for a resource, of each: a training step is built for these."""
         return [(variable.op.name, variable.dtype, str(variable.shape), variable.is_resource) for variable in self.now()]

@@ -16,7 +16,7 @@ from graphcore.text.values import attr_value_text
 
 EXECUTOR_ATTR: Final = "_executor"
 CALL_EXECUTOR_ATTR: Final = "executor_type"
-"""What PartitionedCall and StatefulPartitionedCall name an executor by."""
+"""The attr by which PartitionedCall and StatefulPartitionedCall name an executor."""
 DEFAULT_EXECUTORS: Final = frozenset({"", "DEFAULT"})
 """The names of the executor that runs a function unless another is named."""
 

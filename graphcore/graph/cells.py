@@ -67,7 +67,7 @@ class CellBook:
 
     @property
     def unmade(self) -> list[Node]:
-        """What an earlier run of the running cell made and this one has not made again yet."""
+        """The nodes that an earlier run of the running cell made and this one has not made again yet."""
         return list(self._stale.values())
 
     def may_replace(self, node: Node) -> bool:

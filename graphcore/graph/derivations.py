@@ -103,11 +103,11 @@ class DerivationBook:
         self._version = 0  # of the last change that is known
 
     def state(self) -> tuple[Any, ...]:
-        """What `restore` needs to bring the book back to what it is now."""
+        """A copy that `restore` takes."""
         return dict(self._all), dict(self._owners), [(each, each.names, each.result, each.seen, each.error) for each in self._all.values()]
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        """Be again what the book was at `state`."""
+        """Bring the book back to a copy that `state` gave."""
         self._all, self._owners, kept = state
         for each, names, result, seen, error in kept:
             each.names, each.result, each.seen, each.error = names, result, seen, error
@@ -322,7 +322,7 @@ class DerivationBook:
             self._mark(each, error)
 
     def problem_of(self, tensors: Iterable[tuple[str, int]]) -> GraphError | None:
-        """What is wrong with these tensors (node names and indices) or anything that they depend on; None if nothing is."""
+        """The error of these tensors (node names and indices) or of anything that they depend on; None if there is none."""
         graph = self._graph
         found: set[Node] = set()
         pending: list[Node] = []

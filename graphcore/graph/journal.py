@@ -1,4 +1,4 @@
-"""What the edges of a graph were when a transaction began, noted as they change: that costs what changes, not what the graph holds."""
+"""The edges that a transaction changes, noted as they change: that costs what changes, not what the graph holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What depends on given nodes."""
+"""Nodes that depend on given nodes."""
 
 from __future__ import annotations
 

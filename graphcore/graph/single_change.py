@@ -38,7 +38,7 @@ def edit(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.a
 
 
 def undivided(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """What `change` of the graph and these arguments gives, made without a break; what it has changed is told at its end."""
+    """Call `change` with the graph and these arguments without a break; subscribers are told of its changes at its end."""
     with graph.lock, critical_section:
         if graph.untold is not None:
             return change(graph, *args, **kwargs)

@@ -22,7 +22,7 @@ ShapeFunction = Callable[["InferenceContext"], None]
 
 _NOT_ASKED: Any = object()
 _MOST_SHAPES: Final = 32
-"""What an error lists of the inputs of a node."""
+"""The inputs of a node as an error lists them."""
 
 
 def direct(shape_of: Callable[..., ShapeHandle]) -> Callable[[ShapeFunction], ShapeFunction]:

@@ -1,4 +1,4 @@
-"""What nodes do with queues: put tuples of tensors in and take them out, in one run or in several, and wait where they must."""
+"""Ops that use queues: they put tuples of tensors in and take them out, in one run or in several, and wait where they must."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _DRAWN_AT_ONCE: Final = 64
 
 
 class QueueSpec(msgspec.Struct, frozen=True):
-    """What a node says of its queue.
+    """The properties that a node declares of its queue.
 
     Args:
         kind: `FIFOQueue`, `PaddingFIFOQueue` or `RandomShuffleQueue`.
@@ -61,7 +61,7 @@ class Queue:
 
     shape: ClassVar[tuple[int, ...]] = ()
     single: ClassVar[str] = "FIFOQueue"
-    """What the kind is called in errors, other than those of dequeuing many."""
+    """The name of the kind in errors, other than those of dequeuing many."""
 
     def __init__(self, name: str, spec: QueueSpec, op: str) -> None:
         self.name = name
@@ -92,7 +92,7 @@ class Queue:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing can be put in now."""
+        """True iff nothing can be put in now."""
         return len(self._elements) >= self.spec.capacity
 
     @property
@@ -250,7 +250,7 @@ class Attempt:
         self.queue.withdraw(self)
 
     def cancelled(self) -> CancelledError:
-        """What it is told if it is cancelled."""
+        """The error that ends it when it is cancelled."""
         return CancelledError(f"{self.called} operation was cancelled")
 
     def fail(self, error: GraphError) -> None:
@@ -266,7 +266,7 @@ class Attempt:
         """Undo what cancelling it undoes."""
 
     def outputs(self) -> Any:
-        """What comes of it."""
+        """Its outputs, once it is done."""
         return None
 
     def tell(self) -> None:
@@ -380,7 +380,7 @@ class Dequeue(Attempt):
         self._taken.clear()
 
     def outputs(self) -> Any:
-        """What was taken."""
+        """The elements that were taken."""
         return self._finish(self._taken)
 
 
@@ -419,7 +419,7 @@ def shown_sizes(sizes: Sizes) -> str:
 
 
 def agrees(wanted: Sizes, given: Sequence[int | None]) -> bool:
-    """Whether two shapes can be the same."""
+    """True iff two shapes can be the same."""
     return len(wanted) == len(given) and all(a is None or b is None or a == b for a, b in zip(wanted, given, strict=True))
 
 

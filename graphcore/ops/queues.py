@@ -58,7 +58,7 @@ def queue_shape(c: InferenceContext) -> None:
 
 
 def _spec(k: KernelContext) -> QueueSpec:
-    """What a node declares.
+    """The declaration of a node.
 
     Raises:
         InvalidArgumentError: no queue can be so.

@@ -52,7 +52,7 @@ def reuse_buffers(schedule: Schedule) -> None:
 
 
 def is_elementwise(kernel: Any) -> bool:
-    """Whether a kernel is a ufunc that computes each element of its one result by itself; a product of matrices does not."""
+    """True iff a kernel is a ufunc that computes each element of its one result by itself; a product of matrices does not."""
     return type(kernel) is np.ufunc and kernel.nout == 1 and kernel.signature is None
 
 

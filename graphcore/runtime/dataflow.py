@@ -36,7 +36,7 @@ LATER: Final[tuple[Any, ...]] = ("later",)
 
 
 _Arrival = tuple[Item, Iteration, Exception | None, Any, bool] | None
-"""What a receive, or what else waits, ended with; None when the run is to stop."""
+"""The end of a wait: its error or value; None when the run stops."""
 
 
 class DataflowRun:

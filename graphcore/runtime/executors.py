@@ -17,7 +17,7 @@ from graphcore.runtime.schedule import MakeKernel
 
 
 class ExecutorParams(msgspec.Struct, frozen=True):
-    """What an executor is made for: all of it belongs to one graph.
+    """The feeds, fetches and targets that an executor is made for; all belong to one graph.
 
     Args:
         feeds: the tensors that a run is given values for, in this order: the function's arguments.

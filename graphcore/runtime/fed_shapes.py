@@ -22,5 +22,5 @@ def inferred_from_feeds(fetches: list[Tensor], targets: list[Node], feeds: list[
 
 
 def _decides_shapes(tensor: Tensor) -> bool:
-    """Whether shapes may have been inferred from what `tensor` is when it is not fed, other than from a value that is known and kept."""
+    """True iff shapes may have been inferred from what `tensor` is when it is not fed, other than from a value that is known and kept."""
     return tensor.node.op not in PLACEHOLDERS and tensor.dtype.base.is_integer and constant_value(tensor) is None

@@ -140,7 +140,7 @@ def run_apart(schedule: Schedule, nodes: Iterable[Node], threads: int = 0) -> No
 
 
 def _may_move(operation: Operation) -> bool:
-    """Whether it may run in any thread: it has no state, calls nothing, and is no product, which BLAS has threads for."""
+    """True iff it may run in any thread: it has no state, calls nothing, and is no product, which BLAS has threads for."""
     node = operation.node
     if operation.kernel is None or any(operation.reads) or not node.outputs:
         return False

@@ -28,7 +28,7 @@ def first_waiting(nodes: Iterable[Node]) -> Node | None:
 
 
 def calls_what_waits(node: Node) -> bool:
-    """Whether `node` runs a function in which something may wait."""
+    """True iff `node` runs a function in which something may wait."""
     library = node.graph.library
     if not library.num_functions:
         return False
