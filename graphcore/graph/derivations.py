@@ -8,9 +8,9 @@ marked with the reason and refuse to run until they can.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from graphcore.critical_section import critical_contextmanager
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.changes import Change
 from graphcore.graph.collecting import paused_collector
@@ -178,12 +178,18 @@ class DerivationBook:
         return owner is not None and owner.number <= number
 
     def _record(self, made: Derivation) -> None:
-        outer, self._taken = self._taken, []
-        self._building.append(made)
-        try:
+        with self._recording(made):
             made.result = made.build()
             made.names = list(dict.fromkeys(self._taken))
             made.seen = None if made.fingerprint is None else made.fingerprint()
+
+    @critical_contextmanager
+    def _recording(self, made: Derivation) -> Iterator[None]:
+        """Note the names that the building of `made` takes."""
+        outer, self._taken = self._taken, []
+        self._building.append(made)
+        try:
+            yield
         finally:
             self._building.pop()
             self._taken = [*outer, *self._taken] if self._building else []
@@ -214,7 +220,7 @@ class DerivationBook:
         self._is_asked = True
         self._graph.outdate()
 
-    @contextmanager
+    @critical_contextmanager
     def kept(self) -> Iterator[None]:
         """Leave the derivations as they are in a block that rewrites the graph and keeps what it computes."""
         self.settle()
@@ -232,16 +238,21 @@ class DerivationBook:
         graph = self._graph
         if not self._all or self._is_settling or self._building or graph.finalized:
             return
-        with graph.lock, paused_collector():
-            self._is_settling = True
-            try:
-                if self._notice():
-                    self._settle()
-            except BaseException:
-                self.reconsider()  # what has not been followed yet is next time
-                raise
-            finally:
-                self._is_settling = False
+        with graph.lock, paused_collector(), self._settling():
+            if self._notice():
+                self._settle()
+
+    @critical_contextmanager
+    def _settling(self) -> Iterator[None]:
+        """Settle once at a time; what has not been followed when something stops it is followed next time."""
+        self._is_settling = True
+        try:
+            yield
+        except BaseException:
+            self.reconsider()
+            raise
+        finally:
+            self._is_settling = False
 
     def _heard(self, change: Change) -> None:
         if change.version > self._version:
@@ -355,23 +366,17 @@ class DerivationBook:
             raise FailedPreconditionError(f"'{lost[0]}', which it waits for, is no longer in the graph")
         assert each.source is not None
         run = each.run
-        told = DerivedAnew(
-            cell=run.cell if run else "", execution=run.execution if run else 0, label=run.label if run else "", location=each.source
-        )
-        token = current_run.set(told)
-        try:
-            waited = [graph.get_operation_by_name(control) for control in controls]
-            with (
-                graph.as_default(),
-                name_scope(graph, name or None),
-                device_scope(graph, None),
-                device_scope(graph, device or None),
-                control_dependencies(graph, None),
-                control_dependencies(graph, waited),
-            ):
-                self._record(each)
-        finally:
-            current_run.reset(token)
+        waited = [graph.get_operation_by_name(control) for control in controls]
+        with (
+            _made_by(run, each.source),
+            graph.as_default(),
+            name_scope(graph, name or None),
+            device_scope(graph, None),
+            device_scope(graph, device or None),
+            control_dependencies(graph, None),
+            control_dependencies(graph, waited),
+        ):
+            self._record(each)
         if each.keeps_result:
             _require_same(before, each.result)
         remove_all(graph, graph.cells.end_again({}))
@@ -397,6 +402,17 @@ class DerivationBook:
             node = self._graph.find(name)
             if node is not None:
                 mark(self._graph, node, FailedPreconditionError.at(node, f"{each.what} could not follow a change: {error.message}"))
+
+
+@critical_contextmanager
+def _made_by(run: CellRun | None, source: SourceLocation) -> Iterator[None]:
+    """Have nodes belong to the call at `source` that `run` made."""
+    cell, execution, label = (run.cell, run.execution, run.label) if run else ("", 0, "")
+    token = current_run.set(DerivedAnew(cell=cell, execution=execution, label=label, location=source))
+    try:
+        yield
+    finally:
+        current_run.reset(token)
 
 
 def _refuse_in_copy() -> None:

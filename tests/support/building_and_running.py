@@ -200,6 +200,7 @@ def interrupted(world: World, work: Callable[[], None]) -> bool:
             world.running()
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Jupyter kernel does between cells
+        current_run.set(None)  # the work itself may have been stopped before it could do so
         return is_within
 
 
