@@ -72,7 +72,7 @@ class Clock:
         monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
     def takes(self, seconds: float) -> Callable[..., None]:
-        """What takes so long."""
+        """Work that takes so long."""
 
         def go_on(*_: object) -> None:
             self.now += seconds

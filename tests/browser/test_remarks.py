@@ -1,4 +1,4 @@
-"""What a person sees in the real JupyterLab under a cell that broke another one, or that built gradients in a loop."""
+"""The line that a person sees in the real JupyterLab under a cell that broke another one, or that built gradients in a loop."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def press() -> None:
 
 
 def interrupted(*, within: bool = True) -> list[str]:
-    """What of some work is done when Ctrl-C comes in the middle of a section."""
+    """The part of some work that is done when Ctrl-C comes in the middle of a section."""
     done: list[str] = []
     with suppress(KeyboardInterrupt):
         with critical_section:

@@ -130,7 +130,7 @@ def _say_nothing(*_args: object, **_named: object) -> None:
 
 
 def results(namespace: dict[str, Any]) -> dict[str, Any]:
-    """What each fetch gives in a new session; an error in its place."""
+    """The value of each fetch in a new session, or its error."""
     found: dict[str, Any] = {}
     for name in FETCHES:
         found[name] = fetched(namespace, name)

@@ -61,7 +61,7 @@ def ended(client: BlockingKernelClient, code: str) -> dict[str, Any]:
 
 
 def heard(client: BlockingKernelClient, asked: str) -> str:
-    """What kind of news of a cell comes next."""
+    """The type of the next message about a cell."""
     news = client.get_iopub_msg(timeout=LIMIT)
     return str(news["msg_type"]) if news["parent_header"].get("msg_id") == asked else ""
 

@@ -1,4 +1,4 @@
-"""What is said under a cell: other nodes that its run broke, gradients built in a loop; and nothing under an ordinary one."""
+"""Lines that are said under a cell: other nodes that its run broke, gradients built in a loop; and nothing under an ordinary one."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Side:
 
 
 def play(name: str) -> Any:
-    """What TensorFlow gives in a scenario."""
+    """The outcome of a scenario in TensorFlow."""
     config = tf.compat.v1.ConfigProto(operation_timeout_in_ms=_LIMIT)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:

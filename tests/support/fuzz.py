@@ -44,7 +44,7 @@ from tests.support.messages import damaged_json, damaged_text
 from tests.support.yardstick import loop_seconds
 
 TURNS = 140_000_000
-"""What takes one input longer than an empty loop of so many turns is a failure; half is the claim, and the machine may be busy."""
+"""An input that takes longer than an empty loop of so many turns fails; half is the claim, and the machine may be busy."""
 MEMORY = 3 << 30
 TEXT, QUOTES = 5_000, 20
 """How long an error text may be: each of many specs may be quoted in its own sentence, as the reference does."""

@@ -1,4 +1,4 @@
-"""What is done with queues, told so that this project and TensorFlow can both do it: each scenario gives plain values and error texts.
+"""Scenarios of queues, told so that this project and TensorFlow can both do it: each scenario gives plain values and error texts.
 
 Nothing of either is imported here.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 
 class Side(Protocol):
-    """Who plays a scenario."""
+    """A player of scenarios."""
 
     def node(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], name: str) -> Any:
         """A node of the graph: its only output, or the node itself where it has none. Inputs are outputs, arrays, or lists of such."""

@@ -1,4 +1,4 @@
-"""What sessions cost besides the arithmetic: the first run, tracing, memory."""
+"""The cost of sessions besides the arithmetic: the first run, tracing, memory."""
 
 from __future__ import annotations
 

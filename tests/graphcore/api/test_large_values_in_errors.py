@@ -58,7 +58,7 @@ def calls() -> dict[str, Callable[..., Any]]:
 
 
 def arguments(owner: str) -> dict[str, Any]:
-    """What fits parameters, by their names: the large value is to be the only thing that is wrong."""
+    """Arguments that fit parameters, by their names, so that the large value alone is wrong."""
     x = gc.placeholder(gc.float32, [2, 3], name="x")
     v = gc.Variable([[1.0, 2.0]], name="v")
     session = gc.Session()

@@ -19,7 +19,7 @@ from tests.support.yardstick import loop_seconds
 
 PAGE = resource.getpagesize()
 TURNS = 70_000_000
-"""What takes an op, or a file, longer than an empty loop of so many turns, or four times as many, is a failure."""
+"""An op that takes longer than an empty loop of so many turns fails; a file may take four times as many."""
 # Sizes and given values: one value for all, two values with the last repeated, more than a shape may have dimensions.
 CLAIMS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((10**9,), 1),

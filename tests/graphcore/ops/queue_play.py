@@ -39,7 +39,7 @@ class Side:
 
 
 def wait_until_blocked(session: gc.Session, handle: Any, enqueues: int, dequeues: int) -> None:
-    """Until so many enqueues (or closes) and dequeues wait at a queue."""
+    """Wait for so many enqueues (or closes) and dequeues to wait at a queue."""
     end = time.monotonic() + _MOST
     found = None
     while found != (enqueues, dequeues):
@@ -50,6 +50,6 @@ def wait_until_blocked(session: gc.Session, handle: Any, enqueues: int, dequeues
 
 
 def play(name: str) -> Any:
-    """What comes of a scenario here."""
+    """The outcome of a scenario here."""
     with gc.Graph().as_default(), gc.Session() as session:
         return SCENARIOS[name](Side(session))

@@ -12,7 +12,7 @@ import graphcore as gc
 from tests.graphcore.ops.queue_play import play
 from tests.support.queue_scenarios import SCENARIOS
 
-# What TensorFlow gives; tests/oracle asks it.
+# The values that TensorFlow gives; tests/oracle asks it.
 EXPECTED: dict[str, list[Any]] = {
     "in_order": [4, [[1.0, 2.0], b"a"], [[[3.0, 4.0], [5.0, 6.0]], [b"b", b"c"]], 1, False, [[], []], [[[7.0, 8.0]], [b"d"]], [[], []]],
     "any_shapes": [

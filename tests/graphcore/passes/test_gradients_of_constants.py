@@ -44,7 +44,7 @@ def programs(draw: st.DrawFn) -> Program:
 
 
 def _possible(shapes: Sequence[tuple[int, ...]], first: int, draw: st.DrawFn) -> list[tuple[Step, tuple[int, ...]]]:
-    """What may come next of tensors of these shapes, on number `first`; and the shape that it gives."""
+    """The ops that may come next on tensors of these shapes, on number `first`, and the shapes that they give."""
     shape = shapes[first]
     found: list[tuple[Step, tuple[int, ...]]] = [((name, (first,), None), shape) for name in UNARY]
     for second, other in enumerate(shapes):

@@ -17,7 +17,7 @@ KEY = gc.create_key("/device:CPU:0", 1, "/device:CPU:1", "x", (0, 0))
 
 
 class Told:
-    """What a receive was told; with `presses`, somebody presses Ctrl-C meanwhile."""
+    """The end of a receive; with `presses`, somebody presses Ctrl-C meanwhile."""
 
     def __init__(self, *, presses: bool = False) -> None:
         self.answers: list[Any] = []

@@ -26,7 +26,7 @@ from tests.support.yardstick import loop_seconds
 
 DATA = Path(__file__).parents[3] / "data"
 TURNS = 300_000_000
-"""What takes a file longer than an empty loop of so many turns takes the square of its size, or worse."""
+"""Reading a file for longer than an empty loop of so many turns means the square of its size, or worse."""
 FILES = {path.stem: path.read_bytes() for path in sorted(DATA.glob("*.pb")) if path.stat().st_size < 50_000}
 GRAPHS = {name: graph_def_from_bytes(data) for name, data in FILES.items()}
 SOURCES = [
