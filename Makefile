@@ -29,7 +29,7 @@ UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter wants to be told that it may run as root, which is who one is in a container.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test slow unit bench oracle lint format types front notebooks wheel clean
+.PHONY: help lab test slow unit bench oracle op-index lint format types front notebooks wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ oracle: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Compare with TensorFlow
 
 bench: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Time this project, TensorFlow and NumPy on the same work
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m tests.benchmarks $(ARGS)
+
+op-index: $(VENV)/.dev ## Write the index of the op modules after an op was added or moved
+	$(BIN)/python -m tests.support.op_modules
 
 lint: $(VENV)/.dev ## Check the style
 	$(BIN)/python -m ruff check .

@@ -1,6 +1,6 @@
 """Graphloupe's core: dataflow graphs that are built, inferred, differentiated and run. `import graphcore as gc`."""
 
-import graphcore.ops  # the op blocks register themselves
+import graphcore.opset  # the op blocks register themselves
 from graphcore import errors
 from graphcore.api import *
 from graphcore.attrs import Func, Placeholder, TensorValue

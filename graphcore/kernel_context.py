@@ -11,12 +11,12 @@ import numpy as np
 
 from graphcore.attrs import Array, Attrs, AttrValue
 from graphcore.brief import brief
-from graphcore.critical_section import critical_section
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InternalError, InvalidArgumentError
 from graphcore.shapes import Shape
 from graphcore.shared_resources import SharedResource, SharedResources
 from graphcore.source import SourceLocation
+from graphcore.support.critical_section import critical_section
 
 State = TypeVar("State")
 _OBJECT: Final = np.dtype(np.object_)

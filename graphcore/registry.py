@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from graphcore.attrs import Attrs
-from graphcore.critical_section import critical_section
 from graphcore.definitions.node_def_builder import NodeDefBuilder
 from graphcore.definitions.op_def_validation import validate_op_def
 from graphcore.definitions.types import FunctionDef, OpDef
 from graphcore.errors import AlreadyExistsError, GraphError, NotFoundError
+from graphcore.support.critical_section import critical_section
 
 ShapeFn = Callable[[Any], None]
 """Takes an InferenceContext and sets its outputs."""

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Container, Hashable
 from typing import Any, Protocol
 
-from graphcore.critical_section import critical_section
 from graphcore.errors import CancelledError
+from graphcore.support.critical_section import critical_section
 
 
 class SharedResource(Protocol):

@@ -12,7 +12,7 @@ from graphcore.definitions import FunctionDef
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.runtime import RunMetadata, StepStats, Trace
 from kernelext.timings import metadata_text, stats_text, trace_text
-from widgets.function_view import FunctionView
+from widgets.live.function_view import FunctionView
 
 
 class Formatters:

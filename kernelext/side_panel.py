@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from IPython.core.error import UsageError
 
-from widgets.live_view import LiveView
+from widgets.live.live_view import LiveView
 
 _PACKAGE: Final = "sidecar"
 _WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"

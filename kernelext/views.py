@@ -20,8 +20,8 @@ from kernelext.graph_names import graph_of
 from kernelext.guard import Guard
 from kernelext.side_panel import open_side_panel, stand_alone
 from kernelext.still import Still, StillPainter
-from widgets.function_view import FunctionView
-from widgets.graph_view import GraphView
+from widgets.live.function_view import FunctionView
+from widgets.live.graph_view import GraphView
 from widgets.render.static_display import to_static_bundle, to_static_html
 from widgets.scene import build_scene
 

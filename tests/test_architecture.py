@@ -14,37 +14,40 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("graphcore", "widgets", "kernelext")
 MOST_LINES = 500
 
-# Lowest first; graphcore's by their names in it. A module imports from its own layer and from lower ones.
+# Lowest first; graphcore's packages and modules by their names in it. A module imports from its own layer and from lower ones.
 LAYERS = (
-    (
-        "errors",
-        "brief",
-        "dtypes",
-        "shapes",
-        "attrs",
-        "device_spec",
-        "source",
-        "fingerprint",
-        "tensor_encoding",
-        "rendezvous_key",
-        "room",
-        "time_limit",
-        "importing",
-        "replacing",
-        "shared_resources",
-        "critical_section",
-    ),
+    ("errors", "brief", "dtypes", "shapes", "device_spec", "source", "rendezvous_key", "support"),
+    ("attrs", "tensor_encoding", "shared_resources"),
     ("definitions",),
-    ("inference", "kernel_context", "pool", "registry"),
+    ("inference",),
+    ("inference.shape_fns", "kernel_context", "registry"),
     ("text",),  # reading a function looks its ops up
     ("functions",),
+    ("graph.model",),
+    ("graph.shapes",),
     ("graph",),  # a graph has a library of functions
-    ("ops",),  # an op block defines its gradient with what `functions` has for writing functions
+    ("graph.importing", "graph.provenance"),
+    ("opset.framework",),  # an op block defines its gradient with what `functions` has for writing functions
+    ("opset.numerics",),
+    ("opset.arrays", "opset.control_flow", "opset.math", "opset.nn", "opset.state"),
+    ("opset",),
+    ("passes.infra",),
+    ("passes.functions",),
+    ("passes.gradients", "passes.lower", "passes.optimize"),
     ("passes",),
-    ("placement",),
+    ("runtime.core",),
+    ("runtime.plan", "runtime.dataflow"),
+    ("runtime.session",),
     ("runtime",),
     ("api",),
     ("", "testing"),
+    ("widgets.scene.types",),
+    ("widgets.messages",),
+    ("widgets.scene",),
+    ("widgets.render",),
+    ("widgets.port",),
+    ("widgets.function",),
+    ("widgets.live",),
     ("widgets",),
     ("kernelext",),
     ("__main__",),  # the command line starts whatever a command needs
@@ -53,10 +56,21 @@ VIEW_LIBRARIES = {"IPython", "ipywidgets", "anywidget", "ipykernel", "traitlets"
 
 
 def layer_of(module: str) -> int:
-    """The index of the layer that names `module` or the package it is in; -1 when none does."""
-    top, _, rest = module.partition(".")
-    name = rest.partition(".")[0] if top == "graphcore" else top
-    return next((index for index, names in enumerate(LAYERS) if name in names), -1)
+    """The index of the layer that names `module` or the innermost package around it; -1 when none does.
+
+    A package itself, which exports what is in it, is in the highest layer of its parts.
+    """
+    name = module.removeprefix("graphcore").removeprefix(".") if module.partition(".")[0] == "graphcore" else module
+    parts = [index for index, names in enumerate(LAYERS) if any(known == name or known.startswith(f"{name}.") for known in names)]
+    while not parts and name:
+        name = name.rpartition(".")[0]
+        parts = [index for index, names in enumerate(LAYERS) if name and name in names]
+    return max(parts, default=-1)
+
+
+def room_of(module: str) -> str:
+    """The package that a module is in: `graphcore.graph` for `graphcore.graph.model.node`, `widgets` for `widgets.scene.build`."""
+    return ".".join(module.split(".")[: 2 if module.startswith("graphcore.") else 1])
 
 
 def python_files(*folders: str) -> list[Path]:
@@ -105,10 +119,15 @@ def test_imports_point_only_to_lower_layers(path: Path) -> None:
     module = module_name(path)
     own = layer_of(module)
     assert own >= 0, f"{module} has no place in LAYERS of {Path(__file__).name}: give it one"
+    needed = set(imported_modules(path, annotations_only_too=False))
     wrong = [
         f"{path.relative_to(ROOT)}:{line} imports {imported}"
         for line, imported in imported_modules(path)
-        if imported.split(".")[0] in PACKAGES and imported != module and layer_of(imported) > own
+        if imported.split(".")[0] in PACKAGES
+        and imported != module
+        and layer_of(imported) > own
+        # Within a package a lower module may name a higher one in an annotation: a node has a graph.
+        and ((line, imported) in needed or room_of(imported) != room_of(module))
     ]
     assert not wrong, "imports against the direction of the layers:\n" + "\n".join(wrong)
 
@@ -175,8 +194,10 @@ def test_layers_are_told_by_the_package_a_module_is_in() -> None:
     order = [
         "graphcore.errors",
         "graphcore.text.printer",
+        "graphcore.graph.model.node",
+        "graphcore.graph.graph",
         "graphcore.graph",
-        "graphcore.ops.math",
+        "graphcore.opset.math.binary",
         "graphcore",
         "widgets.scene",
         "kernelext",

@@ -7,7 +7,7 @@ from typing import Final
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
-from graphcore.replacing import write_file
+from graphcore.support.replacing import write_file
 from widgets.render.dot import to_dot as scene_to_dot
 from widgets.render.html import to_page
 from widgets.render.mermaid import to_mermaid as scene_to_mermaid

@@ -10,12 +10,12 @@ from graphcore.api.definitions_in_cells import Traced, tracing
 from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.brief import brief
-from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.definitions import FunctionDef
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, convert_to_tensor, exact_name, get_default_graph
-from graphcore.passes.defining import define_body, function_label, sweep
+from graphcore.passes.functions.defining import define_body, function_label, sweep
+from graphcore.support.critical_section import critical_contextmanager, critical_section
 
 Branch = Callable[[], Any]
 

@@ -18,14 +18,14 @@ from graphcore.api.gradients import result_name, summed, tensors_of
 from graphcore.api.variable_reads import check_read_outside
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Node, Tensor
-from graphcore.graph.order import renew_stale_ranks
-from graphcore.passes.gradient_flow import Cut, Flow
-from graphcore.passes.gradient_inside import cut_inside, kept_inside
-from graphcore.passes.gradient_paths import MOST_COUNTED, GradientPaths
-from graphcore.passes.gradient_trace import GradientTrace
-from graphcore.passes.gradients import DIFFERENTIABLE, build_gradients
-from graphcore.passes.gradients_of_reads import GATHER, gradient_by_variable, reads_of
-from graphcore.passes.known_zeros import is_zeros
+from graphcore.graph.model.topological_order import renew_stale_ranks
+from graphcore.passes.gradients.body_gradient import cut_inside, kept_inside
+from graphcore.passes.gradients.flow import Cut, Flow
+from graphcore.passes.gradients.gradients import DIFFERENTIABLE, build_gradients
+from graphcore.passes.gradients.paths import MOST_COUNTED, GradientPaths
+from graphcore.passes.gradients.trace import GradientTrace
+from graphcore.passes.gradients.variable_reads import GATHER, gradient_by_variable, reads_of
+from graphcore.passes.infra.zero_analysis import is_zeros
 
 _SCOPE: Final = "gradients"
 _MOST_PATHS: Final = 4

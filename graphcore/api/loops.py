@@ -11,7 +11,7 @@ from graphcore.api.structures import describe, fill, flatten, outline
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Graph, Tensor, convert_to_tensor, get_default_graph
-from graphcore.passes.defining import function_label, sweep
+from graphcore.passes.functions.defining import function_label, sweep
 from graphcore.shapes import Shape, as_shape
 
 

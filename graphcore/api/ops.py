@@ -13,7 +13,7 @@ from graphcore.definitions import AttrDef, OpDef
 from graphcore.dtypes import DType
 from graphcore.errors import UnknownNameError
 from graphcore.graph import Node, Tensor, apply_op, get_default_graph
-from graphcore.graph.node import only_output
+from graphcore.graph.model.node import only_output
 from graphcore.registry import op_registry
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

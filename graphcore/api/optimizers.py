@@ -13,10 +13,10 @@ from graphcore.api.math import cast
 from graphcore.api.variable_collections import TRAINABLE_VARIABLES, VariableChoice
 from graphcore.api.variables import Variable, listed_variables
 from graphcore.brief import brief
-from graphcore.critical_section import critical_contextmanager
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.support.critical_section import critical_contextmanager
 
 GradientsAndVariables = Sequence[tuple[Tensor | None, Variable]]
 

@@ -18,15 +18,15 @@ from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
 from graphcore.api.variables import Variable, all_variables, listed_variables
 from graphcore.attrs import Array
-from graphcore.critical_section import critical_contextmanager, critical_section
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Tensor, get_default_graph
 from graphcore.kernel_context import RefVariable
-from graphcore.replacing import replacing
 from graphcore.runtime import Session
-from graphcore.runtime.arguments import refuse
+from graphcore.runtime.core.arguments import refuse
 from graphcore.shapes import Shape, as_shape
+from graphcore.support.critical_section import critical_contextmanager, critical_section
+from graphcore.support.replacing import replacing
 
 _SUFFIX: Final = ".npy"
 _FLAWS: Final = (

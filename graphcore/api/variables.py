@@ -11,7 +11,7 @@ from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
-from graphcore.graph.node import no_value
+from graphcore.graph.model.node import no_value
 from graphcore.shapes import Shape
 
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from graphcore.attrs import AttrValue, Func, NoValue, Placeholder, TensorValue
 from graphcore.dtypes import DType, is_valid_dtype
 from graphcore.errors import GraphError
-from graphcore.fingerprint import fingerprint64
 from graphcore.shapes import Shape
+from graphcore.support.fingerprint64 import fingerprint64
 
 _LONG_STRING: Final = 80
 _LONG_LIST: Final = 30

@@ -10,8 +10,8 @@ import msgspec
 from graphcore.attrs import AttrValue, Func, TensorValue
 from graphcore.definitions.value_text import escape_bytes, summarize_attr_value
 from graphcore.dtypes import DType
-from graphcore.fingerprint import fingerprint64
 from graphcore.functions.placeholders import given_attr
+from graphcore.support.fingerprint64 import fingerprint64
 from graphcore.text.values import attr_value_text
 
 EXECUTOR_ATTR: Final = "_executor"

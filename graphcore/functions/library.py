@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, Protocol
 
 from graphcore.attrs import AttrValue, Func
-from graphcore.critical_section import critical_section
 from graphcore.definitions.types import FunctionDef, FunctionDefLibrary, GradientDef, GraphDef, NodeDef, OpDef
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
 from graphcore.functions.equality import function_defs_equal
-from graphcore.inference.common_shape_fns import function_call_shape
+from graphcore.inference.shape_fns.common_shape_fns import function_call_shape
 from graphcore.registry import OpRegistration, OpRegistry, op_registry
+from graphcore.support.critical_section import critical_section
 
 GRADIENT_OP: Final = "SymbolicGradient"
 FUNC_ATTR: Final = "f"

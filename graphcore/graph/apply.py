@@ -28,7 +28,7 @@ from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.misfits import dtype_misfit, inputs_text
-from graphcore.graph.node import NO_CONTROLS, Node, Tensor, input_text, only_output
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text, only_output
 from graphcore.source import caller_location
 
 if TYPE_CHECKING:

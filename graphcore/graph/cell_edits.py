@@ -12,7 +12,7 @@ from graphcore.source import CellRun
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
-    from graphcore.graph.node import Node, Tensor
+    from graphcore.graph.model.node import Node, Tensor
 
 
 def begin_cell(graph: Graph, run: CellRun) -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
 from graphcore.graph.graph import Graph
-from graphcore.graph.node import Node, Tensor
+from graphcore.graph.model.node import Node, Tensor
 
 ENTER: Final = frozenset({"Enter", "RefEnter"})
 EXIT: Final = frozenset({"Exit", "RefExit"})

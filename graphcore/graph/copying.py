@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.node import NO_CONTROLS, Node, Tensor
-from graphcore.graph.single_change import refuse_finalized
+from graphcore.graph.model.atomic_change import refuse_finalized
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphcore.errors import FailedPreconditionError
-from graphcore.graph.default_stack import stack
 from graphcore.graph.graph import Graph
+from graphcore.graph.model.default_stack import stack
 
 _global: list[Graph] = []
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from graphcore.errors import GraphError
-from graphcore.graph.live_refiner import LiveContext
-from graphcore.graph.node import Node
+from graphcore.graph.model.node import Node
+from graphcore.graph.shapes.live_refiner import LiveContext
 from graphcore.inference import DimensionHandle, ShapeHandle
-from graphcore.inference.common_shape_fns import broadcast_binary_op_shape_fn, select_v2_shape
+from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, select_v2_shape
 
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader

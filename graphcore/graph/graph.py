@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from graphcore.attrs import AttrValue
-from graphcore.critical_section import critical_section
 from graphcore.definitions import (
     PRODUCER_VERSION,
     FunctionDefLibrary,
@@ -26,26 +25,27 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import cell_edits, node_edits, rewiring
 from graphcore.graph.apply import apply_op, binary_op, matmul_op
-from graphcore.graph.cells import CellBook
 from graphcore.graph.copying import copy_graph
-from graphcore.graph.default_stack import default_graph
 from graphcore.graph.derivations import DerivationBook
-from graphcore.graph.edge import Edge
-from graphcore.graph.edges import EdgeStore
-from graphcore.graph.live import note_graph
-from graphcore.graph.names import NameTable
-from graphcore.graph.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.atomic_change import edit, refuse_finalized, undivided
+from graphcore.graph.model.cells import CellBook
+from graphcore.graph.model.change_publisher import ChangeTeller
+from graphcore.graph.model.default_stack import default_graph
+from graphcore.graph.model.edge import Edge
+from graphcore.graph.model.edges import EdgeStore
+from graphcore.graph.model.live_graphs import note_graph
+from graphcore.graph.model.names import NameTable
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.records import GradientRecord, ThreadScopes
 from graphcore.graph.reading import GraphReader
-from graphcore.graph.records import GradientRecord, ThreadScopes
 from graphcore.graph.resolving import resolve_inputs
 from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
-from graphcore.graph.single_change import edit, refuse_finalized, undivided
-from graphcore.graph.symbolic_refiner import SymbolicRefiner, refiner_for
-from graphcore.graph.telling import ChangeTeller
+from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, refiner_for
 from graphcore.graph.transaction import transaction
 from graphcore.registry import OpRegistration, OpRegistry
 from graphcore.shapes import as_shape
 from graphcore.source import CellRun, SourceLocation, caller_location
+from graphcore.support.critical_section import critical_section
 
 _SOURCE_OP = OpRegistration(OpDef(name="_Source"))
 _SINK_OP = OpRegistration(OpDef(name="_Sink"))

@@ -11,7 +11,7 @@ from graphcore.brief import brief
 from graphcore.definitions import FunctionDef, GraphDef, NodeDef, OpDef
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
-from graphcore.graph.node import Node
+from graphcore.graph.model.node import Node
 from graphcore.text import debug_string as text_of
 from graphcore.text.statements import LookUp
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphcore.errors import GraphError
-from graphcore.graph.propagation import forget_shapes, infer_downstream
+from graphcore.graph.shapes.propagation import forget_shapes, infer_downstream
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
-    from graphcore.graph.node import Node
+    from graphcore.graph.model.node import Node
 
 
 def mark(graph: Graph, node: Node, error: GraphError) -> None:

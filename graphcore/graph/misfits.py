@@ -9,7 +9,7 @@ from graphcore import dtypes
 from graphcore.attrs import AttrValue
 from graphcore.definitions import ArgDef, OpDef
 from graphcore.dtypes import DType
-from graphcore.graph.node import Tensor
+from graphcore.graph.model.node import Tensor
 
 _MOST_INPUTS: Final = 8
 _MOST_DTYPES: Final = 6

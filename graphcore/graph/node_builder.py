@@ -17,9 +17,9 @@ from graphcore.definitions import (
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
-from graphcore.graph.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.node_edits import absent_tensor
-from graphcore.graph.propagation import infer_downstream
+from graphcore.graph.shapes.propagation import infer_downstream
 from graphcore.registry import op_registry
 from graphcore.source import caller_location
 

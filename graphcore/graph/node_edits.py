@@ -12,17 +12,18 @@ from graphcore.brief import brief
 from graphcore.definitions import NodeDef, OpDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.node import NO_CONTROLS, Node, Tensor
-from graphcore.graph.order import refuse_cycle
-from graphcore.graph.propagation import infer_downstream, type_misfit
+from graphcore.graph.model.input_checks import type_misfit
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.topological_order import refuse_cycle
 from graphcore.graph.rewiring import feed, remove_control_edge
+from graphcore.graph.shapes.propagation import infer_downstream
 from graphcore.inference import ShapeHandle
 from graphcore.registry import OpRegistration
 from graphcore.shapes import Shape
 
 if TYPE_CHECKING:
-    from graphcore.graph.edge import Edge
     from graphcore.graph.graph import Graph
+    from graphcore.graph.model.edge import Edge
 
 _ABSENT = OpRegistration(OpDef(name=""), is_opaque=True)
 

@@ -11,13 +11,13 @@ from graphcore.definitions import GraphDef, VersionDef
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.dimension_classes import dimension_classes
-from graphcore.graph.edge import Edge
-from graphcore.graph.edges import EdgeStore
-from graphcore.graph.live_refiner import LiveRefiner
-from graphcore.graph.node import Node, Tensor
-from graphcore.graph.records import ScopeStack, ThreadScopes
-from graphcore.graph.symbolic_refiner import SymbolicRefiner, Symbols, symbols_of
-from graphcore.graph.tensor_id import parse_tensor_name
+from graphcore.graph.model.edge import Edge
+from graphcore.graph.model.edges import EdgeStore
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.records import ScopeStack, ThreadScopes
+from graphcore.graph.model.tensor_id import parse_tensor_name
+from graphcore.graph.shapes.live_refiner import LiveRefiner
+from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, Symbols, symbols_of
 from graphcore.registry import OpRegistration, OpRegistry
 
 if TYPE_CHECKING:

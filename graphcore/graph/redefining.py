@@ -8,11 +8,11 @@ from graphcore.definitions import FunctionDef
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.functions.library import FunctionLibraryDefinition, names_in_node
 from graphcore.graph.marking import mark, unmark
-from graphcore.graph.propagation import infer_downstream
+from graphcore.graph.shapes.propagation import infer_downstream
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
-    from graphcore.graph.node import Node
+    from graphcore.graph.model.node import Node
 
 
 def redefine_function(graph: Graph, function: FunctionDef, where: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from graphcore.definitions import NodeDef
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.node import Node, Tensor
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.graph.reading import GraphReader
-from graphcore.graph.tensor_id import parse_tensor_name
 
 
 def resolve_inputs(graph: GraphReader, node_def: NodeDef) -> tuple[list[Tensor], list[Node]]:

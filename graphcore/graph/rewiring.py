@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from graphcore.definitions import NodeDef
-from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
-from graphcore.graph.node import Node, Tensor, input_text
-from graphcore.graph.order import may_feed, refuse_cycle
-from graphcore.graph.propagation import infer_downstream, infer_orphan, note_replaced, same_outputs, type_misfit
-from graphcore.graph.single_change import FINALIZED
+from graphcore.graph.model.atomic_change import FINALIZED
+from graphcore.graph.model.node import Node, Tensor, input_text
+from graphcore.graph.model.topological_order import may_feed, refuse_cycle
+from graphcore.graph.shapes.propagation import infer_downstream, infer_orphan, note_replaced, same_outputs
 from graphcore.source import SourceLocation
 
 if TYPE_CHECKING:
-    from graphcore.graph.edge import Edge
     from graphcore.graph.graph import Graph
+    from graphcore.graph.model.edge import Edge
 
 RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
 """The names of every graph's own source and sink."""
@@ -74,29 +72,6 @@ def require_new(graph: Graph, name: str, op: str) -> None:
     if (existing is not None and not graph.cells.may_replace(existing)) or name in RESERVED:
         source = None if existing is None else existing.source
         raise InvalidArgumentError(f"Node name '{name}' already exists in the Graph", op=op, node=name, source=source)
-
-
-def check_inputs(node_def: NodeDef, input_types: tuple[DType, ...], inputs: list[Tensor], source: SourceLocation | None) -> None:
-    """Refuse inputs of the wrong number or dtype.
-
-    Raises:
-        InvalidArgumentError: saying which input was passed what.
-    """
-    if len(inputs) != len(input_types):
-        wanted = ", ".join(dtype.name for dtype in input_types)
-        raise InvalidArgumentError(
-            f"NodeDef expected inputs '{wanted}' do not match {len(inputs)} inputs specified; NodeDef: {{{{node {node_def.name}}}}}",
-            op=node_def.op,
-            node=node_def.name,
-            source=source,
-        )
-    for slot, tensor in enumerate(inputs):
-        expected = input_types[slot]
-        if tensor.node.output_types[tensor.index] is expected:
-            continue
-        problem = type_misfit(node_def.name, slot, tensor, expected)
-        if problem:
-            raise InvalidArgumentError(problem, op=node_def.op, node=node_def.name, input=tensor.name, source=source)
 
 
 def replace(graph: Graph, existing: Node, fresh: Node) -> Node:

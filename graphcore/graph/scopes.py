@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphcore.brief import brief
-from graphcore.critical_section import critical_contextmanager
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.apply import as_held_tensor
-from graphcore.graph.names import checked_scope
-from graphcore.graph.node import Node, Tensor
+from graphcore.graph.model.names import checked_scope
+from graphcore.graph.model.node import Node, Tensor
 from graphcore.source import current_run
+from graphcore.support.critical_section import critical_contextmanager
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph

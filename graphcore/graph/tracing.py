@@ -10,7 +10,7 @@ from graphcore.attrs import AttrValue
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
-from graphcore.graph.node import Node, Tensor
+from graphcore.graph.model.node import Node, Tensor
 from graphcore.inference import HandleData, handle_to_shape
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape

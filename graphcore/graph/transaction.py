@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from graphcore.critical_section import critical_contextmanager, critical_section
-from graphcore.graph.changes import Change
-from graphcore.graph.node import Node
+from graphcore.graph.model.changes import Change
+from graphcore.graph.model.node import Node
+from graphcore.support.critical_section import critical_contextmanager, critical_section
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph

@@ -1,17 +1,17 @@
 """Passes: gradients, inlining, folding, merging, taking away what a graph does not need."""
 
-from graphcore.passes.cleaning import remove_dead_nodes, remove_identity_nodes, remove_list_array_converter
-from graphcore.passes.common_subexpressions import eliminate_common_subexpressions
-from graphcore.passes.constant_folding import ConstantFoldingOptions, fold_constants
-from graphcore.passes.declarations import PassDeclaration, declared_passes
-from graphcore.passes.expand import ExpandInlineFunctionsOptions, expand_inline_functions
-from graphcore.passes.function_body import FunctionBody, function_def_to_body
-from graphcore.passes.graph_to_function import graph_to_function_def
-from graphcore.passes.inline import InlineFunctionBodyOptions, inline_function_body, is_function_call
-from graphcore.passes.instantiation import InstantiatedFunctions
-from graphcore.passes.lower import LowerOptions, lower_functional_ops
-from graphcore.passes.optimizing import OptimizerOptions, optimize_graph
-from graphcore.passes.symbolic_gradient import symbolic_gradient
+from graphcore.passes.functions.expand import ExpandInlineFunctionsOptions, expand_inline_functions
+from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
+from graphcore.passes.functions.graph_to_function import graph_to_function_def
+from graphcore.passes.functions.inline import InlineFunctionBodyOptions, inline_function_body, is_function_call
+from graphcore.passes.gradients.instantiation import InstantiatedFunctions
+from graphcore.passes.gradients.symbolic_gradient import symbolic_gradient
+from graphcore.passes.infra.alias_removal import remove_dead_nodes, remove_identity_nodes, remove_list_array_converter
+from graphcore.passes.infra.declarations import PassDeclaration, declared_passes
+from graphcore.passes.lower.lower import LowerOptions, lower_functional_ops
+from graphcore.passes.optimize.common_subexpressions import eliminate_common_subexpressions
+from graphcore.passes.optimize.constant_folding import ConstantFoldingOptions, fold_constants
+from graphcore.passes.optimize.optimizing import OptimizerOptions, optimize_graph
 
 __all__ = [
     "ConstantFoldingOptions",

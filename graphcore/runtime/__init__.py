@@ -1,23 +1,29 @@
 """Running graphs: plans, feeds, fetches, sessions, and what values and threads meet at."""
 
 from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
-from graphcore.runtime.cancellation import CancellationManager
-from graphcore.runtime.default_session import get_default_session
-from graphcore.runtime.direct_session import CallableOptions, DirectSession
-from graphcore.runtime.events import Event, Recorder
-from graphcore.runtime.executors import ExecutorFactory, ExecutorParams, get_executor_factory, new_executor, register_executor_factory
-from graphcore.runtime.function_process import ProcessFunctionLibraryRuntime
-from graphcore.runtime.function_runtime import FunctionLibraryRuntime
-from graphcore.runtime.graph_runner import GraphRunner
-from graphcore.runtime.options import RunMetadata, RunOptions, SessionOptions
-from graphcore.runtime.peak_memory import PeakMemory
-from graphcore.runtime.plan import Plan, build_plan
-from graphcore.runtime.program import Executor
-from graphcore.runtime.prune import needed_nodes
-from graphcore.runtime.rendezvous import Received, Rendezvous, RendezvousArgs
-from graphcore.runtime.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
-from graphcore.runtime.session import Session, live_sessions
-from graphcore.runtime.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
+from graphcore.runtime.core.cancellation import CancellationManager
+from graphcore.runtime.core.events import Event, Recorder
+from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
+from graphcore.runtime.core.program import Executor
+from graphcore.runtime.core.prune import needed_nodes
+from graphcore.runtime.core.rendezvous import Received, Rendezvous, RendezvousArgs
+from graphcore.runtime.core.rewrite import DeviceAttributes, RewrittenGraph, prune_for_targets, rewrite_graph_for_execution
+from graphcore.runtime.core.tracing import DeviceStepStats, NodeExecStats, StepStats, Trace
+from graphcore.runtime.plan.peak_memory import PeakMemory
+from graphcore.runtime.plan.plan import Plan, build_plan
+from graphcore.runtime.session.default_session import get_default_session
+from graphcore.runtime.session.direct_session import CallableOptions, DirectSession
+from graphcore.runtime.session.executors import (
+    ExecutorFactory,
+    ExecutorParams,
+    get_executor_factory,
+    new_executor,
+    register_executor_factory,
+)
+from graphcore.runtime.session.function_process import ProcessFunctionLibraryRuntime
+from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.session.graph_runner import GraphRunner
+from graphcore.runtime.session.session import Session, live_sessions
 
 __all__ = [
     "CallableOptions",

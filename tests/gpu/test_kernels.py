@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.gpu.device import find_cupy
-from tests.graphcore.ops.backend_cases import CASES, WITH_VARIABLES, Prepared, PreparedWithVariables, assert_same, host, values_of
-from tests.graphcore.ops.op_cases import Array, Case
+from tests.graphcore.opset.backend_cases import CASES, WITH_VARIABLES, Prepared, PreparedWithVariables, assert_same, host, values_of
+from tests.graphcore.opset.op_cases import Array, Case
 
 cupy, why_not = find_cupy()
 if cupy is None:

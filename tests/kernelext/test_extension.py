@@ -10,8 +10,8 @@ import pytest
 from graphcore.graph import reset_default_graph
 from kernelext import views as views_module
 from tests.kernelext.conftest import NotebookShell
-from widgets.function_view import FunctionView
-from widgets.graph_view import GraphView
+from widgets.live.function_view import FunctionView
+from widgets.live.graph_view import GraphView
 
 START = "%load_ext kernelext\nimport graphcore as gc"
 BUILD = 'x = gc.placeholder(gc.float32, [None, 4], name="x")'

@@ -36,7 +36,7 @@ class Oracle:
 
     def run(self, source: str, inputs: Mapping[str, Array] | None = None, **arguments: Any) -> Answer:
         """Run a snippet that knows `tf`, `np`, `inputs`, `arguments` and fills `outputs` (arrays by name) or sets `answer`."""
-        return Answer(*self.remote.call("tests.oracle.tensorflow_side:run_snippet", source, dict(inputs or {}), arguments))
+        return Answer(*self.remote.call("tests.oracle.sides.tensorflow_side:run_snippet", source, dict(inputs or {}), arguments))
 
     def run_script(self, path: Path, inputs: Mapping[str, Array] | None = None, **arguments: Any) -> Answer:
         """Run a file as a snippet."""

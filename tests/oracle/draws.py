@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 import graphcore as gc
-from graphcore.inference.common_shape_fns import broadcast_binary_op_shape_fn, reduction_shape, unchanged_shape
+from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, reduction_shape, unchanged_shape
 from graphcore.registry import OpRegistration
 
 Array = npt.NDArray[Any]

@@ -13,7 +13,7 @@ import graphcore as gc
 from graphcore.attrs import as_attr_value, attr_kind
 from graphcore.definitions import ArgDef, name_ranges_for_node
 from graphcore.registry import OpRegistration
-from tests.graphcore.ops.op_cases import OF_HANDLES, make_old_enough
+from tests.graphcore.opset.op_cases import OF_HANDLES, make_old_enough
 
 Array = npt.NDArray[Any]
 Sent = tuple[str, Any]

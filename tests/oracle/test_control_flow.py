@@ -18,7 +18,7 @@ from tests.oracle.conftest import Oracle
 from tests.support.remote import RemoteError
 
 Array = npt.NDArray[Any]
-SIDE = "tests.oracle.control_flow_side"
+SIDE = "tests.oracle.sides.control_flow_side"
 PROGRAMS = 60
 
 

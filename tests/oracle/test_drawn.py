@@ -18,7 +18,7 @@ from tests.oracle.test_dtypes import close
 from tests.oracle.test_ops import OURS_ONLY
 from tests.support.remote import RemoteError
 
-SIDE = "tests.oracle.op_side"
+SIDE = "tests.oracle.sides.op_side"
 EXAMPLES = 6
 # Where the two differ on purpose: why.
 LEFT_OUT = {

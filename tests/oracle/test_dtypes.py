@@ -17,7 +17,7 @@ from tests.oracle.op_examples import OpExample, all_examples, natural_array
 from tests.support.remote import RemoteError
 
 Array = npt.NDArray[Any]
-SIDE = "tests.oracle.op_side"
+SIDE = "tests.oracle.sides.op_side"
 TYPES = [
     *(gc.float16, gc.bfloat16, gc.float32, gc.float64, gc.complex64, gc.complex128, gc.bool_),
     *(gc.int8, gc.int16, gc.int32, gc.int64, gc.uint8, gc.uint16, gc.uint32, gc.uint64),

@@ -14,7 +14,7 @@ from tests.oracle.conftest import Oracle
 from tests.oracle.test_graph_files import data_folder, stored
 from tests.support.remote import RemoteError
 
-SIDE = "tests.oracle.functional_side"
+SIDE = "tests.oracle.sides.functional_side"
 FIRST = np.array([1.0, -0.7, 0.4])
 SECOND = np.array([0.3, 1.1, -0.5])
 
@@ -50,7 +50,7 @@ def test_tensorflow_runs_the_gradients_that_are_built_here(name: str, lowered: b
     if lowered:
         gc.lower_functional_ops(gc.InstantiatedFunctions(graph.library), graph)
     names = [tensor.name for tensor in fetches]
-    theirs = oracle.call("tests.oracle.graph_side:run_graph", graph_def_to_bytes(graph.as_graph_def()), "pb", feeds, names)
+    theirs = oracle.call("tests.oracle.sides.graph_side:run_graph", graph_def_to_bytes(graph.as_graph_def()), "pb", feeds, names)
     for value, other in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(value, other, rtol=1e-9, atol=1e-12)
 
@@ -85,7 +85,7 @@ def test_tensorflow_runs_the_gradients_of_calls_that_are_built_here_and_finds_th
     feeds = {"x:0": POINTS[0]}
     mine = gc.Session(graph).run(fetches, feeds)
     data = graph_def_to_bytes(graph.as_graph_def())
-    theirs = oracle.call("tests.oracle.graph_side:run_graph", data, "pb", feeds, [tensor.name for tensor in fetches])
+    theirs = oracle.call("tests.oracle.sides.graph_side:run_graph", data, "pb", feeds, [tensor.name for tensor in fetches])
     for value, other in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(value, other, rtol=1e-9, atol=1e-12)
     own = oracle.call(f"{SIDE}:gradient_of_graph", data, feeds, fetches[0].name, "x:0", FIRST)
@@ -154,7 +154,7 @@ def test_an_executor_that_a_call_names_is_found_or_missed_alike(op: str, named: 
 
     def theirs() -> float:
         data = graph_def_to_bytes(graph.as_graph_def())
-        return float(oracle.call("tests.oracle.graph_side:run_graph", data, "pb", feeds, ["y:0"])[0])
+        return float(oracle.call("tests.oracle.sides.graph_side:run_graph", data, "pb", feeds, ["y:0"])[0])
 
     if named != "UNKNOWN":
         assert gc.Session(graph).run("y:0", feeds) == theirs() == 6.0

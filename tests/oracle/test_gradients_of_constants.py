@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
-from tests.graphcore.passes.constant_programs import Program
-from tests.graphcore.passes.test_gradients_of_constants import differentiated, programs, values
+from tests.graphcore.passes.gradients.constant_programs import Program
+from tests.graphcore.passes.gradients.test_gradients_of_constants import differentiated, programs, values
 from tests.oracle.conftest import Oracle
 
-SIDE = "tests.oracle.constants_side"
+SIDE = "tests.oracle.sides.constants_side"
 
 
 def test_programs_of_constants_have_the_gradients_that_they_have_in_tensorflow(oracle: Oracle) -> None:

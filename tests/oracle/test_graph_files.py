@@ -17,7 +17,7 @@ from tests.oracle.conftest import Oracle
 
 Array = npt.NDArray[Any]
 VARIABLE = "GRAPHLOUPE_DATA"
-SIDE = "tests.oracle.graph_side"
+SIDE = "tests.oracle.sides.graph_side"
 TRAINED = "mlp_train_v1"
 """Its stored outputs are the losses of training."""
 

@@ -17,7 +17,7 @@ from graphcore.graph import import_graph_def
 from tests.oracle.conftest import Oracle
 from tests.oracle.graph_cases import case
 
-SIDE = "tests.oracle.graph_side"
+SIDE = "tests.oracle.sides.graph_side"
 CASES = 3_000
 # Where this project and TensorFlow judge differently on purpose: by a part of the text with which one of them refuses, and why the other
 # does not. Each is counted and printed; a difference without a reason fails.

@@ -7,7 +7,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.definitions.wire import graph_def_to_bytes
-from tests.graphcore.passes.test_gradients_control_flow import PROGRAMS, X
+from tests.graphcore.passes.gradients.test_gradients_control_flow import PROGRAMS, X
 from tests.oracle.conftest import Oracle
 
 NAMES = ["an invariant", "two variables", "nested", "a branch in a loop", "an if in a loop", "a while op in a loop"]
@@ -25,7 +25,7 @@ def test_the_gradients_of_a_loop_give_the_same_in_tensorflow(name: str, oracle: 
         data = graph_def_to_bytes(graph.as_graph_def())
         for times in (0, 1, 3):
             feeds = {"x:0": X, "n:0": np.int32(times)}
-            theirs = oracle.call("tests.oracle.graph_side:run_graph", data, "pb", feeds, [fetch.name for fetch in fetches])
+            theirs = oracle.call("tests.oracle.sides.graph_side:run_graph", data, "pb", feeds, [fetch.name for fetch in fetches])
             mine = session.run(fetches, {x: X, n: times})
             for value, other in zip(mine, theirs, strict=True):
                 np.testing.assert_allclose(value, other, rtol=1e-10, err_msg=f"{times} times")

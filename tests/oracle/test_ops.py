@@ -18,7 +18,7 @@ from tests.oracle.op_examples import OpExample, all_examples
 from tests.support.remote import RemoteError
 
 Array = npt.NDArray[Any]
-SIDE = "tests.oracle.op_side"
+SIDE = "tests.oracle.sides.op_side"
 TOLERANCE = {"half": 2e-3, "bfloat16": 2e-2, "float": 2e-5, "double": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
 
 # Ops that TensorFlow 2.21 no longer has, each with the reason why it is here.

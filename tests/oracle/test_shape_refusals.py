@@ -66,7 +66,7 @@ def words(answer: Any) -> Any:
 def test_what_is_joined_is_inferred_or_refused_in_the_same_words(oracle: Oracle) -> None:
     rng = random.Random(18)
     questions = [question(rng) for _ in range(DRAWS)]
-    theirs = oracle.call("tests.oracle.shape_side:infer_shapes", questions)
+    theirs = oracle.call("tests.oracle.sides.shape_side:infer_shapes", questions)
     seen: Counter[str] = Counter()
     for (op, inputs, _), answer in zip(questions, theirs, strict=True):
         assert words(ours(op, inputs)) == words(answer), f"{op}{inputs}"
@@ -79,7 +79,7 @@ def test_what_is_joined_is_inferred_or_refused_in_the_same_words(oracle: Oracle)
 def test_a_constant_of_a_file_must_have_a_full_shape(dims: tuple[int, ...], dtype: gc.DType, oracle: Oracle) -> None:
     value = TensorValue.from_encoded(EncodedTensor(dtype, dims))
     graph_def = GraphDef(node=(NodeDef("c", "Const", (), "", {"dtype": dtype, "value": value}),), versions=VersionDef(producer=2474))
-    theirs = oracle.call("tests.oracle.graph_side:judge_graph", graph_def_to_bytes(graph_def))
+    theirs = oracle.call("tests.oracle.sides.graph_side:judge_graph", graph_def_to_bytes(graph_def))
     try:
         import_graph_def(graph_def, gc.Graph())
         mine = ""

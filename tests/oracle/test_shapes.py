@@ -10,7 +10,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.dtypes import dtype_by_number
-from tests.graphcore.ops.op_cases import make_old_enough
+from tests.graphcore.opset.op_cases import make_old_enough
 from tests.oracle.conftest import Oracle
 from tests.oracle.op_examples import OpExample, Sent, all_examples
 from tests.oracle.test_ops import OURS_ONLY
@@ -102,7 +102,7 @@ def test_what_is_inferred_is_what_tensorflow_infers_or_more(example: OpExample, 
     draw = random.Random(f"{SEED} {example.name} {example.number}")
     whole = known_inputs(example)
     hidden = [[hide(sent, draw) for sent in whole] for _ in range(DRAWS)]
-    answers = oracle.call("tests.oracle.shape_side:infer_shapes", [(example.name, inputs, example.sent_attrs()) for inputs in hidden])
+    answers = oracle.call("tests.oracle.sides.shape_side:infer_shapes", [(example.name, inputs, example.sent_attrs()) for inputs in hidden])
     truth = ours(example, whole)
     for inputs, theirs in zip(hidden, answers, strict=True):
         if isinstance(theirs, str) and example.name in TENSORFLOW_REFUSES:

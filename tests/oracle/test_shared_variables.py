@@ -14,7 +14,7 @@ from graphcore.definitions.wire import graph_def_to_bytes
 from graphcore.errors import GraphError
 from tests.oracle.conftest import Oracle
 
-SIDE = "tests.oracle.variables_side"
+SIDE = "tests.oracle.sides.variables_side"
 TYPES = {"a": gc.float32, "b": gc.float32, "c": gc.int32}
 SIZES = {"a": 2, "b": 3, "c": 2}
 

@@ -1,7 +1,7 @@
 """Cases of one rule that lives twice: how frames hold the labels of their lines.
 
 A page lays out without a kernel, and a kernel draws still pictures without a page, so the rule is in `widgets/render/frames.py` and in
-`widgets/js/src/frames.ts`. Both are held to these cases. `python -m tests.support.frame_cases` writes the file anew.
+`widgets/js/src/scene/frames.ts`. Both are held to these cases. `python -m tests.support.frame_cases` writes the file anew.
 """
 
 from __future__ import annotations

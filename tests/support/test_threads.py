@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from graphcore import pool
-from graphcore.pool import Pool, Task, kernel_pool
+from graphcore.support import thread_pool as pool
+from graphcore.support.thread_pool import Pool, Task, kernel_pool
 from tests.support import threads
 from tests.support.threads import LiveThreads, threads_that_compute, wait_for_pool
 

@@ -9,7 +9,7 @@ import traceback
 from types import FrameType
 from typing import Final
 
-from graphcore.pool import Pool, kernel_pool
+from graphcore.support.thread_pool import Pool, kernel_pool
 
 SETTLING: Final = 30.0
 """Seconds that threads of a pool have to come to the end of what they compute, which nothing can stop."""

@@ -93,10 +93,10 @@ const mermaid = await bundle({ entryPoints: ["src/engines/mermaid.ts"], format: 
 // A page that holds an engine of another build asks for its own: the hash of a script is its version.
 const versions = { core: "", graphviz: hash(graphviz), mermaid: hash(mermaid) };
 const viewer = { format: "esm", plugins: [minifiedCss] };
-const core = await bundle({ ...viewer, entryPoints: ["src/mount.ts"] }, versions);
+const core = await bundle({ ...viewer, entryPoints: ["src/shell/mount.ts"] }, versions);
 versions.core = hash(core);
-const shell = await bundle({ ...viewer, entryPoints: ["src/shell_anywidget.ts"] }, versions);
-const standalone = await bundle({ ...viewer, entryPoints: ["src/shell_standalone.ts"], format: "iife" }, versions);
+const shell = await bundle({ ...viewer, entryPoints: ["src/shell/anywidget.ts"] }, versions);
+const standalone = await bundle({ ...viewer, entryPoints: ["src/shell/standalone.ts"], format: "iife" }, versions);
 
 if (shell.length > SHELL_LIMIT)
   throw new Error(`viewer.js has ${shell.length} bytes, at most ${SHELL_LIMIT} are allowed`);

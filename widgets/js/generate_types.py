@@ -1,4 +1,4 @@
-"""Writes `src/generated.ts`: the TypeScript side of `widgets.scene.types` and `widgets.messages`.
+"""Writes `src/scene/generated.ts`: the TypeScript side of `widgets.scene.types` and `widgets.messages`.
 
 Run from anywhere: `python widgets/js/generate_types.py` writes the file, with `--check` it only says whether the
 file is up to date (exit status 1 if not). The structs in Python are the one definition; nobody edits the result.
@@ -15,7 +15,7 @@ import msgspec
 import msgspec.inspect as mi
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TARGET = Path(__file__).resolve().parent / "src" / "generated.ts"
+TARGET = Path(__file__).resolve().parent / "src" / "scene" / "generated.ts"
 sys.path.insert(0, str(REPOSITORY))
 
 # By name, because the import needs the path above.

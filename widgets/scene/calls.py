@@ -13,11 +13,11 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.functions import canonicalize
 from graphcore.functions.library import GRADIENT_OP
 from graphcore.graph import Graph, Tensor, graph_from_nodes
-from graphcore.graph.constant_values import inferred_value
-from graphcore.graph.symbolic_refiner import refiner_within
+from graphcore.graph.shapes.constant_values import inferred_value
+from graphcore.graph.shapes.symbolic_refiner import refiner_within
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.passes import FunctionBody, InstantiatedFunctions
-from graphcore.passes.symbolic_gradient import LABEL
+from graphcore.passes.gradients.symbolic_gradient import LABEL
 
 if TYPE_CHECKING:
     from graphcore.definitions import NodeDef

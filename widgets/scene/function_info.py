@@ -8,7 +8,7 @@ import msgspec
 
 from graphcore.definitions import FunctionDef
 from graphcore.errors import GraphError
-from graphcore.graph.from_nodes import in_order
+from graphcore.graph.importing.from_nodes import in_order
 from graphcore.passes import FunctionBody, graph_to_function_def
 from graphcore.text import debug_string
 from widgets.messages import FunctionInfo

@@ -28,8 +28,8 @@ from graphcore.definitions.wire.text_reader import read_text
 from graphcore.definitions.wire.writers import write_text
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from graphcore.replacing import write_file
 from graphcore.shapes import Shape
+from graphcore.support.replacing import write_file
 
 _OP_NAME: Final = re.compile(r"[A-Za-z_][\w.>/-]*", re.ASCII)
 _FIRST_FIELD: Final = re.compile(r"(?:\s|#[^\n]*)*(\w+)", re.ASCII)

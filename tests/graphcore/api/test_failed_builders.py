@@ -10,7 +10,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from graphcore.graph.edges import EdgeStore
+from graphcore.graph.model.edges import EdgeStore
 from tests.graphcore.graph.example_graphs import everything, ranks_fit
 from tests.support.whole_graphs import Mirror, check_whole
 

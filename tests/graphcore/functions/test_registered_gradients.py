@@ -6,7 +6,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from tests.graphcore.ops.op_cases import Case, all_cases, constants
+from tests.graphcore.opset.op_cases import Case, all_cases, constants
 
 pytestmark = pytest.mark.sweep
 

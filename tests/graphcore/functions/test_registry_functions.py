@@ -8,7 +8,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.attrs import AttrValue
-from tests.graphcore.ops.op_cases import Case, all_cases
+from tests.graphcore.opset.op_cases import Case, all_cases
 
 pytestmark = pytest.mark.sweep
 

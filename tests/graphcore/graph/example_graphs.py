@@ -12,7 +12,7 @@ from graphcore.attrs import as_attr_value
 from graphcore.definitions import PRODUCER_VERSION, FunctionDefLibrary, GraphDef, NodeDef, VersionDef
 from graphcore.graph import ImportOptions, ImportResults, import_graph_def
 from graphcore.inference import InferenceContext
-from graphcore.inference.common_shape_fns import unknown_shape
+from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
 from graphcore.registry import OpRegistry
 from graphcore.text import parse_op_signature
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import graphcore as gc
 from graphcore.attrs import AttrValue
 from graphcore.definitions import OpDef
-from tests.graphcore.ops.op_cases import Array
+from tests.graphcore.opset.op_cases import Array
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

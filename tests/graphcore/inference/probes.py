@@ -9,11 +9,11 @@ import numpy as np
 import graphcore as gc
 from graphcore.graph import Node
 from graphcore.inference import InferenceContext
-from graphcore.inference.common_shape_fns import unchanged_shape
+from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.kernel_context import KernelContext, RefVariable
-from graphcore.ops.queue_values import Queue
-from graphcore.ops.tensor_array_values import TensorArray
-from graphcore.ops.tensor_list_values import TensorList
+from graphcore.opset.numerics.queue_values import Queue
+from graphcore.opset.numerics.tensor_array_values import TensorArray
+from graphcore.opset.numerics.tensor_list_values import TensorList
 from graphcore.registry import Kernel, OpRegistration, OpRegistry
 from graphcore.text import parse_op_signature
 

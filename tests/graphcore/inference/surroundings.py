@@ -12,7 +12,7 @@ import graphcore as gc
 from graphcore.graph import Node
 from tests.graphcore.inference.knowledge import Knowledge
 from tests.graphcore.inference.probes import probe
-from tests.graphcore.ops.op_cases import Array, Case, make_old_enough
+from tests.graphcore.opset.op_cases import Array, Case, make_old_enough
 
 
 @dataclass

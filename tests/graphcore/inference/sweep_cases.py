@@ -10,9 +10,9 @@ import numpy as np
 
 import graphcore as gc
 from graphcore.attrs import Func
-from graphcore.ops.gradient_text import scalar
+from graphcore.opset.framework.gradient_text import scalar
 from tests.graphcore.inference.surroundings import LOOP_OPS, Held
-from tests.graphcore.ops.op_cases import Case, all_cases
+from tests.graphcore.opset.op_cases import Case, all_cases
 
 X: Final = np.array([[1.0, -2.0, 3.0], [3.0, 0.5, 4.0]], np.float32)
 COLUMN: Final = np.array([[1.0], [2.0]], np.float32)

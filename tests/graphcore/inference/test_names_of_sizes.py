@@ -16,10 +16,10 @@ from graphcore.errors import GraphError
 from graphcore.inference.expressions import Expression, expression_of
 from tests.graphcore.inference.knowledge import Knowledge, Partial
 from tests.graphcore.inference.probes import shape_of
+from tests.graphcore.inference.shape_fns.test_shapes_agree_with_kernels import BY_OP, DRAWN, REGISTRY, check, observed
 from tests.graphcore.inference.surroundings import build
 from tests.graphcore.inference.sweep_cases import FUNCTIONS
-from tests.graphcore.inference.test_shapes_agree_with_kernels import BY_OP, DRAWN, REGISTRY, check, observed
-from tests.graphcore.ops.op_cases import Case
+from tests.graphcore.opset.op_cases import Case
 from tests.graphcore.runtime.loop_graphs import cond, enter, while_loop
 
 pytestmark = pytest.mark.sweep

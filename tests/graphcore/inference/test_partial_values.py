@@ -11,7 +11,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.constant_values import constant_value
+from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.inference import ShapeHandle
 from graphcore.inference.partial_values import partial_shape, partial_value
 from tests.support.shape_rows import shape

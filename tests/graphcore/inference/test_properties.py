@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext, ShapeHandle, handle_to_shape
-from graphcore.inference import common_shape_fns as fns
+from graphcore.inference.shape_fns import common_shape_fns as fns
 from tests.support.shape_rows import ShapeFunction, context, infer, shape
 
 sizes = st.integers(0, 3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphcore.dtypes import float32
 from graphcore.inference import ShapeAndType
-from graphcore.inference.common_shape_fns import SliceSpec, strided_slice, strided_slice_grad_shape, strided_slice_shape
+from graphcore.inference.shape_fns.common_shape_fns import SliceSpec, strided_slice, strided_slice_grad_shape, strided_slice_shape
 from tests.support.shape_rows import assert_row, context, infer, refusal, shape
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")

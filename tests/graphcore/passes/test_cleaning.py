@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 import graphcore as gc
-from graphcore.inference.common_shape_fns import unknown_shape
+from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
 from graphcore.passes import remove_dead_nodes, remove_identity_nodes, remove_list_array_converter
 from tests.graphcore.passes.function_examples import arg, lines
 

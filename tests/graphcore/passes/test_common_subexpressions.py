@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import graphcore as gc
-from graphcore.inference.common_shape_fns import scalar_shape, unknown_shape
+from graphcore.inference.shape_fns.common_shape_fns import scalar_shape, unknown_shape
 
 
 def registry() -> gc.OpRegistry:

@@ -10,7 +10,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference.common_shape_fns import unknown_shape
+from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
 from tests.graphcore.passes.function_examples import times_library
 
 KEY = {"send_device": "/cpu:0", "recv_device": "/cpu:1", "send_device_incarnation": 1}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import graphcore as gc
 from graphcore.graph import copy_sharing_library
 from graphcore.passes import InstantiatedFunctions, PassDeclaration, declared_passes
-from graphcore.passes.inline import is_function_call
+from graphcore.passes.functions.inline import is_function_call
 from tests.graphcore.passes.random_graphs import Line, build, lines, results
 
 Pass = Callable[..., Any]

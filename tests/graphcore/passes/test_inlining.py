@@ -10,7 +10,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import InternalError
 from graphcore.graph import graph_with_library
-from graphcore.inference.common_shape_fns import unchanged_shape
+from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.passes import (
     ExpandInlineFunctionsOptions,
     InlineFunctionBodyOptions,

@@ -142,7 +142,7 @@ def test_an_optimisation_that_fails_leaves_the_graph_as_it_was(monkeypatch: pyte
             raise RuntimeError("interrupted")
         return False
 
-    monkeypatch.setattr("graphcore.passes.optimizing.eliminate_common_subexpressions", fail)
+    monkeypatch.setattr("graphcore.passes.optimize.optimizing.eliminate_common_subexpressions", fail)
     with pytest.raises(RuntimeError, match="interrupted"):
         gc.optimize_graph(functions, graph)
     assert [(node.id, node.node_def) for node in graph.nodes] == before

@@ -114,7 +114,7 @@ def is_refused(graph: gc.Graph, producer: gc.Node, node: gc.Node) -> bool:
 def test_a_pass_that_fails_leaves_the_graph_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, functions = random_graph(1)
     before = [(node.id, node.node_def) for node in graph.nodes]
-    monkeypatch.setattr("graphcore.passes.expand.inline_checked", _fail_second())
+    monkeypatch.setattr("graphcore.passes.functions.expand.inline_checked", _fail_second())
     with pytest.raises(RuntimeError, match="interrupted"):
         expand_inline_functions(functions, graph)
     assert [(node.id, node.node_def) for node in graph.nodes] == before
@@ -124,7 +124,7 @@ def test_a_pass_that_fails_leaves_the_graph_as_it_was(monkeypatch: pytest.Monkey
 
 def _fail_second() -> object:
     from_then_on = iter([False, True])
-    inline = import_module("graphcore.passes.expand").inline_checked
+    inline = import_module("graphcore.passes.functions.expand").inline_checked
 
     def inline_once(*args: object) -> None:
         if next(from_then_on):

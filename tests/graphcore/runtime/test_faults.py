@@ -24,8 +24,8 @@ from graphcore.errors import (
 )
 from graphcore.kernel_context import KernelContext, RefVariable
 from graphcore.registry import OpRegistration, op_registry
-from graphcore.runtime import watching
-from graphcore.runtime.program import current
+from graphcore.runtime.core import timed_run as watching
+from graphcore.runtime.core.program import current
 from tests.support.threads import LiveThreads
 
 LIMIT = 500

@@ -16,10 +16,10 @@ import pytest
 import graphcore as gc
 from graphcore.errors import DeadlineExceededError, InvalidArgumentError
 from graphcore.kernel_context import KernelContext
-from graphcore.ops import philox
+from graphcore.opset.numerics import philox
 from graphcore.registry import OpRegistration, op_registry
-from graphcore.runtime import parallel
-from graphcore.runtime.aside import Aside, LeftError, call_aside
+from graphcore.runtime.core.interruptible_call import Aside, LeftError, call_aside
+from graphcore.runtime.plan.plan import parallel
 from tests.graphcore.runtime.loop_graphs import op, while_loop
 from tests.support.threads import LiveThreads
 

@@ -1,8 +1,8 @@
 // What part of the picture is in the window, of 800 x 600 pixels, when scenes come one after the other.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Camera } from "../src/camera";
-import type { SceneNode } from "../src/generated";
-import { beginning } from "../src/geometry";
+import { Camera } from "../src/canvas/camera";
+import type { SceneNode } from "../src/scene/generated";
+import { beginning } from "../src/scene/geometry";
 import { edge, group, node, Page, scene, until } from "./support";
 
 let page: Page;

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { standaloneSvg } from "../src/export_svg";
+import { standaloneSvg } from "../src/canvas/export_svg";
 import { HOSTILE, node, Page, SAMPLE, scene } from "./support";
 
 let page: Page;

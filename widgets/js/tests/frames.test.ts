@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import cases from "../../../tests/data/frame_cases.json";
-import { holdLabels } from "../src/frames";
-import type { Geometry, Rect } from "../src/geometry";
+import { holdLabels } from "../src/scene/frames";
+import type { Geometry, Rect } from "../src/scene/geometry";
 import { edge, group, node, scene } from "./support";
 
 type Row = readonly (string | number)[];

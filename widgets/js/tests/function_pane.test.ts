@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { AttrField, FunctionMessage, Pane, PictureMessage, Scene } from "../src/generated";
+import type { AttrField, FunctionMessage, Pane, PictureMessage, Scene } from "../src/scene/generated";
 import { edge, HOSTILE, inspection, node, Page, scene, sceneMessage, until } from "./support";
 
 let page: Page;

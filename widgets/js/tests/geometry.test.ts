@@ -1,10 +1,10 @@
 import { Graphviz } from "@hpcc-js/wasm-graphviz";
 import { expect, test } from "vitest";
-import { edgeLabelSize } from "../src/boxes";
-import { holdLabels } from "../src/frames";
-import type { Scene } from "../src/generated";
-import { type Geometry, parseGeometry } from "../src/geometry";
-import { layoutDot } from "../src/layout_dot";
+import { edgeLabelSize } from "../src/scene/boxes";
+import { holdLabels } from "../src/scene/frames";
+import type { Scene } from "../src/scene/generated";
+import { type Geometry, parseGeometry } from "../src/scene/geometry";
+import { layoutDot } from "../src/scene/layout_dot";
 import { edge, group, node, SAMPLE, scene } from "./support";
 
 async function layOut(shown: Scene): Promise<Geometry> {

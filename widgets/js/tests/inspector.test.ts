@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { INSPECTIONS } from "../dev/sample";
-import { Inspector } from "../src/inspector";
+import { Inspector } from "../src/panes/inspector";
 import { HOSTILE, inspection } from "./support";
 
 function inspector(): { pane: Inspector; goTo: ReturnType<typeof vi.fn>; copy: ReturnType<typeof vi.fn> } {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { layoutDot } from "../src/layout_dot";
+import { layoutDot } from "../src/scene/layout_dot";
 import { edge, group, HOSTILE, node, scene } from "./support";
 
 /** All that layout DOT may consist of. */

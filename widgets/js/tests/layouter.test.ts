@@ -45,7 +45,7 @@ afterEach(() => {
 });
 
 async function layouter() {
-  const { Layouter, Superseded } = await import("../src/layouter");
+  const { Layouter, Superseded } = await import("../src/engines/layouter");
   return { Superseded, layouter: new Layouter(async () => "blob:engine") };
 }
 

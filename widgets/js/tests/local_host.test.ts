@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { INSPECTIONS } from "../dev/sample";
-import type { FromKernel, FromViewer } from "../src/generated";
-import { localHost, searchScene } from "../src/local_host";
+import type { FromKernel, FromViewer } from "../src/scene/generated";
+import { localHost, searchScene } from "../src/shell/local_host";
 import { SAMPLE, sceneMessage } from "./support";
 
 const data = {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sanitizeSvg } from "../src/sanitize";
+import { sanitizeSvg } from "../src/engines/sanitize";
 
 const wrap = (inner: string): string => `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">${inner}</svg>`;
 

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test, vi } from "vitest";
-import { ENDED_EVENT } from "../src/link";
-import { type Dock, type Home, panelOf, placesBefore, SidePanel, settle, type Widget } from "../src/side_panel";
+import { ENDED_EVENT } from "../src/shell/link";
+import { type Dock, type Home, panelOf, placesBefore, SidePanel, settle, type Widget } from "../src/shell/side_panel";
 
 /** JupyterLab's main area as far as panels use it: columns of tabs, each with the one that is to be seen. */
 class FakeDock implements Dock {

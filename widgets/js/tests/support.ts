@@ -1,9 +1,9 @@
 // A viewer on a page without a kernel: the test plays the kernel, the real Graphviz lays out.
 import "../src/engines/graphviz";
 import { sceneMessage } from "../dev/sample";
-import type { FromKernel, FromViewer, Scene, SceneMessage } from "../src/generated";
-import type { MountOptions } from "../src/host";
-import { mount } from "../src/mount";
+import type { FromKernel, FromViewer, Scene, SceneMessage } from "../src/scene/generated";
+import type { MountOptions } from "../src/shell/host";
+import { mount } from "../src/shell/mount";
 
 export { edge, group, inspection, node, SAMPLE, scene, sceneMessage } from "../dev/sample";
 

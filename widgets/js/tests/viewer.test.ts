@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { lensTag } from "../src/drawing";
+import { lensTag } from "../src/canvas/drawing";
 import { edge, group, HOSTILE, inspection, node, Page, SAMPLE, scene, sceneMessage, until } from "./support";
 
 let page: Page;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Geometry, Rect } from "../src/geometry";
-import { endOfLine, firstBox, walk } from "../src/walk";
+import type { Geometry, Rect } from "../src/scene/geometry";
+import { endOfLine, firstBox, walk } from "../src/scene/walk";
 import { edge, node, scene } from "./support";
 
 const at = (x: number, y: number): Rect => ({ x, y, width: 40, height: 20 });

@@ -1,6 +1,6 @@
 // Engines come once a page: asked from the first host that needs one, kept on globalThis for every later view.
-import type { Engine } from "../generated";
-import type { Host } from "../host";
+import type { Engine } from "../scene/generated";
+import type { Host } from "../shell/host";
 
 declare const ENGINE_VERSIONS: Readonly<Record<Engine, string>>;
 

@@ -1,6 +1,6 @@
 // The Mermaid engine: flowcharts laid out by dagre, nothing else (build.mjs leaves the other diagrams out).
 import mermaid from "mermaid";
-import { FONT_FAMILY } from "../measure";
+import { FONT_FAMILY } from "../scene/measure";
 
 /** The font size in pixels that labels are measured with; the style sheet of the viewer sets the same. */
 const FONT_SIZE = "13px";

@@ -1,0 +1,1 @@
+"""Graphs from GraphDefs: names, inputs, options, checks."""

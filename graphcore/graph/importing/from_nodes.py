@@ -1,0 +1,83 @@
+"""Graphs from NodeDefs in any order, and graphs from graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from graphcore.definitions import NodeDef
+from graphcore.errors import InvalidArgumentError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.copying import copy_graph
+from graphcore.graph.graph import Graph
+from graphcore.graph.model.filling import fill_in_order
+from graphcore.graph.model.node import Node
+from graphcore.graph.model.topological_order import is_back_edge
+
+
+def graph_from_nodes(nodes: Sequence[NodeDef], library: FunctionLibraryDefinition | None = None) -> Graph:
+    """A graph of these nodes; each is added as soon as its inputs are there, the first of the list before others.
+
+    Args:
+        nodes: complete NodeDefs (defaults filled in) in any order.
+        library: where their ops are looked up, the graph's own from then on; an empty one unless given.
+
+    Raises:
+        NotFoundError: an op is not registered.
+        InvalidArgumentError: an input is missing, or of another type, or nodes wait for each other.
+    """
+    graph = graph_with_library(library)
+    fill_in_order(graph, nodes)
+    return graph
+
+
+def graph_with_library(library: FunctionLibraryDefinition | None) -> Graph:
+    """An empty graph whose function library is `library` itself, not a copy."""
+    if library is None:
+        return Graph()
+    graph = Graph(library.default_registry)
+    graph.library = library
+    return graph
+
+
+def copy_sharing_library(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
+    """A copy whose function library is that of `graph` itself, and which of its nodes stands for which."""
+    made = graph_with_library(graph.library)
+    return made, copy_graph(graph, made)
+
+
+def in_order(graph: Graph) -> list[Node]:
+    """The op nodes, producers first, other than around a loop; by id where that does not matter.
+
+    Raises:
+        InvalidArgumentError: nodes wait for each other.
+    """
+    nodes = graph.nodes
+    if all(other.id < node.id or is_back_edge(other.op, node.op) for node in nodes for other in producers_of(node)):
+        return nodes
+    awaited = {node: {other for other in producers_of(node) if not is_back_edge(other.op, node.op)} for node in nodes}
+    waiting = {node: len(producers) for node, producers in awaited.items()}
+    waited_for: dict[Node, list[Node]] = {}
+    for node, producers in awaited.items():
+        for producer in producers:
+            waited_for.setdefault(producer, []).append(node)
+    ready = [(node.id, node) for node in nodes if not waiting[node]]
+    order: list[Node] = []
+    while ready:
+        _, node = heappop(ready)
+        order.append(node)
+        for later in waited_for.get(node, ()):
+            waiting[later] -= 1
+            if not waiting[later]:
+                heappush(ready, (later.id, later))
+    if len(order) < len(nodes):
+        stuck = next(node for node in nodes if waiting[node])
+        raise InvalidArgumentError(
+            f"Graph is invalid, contains a cycle through '{stuck.name}' (op {stuck.op})", op=stuck.op, node=stuck.name
+        )
+    return order
+
+
+def producers_of(node: Node) -> list[Node]:
+    """The nodes that `node` takes values from or waits for."""
+    return [tensor.node for tensor in node.inputs] + node.control_inputs

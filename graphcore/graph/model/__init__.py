@@ -1,0 +1,1 @@
+"""The parts of a graph: nodes, edges, names, cells, order, change records."""

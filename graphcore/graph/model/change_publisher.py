@@ -1,0 +1,82 @@
+"""Counting what happens to a graph, and telling those who follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from graphcore.graph.model.changes import Change, ChangeKind, Subscriber
+from graphcore.graph.model.node import Node
+
+if TYPE_CHECKING:
+    from graphcore.graph.transaction import Before
+
+
+class ChangeTeller:
+    """The part of a `Graph` that publishes its changes.
+
+    Attributes:
+        version: grows with every change.
+        before: what the innermost transaction under way keeps of what was before, None if there is none.
+        untold: what the subscribers will be told when the edit or transaction under way has ended; None if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.before: Before | None = None
+        self.untold: list[Change] | None = None
+        self._subscribers: list[Subscriber] = []
+        self._last_version = 0
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Have `subscriber` called after each change with its record, by the thread that makes it. Returns what ends it."""
+        self._subscribers.append(subscriber)
+
+        def unsubscribe() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return unsubscribe
+
+    def publish(self, kind: ChangeKind, node: Node) -> None:
+        """Count a change, and tell the subscribers when the edit or transaction under way has ended."""
+        # A number that a failed transaction took is not used again: plans are kept by it.
+        self.version = self._last_version = self._last_version + 1
+        if self._subscribers:
+            self._announce(kind, node)
+
+    def outdate(self) -> None:
+        """Count a change that concerns no node by itself: what was made of this graph before is looked at again."""
+        self.version = self._last_version = self._last_version + 1
+
+    def _announce(self, kind: ChangeKind, node: Node) -> None:
+        change = Change(kind, node.name, self.version)
+        if self.untold is None:
+            self.tell([change])
+        else:
+            self.untold.append(change)
+
+    def untold_changes(self) -> list[Change]:
+        """The changes of the transaction under way, of which the subscribers will be told."""
+        return [] if self.untold is None else list(self.untold)
+
+    def tell(self, changes: list[Change]) -> None:
+        """Tell each subscriber of each change.
+
+        Raises:
+            Exception: the first that a subscriber raised, when all know of all.
+        """
+        failure: Exception | None = None
+        for change in changes:
+            for subscriber in tuple(self._subscribers):
+                try:
+                    subscriber(change)
+                except Exception as error:  # noqa: BLE001 - the subscriber's own, which is raised below
+                    failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def note(self, node: Node) -> None:
+        """Called before an existing node changes: a transaction keeps what it was."""
+        if self.before is not None:
+            self.before.note(node)

@@ -1,0 +1,280 @@
+"""The edges, kept in one networkx.MultiDiGraph."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphcore.graph.model.edge import CONTROL_KEY, CONTROL_SLOT
+from graphcore.graph.model.edge_reading import EdgeReader
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.undo_log import EdgeJournal
+from graphcore.support.critical_section import critical_section
+from graphcore.support.safe_import import import_whole
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+_Key = tuple[int, int]
+
+
+class EdgeStore(EdgeReader):
+    """Owns the MultiDiGraph. New nodes are entered when somebody looks, as are the edges of source and sink.
+
+    Building a graph asks nothing of it, and entering a node costs as much as making it. So networkx's three dicts (`_node`, `_succ`,
+    `_pred`) are written directly: its own methods take three times as long. A test compares the result with what they make.
+    networkx itself, slow to import, is called upon when somebody asks for the graph as a whole.
+
+    Whoever looks enters nodes, so several threads that look take turns.
+
+    Args:
+        lock: the graph's.
+
+    Attributes:
+        journal: where to note edges before they change, while a transaction is under way.
+    """
+
+    __slots__ = (
+        "_loose",
+        "_next_id",
+        "_pending",
+        "_pinned",
+        "_view",
+        "detached",
+        "journal",
+    )
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self.lock = lock
+        self._view: nx.MultiDiGraph[str] | None = None
+        self._nodes = {}
+        self._succ = {}
+        self._pred = {}
+        self._next_id = 0
+        self._loose: dict[Node, None] = {}
+        self.detached: set[str] = set()  # nodes that passes left without consumers: nobody asked for them
+        self._pending: list[Node] = []
+        self._pinned: frozenset[tuple[str, str]] = frozenset()
+        self.journal: EdgeJournal | None = None
+
+    def add_ends(self, source: Node, sink: Node) -> None:
+        """The graph's own source and sink, with the control edge between them."""
+        self._source, self._sink = source, sink
+        for end in (source, sink):
+            self._nodes[end.name] = {"node": end}
+            self._succ[end.name] = {}
+            self._pred[end.name] = {}
+        self._add(source.name, sink.name, CONTROL_KEY)
+
+    def view(self) -> nx.MultiDiGraph[str]:
+        """The read-only graph, as it is now."""
+        with self.lock:
+            self._anchor()
+            if self._view is None:
+                graph = import_whole("networkx").MultiDiGraph()
+                graph._node, graph._succ, graph._pred = self._nodes, self._succ, self._pred
+                graph._adj = self._succ
+                self._view = graph.copy(as_view=True)
+            return self._view
+
+    @property
+    def num_edge_ids(self) -> int:
+        """One more than the largest edge id ever given."""
+        with self.lock:
+            self._anchor()
+            return self._next_id
+
+    # ---- transactions ----------------------------------------------------------------------------------------------
+
+    def begin(self, first_new_id: int) -> tuple[Any, ...]:
+        """Note from now on what changes, for a transaction. Gives what `keep` and `restore` need.
+
+        Nodes that nobody has looked at stay pending.
+        """
+        inner = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
+        state = self.journal, inner, self._next_id, dict(self._loose), self._pinned, set(self.detached), list(self._pending)
+        self.journal = inner
+        return state
+
+    def keep(self, state: tuple[Any, ...]) -> None:
+        """The transaction has ended well."""
+        outer, inner = state[:2]
+        if outer is not None:
+            outer.absorb(inner)
+        self.journal = outer
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Be again what the edges were when it began."""
+        self.journal, inner, self._next_id, self._loose, self._pinned, self.detached, self._pending = state
+        inner.restore()
+
+    # ---- changing --------------------------------------------------------------------------------------------------
+
+    def add_node(self, node: Node) -> None:
+        """Add a node with all its in-edges."""
+        self._pending.append(node)
+
+    def sync(self) -> None:
+        """Enter the nodes added since the last look."""
+        if not self._pending:
+            return
+        with self.lock, critical_section:
+            late: list[tuple[Node, _Key, Node]] = []
+            for node in self._pending:
+                self._enter(node, late)
+            for producer, key, node in late:
+                if self._nodes.get(producer.name, {}).get("node") is producer:
+                    self._add(producer.name, node.name, key)
+                    self._loose[producer] = None
+            self._pending = []  # not before: others see by it that there is something to wait for
+
+    def _enter(self, node: Node, late: list[tuple[Node, _Key, Node]]) -> None:
+        """Enter a node; an edge from one that is not there (it comes after it and closes a loop, or is awaited) is left for later."""
+        name = node.name
+        succ, loose, journal = self._succ, self._loose, self.journal
+        number = self._next_id
+        self._nodes[name] = {"node": node}
+        succ[name] = {}
+        preds: dict[str, dict[_Key, dict[str, int]]] = {}
+        self._pred[name] = preds
+        loose[node] = None
+        for slot, tensor in enumerate(node.inputs):
+            producer = tensor.node
+            source = producer.name
+            keys = preds.get(source)
+            if keys is None:
+                if source not in succ:
+                    late.append((producer, (tensor.index, slot), node))
+                    continue
+                if journal is not None and producer.id < journal.first_new_id:
+                    journal.note(source, name)
+                keys = {}
+                preds[source] = succ[source][name] = keys
+                loose[producer] = None
+            keys[tensor.index, slot] = {"id": number}
+            number += 1
+        self._next_id = number
+        for control in node.control_inputs:
+            if control.name not in succ:
+                late.append((control, CONTROL_KEY, node))
+            elif CONTROL_KEY not in preds.get(control.name, ()):
+                self._add(control.name, name, CONTROL_KEY)
+                loose[control] = None
+
+    def copy_from(self, other: EdgeStore, copies: Mapping[Node, Node]) -> None:
+        """Enter the copies of another graph's nodes with the edges that those have, in the order of their ids."""
+        other.view()
+        self.sync()
+        for copied in copies.values():
+            self._nodes[copied.name] = {"node": copied}
+            self._succ[copied.name] = {}
+            self._pred[copied.name] = {}
+        found = [(data["id"], u, v, key) for u, after in other._succ.items() for v, keys in after.items() for key, data in keys.items()]
+        for _, u, v, key in sorted(found):
+            if key not in self._succ[u].get(v, ()):
+                self._add(u, v, key)
+        self._pinned |= other._pinned
+        self.detached |= other.detached
+
+    def remove_node(self, node: Node) -> None:
+        """Remove a node and its edges."""
+        self.sync()
+        name, nodes = node.name, self._nodes
+        before, after = self._pred[name], self._succ[name]
+        if self.journal is not None:
+            self.journal.note(*before, *after, name)
+        for neighbour in (*before, *after):
+            other = nodes[neighbour]["node"]
+            if other.id > 1:
+                self._loose[other] = None
+        self._loose.pop(node, None)
+        self._pinned = frozenset([pair for pair in self._pinned if name not in pair]) if self._pinned else self._pinned
+        for neighbour in after:
+            self._pred[neighbour].pop(name, None)
+        for neighbour in before:
+            self._succ[neighbour].pop(name, None)
+        del self._succ[name], self._pred[name], nodes[name]
+
+    def add(self, tensor: Tensor, dst: Node, slot: int) -> None:
+        """Add a data edge."""
+        self.sync()
+        self._add(tensor.node.name, dst.name, (tensor.index, slot))
+        self._loose[tensor.node] = self._loose[dst] = None
+
+    def remove(self, tensor: Tensor, dst: Node, slot: int) -> None:
+        """Remove a data edge if it is there."""
+        self.sync()
+        self._remove(tensor.node.name, dst.name, (tensor.index, slot))
+        self._loose[dst] = None
+        if tensor.node.name in self._nodes:  # what is gone already needs no anchor, and is not to be held
+            self._loose[tensor.node] = None
+
+    def add_control(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> None:
+        """Add a control edge if it is not there; another one beside it with `allow_duplicates`, under the next key (-1, -2), ..."""
+        self.sync()
+        keys = self._succ[src.name].get(dst.name, {})
+        slot = CONTROL_SLOT
+        while (CONTROL_SLOT, slot) in keys:
+            slot -= 1
+        if slot == CONTROL_SLOT or allow_duplicates:
+            self._add(src.name, dst.name, (CONTROL_SLOT, slot))
+        if not src.is_op or not dst.is_op:
+            self._pinned |= {(src.name, dst.name)}
+        self._loose[src] = self._loose[dst] = None
+
+    def remove_control(self, src: Node, dst: Node) -> None:
+        """Remove the control edges between two nodes, if there are any."""
+        self.sync()
+        for key in [key for key in self._succ[src.name].get(dst.name, ()) if key[0] == CONTROL_SLOT]:
+            self._remove(src.name, dst.name, key)
+        self._pinned -= {(src.name, dst.name)}
+        self._loose[src] = self._loose[dst] = None
+
+    def _add(self, src: str, dst: str, key: _Key) -> None:
+        keys = self._succ[src].get(dst)
+        if self.journal is not None:
+            self.journal.note(src, dst)
+        number = self._next_id
+        self._next_id = number + 1
+        if keys is None:
+            self._pred[dst][src] = self._succ[src][dst] = {key: {"id": number}}
+        else:
+            keys[key] = {"id": number}
+
+    def _remove(self, src: str, dst: str, key: _Key) -> None:
+        keys = self._succ.get(src, {}).get(dst, {})
+        if key not in keys:
+            return
+        if self.journal is not None:
+            self.journal.note(src, dst)
+        if len(keys) > 1:
+            del keys[key]
+            return
+        self._pred[dst].pop(src, None)
+        del self._succ[src][dst]
+
+    # ---- source and sink -------------------------------------------------------------------------------------------
+
+    def _anchor(self) -> None:
+        self.sync()
+        if not self._loose:
+            return
+        source, sink = self._source.name, self._sink.name
+        with critical_section:
+            for node in self._loose:
+                if node.id <= 1 or node.name not in self._nodes:
+                    continue
+                self._set_anchor(source, node.name, wanted=not any(name != source for name in self._pred[node.name]))
+                self._set_anchor(node.name, sink, wanted=not any(name != sink for name in self._succ[node.name]))
+            if self._view is not None:
+                self._view.__dict__.get("__networkx_cache__", {}).clear()
+            self._loose = {}
+
+    def _set_anchor(self, src: str, dst: str, *, wanted: bool) -> None:
+        present = CONTROL_KEY in self._succ[src].get(dst, ())
+        if wanted and not present:
+            self._add(src, dst, CONTROL_KEY)
+        elif present and not wanted and (src, dst) not in self._pinned:
+            self._remove(src, dst, CONTROL_KEY)

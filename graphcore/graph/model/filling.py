@@ -1,0 +1,123 @@
+"""Adding many nodes to a graph whatever their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from graphcore.definitions import NodeDef, in_out_types_for_node
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.gc_pause import paused_collector
+from graphcore.graph.model.input_checks import check_inputs
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.topological_order import is_back_edge
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
+    """Add complete nodes to an empty graph, each as soon as its inputs are there, the first of the list before others.
+
+    The Merge that a loop begins with is added before what comes around to it.
+
+    Raises:
+        NotFoundError: an op is not registered.
+        InvalidArgumentError: an input is missing, or of another type, or nodes wait for each other.
+    """
+    numbers = {node.name: number for number, node in enumerate(nodes)}
+    if len(numbers) != len(nodes):
+        names = [node.name for node in nodes]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidArgumentError(f"Node '{twice}' is not unique", node=twice)
+    with graph.lock, paused_collector():
+        added = 0
+        while added < len(nodes) and _add(graph, nodes[added], numbers):
+            added += 1
+        if added < len(nodes):
+            _fill_sorted(graph, nodes, added, numbers)
+
+
+def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: dict[str, int]) -> None:
+    """Add the nodes from number `first` on, which takes something from a later one."""
+    waiting: dict[int, int] = {}
+    waited_for: dict[int, list[int]] = {}
+    ready: list[int] = []
+    around: list[tuple[str, int, str]] = []
+    for number in range(first, len(nodes)):
+        producers = {numbers.get(_producer(text), -1) for text in nodes[number].input}
+        awaited = [producer for producer in producers if producer >= first and not is_back_edge(nodes[producer].op, nodes[number].op)]
+        waiting[number] = len(awaited)
+        for producer in awaited:
+            waited_for.setdefault(producer, []).append(number)
+        if not awaited:
+            ready.append(number)
+    heapify(ready)
+    while ready:
+        number = heappop(ready)
+        _add(graph, _cut(graph, nodes[number], numbers, around), {})
+        for later in waited_for.get(number, ()):
+            waiting[later] -= 1
+            if not waiting[later]:
+                heappush(ready, later)
+    if len(graph) < len(nodes):
+        stuck = nodes[next(number for number, count in waiting.items() if count)]
+        raise InvalidArgumentError(
+            f"Graph is invalid, contains a cycle through '{stuck.name}' (op {stuck.op})", op=stuck.op, node=stuck.name
+        )
+    for name, slot, text in around:
+        source, merge = graph.find(_producer(text)), graph.find(name)
+        if source is not None and merge is not None:
+            graph.update_edge(source, 0 if source.name == text else int(text.rpartition(":")[2]), merge, slot)
+
+
+def _cut(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
+    """`node`, where what comes around a loop is another of its inputs for now; `around` notes each."""
+    missing = [slot for slot, text in enumerate(node.input) if graph.find(_producer(text)) is None and _producer(text) in numbers]
+    there = next((text for text in node.input if graph.find(_producer(text)) is not None and text[0] != "^"), None)
+    if not missing or there is None:
+        return node
+    around += [(node.name, slot, node.input[slot]) for slot in missing]
+    return msgspec.structs.replace(node, input=tuple([there if slot in missing else text for slot, text in enumerate(node.input)]))
+
+
+def _producer(text: str) -> str:
+    if text.startswith("^"):
+        return text[1:]
+    head, _, tail = text.rpartition(":")
+    return head if head and tail.isdigit() else text
+
+
+def _add(graph: Graph, node_def: NodeDef, later: Mapping[str, int]) -> bool:
+    """Add a node; False if it takes something from one of `later` that is not there yet."""
+    inputs: list[Tensor] = []
+    controls: list[Node] = []
+    for text in node_def.input:
+        producer, index = graph.find(text), 0
+        if producer is None:
+            name = _producer(text)
+            producer = graph.find(name)
+            if producer is None:
+                if name in later:
+                    return False
+                raise InvalidArgumentError(f"Node '{node_def.name}': Unknown input node '{text}'", op=node_def.op, node=node_def.name)
+            if text[0] == "^":
+                controls.append(producer)
+                continue
+            index = int(text.rpartition(":")[2])
+        if index >= len(producer.outputs):
+            raise InvalidArgumentError(
+                f"Node '{node_def.name}': Connecting to invalid output {index} of source node {producer.name} "
+                f"which has {len(producer.outputs)} outputs",
+                op=node_def.op,
+                node=node_def.name,
+            )
+        inputs.append(producer.outputs[index])
+    registration = graph.library.look_up(node_def.op)
+    input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
+    check_inputs(node_def, input_types, inputs, None)
+    graph.insert_matched(node_def.name, registration, node_def, inputs, controls or NO_CONTROLS, input_types, output_types, None)
+    return True

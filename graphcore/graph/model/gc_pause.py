@@ -1,0 +1,20 @@
+"""Holding back Python's cyclic collector while many nodes are made."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+from graphcore.support.critical_section import critical_contextmanager
+
+
+@critical_contextmanager
+def paused_collector() -> Iterator[None]:
+    """No cyclic collection within the block: it would visit all the new nodes again and again, and find nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

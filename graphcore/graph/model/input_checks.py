@@ -1,0 +1,43 @@
+"""Checks of a node's inputs: their number and their dtypes."""
+
+from __future__ import annotations
+
+from graphcore.definitions import NodeDef
+from graphcore.dtypes import INVALID, DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.node import Tensor
+from graphcore.source import SourceLocation
+
+
+def check_inputs(node_def: NodeDef, input_types: tuple[DType, ...], inputs: list[Tensor], source: SourceLocation | None) -> None:
+    """Refuse inputs of the wrong number or dtype.
+
+    Raises:
+        InvalidArgumentError: saying which input was passed what.
+    """
+    if len(inputs) != len(input_types):
+        wanted = ", ".join(dtype.name for dtype in input_types)
+        raise InvalidArgumentError(
+            f"NodeDef expected inputs '{wanted}' do not match {len(inputs)} inputs specified; NodeDef: {{{{node {node_def.name}}}}}",
+            op=node_def.op,
+            node=node_def.name,
+            source=source,
+        )
+    for slot, tensor in enumerate(inputs):
+        expected = input_types[slot]
+        if tensor.node.output_types[tensor.index] is expected:
+            continue
+        problem = type_misfit(node_def.name, slot, tensor, expected)
+        if problem:
+            raise InvalidArgumentError(problem, op=node_def.op, node=node_def.name, input=tensor.name, source=source)
+
+
+def type_misfit(name: str, slot: int, tensor: Tensor, expected: DType) -> str:
+    """What is wrong with the dtype of an input, "" if nothing is.
+
+    A reference is accepted where its base is expected, and what an opaque node gives or takes (INVALID) is never wrong.
+    """
+    actual = tensor.node.output_types[tensor.index]
+    if actual is expected or actual.base is expected or actual is INVALID or expected is INVALID:
+        return ""
+    return f"Input {slot} of node {name} was passed {actual.name} from {tensor.name} incompatible with expected {expected.name}."

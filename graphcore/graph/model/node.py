@@ -1,0 +1,405 @@
+"""Nodes and tensors: what a graph is made of, as its users hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import msgspec
+
+from graphcore.attrs import Array, AttrValue
+from graphcore.definitions.types import NodeDef, OpDef
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.model.default_stack import building
+from graphcore.graph.model.slices import sliced
+from graphcore.inference import HandleData, ShapeHandle, handle_to_shape
+from graphcore.registry import OpRegistration
+from graphcore.shapes import Shape
+from graphcore.source import SourceLocation
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+    from graphcore.graph.model.edge import Edge
+
+
+# The cyclic collector visits every container of a large graph: so nodes that have none of something share an empty one (they are
+# replaced, never changed), a single output is held without a list, and a definition is written when somebody reads it.
+NO_CONTROLS: Final[list[Node]] = []
+_NO_ERRORS: Final[dict[int, str]] = {}
+_NOTHING_ALIKE: Final[dict[int, Tensor | ShapeHandle]] = {}
+
+
+class Node:
+    """One operation of a graph. A graph makes its nodes; nobody else does.
+
+    Attributes:
+        name, op: the node's name and its op type.
+        node_def, op_def: the definitions behind it.
+        inputs: the tensor that feeds each input slot.
+        control_inputs: nodes that must have run before this one.
+        outputs: the tensors it gives.
+        input_types, output_types: dtypes by slot, as the OpDef and the attrs say.
+        assigned_device: where it will run, "" before placement.
+        source: the line of user code that made it.
+        error: what is wrong with it at present (a misfit after a change upstream), None if nothing is.
+        input_errors: what is wrong with single inputs, by slot.
+        rank: its place in an order in which producers come first; see `graphcore.graph.model.topological_order`.
+        like: outputs of which more is known than their op can tell: the shape of another tensor (a gradient has that of what it is for), or
+            one that the user gave.
+        handle_data: what resource and variant outputs point to, by output; None if nothing is known.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_definition",
+        "_outputs",
+        "asked_values",
+        "assigned_device",
+        "constants",
+        "control_inputs",
+        "error",
+        "graph",
+        "handle_data",
+        "id",
+        "input_errors",
+        "input_types",
+        "inputs",
+        "like",
+        "name",
+        "op",
+        "op_def",
+        "output_handles",
+        "output_types",
+        "rank",
+        "registration",
+        "source",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        node_id: int,
+        name: str,
+        definition: NodeDef | Mapping[str, AttrValue],
+        registration: OpRegistration,
+        inputs: list[Tensor],
+        controls: list[Node],
+        input_types: tuple[DType, ...],
+        output_types: tuple[DType, ...],
+        source: SourceLocation | None,
+    ) -> None:
+        op_def = registration.op_def
+        self.graph = graph
+        self.id = self.rank = node_id
+        self.name = name
+        self.op = op_def.name
+        self._definition = definition
+        self.registration = registration
+        self.op_def: OpDef = op_def
+        self.inputs = inputs
+        self.control_inputs = controls
+        self.input_types = input_types
+        self.output_types = output_types
+        self._outputs = Tensor(self, 0) if len(output_types) == 1 else [Tensor(self, i) for i in range(len(output_types))]
+        self.output_handles: tuple[ShapeHandle, ...] = ()
+        self.handle_data: dict[int, HandleData] | None = None
+        self.constants: dict[int, Array | None] | None = None
+        self.asked_values = 0  # a bit an input whose value its shape function has asked for
+        self.like: dict[int, Tensor | ShapeHandle] = _NOTHING_ALIKE
+        self.assigned_device = ""
+        self.source = source
+        self.error: GraphError | None = None
+        self.input_errors: dict[int, str] = _NO_ERRORS
+
+    @property
+    def node_def(self) -> NodeDef:
+        """The definition. It is written when somebody asks for it first; whoever changes it replaces it."""
+        definition = self._definition
+        if isinstance(definition, NodeDef):
+            return definition
+        written = NodeDef(self.name, self.op, tuple([input_text(tensor) for tensor in self.inputs]), "", definition)
+        self._definition = written
+        return written
+
+    @node_def.setter
+    def node_def(self, node_def: NodeDef) -> None:
+        self._definition = node_def
+
+    @property
+    def attr(self) -> Mapping[str, AttrValue]:
+        """The attrs, not to be changed."""
+        definition = self._definition
+        return definition.attr if isinstance(definition, NodeDef) else definition
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The tensors it gives."""
+        outputs = self._outputs
+        return outputs if isinstance(outputs, list) else [outputs]
+
+    @outputs.setter
+    def outputs(self, outputs: list[Tensor]) -> None:
+        self._outputs = outputs[0] if len(outputs) == 1 else outputs
+
+    @property
+    def device(self) -> str:
+        """The requested device, "" if none."""
+        definition = self._definition
+        return definition.device if isinstance(definition, NodeDef) else ""
+
+    @property
+    def is_op(self) -> bool:
+        """False for the graph's own source and sink."""
+        return self.id > 1
+
+    @property
+    def is_source(self) -> bool:
+        """True for the graph's own source."""
+        return self.id == 0
+
+    @property
+    def is_sink(self) -> bool:
+        """True for the graph's own sink."""
+        return self.id == 1
+
+    @property
+    def is_opaque(self) -> bool:
+        """True iff its op is not registered: it was imported all the same, can be seen and exported, but not run."""
+        return self.registration.is_opaque
+
+    @property
+    def attrs(self) -> dict[str, AttrValue]:
+        """A copy of the attrs."""
+        return dict(self.attr)
+
+    def get_attr(self, name: str) -> AttrValue:
+        """The value of attr `name`.
+
+        Raises:
+            InvalidArgumentError: the node has no such attr.
+        """
+        try:
+            return self.attr[name]
+        except KeyError:
+            raise InvalidArgumentError.at(self, f"No attr named '{name}' in node '{self.name}' (op {self.op})", attr=name) from None
+
+    def add_attr(self, name: str, value: object) -> None:
+        """Set an attr; see `Graph.set_attr`."""
+        self.graph.set_attr(self, name, value)
+
+    def clear_attr(self, name: str) -> None:
+        """Take an attr away; see `Graph.set_attr`."""
+        self.graph.set_attr(self, name, None)
+
+    def consumers(self) -> list[tuple[Node, int]]:
+        """The nodes that take an output of this one, each with its input slot; -1 for a control edge."""
+        return self.graph.consumers(self)
+
+    def input_node(self, index: int) -> Node:
+        """The node that feeds input `index`; fails as `input_edge` does."""
+        return self.input_edge(index).src
+
+    def input_edge(self, index: int) -> Edge:
+        """The edge that feeds input `index`.
+
+        Raises:
+            InvalidArgumentError: the node has no such input.
+            NotFoundError: nothing feeds it at present.
+        """
+        return self.graph.edge_store.input_edge(self, index)
+
+    def input_edges(self) -> list[Edge]:
+        """The edges that feed the inputs, in the order of their slots.
+
+        Raises:
+            InvalidArgumentError: nothing feeds one of them.
+        """
+        return self.graph.edge_store.input_edges(self)
+
+    def in_edges(self) -> list[Edge]:
+        """All edges that enter, control edges and that from the source included, by id."""
+        return self.graph.edge_store.all_in_edges(self)
+
+    def out_edges(self) -> list[Edge]:
+        """All edges that leave, control edges and that to the sink included, by id."""
+        return self.graph.edge_store.all_out_edges(self)
+
+    def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
+        """Run it, and what it depends on, in `session` (the default session if None)."""
+        self.graph.evaluate(self, feed_dict, session)
+
+    def __repr__(self) -> str:
+        return f"<gc.Node '{self.name}' op={self.op}>"
+
+
+def only_output(node: Node) -> Tensor:
+    """The output of a node whose op always has just one."""
+    outputs = node._outputs
+    return outputs[0] if isinstance(outputs, list) else outputs
+
+
+def input_text(tensor: Tensor) -> str:
+    """How a NodeDef names this input: output 0 goes without its number."""
+    return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}"
+
+
+def no_value(tensor: Tensor, so: str) -> InvalidArgumentError:
+    """The error of whatever asks a tensor for its value while the graph is built; `so` is what follows from there being none."""
+    text = f"The tensor '{tensor.name}' has no value until a Session runs it, so {so}: `session.run(...)` or `eval()` gives its value"
+    return InvalidArgumentError.at(tensor.node, text)
+
+
+class Tensor(msgspec.Struct, eq=False):
+    """Output `index` of `node`: a value that will exist when the graph runs."""
+
+    node: Node
+    index: int
+
+    __array_ufunc__ = None  # an array on the left leaves `array + tensor` to the methods here
+
+    @property
+    def name(self) -> str:
+        """`node:index`."""
+        return f"{self.node.name}:{self.index}"
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it belongs to."""
+        return self.node.graph
+
+    @property
+    def op(self) -> Node:
+        """The node that gives it (TF1's word)."""
+        return self.node
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+        return self.node.output_types[self.index]
+
+    @property
+    def shape(self) -> Shape:
+        """What is known of the shape."""
+        handles = self.node.output_handles
+        return handle_to_shape(handles[self.index]) if self.index < len(handles) else Shape(None)
+
+    def get_shape(self) -> Shape:
+        """What is known of the shape (TF1's word)."""
+        return self.shape
+
+    def set_shape(self, shape: object) -> None:
+        """Add what you know of the shape; see `Graph.set_shape`."""
+        self.node.graph.set_shape(self, shape)
+
+    @property
+    def device(self) -> str:
+        """The requested device of its node."""
+        return self.node.device
+
+    def consumers(self) -> list[tuple[Node, int]]:
+        """The nodes that take this tensor, each with its input slot."""
+        return self.node.graph.tensor_consumers(self)
+
+    def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
+        """Run what is needed for this tensor in `session` (the default session if None) and give its value."""
+        return self.node.graph.evaluate(self, feed_dict, session)
+
+    def __repr__(self) -> str:
+        return f"<gc.Tensor '{self.name}' {self.dtype.name} {self.node.graph.shape_text(self)}>"
+
+    def numpy(self) -> NoReturn:
+        """Refused, as all that asks a tensor for its value: only a Session that runs it gives one.
+
+        Raises:
+            InvalidArgumentError: always.
+        """
+        raise no_value(self, "it is no NumPy array")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        raise no_value(self, "it is no NumPy array")
+
+    def __float__(self) -> NoReturn:
+        raise no_value(self, "it is no Python number")
+
+    __int__ = __complex__ = __float__
+
+    def __bool__(self) -> NoReturn:
+        raise no_value(self, "`if` and `and` cannot use it")
+
+    def __iter__(self) -> NoReturn:
+        raise no_value(self, "it cannot be iterated over")
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return sliced(building(self.node.graph), self, key)
+
+    # `==` stays identity: tensors are keys of feed dictionaries.
+
+    def __add__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("AddV2", self, other, "add")
+
+    def __radd__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("AddV2", other, self, "add")
+
+    def __sub__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("Sub", self, other, "sub")
+
+    def __rsub__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("Sub", other, self, "sub")
+
+    def __mul__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("Mul", self, other, "mul")
+
+    def __rmul__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("Mul", other, self, "mul")
+
+    def __truediv__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("RealDiv", self, other, "truediv")
+
+    def __rtruediv__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("RealDiv", other, self, "truediv")
+
+    def __floordiv__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("FloorDiv", self, other, "floordiv")
+
+    def __rfloordiv__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("FloorDiv", other, self, "floordiv")
+
+    def __pow__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("Pow", self, other, "pow")
+
+    def __rpow__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("Pow", other, self, "pow")
+
+    def __matmul__(self, other: object) -> Tensor:
+        return building(self.node.graph).matmul(self, other)
+
+    def __rmatmul__(self, other: object) -> Tensor:
+        return building(self.node.graph).matmul(other, self)
+
+    def __lt__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("Less", self, other, "less")
+
+    def __le__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("LessEqual", self, other, "less_equal")
+
+    def __gt__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("Greater", self, other, "greater")
+
+    def __ge__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("GreaterEqual", self, other, "greater_equal")
+
+    def __and__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("LogicalAnd", self, other, "and")
+
+    def __or__(self, other: object) -> Tensor:
+        return building(self.node.graph).binary("LogicalOr", self, other, "or")
+
+    def __neg__(self) -> Tensor:
+        return building(self.node.graph).apply_op("Neg", [self], name="neg").outputs[0]
+
+    def __abs__(self) -> Tensor:
+        return building(self.node.graph).apply_op("Abs", [self], name="abs").outputs[0]
+
+    def __invert__(self) -> Tensor:
+        return building(self.node.graph).apply_op("LogicalNot", [self], name="not").outputs[0]

@@ -1,0 +1,66 @@
+"""Nodes whose op is not registered: they are held, seen and exported as they came; only their connections are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from graphcore.definitions import GraphDef, NodeDef, OpDef, add_default_attrs, in_out_types_for_node
+from graphcore.dtypes import INVALID, DType
+from graphcore.errors import GraphError, NotFoundError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.model.tensor_id import CONTROL, TensorId, parse_tensor_name
+from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
+from graphcore.registry import OpRegistration
+
+OutputTypes = Mapping[str, tuple[DType, ...]]
+"""The types of the outputs of opaque nodes, by name; INVALID where nothing tells."""
+
+
+@lru_cache(maxsize=1024)
+def opaque_registration(op: str) -> OpRegistration:
+    """What stands for an op that nobody registered. It counts as stateful: nothing may merge, fold or drop its nodes."""
+    return OpRegistration(OpDef(name=op, is_stateful=True), unknown_shape, is_opaque=True)
+
+
+def is_known(op: str, library: FunctionLibraryDefinition) -> bool:
+    """True iff `op` is registered or a function."""
+    try:
+        library.look_up(op)
+    except NotFoundError:
+        return False
+    return True
+
+
+def opaque_outputs(graph_def: GraphDef, library: FunctionLibraryDefinition, wanted: Iterable[TensorId]) -> OutputTypes:
+    """The outputs of the nodes whose op is unknown: as many as anything takes, with the types that known ops take them as."""
+    known = {op: is_known(op, library) for op in {node.op for node in graph_def.node}}
+    counts = {node.name: _declared_outputs(node) for node in graph_def.node if not known[node.op]}
+    if not counts:
+        return {}
+    types: dict[TensorId, DType] = {}
+    for name, index in wanted:
+        counts[name] = max(counts.get(name, 0), index + 1)
+    for node in graph_def.node:
+        expected = _input_types(node, library) if known[node.op] else ()
+        for slot, text in enumerate(node.input):
+            name, index = parse_tensor_name(text)
+            if name not in counts or index == CONTROL:
+                continue
+            counts[name] = max(counts[name], index + 1)
+            if slot < len(expected):
+                types.setdefault(TensorId(name, index), expected[slot].base)
+    return {name: tuple([types.get(TensorId(name, i), INVALID) for i in range(count)]) for name, count in counts.items()}
+
+
+def _declared_outputs(node: NodeDef) -> int:
+    shapes = node.attr.get("_output_shapes")
+    return len(shapes) if isinstance(shapes, tuple) else 0
+
+
+def _input_types(node: NodeDef, library: FunctionLibraryDefinition) -> tuple[DType, ...]:
+    op_def = library.look_up_op_def(node.op)
+    try:
+        return in_out_types_for_node(add_default_attrs(node, op_def), op_def)[0]
+    except GraphError:
+        return ()  # the import says what is wrong when it comes to this node

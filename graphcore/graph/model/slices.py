@@ -1,0 +1,116 @@
+"""`x[1:, ..., 0]` of a tensor: a StridedSlice."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from graphcore.brief import brief
+from graphcore.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+    from graphcore.graph.model.node import Tensor
+
+_NAME: Final = "strided_slice"
+_INT32: Final = np.iinfo(np.int32)
+_INT64: Final = np.iinfo(np.int64)
+Place = tuple[Any, Any, Any]
+
+
+def sliced(graph: Graph, tensor: Tensor, key: Any) -> Tensor:
+    """The part of `tensor` that `key` says, as NumPy takes it: ints, slices, `...`, None, each also in a tuple.
+
+    Ints may be scalar tensors of int32 or int64. The node is made in `graph`; if `key` is refused, nothing is made.
+
+    Raises:
+        InvalidArgumentError: an entry of another kind; more entries than dimensions; an int outside of its dimension; a step of 0.
+    """
+    entries = key if isinstance(key, tuple) else (key,)
+    numbers = [number for entry in entries for number in ((entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,))]
+    several = any(isinstance(number, type(tensor)) for number in numbers)
+    with graph.transaction() if several else nullcontext():  # one node takes back by itself what was made for it
+        places, masks = _read(tensor, entries)
+        wide = _is_wide(places)
+        bounds = [_vector(graph, [place[which] for place in places], wide) for which in range(3)]
+        return graph.apply_op("StridedSlice", [tensor, *bounds], masks, _NAME).outputs[0]
+
+
+def _read(tensor: Tensor, entries: Sequence[Any]) -> tuple[list[Place], dict[str, int]]:
+    """Begin, end and stride of each entry, and what the masks say of them."""
+    masks = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
+    places: list[Place] = []
+    for i, entry in enumerate(entries):
+        begin: Any = 0
+        end: Any = 0
+        stride: Any = 1
+        if entry is Ellipsis:
+            if masks["ellipsis_mask"]:
+                raise _refused(tensor, i, "a second '...'")
+            masks["ellipsis_mask"] = 1 << i
+        elif entry is None:
+            masks["new_axis_mask"] |= 1 << i
+        elif isinstance(entry, slice):
+            masks["begin_mask"] |= (entry.start is None) << i
+            masks["end_mask"] |= (entry.stop is None) << i
+            begin = 0 if entry.start is None else _index(tensor, i, entry.start)
+            end = 0 if entry.stop is None else _index(tensor, i, entry.stop)
+            stride = 1 if entry.step is None else _index(tensor, i, entry.step)
+        else:
+            masks["shrink_axis_mask"] |= 1 << i
+            begin = _index(tensor, i, entry)
+            end = begin + 1
+        places.append((begin, end, stride))
+    return places, masks
+
+
+def _index(tensor: Tensor, at: int, given: Any) -> Any:
+    """An int or a scalar tensor of ints."""
+    if isinstance(given, type(tensor)):
+        if given.dtype.base.name not in {"int32", "int64"} or given.shape.rank not in {0, None}:
+            raise _refused(tensor, at, f"the {given.dtype.name} tensor '{given.name}' of shape {given.shape}")
+        return given
+    if isinstance(given, bool | np.bool_):
+        raise _refused(tensor, at, f"{brief(given)}")
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise _refused(tensor, at, f"{brief(given)} ({type(given).__name__})") from None
+    if not _INT64.min <= number < _INT64.max:
+        raise _refused(tensor, at, f"{number}, which has more than 64 bits")
+    return number
+
+
+def _is_wide(places: Sequence[Place]) -> bool:
+    """Whether any number needs 64 bits."""
+    numbers = [number for place in places for number in place]
+    return any(
+        not _INT32.min <= number <= _INT32.max if isinstance(number, int) else number.dtype.base.name == "int64" for number in numbers
+    )
+
+
+def _vector(graph: Graph, numbers: Sequence[Any], wide: bool) -> Any:
+    """The numbers as a value or, with tensors among them, packed together."""
+    dtype = np.int64 if wide else np.int32
+    if all(isinstance(number, int) for number in numbers):
+        return np.asarray(numbers, dtype)
+    parts = [dtype(number) if isinstance(number, int) else _as_type(graph, number, dtype) for number in numbers]
+    return graph.apply_op("Pack", [parts], None, f"{_NAME}/stack").outputs[0]
+
+
+def _as_type(graph: Graph, number: Tensor, dtype: Any) -> Tensor:
+    if number.dtype.base.as_numpy == dtype:
+        return number
+    return graph.apply_op("Cast", [number], {"DstT": dtype}, f"{_NAME}/cast").outputs[0]
+
+
+def _refused(tensor: Tensor, at: int, what: str) -> InvalidArgumentError:
+    return InvalidArgumentError.at(
+        tensor.node,
+        f"An index of '{tensor.name}' takes ints, slices, '...', None and scalar tensors of ints; entry {at} is {what}. "
+        "Rows by a list or tensor of ints are taken by gc.ops.gather_v2, elements where a condition holds by gc.ops.where and gather_nd",
+    )

@@ -1,0 +1,139 @@
+"""A topological order that is kept while edges come and go, so that a new edge is seen to close a cycle without a walk over the graph.
+
+Each node has a rank; an edge goes to a node of higher rank, other than a loop's back edge. A new edge against the ranks moves only
+the nodes between its ends (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.node import Node
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+_NEXT_ITERATION: Final = frozenset({"NextIteration", "RefNextIteration"})
+_MERGE: Final = frozenset({"Merge", "RefMerge"})
+_rank: Final = attrgetter("rank")
+
+
+def is_back_edge(src_op: str, dst_op: str) -> bool:
+    """True iff an edge between nodes of these ops may close a loop."""
+    return src_op in _NEXT_ITERATION and dst_op in _MERGE
+
+
+def refuse_cycle(graph: Graph, node: Node, producers: Iterable[Node]) -> None:
+    """Require that none of `producers`, which `node` is about to take as inputs, depends on it, other than around a loop.
+
+    Raises:
+        InvalidArgumentError: one does.
+    """
+    for producer in producers:
+        if not may_feed(graph, producer, node):
+            raise InvalidArgumentError(
+                f"Node '{node.name}' would take '{producer.name}' as an input, which itself depends on '{node.name}': a cycle"
+                f"{_advice(graph, producer)}",
+                op=node.op,
+                node=node.name,
+                input=producer.name,
+                source=producer.source,
+            )
+
+
+def _advice(graph: Graph, producer: Node) -> str:
+    """For `h = tanh(h)` in a cell that runs again: what it takes as `h` is what it made the last time."""
+    running, source = graph.cells.running, producer.source
+    if running is None or source is None or source.run is None or source.run.cell != running.cell:
+        return ""
+    return (
+        f". This cell made '{producer.name}' itself in an earlier run, and running it again replaces that: "
+        f"give the result a name of its own, or run the cell that makes the input first"
+    )
+
+
+def renew_stale_ranks(graph: Graph) -> None:
+    """Make sure that producers have lower ranks than what they feed, other than around a loop."""
+    if graph.ranks_are_stale:
+        _renew(graph)
+
+
+def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
+    """True iff `producer` does not depend on `node`, or only around a loop. The ranks are right for the edge then."""
+    renew_stale_ranks(graph)
+    if producer.rank < node.rank or is_back_edge(producer.op, node.op) or not (producer.is_op and node.is_op):
+        return True
+    below = _below(graph, node, producer)
+    if below is None:
+        return False
+    _reorder(graph, _above(graph, producer, node.rank), below)
+    return True
+
+
+def _renew(graph: Graph) -> None:
+    """Give all ranks anew, after a pass that moved many edges without asking about each."""
+    graph.ranks_are_stale = False
+    waiting = {node: len(_before(graph, node)) for node in graph.op_nodes()}
+    ready = [(node.id, node) for node, count in waiting.items() if not count]
+    heapify(ready)
+    order: list[Node] = []
+    while ready:
+        _, node = heappop(ready)
+        order.append(node)
+        for other in _after(graph, node):
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(ready, (other.id, other))
+    for node, rank in zip(order, sorted([node.rank for node in order]), strict=True):
+        if node.rank != rank:
+            graph.note(node)
+            node.rank = rank
+
+
+def _below(graph: Graph, node: Node, producer: Node) -> set[Node] | None:
+    """What depends on `node` and is ranked up to `producer`; None if `producer` is among it."""
+    found = {node}
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if current is producer:
+            return None
+        fresh = [other for other in _after(graph, current) if other not in found and other.rank <= producer.rank]
+        found.update(fresh)
+        pending += fresh
+    return found
+
+
+def _above(graph: Graph, producer: Node, lowest: int) -> set[Node]:
+    """What `producer` depends on and is ranked from `lowest` on."""
+    found = {producer}
+    pending = [producer]
+    while pending:
+        current = pending.pop()
+        fresh = [other for other in _before(graph, current) if other not in found and other.rank >= lowest]
+        found.update(fresh)
+        pending += fresh
+    return found
+
+
+def _after(graph: Graph, node: Node) -> list[Node]:
+    """What takes anything from `node`, other than around a loop."""
+    return [other for other in graph.edge_store.successors(node) if other is not node and not is_back_edge(node.op, other.op)]
+
+
+def _before(graph: Graph, node: Node) -> list[Node]:
+    """What `node` takes anything from, other than around a loop."""
+    return [other for other in graph.edge_store.predecessors(node) if other is not node and not is_back_edge(other.op, node.op)]
+
+
+def _reorder(graph: Graph, above: set[Node], below: set[Node]) -> None:
+    """Give what is above the lower ones of all their ranks, and what is below the higher ones."""
+    order = sorted(above, key=_rank) + sorted(below, key=_rank)
+    ranks = sorted([node.rank for node in order])
+    for node, rank in zip(order, ranks, strict=True):
+        graph.note(node)
+        node.rank = rank

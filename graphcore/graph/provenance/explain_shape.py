@@ -1,0 +1,416 @@
+"""Finds out why a shape is what it is, by running shape functions again on the way back from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from graphcore.attrs import Array, AttrValue, TensorValue
+from graphcore.definitions.value_text import summarize_attr_value
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.origins import Fact, How, Origin, ShapeExplanation
+from graphcore.graph.provenance.value_origins import Element, element_sources
+from graphcore.graph.provenance.what_if import Known, Result, needed, replay
+from graphcore.graph.reading import GraphReader
+from graphcore.graph.shapes.live_refiner import LiveRefiner
+from graphcore.graph.shapes.loop_shapes import is_loop_head
+from graphcore.inference import DimensionHandle, ShapeHandle
+
+_MOST_FACTS: Final = 20_000
+"""What one explanation looks at behind forks: a graph may lead back to everything. The way up to the first fork is followed to its end."""
+_DEEPEST: Final = 40
+_MOST_STEPS: Final = 60
+"""Of a longer way without forks the middle is left out."""
+_MOST_SHOWN: Final = 16
+"""How many elements of a value a text shows."""
+_GUESS: Final = 7
+"""A size that stands for an unknown one when it is asked whether anything depends on it."""
+
+_NUMBERS: Final = re.compile(r"[-\d?,.\[\]]+")
+
+_Local = tuple[How, str, list[Fact], int | None]
+"""How, in words, what it follows from, the number."""
+
+
+def explain_tensor(tensor: Tensor) -> ShapeExplanation:
+    """Why `tensor` has its shape, dimension by dimension."""
+    node = tensor.node
+    trail = _Trail(node.graph)
+    handle = _handle(tensor)
+    data = (node.handle_data or {}).get(tensor.index)
+    held = data[0].shape.dims if data else None
+    return ShapeExplanation(
+        tensor=tensor.name,
+        dtype=tensor.dtype.name,
+        shape=node.graph.shape_text(tensor),
+        rank=trail.origin(Fact(tensor.name, "rank"), tensor),
+        dimensions=tuple([trail.origin(Fact(tensor.name, "dimension", i), tensor) for i in range(len(handle.dims or ()))]),
+        held=tuple([trail.origin(Fact(tensor.name, "held", i), tensor) for i in range(len(held or ()))]),
+        error="" if node.error is None else node.error.message,
+        chains=() if node.error is None else node.error.chains,
+    )
+
+
+def explain_error(node: Node) -> tuple[Origin, ...]:
+    """The chains of what clashes at `node`, whose shape function refuses its inputs: a smallest part of what is known that it refuses."""
+    wrong = replay(node).error
+    if wrong is None:
+        return ()
+    kind = _kind_of(wrong)
+    known = needed(node, lambda result: result.error is not None and _kind_of(result.error) == kind)
+    found = _merged_values([(_fact_of(node, each), node.inputs[each.slot]) for each in known])
+    trail = _Trail(node.graph)
+    chains = [trail.origin(fact, tensor) for fact, tensor in found]
+    if len({fact.tensor for fact, _ in found}) < 2 or _names_attr(node, wrong):
+        chains.append(_required(node))
+    return tuple(chains)
+
+
+def _names_attr(node: Node, error: GraphError) -> bool:
+    """True iff a number that the error names is one of the node's attrs."""
+    named = re.findall(r"\d+", error.message.partition(" for '")[0])
+    lengths = {arg.number_attr for arg in node.op_def.input_arg}
+    return any(
+        type(value) is int and value > 1 and str(value) in named and name not in lengths for name, value in node.node_def.attr.items()
+    )
+
+
+def _kind_of(error: GraphError) -> str:
+    """What an error says, whatever the numbers are."""
+    return _NUMBERS.sub("#", error.message.partition(" for '")[0].partition(". Shapes are")[0])
+
+
+def _merged_values(found: list[tuple[Fact, Tensor]]) -> list[tuple[Fact, Tensor]]:
+    """The same with the elements of a value as the value where all of them are needed."""
+    merged: dict[Fact, Tensor] = {}
+    for fact, tensor in found:
+        size = tensor.shape.num_elements
+        elements = sum(other.kind == "element" and other.tensor == fact.tensor for other, _ in found)
+        whole = fact.kind == "element" and elements == size
+        merged[Fact(fact.tensor, "value") if whole else fact] = tensor
+    return list(merged.items())
+
+
+def _required(node: Node) -> Origin:
+    """The side of the op itself: it asks for a rank, or one of its attrs does not fit."""
+    settings = _settings(node)
+    text = f"`{node.name}` (op {node.op}) asks for it" + (f", with {settings}" if settings else "")
+    return Origin(Fact(f"{node.name}:0", "requirement"), None, "required", node.name, node.op, text, node.source)
+
+
+class _Trail:
+    """One explanation: what has been found is not looked for twice."""
+
+    def __init__(self, graph: GraphReader) -> None:
+        self._symbols = graph.symbols()
+        self._found: dict[Fact, Origin] = {}
+        self._under_way: set[Fact] = set()
+        self._behind_forks = 0
+        self._left_out: dict[Fact, int] = {}
+
+    def origin(self, fact: Fact, tensor: Tensor, depth: int = 0) -> Origin:
+        """Why `fact`, which is about `tensor`, holds."""
+        chain: list[tuple[Fact, Tensor, _Local, tuple[Fact, ...]]] = []
+        while fact not in self._found and fact not in self._under_way and (not depth or self._behind_forks < _MOST_FACTS):
+            self._under_way.add(fact)
+            self._behind_forks += depth > 0
+            local = _Step(fact, tensor).explain()
+            merged = _agreeing(fact, tensor) if fact.kind == "dimension" and local[0] in {"passed", "computed"} else ()
+            chain.append((fact, tensor, local, merged))
+            if len(local[2]) != 1:
+                break
+            fact = local[2][0]
+            tensor = _tensor(tensor.node, fact)
+        because = self._because(chain, fact, tensor, depth)
+        if len(chain) > _MOST_STEPS:
+            half, left_out = _MOST_STEPS // 2, len(chain) - _MOST_STEPS
+            skipped, at, (_, _, _, size), _ = chain[half]
+            middle: _Local = ("cut", f"is passed on by {left_out} more nodes", [], size)
+            chain = [*chain[:half], (skipped, at, middle, ()), *chain[half + left_out :]]
+            self._left_out[skipped] = left_out
+        for known, at, (how, text, _, size), merged in reversed(chain):
+            node = at.node
+            value = _value_text(known, at) or self._name(known, at)
+            left_out = self._left_out.get(known, 0)
+            made = Origin(known, size, how, node.name, node.op, text, node.source, because, merged, value, left_out)
+            self._found[known] = made
+            because = (made,)
+        return because[0]
+
+    def _name(self, fact: Fact, tensor: Tensor) -> str:
+        """What an unknown size is called, empty where it has no name."""
+        dims = _handle(tensor).dims if fact.kind == "dimension" else None
+        if dims is None or fact.index >= len(dims) or dims[fact.index].value >= 0 or dims[fact.index].origin is None:
+            return ""
+        return self._symbols.text(dims[fact.index])
+
+    def _because(self, chain: Sequence[tuple[Fact, Tensor, _Local, object]], fact: Fact, tensor: Tensor, depth: int) -> tuple[Origin, ...]:
+        """What the last link of the chain follows from."""
+        if not chain or chain[-1][0] != fact:
+            return (self._found.get(fact) or _cut(fact, tensor),)
+        facts = chain[-1][2][2]
+        if depth >= _DEEPEST:
+            return tuple([_cut(each, _tensor(tensor.node, each)) for each in facts])
+        return tuple([self.origin(each, _tensor(tensor.node, each), depth + 1) for each in facts])
+
+
+def _cut(fact: Fact, tensor: Tensor) -> Origin:
+    node = tensor.node
+    text = f"{fact}: see there"
+    return Origin(fact, _size(fact, tensor), "cut", node.name, node.op, text, node.source, value=_value_text(fact, tensor))
+
+
+def _value_text(fact: Fact, tensor: Tensor) -> str:
+    array = _value(tensor) if fact.kind == "value" else None
+    return "" if array is None else _array_text(array)
+
+
+def _array_text(array: Array) -> str:
+    shown = str(array.reshape(-1)[:_MOST_SHOWN].tolist()) if array.ndim else str(array)
+    return shown if array.size <= _MOST_SHOWN else f"{shown[:-1]}, ...]"
+
+
+def _handle(tensor: Tensor) -> ShapeHandle:
+    handles = tensor.node.output_handles
+    return handles[tensor.index] if tensor.index < len(handles) else ShapeHandle()
+
+
+def _tensor(node: Node, fact: Fact) -> Tensor:
+    """The tensor that a fact is about: an input of `node`, or what its output is said to be like."""
+    others = [other for other in node.like.values() if isinstance(other, Tensor)]
+    return next(tensor for tensor in (*node.inputs, *others) if tensor.name == fact.tensor)
+
+
+def _fact_of(node: Node, known: Known) -> Fact:
+    return Fact(node.inputs[known.slot].name, known.kind, known.index)
+
+
+def _size(fact: Fact, tensor: Tensor) -> int | None:
+    """The number that the fact says."""
+    if fact.kind == "rank":
+        return tensor.shape.rank
+    if fact.kind == "held":
+        data = (tensor.node.handle_data or {}).get(tensor.index)
+        return _number(data[0].shape.dims, fact.index) if data else None
+    if fact.kind == "dimension":
+        return _number(_handle(tensor).dims, fact.index)
+    array = _value(tensor)
+    if array is not None and (fact.kind == "element" or array.size == 1):
+        flat = array.reshape(-1)
+        position = max(fact.index, 0)
+        return int(flat[position]) if position < flat.size and array.dtype.kind in "iu" else None
+    if fact.kind == "element":
+        try:
+            partial = tensor.node.graph.refiner.constant_partial_shape(tensor.node, tensor.index)
+        except GraphError:
+            return None  # the value is none of a shape
+        return None if partial is None else _number(partial.dims, fact.index)
+    return None
+
+
+def _number(dims: tuple[DimensionHandle, ...] | None, index: int) -> int | None:
+    if dims is None or index >= len(dims) or dims[index].value < 0:
+        return None
+    return dims[index].value
+
+
+def _value(tensor: Tensor) -> Array | None:
+    return tensor.node.graph.refiner.evaluate_constant_tensor(tensor.node, tensor.index)
+
+
+class _Step:
+    """One step back: from a fact about an output of a node to facts about its inputs."""
+
+    def __init__(self, fact: Fact, tensor: Tensor) -> None:
+        self.fact = fact
+        self.tensor = tensor
+        self.node = tensor.node
+        self.size = _size(fact, tensor)
+
+    def explain(self) -> _Local:
+        """The step."""
+        if self.fact.kind in {"value", "element"}:
+            return self._of_value()
+        like = self.node.like.get(self.tensor.index)
+        result = replay(self.node)
+        if result.error is not None:
+            return "unknown", f"is not known: `{self.node.name}` (op {self.node.op}) is wrong", [], self.size
+        if like is not None and self._read(result) != self.size:
+            return self._of_like(like)
+        if self.fact.kind == "rank":
+            return self._of_rank(result)
+        return self._of_dimension(result)
+
+    def _of_like(self, like: Tensor | ShapeHandle) -> _Local:
+        if isinstance(like, Tensor):
+            fact = Fact(like.name, self.fact.kind, self.fact.index)
+            return "passed", f"is {fact}, whose gradient this is", [fact], self.size
+        return "given", f"was given by set_shape of `{self.tensor.name}`", [], self.size
+
+    def _read(self, result: Result) -> int | None:
+        """The number in another run, None if it is not known there."""
+        dims = (result.held if self.fact.kind == "held" else result.shapes)[self.tensor.index]
+        if dims is None or dims.dims is None:
+            return None
+        return len(dims.dims) if self.fact.kind == "rank" else _number(dims.dims, self.fact.index)
+
+    def _of_rank(self, result: Result) -> _Local:
+        if self.size is None:
+            return self._of_unknown(result)
+        handle = result.shapes[self.tensor.index]
+        same = [slot for slot, shape in enumerate(result.context.inputs) if shape is handle]
+        if same:
+            fact = Fact(self.node.inputs[same[0]].name, "rank")
+            return "passed", f"is {fact}", [fact], self.size
+        return self._of_needed()
+
+    def _of_dimension(self, result: Result) -> _Local:
+        shape = (result.held if self.fact.kind == "held" else result.shapes)[self.tensor.index]
+        dims = None if shape is None else shape.dims
+        if dims is None or self.fact.index >= len(dims):
+            return "unknown", f"is known only when `{self.node.name}` runs", [], self.size
+        places = result.context.places_of(dims[self.fact.index])
+        if places:
+            fact = _fact_of(self.node, places[0])
+            return "passed", f"is {fact}", [fact], self.size
+        return self._of_needed() if self.size is not None else self._of_unknown(result)
+
+    def _of_needed(self) -> _Local:
+        """What must be known for this number: everything else may be hidden."""
+        found = needed(self.node, lambda result: result.error is None and self._read(result) == self.size)
+        facts = [fact for fact, _ in _merged_values([(_fact_of(self.node, known), self.node.inputs[known.slot]) for known in found])]
+        if len(facts) > 1 and self.fact.kind != "rank":
+            facts = [fact for fact in facts if fact.kind != "rank"] or facts  # where a dimension stands is no number that goes into it
+        settings = _settings(self.node)
+        if not facts:
+            return (
+                "literal",
+                f"is a literal of `{self.node.name}` (op {self.node.op})" + (f": {settings}" if settings else ""),
+                [],
+                self.size,
+            )
+        text = f"is computed by `{self.node.name}` (op {self.node.op})" + (f", with {settings}" if settings else "")
+        return "computed", text, facts, self.size
+
+    def _of_unknown(self, result: Result) -> _Local:
+        """What would have to be known for a number to be there."""
+        node = self.node
+        if is_loop_head(node):
+            return "unknown", f"differs from one iteration to the next at `{node.name}`", [], None
+        facts: list[Fact] = []
+        for slot, tensor in enumerate(node.inputs):
+            shape = result.context.inputs[slot]
+            facts += [Fact(tensor.name, "rank")] if shape.dims is None else self._of_unknown_sizes(slot, shape)
+            asked = slot in result.context.requested_input_tensors or slot in result.context.requested_input_tensors_as_partial_shapes
+            if asked and _value(tensor) is None:
+                facts.append(Fact(tensor.name, "value"))
+        if not facts:
+            settings = _settings(node)
+            given = f": {settings}" if settings and not node.inputs else ""
+            return "unknown", f"is known only when the graph runs; `{node.name}` (op {node.op}) leaves it open{given}", [], None
+        return "computed", f"is computed by `{node.name}` (op {node.op}) from what is known only when the graph runs", facts, None
+
+    def _of_unknown_sizes(self, slot: int, shape: ShapeHandle) -> list[Fact]:
+        """The unknown dimensions of an input of which this one depends: guessing them changes what is known of it."""
+        unknown = [Known("dimension", slot, i) for i, dim in enumerate(shape.dims or ()) if dim.value < 0]
+        guesses = [replay(self.node, sizes={known: _GUESS}) for known in unknown]
+        hits = [known for known, guess in zip(unknown, guesses, strict=True) if guess.error is not None or self._read(guess) is not None]
+        return [_fact_of(self.node, known) for known in hits]
+
+    def _of_value(self) -> _Local:
+        """From an element of a value, or all of it, to what it was made of."""
+        node = self.node
+        if node.op == "Const":
+            return "literal", f"is a literal: {self._literal()}", [], self.size
+        sources = element_sources(self.tensor, self.fact.index) if self.fact.kind == "element" or self._is_number() else None
+        if sources is None:
+            known = [Fact(tensor.name, "value") for tensor in node.inputs]
+            if not known or (self.size is None and _value(self.tensor) is None):
+                return "unknown", f"is known only when `{node.name}` (op {node.op}) runs", [], self.size
+            return "computed", f"is computed by `{node.name}` (op {node.op})", _first_of_each(known), self.size
+        facts = _first_of_each([_fact_of_element(node, source) for source in sources])
+        if not facts:
+            return "unknown", f"is known only when `{node.name}` (op {node.op}) runs", [], self.size
+        if len(facts) == 1:
+            return "passed", f"is {facts[0]}" + ("" if node.op != "Shape" else f", read by `{node.name}`"), facts, self.size
+        return "computed", f"is computed by `{node.name}` (op {node.op})", facts, self.size
+
+    def _is_number(self) -> bool:
+        return self.tensor.shape.rank == 0 or self.tensor.shape.num_elements == 1
+
+    def _literal(self) -> str:
+        array = _value(self.tensor)
+        if array is None:
+            return f"the value of `{self.node.name}`"
+        whole = _array_text(array)
+        return f"element {self.fact.index} of {whole}" if self.fact.kind == "element" and array.ndim else whole
+
+
+def _fact_of_element(node: Node, source: Element) -> Fact:
+    tensor = node.inputs[source.slot]
+    if source.kind == "element" and tensor.shape.rank == 0:
+        return Fact(tensor.name, "value")
+    return Fact(tensor.name, source.kind, source.index)
+
+
+def _first_of_each(facts: list[Fact]) -> list[Fact]:
+    return list(dict.fromkeys(facts))
+
+
+def _agreeing(fact: Fact, tensor: Tensor) -> tuple[Fact, ...]:
+    """The dimensions of other inputs that had to be the same number as this one: another size there is refused."""
+    node = tensor.node
+    size = _size(fact, tensor)
+    result = replay(node)
+    shape = result.shapes[tensor.index]
+    if result.error is not None or shape.dims is None or fact.index >= len(shape.dims):
+        return ()
+    own = result.context.places_of(shape.dims[fact.index])
+    if not own:
+        return ()
+    met = {id(other) for pair in result.context.merged_dims for other in pair if shape.dims[fact.index] in pair}
+    found: list[Fact] = []
+    for slot, handle in enumerate(result.context.inputs):
+        for index, dim in enumerate(handle.dims or ()):
+            known = Known("dimension", slot, index)
+            if known in own:
+                continue
+            same = id(dim) in met if dim.value < 0 or size is None else dim.value == size > 1 and _is_bound(node, known, own[0], size)
+            if same:
+                found.append(_fact_of(node, known))
+    return tuple(found)
+
+
+def _is_bound(node: Node, known: Known, own: Known, size: int) -> bool:
+    """True iff both must be the same: another size of one is refused, of both it is not."""
+    changed = replay(node, sizes={known: size + 1})
+    return changed.error is not None and replay(node, sizes={known: size + 1, own: size + 1}).error is None
+
+
+def _settings(node: Node) -> str:
+    """The attrs of a node that say anything of shapes."""
+    shown = [
+        f"{name}={_shown(value)}" for name, value in node.node_def.attr.items() if not name.startswith("_") and _counts(node, name, value)
+    ]
+    return ", ".join(shown)
+
+
+def _counts(node: Node, name: str, value: AttrValue) -> bool:
+    if isinstance(value, DType) or name in {"container", "shared_name", "debug_name", "allowed_devices", "frame_name", "seed", "seed2"}:
+        return False
+    if isinstance(value, tuple) and (not value or isinstance(value[0], DType)):
+        return False
+    declared = node.op_def.find_attr(name)
+    return declared is None or declared.default_value != value
+
+
+def _shown(value: AttrValue) -> str:
+    if isinstance(value, TensorValue):
+        return f"a value of shape {value.shape}"
+    return summarize_attr_value(value)
+
+
+LiveRefiner.explainer = explain_error

@@ -1,0 +1,72 @@
+"""Which parts of the inputs an element of a computed value was made of, as far as the rules for partial values tell."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from graphcore.graph.model.node import Tensor
+from graphcore.inference import DimensionHandle, ShapeHandle
+from graphcore.inference.partial_rules import RULES
+from graphcore.inference.partial_types import MAX_ITEMS, PartialValue, ValueView
+from graphcore.inference.partial_values import partial_value
+
+
+class Element(msgspec.Struct, frozen=True):
+    """A part of an input: an element of its value, a dimension, or its rank."""
+
+    kind: Literal["element", "dimension", "rank"]
+    slot: int
+    index: int = -1
+
+
+def element_sources(tensor: Tensor, index: int) -> list[Element] | None:
+    """What element `index` of the value of `tensor` (0 for a scalar) was made of, None if no rule tells."""
+    node = tensor.node
+    rule = RULES.get(node.op)
+    if rule is None:
+        return None
+    marks: dict[int, tuple[DimensionHandle, Element]] = {}
+    refiner = node.graph.refiner
+
+    def mark(value: int, element: Element) -> DimensionHandle:
+        made = DimensionHandle(value)
+        marks[id(made)] = made, element
+        return made
+
+    def shape_of(producer: Any, output: int) -> ShapeHandle:
+        shape = refiner.output_shape(producer, output)
+        slot = next((i for i, other in enumerate(node.inputs) if other.node is producer and other.index == output), None)
+        if slot is None or producer is node or shape.dims is None or rule.reads_values:
+            return shape
+        return ShapeHandle(tuple([mark(dim.value, Element("dimension", slot, i)) for i, dim in enumerate(shape.dims)]))
+
+    found: dict[tuple[int, int], PartialValue | None] = {}
+    for slot, other in enumerate(node.inputs):
+        known = (
+            partial_value(other.node, other.index, refiner.output_shape, refiner.evaluate_constant_tensor) if rule.reads_values else None
+        )
+        if known is None or len(known.items) > MAX_ITEMS:
+            continue
+        items = [mark(item if isinstance(item, int) else item.value, Element("element", slot, i)) for i, item in enumerate(known.items)]
+        found[id(other.node), other.index] = PartialValue(tuple(items), known.is_scalar)
+    made = rule.apply(ValueView(node, tensor.index, found, shape_of, refiner.evaluate_constant_tensor))
+    if node.op == "Rank":
+        return [Element("rank", 0)]
+    position = max(index, 0)
+    if made is None or position >= len(made.items):
+        return None
+    item = made.items[position]
+    hit = marks.get(id(item))
+    if hit is not None:
+        return [hit[1]]
+    return _operands(node.op, [element for _, element in marks.values()], position, len(made.items))
+
+
+def _operands(op: str, elements: list[Element], position: int, count: int) -> list[Element]:
+    """The elements that went into a computed one: those at its position (or the only one) for elementwise ops, all for the others."""
+    if op in {"Size", "Prod"}:
+        return elements
+    lengths = {slot: sum(element.slot == slot for element in elements) for slot in {element.slot for element in elements}}
+    return [element for element in elements if lengths[element.slot] < count or lengths[element.slot] == 1 or element.index == position]

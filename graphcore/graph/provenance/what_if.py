@@ -1,0 +1,165 @@
+"""Running the shape function of one node again, with some of what is known hidden: what the result depends on shows by that.
+
+Nothing is noted while a graph is built. An explanation asks: which inputs must be known for this result? Hiding them one after the other
+answers that for every op, whatever its shape function does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import msgspec
+
+from graphcore.attrs import Array
+from graphcore.errors import GraphError
+from graphcore.graph.model.node import Node
+from graphcore.graph.shapes.live_refiner import LiveContext
+from graphcore.inference import DimensionHandle, HandleData, ShapeAndType, ShapeHandle
+
+_MOST_ELEMENTS = 32
+"""Of longer values the elements are not looked at one by one."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """Something a shape function may use: the rank of an input, one of its sizes, its value, an element of its value as a shape."""
+
+    kind: Literal["rank", "dimension", "held", "value", "element"]
+    slot: int
+    index: int = -1
+
+
+class Result(msgspec.Struct, frozen=True, eq=False):
+    """What a run gave: the shapes and what handles point to by output; or the error."""
+
+    shapes: tuple[ShapeHandle, ...]
+    held: tuple[ShapeHandle | None, ...]
+    context: ReplayContext
+    error: GraphError | None = None
+
+
+class ReplayContext(LiveContext):
+    """The context of such a run: inputs have handles of their own, so that it can be told where a dimension came from."""
+
+    __slots__ = ("_hidden", "_sizes", "copies", "places")
+
+    def __init__(self, node: Node, hidden: frozenset[Known], sizes: dict[Known, int]) -> None:
+        self._hidden = hidden
+        self._sizes = sizes
+        self.copies: dict[int, DimensionHandle] = {}
+        self.places: dict[int, tuple[DimensionHandle, list[Known]]] = {}  # the handles themselves too: an id is theirs while they live
+        present = [_present_shape(node, slot) for slot in range(len(node.inputs))]
+        super().__init__(node.graph.refiner, node, [self._copy(shape, "dimension", slot) for slot, shape in enumerate(present)])
+
+    def evaluate_input(self, index: int) -> Array | None:
+        """The constant value, unless it or a part of it is hidden."""
+        if any(known.slot == index and known.kind in {"value", "element"} for known in self._hidden):
+            return None
+        tensor = self.node.inputs[index]
+        return self.refiner.evaluate_constant_tensor(tensor.node, tensor.index)
+
+    def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
+        """The value as a shape, without what is hidden."""
+        if Known("value", index) in self._hidden:
+            return None
+        tensor = self.node.inputs[index]
+        found = self.refiner.constant_partial_shape(tensor.node, tensor.index)
+        return None if found is None else self._copy(found, "element", index)
+
+    def input_handle_shapes_and_types(self, index: int) -> HandleData | None:
+        """What the handle points to, with handles of its own."""
+        data = super().input_handle_shapes_and_types(index)
+        return None if data is None else [ShapeAndType(self._copy(entry.shape, "held", index), entry.dtype) for entry in data]
+
+    def places_of(self, dim: DimensionHandle) -> list[Known]:
+        """Where among the inputs a dimension is found, dimensions of shapes first."""
+        found = self.places.get(id(dim))
+        return [] if found is None else sorted(found[1], key=lambda known: (known.kind != "dimension", known.slot, known.index))
+
+    def _copy(self, shape: ShapeHandle, kind: Literal["dimension", "held", "element"], slot: int) -> ShapeHandle:
+        if shape.dims is None or (kind == "dimension" and Known("rank", slot) in self._hidden):
+            return ShapeHandle()
+        dims: list[DimensionHandle] = []
+        for index, dim in enumerate(shape.dims):
+            known = Known(kind, slot, index)
+            if known in self._hidden:
+                copied = DimensionHandle()
+            elif known in self._sizes:
+                copied = DimensionHandle(self._sizes[known])
+            else:
+                copied = self.copies.setdefault(id(dim), DimensionHandle(dim.value, dim.origin))
+            self.places.setdefault(id(copied), (copied, []))[1].append(known)
+            dims.append(copied)
+        return ShapeHandle(tuple(dims))
+
+
+def _present_shape(node: Node, slot: int) -> ShapeHandle:
+    tensor = node.inputs[slot]
+    handles = tensor.node.output_handles
+    return handles[tensor.index] if tensor.index < len(handles) else ShapeHandle()
+
+
+def replay(node: Node, hidden: Iterable[Known] = (), sizes: dict[Known, int] | None = None) -> Result:
+    """Infer `node` once more without changing it.
+
+    Args:
+        node: the node.
+        hidden: what is not to be known.
+        sizes: dimensions that are to have another size.
+    """
+    context = ReplayContext(node, frozenset(hidden), sizes or {})
+    error: GraphError | None = None
+    try:
+        node.graph.refiner.infer(context)
+    except GraphError as raised:
+        error = raised
+    shapes = tuple([ShapeHandle() if handle is None else handle for handle in context.outputs])
+    data = context.all_output_handles or {}
+    held = tuple([data[index][0].shape if data.get(index) else None for index in range(len(shapes))])
+    return Result(shapes, held, context, error)
+
+
+def needed(node: Node, holds: Callable[[Result], bool]) -> list[Known]:
+    """A smallest part of what is known of the inputs from which the result that `holds` recognises still follows.
+
+    Args:
+        node: the node.
+        holds: true of the result to be explained.
+    """
+    hidden: set[Known] = set()
+
+    def try_to_hide(known: Known) -> bool:
+        if not holds(replay(node, hidden | {known})):
+            return False
+        hidden.add(known)
+        return True
+
+    found: list[Known] = []
+    for slot in range(len(node.inputs)):
+        rank, value = Known("rank", slot), Known("value", slot)
+        if not try_to_hide(value):
+            found += _needed_elements(node, slot, try_to_hide) or [value]
+        dims = _present_shape(node, slot).dims
+        if dims is None or try_to_hide(rank):
+            continue
+        sizes = [Known("dimension", slot, i) for i, dim in enumerate(dims) if dim.value >= 0]
+        # What comes first is looked at first by shape functions too: hidden last, it is what stays.
+        found += [known for known in reversed(sizes) if not try_to_hide(known)][::-1] or [rank]
+    for slot, tensor in enumerate(node.inputs):
+        data = (tensor.node.handle_data or {}).get(tensor.index)
+        dims = data[0].shape.dims if data else None
+        held = [Known("held", slot, i) for i, dim in enumerate(dims or ()) if dim.value >= 0]
+        found += [known for known in held if not try_to_hide(known)]
+    return found
+
+
+def _needed_elements(node: Node, slot: int, try_to_hide: Callable[[Known], bool]) -> list[Known]:
+    tensor = node.inputs[slot]
+    try:
+        partial = node.graph.refiner.constant_partial_shape(tensor.node, tensor.index)
+    except GraphError:
+        return []  # no value of a shape: it is looked at as a whole
+    if partial is None or partial.dims is None or len(partial.dims) > _MOST_ELEMENTS:
+        return []
+    elements = [Known("element", slot, i) for i in range(len(partial.dims))]
+    return [known for known in reversed(elements) if not try_to_hide(known)][::-1]

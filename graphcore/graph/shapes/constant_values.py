@@ -1,0 +1,238 @@
+"""Values known before any run: constants and what follows from constants alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import numpy as np
+
+from graphcore.attrs import Array, TensorValue
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.shapes.constant_costs import is_cheap
+from graphcore.graph.shapes.kernels import kernel_context
+from graphcore.shapes import Shape
+from graphcore.support.deadline import check_time
+
+Values = dict[int, Array | None]
+"""Values of a node's outputs by index."""
+FORGOTTEN: Final[Values] = {}
+"""Stands for values that were found and were too large to keep: what followed from them was kept, and must go when they change."""
+
+MAX_CACHED_ELEMENTS: Final = 2048
+MAX_INFERRED_ELEMENTS: Final = 1 << 20
+"""What has more says nothing about a shape, and a small file may claim a great many."""
+_NEVER_CONSTANT: Final = frozenset(
+    {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "LoopCond", "NoOp"}
+    | {"PartitionedCall", "SymbolicGradient"}
+)
+_REFUSALS: Final = (GraphError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
+"""What a kernel may raise that is given values with which it cannot work."""
+_ARGUMENTS: Final = frozenset({"_Arg", "_DeviceArg"})
+_FROM_SHAPE: Final = frozenset({"Shape", "Rank", "Size", "ShapeN"})
+
+
+class ValueSource(Protocol):
+    """Where evaluation looks shapes up and keeps what it finds."""
+
+    def shape_of(self, tensor: Tensor) -> Shape:
+        """What is known of the shape of `tensor`."""
+
+    def known(self, node: Node) -> Values | None:
+        """The values of the outputs of `node` that are known, None if it has not been looked at."""
+
+    def keep(self, node: Node, values: Values) -> None:
+        """These are the values of the outputs of `node`."""
+
+    def forget_large(self, node: Node) -> None:
+        """The values of `node` are too large to be kept."""
+
+
+class _OnNodes:
+    """Values are kept on the nodes of a graph, which forgets them when they change."""
+
+    __slots__ = ()
+
+    def shape_of(self, tensor: Tensor) -> Shape:
+        return tensor.shape
+
+    def known(self, node: Node) -> Values | None:
+        return None if node.constants is FORGOTTEN else node.constants
+
+    def keep(self, node: Node, values: Values) -> None:
+        node.graph.note(node)  # they may follow from what is taken back
+        node.constants = values
+
+    def forget_large(self, node: Node) -> None:
+        node.graph.note(node)
+        node.constants = FORGOTTEN
+
+
+class ValueCache:
+    """Values that are kept beside the graph.
+
+    Args:
+        shape_of: what is known of the shape of a tensor.
+        argument: the value of an argument of the function that is being looked at.
+    """
+
+    __slots__ = ("_argument", "_found", "shape_of")
+
+    def __init__(self, shape_of: Callable[[Tensor], Shape], argument: Callable[[Node], Array | None] | None = None) -> None:
+        self.shape_of = shape_of
+        self._argument = argument
+        self._found: dict[Node, Values] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def value_of(self, tensor: Tensor) -> Array | None:
+        """The value that `tensor` has in every run, None if none is known or it is too large to be a shape, an axis or the like."""
+        return None if self.shape_of(tensor).num_elements > MAX_INFERRED_ELEMENTS else _value_of(tensor, self)
+
+    def forget(self) -> None:
+        """Shapes have changed, and values may follow from shapes."""
+        self._found.clear()
+
+    def known(self, node: Node) -> Values | None:
+        """The values of `node`; those of an argument are asked for."""
+        found = self._found.get(node)
+        if found is None and self._argument is not None and node.op in _ARGUMENTS:
+            found = self._found[node] = {0: self._argument(node)}
+        return found
+
+    def keep(self, node: Node, values: Values) -> None:
+        """Keep them until they are too large or shapes change."""
+        self._found[node] = values
+
+    def forget_large(self, node: Node) -> None:
+        """Drop them."""
+        self._found.pop(node, None)
+
+
+_ON_NODES: Final = _OnNodes()
+
+
+def constant_value(tensor: Tensor) -> Array | None:
+    """The value that `tensor` has in every run, None if it has none that is known."""
+    return _value_of(tensor, _ON_NODES)
+
+
+def inferred_value(tensor: Tensor) -> Array | None:
+    """constant_value for shape functions: None also for what is too large to be a shape, an axis or the like."""
+    return None if tensor.shape.num_elements > MAX_INFERRED_ELEMENTS else _value_of(tensor, _ON_NODES)
+
+
+def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
+    """Works without recursion, so a chain of any length is fine."""
+    node = tensor.node
+    if node.op == "Const":
+        return _const_array(node)
+    pending: list[tuple[Tensor, Node | None]] = [(tensor, None)]  # each with the node that waits for it
+    while pending:
+        wanted, waiter = pending[-1]
+        current = wanted.node
+        if waiter is not None and source.known(waiter) is not None:
+            pending.pop()  # one of its inputs has no value: what the others have makes no difference
+        elif (found := source.known(current)) is not None:
+            pending.pop()
+            if waiter is not None and found.get(wanted.index) is None:
+                source.keep(waiter, {})
+        elif (waiting := _unvisited_inputs(current, source)) is None:
+            source.keep(current, {})
+        elif waiting:
+            pending.extend([(input_, current) for input_ in reversed(waiting)])
+        else:
+            check_time(current.name, current.op)
+            source.keep(current, _evaluate(current, source))
+    value = (source.known(node) or {}).get(tensor.index)
+    if value is not None and value.size > MAX_CACHED_ELEMENTS:
+        source.forget_large(node)
+    return value
+
+
+def _const_array(node: Node) -> Array | None:
+    value = node.node_def.attr.get("value")
+    if not isinstance(value, TensorValue) or value.dtype is not node.output_types[0]:
+        return None  # a file may hold any value for any type: a run will refuse it
+    return value.array
+
+
+def _unvisited_inputs(node: Node, source: ValueSource) -> list[Tensor] | None:
+    """The inputs to look at first; None if the node can never be constant."""
+    if node.op in _FROM_SHAPE and _shape_constants(node, source) is not None:
+        return []
+    if not _may_be_constant(node, source):
+        return None
+    return [tensor for tensor in node.inputs if tensor.node.op != "Const" and source.known(tensor.node) is None]
+
+
+def _may_be_constant(node: Node, source: ValueSource) -> bool:
+    if node.op in _NEVER_CONSTANT or node.op_def.is_stateful or node.registration.kernel is None or node.error is not None:
+        return False
+    if not node.inputs or any(dtype.is_ref or dtype.as_numpy is None for dtype in node.input_types):
+        return False
+    if any(source.shape_of(tensor).num_elements > MAX_INFERRED_ELEMENTS for tensor in (*node.inputs, *node.outputs)):
+        return False
+    return is_cheap(node, source.shape_of)
+
+
+def _evaluate(node: Node, source: ValueSource) -> Values:
+    from_shape = _shape_constants(node, source) if node.op in _FROM_SHAPE else None
+    if from_shape is not None:
+        return from_shape
+    values: list[Array] = []
+    for tensor in node.inputs:
+        value = _const_array(tensor.node) if tensor.node.op == "Const" else (source.known(tensor.node) or {}).get(tensor.index)
+        if value is None:
+            return {}
+        values.append(value)
+    factory = node.registration.kernel
+    if factory is None:
+        return {}
+    try:
+        with np.errstate(all="ignore"):
+            result = factory(kernel_context(node, tuple(values)))(*values)
+    except _REFUSALS:  # a run will say so, if it comes to that: here nothing is known
+        return {}
+    results = list(result) if isinstance(result, tuple | list) else [result]
+    return {
+        i: _as_declared(tensor, np.asarray(item), source.shape_of(tensor))
+        for i, (tensor, item) in enumerate(zip(node.outputs, results, strict=False))
+    }
+
+
+def _as_declared(tensor: Tensor, value: Array, shape: Shape) -> Array | None:
+    """`value` if it is what shape functions may rely on: of the declared type, of a rank that is known."""
+    fits = value.dtype == tensor.dtype.as_numpy and shape.rank == value.ndim
+    return value if fits else None
+
+
+def _shape_constants(node: Node, source: ValueSource) -> Values | None:
+    """The outputs of Shape, ShapeN, Rank, Size where the static shape tells them."""
+    results: Values = {}
+    for i, tensor in enumerate(node.inputs):
+        shape = source.shape_of(tensor)
+        dtype = _numpy(node.output_types[min(i, len(node.output_types) - 1)])
+        if node.op == "Rank" and shape.rank is not None:
+            results[i] = np.asarray(shape.rank, dtype)
+        elif not shape.is_fully_defined:
+            return None
+        elif node.op == "Size":
+            results[i] = _numbers(shape.num_elements, dtype)
+        else:
+            results[i] = _numbers(shape.as_list(), dtype)
+    return results
+
+
+def _numbers(value: int | list[int | None], dtype: np.dtype[np.generic]) -> Array:
+    try:
+        return np.asarray(value, dtype)
+    except OverflowError:
+        raise InvalidArgumentError(f"Value is out of {dtype.name} range: {value}") from None
+
+
+def _numpy(dtype: DType) -> np.dtype[np.generic]:
+    return np.dtype(np.int32) if dtype.as_numpy is None else dtype.as_numpy

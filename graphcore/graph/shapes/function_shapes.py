@@ -1,0 +1,88 @@
+"""The bodies of functions as graphs, kept for shape inference: one for each function and its attrs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from graphcore.attrs import AttrValue
+from graphcore.definitions import FunctionDef
+from graphcore.errors import GraphError
+from graphcore.functions import FunctionLibraryDefinition, canonicalize, instantiate_function
+from graphcore.graph.model.filling import fill_in_order
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.inference import ShapeHandle
+
+MOST_NESTED_NODES: Final = 2_000
+"""So many nodes of functions that functions call are looked at for one call; what lies beyond gives unknown shapes."""
+MOST_NESTED_CALLS: Final = 32
+"""So deep are calls within functions followed, for each takes several frames of Python's stack; what lies deeper gives unknown shapes."""
+
+_MOST_KEPT: Final = 64
+
+
+class Body(msgspec.Struct, frozen=True, eq=False):
+    """The nodes of a function, producers first; its arguments and what it returns by index.
+
+    `outputs` keeps the shapes of what calls have given: many calls of one function are alike.
+    """
+
+    order: list[Node]
+    args: list[Node]
+    results: list[Tensor]
+    outputs: dict[tuple[object, ...], tuple[ShapeHandle, ...]] = msgspec.field(default_factory=dict)
+
+    def keep(self, key: tuple[object, ...], outputs: tuple[ShapeHandle, ...]) -> None:
+        """Keep what a call has given; older ones make room."""
+        if len(self.outputs) >= _MOST_KEPT:
+            self.outputs.clear()
+        self.outputs[key] = outputs
+
+
+class FunctionShapes:
+    """Function bodies by function and attrs. One that is replaced in its library is made anew."""
+
+    __slots__ = ("_bodies", "_left")
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, tuple[FunctionDef, Body | None]] = {}
+        self._left = 0
+
+    def may_enter(self, body: Body, *, is_nested: bool) -> bool:
+        """Whether to infer the nodes of `body` for a call: ten functions that call the next ten times would be 10^10 nodes."""
+        self._left = self._left - len(body.order) if is_nested else MOST_NESTED_NODES
+        return self._left >= 0
+
+    def body_of(self, library: FunctionLibraryDefinition, graph_class: Any, name: str, attrs: Mapping[str, AttrValue]) -> Body | None:
+        """The body of function `name`, None if the library does not have it or it cannot be instantiated: a run will say why."""
+        definition = library.find(name)
+        if definition is None:
+            return None
+        public = {key: value for key, value in attrs.items() if not key.startswith("_")}
+        key = canonicalize(name, public)
+        known = self._bodies.get(key)
+        if known is None or known[0] is not definition:
+            known = self._bodies[key] = (definition, _made(library, graph_class, definition, public))
+        return known[1]
+
+
+def _made(library: FunctionLibraryDefinition, graph_class: Any, definition: FunctionDef, attrs: Mapping[str, AttrValue]) -> Body | None:
+    graph = graph_class(library.default_registry)
+    graph.library = library
+    graph.refiner.infers_functions = False  # this is done for each call, and a function may call itself
+    try:
+        fill_in_order(graph, instantiate_function(definition, attrs, library.look_up_op_def).nodes)
+    except GraphError:
+        return None
+    nodes: list[Node] = graph.nodes
+    args = [node for node in nodes if node.op in {"_Arg", "_DeviceArg"}]
+    rets = [node for node in nodes if node.op in {"_Retval", "_DeviceRetval"}]
+    return Body(nodes, sorted(args, key=_index), [node.inputs[0] for node in sorted(rets, key=_index)])
+
+
+def _index(node: Node) -> int:
+    index = node.node_def.attr["index"]
+    assert isinstance(index, int)
+    return index

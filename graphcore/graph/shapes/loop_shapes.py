@@ -1,0 +1,125 @@
+"""What is known of a loop variable: the shape of its first value, less what other iterations contradict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from graphcore.graph.model.node import Node
+from graphcore.graph.model.topological_order import is_back_edge
+from graphcore.inference import HandleData, ShapeAndType
+from graphcore.inference.alternatives import relaxed_shape
+
+if TYPE_CHECKING:
+    from graphcore.graph.reading import GraphReader
+
+_ENTRIES: Final = frozenset({"Enter", "RefEnter"})
+LOOP_HEADS: Final = frozenset({"Merge", "RefMerge"})
+"""Where values come around a loop, or two branches meet."""
+_MOST_ASKED: Final = 16
+_MOST_AHEAD: Final = 200
+
+
+def enters_loop(node: Node) -> bool:
+    """True iff the node takes a value into a loop: into the first iteration, as it is."""
+    return node.op in _ENTRIES
+
+
+def is_loop_head(node: Node) -> bool:
+    """True iff values come around a loop into `node`, or are awaited from there."""
+    return node.op in LOOP_HEADS and len(forward_slots(node)) < len(node.inputs)
+
+
+def forward_slots(node: Node) -> list[int]:
+    """The inputs of a Merge that do not come around a loop; all if none of them does not."""
+    slots = [slot for slot, tensor in enumerate(node.inputs) if tensor.node.id >= 0 and not is_back_edge(tensor.node.op, node.op)]
+    return slots or list(range(len(node.inputs)))
+
+
+def relaxed_data(known: HandleData, again: HandleData | None, first: Sequence[HandleData]) -> HandleData:
+    """What a handle still points to if later iterations have `again`; an empty list if nothing is known of that."""
+    if again is None or len(again) != len(known):
+        return []
+    shapes = [relaxed_shape(a.shape, b.shape, [entry.shape for data in first for entry in data]) for a, b in zip(known, again, strict=True)]
+    if any(a.dtype is not b.dtype for a, b in zip(known, again, strict=True)):
+        return []
+    return [old if shape is old.shape else ShapeAndType(shape, old.dtype) for shape, old in zip(shapes, known, strict=True)]
+
+
+class LoopsAround:
+    """The loops that nodes lie on, for as long as the graph keeps its edges.
+
+    Most questions are of a node or two from which few others can be reached: a loop that is being closed feeds nothing yet.
+    Then only loops that end within reach are walked through; otherwise all of them, once.
+
+    Args:
+        graph: the graph.
+        heads: where values come around its loops.
+    """
+
+    __slots__ = ("_asked", "_ends", "_graph", "_on", "_table")
+
+    def __init__(self, graph: GraphReader, heads: Iterable[Node]) -> None:
+        self._graph = graph
+        self._asked = 0
+        self._on: dict[Node, set[Node]] = {}
+        self._table: dict[Node, list[Node]] | None = None
+        self._ends: dict[Node, list[Node]] = {}  # by what comes around, the heads
+        for head in heads:
+            for tensor in head.inputs if head in graph else ():
+                if is_back_edge(tensor.node.op, head.op) and tensor in graph:
+                    self._ends.setdefault(tensor.node, []).append(head)
+
+    def heads(self, node: Node) -> Iterable[Node]:
+        """The heads of the loops that `node` lies on."""
+        if self._table is None:
+            ahead = self._ahead(node)
+            if ahead is not None:
+                return [head for head in ahead if node in self._nodes(head)]
+            self._table = {}
+            for head in dict.fromkeys([head for heads in self._ends.values() for head in heads]):
+                for other in self._nodes(head):
+                    self._table.setdefault(other, []).append(head)
+        return self._table.get(node, ())
+
+    def _ahead(self, node: Node) -> list[Node] | None:
+        """The heads of the loops whose ends depend on `node`; None if that is not known soon."""
+        self._asked += 1
+        if self._asked > _MOST_ASKED:
+            return None
+        consumers_of, ends = self._graph.edge_store.consumers_of, self._ends
+        seen, pending = {node}, [node]
+        found: dict[Node, None] = {}
+        while pending:
+            if len(seen) > _MOST_AHEAD:
+                return None
+            current = pending.pop()
+            found.update(dict.fromkeys(ends.get(current, ())))
+            fresh = [other for other in consumers_of(current) if other not in seen]
+            seen.update(fresh)
+            pending += fresh
+        return list(found)
+
+    def _nodes(self, head: Node) -> set[Node]:
+        known = self._on.get(head)
+        if known is None:
+            back = [end for end, heads in self._ends.items() if head in heads]
+            known = self._on[head] = _between(self._graph, head, back)
+        return known
+
+
+def _between(graph: GraphReader, head: Node, back: list[Node]) -> set[Node]:
+    """What depends on `head` and is needed for `back`."""
+    before = {head, *back}
+    pending = [*back]
+    while pending:
+        fresh = [tensor.node for tensor in pending.pop().inputs if tensor.node.rank > head.rank and tensor.node not in before]
+        before.update(fresh)
+        pending += fresh
+    after = {head}
+    pending = [head]
+    while pending:
+        fresh = [other for other in graph.edge_store.consumers_of(pending.pop()) if other in before and other not in after]
+        after.update(fresh)
+        pending += fresh
+    return after - {head}

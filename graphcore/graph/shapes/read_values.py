@@ -1,0 +1,66 @@
+"""Values that were read while the graph was built, to infer shapes: an axis, a shape, a permutation. What follows from them is in the graph."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from graphcore.attrs import Array
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.shapes.constant_values import constant_value
+from graphcore.inference.partial_rules import RULES
+from graphcore.inference.partial_values import partial_value
+
+_FROM_SHAPE: Final = frozenset({"Shape", "ShapeN", "Rank", "Size"})
+
+
+def value_read(node: Node, tensor: Tensor) -> Array | None:
+    """The value of an input of `node` that its shape function has read, None if it has not, or if it is none that is the same in every run."""
+    asked = node.asked_values
+    if any(asked >> slot & 1 for slot, given in enumerate(node.inputs) if given is tensor):
+        return constant_value(tensor)
+    return None
+
+
+def value_kept(tensor: Tensor) -> tuple[Node, list[Any]] | None:
+    """A node that has read the value of `tensor`, and the elements that are known of it (None for one that is not); None if there is none."""
+    reader = _reader_of(tensor) if _is_known(tensor) else None
+    if reader is None:
+        return None
+    value = constant_value(tensor)
+    return reader, (_known_elements(tensor) or []) if value is None else value.reshape(-1).tolist()
+
+
+def _known_elements(tensor: Tensor) -> list[int | None] | None:
+    """The elements of an int scalar or vector of which only some are known; None if none is."""
+    if not tensor.dtype.base.is_integer or tensor.shape.rank not in {0, 1} or tensor.node.error is not None:
+        return None
+    refiner = tensor.graph.refiner
+    found = partial_value(tensor.node, tensor.index, refiner.output_shape, refiner.evaluate_constant_tensor)
+    if found is None:
+        return None
+    sizes = [item if isinstance(item, int) else item.value for item in found.items]
+    known = [size if isinstance(item, int) or size >= 0 else None for item, size in zip(found.items, sizes, strict=True)]
+    return known if any(size is not None for size in known) else None
+
+
+def _reader_of(tensor: Tensor) -> Node | None:
+    """A node whose shapes were inferred from the known value of `tensor`, or from a value that is made of it; None if there is none."""
+    seen = {tensor}
+    pending = [tensor]
+    while pending:
+        current = pending.pop()
+        for node, slot in current.consumers():
+            if slot < 0:
+                continue
+            if node.asked_values >> slot & 1:
+                return node
+            if node.op in _FROM_SHAPE:
+                continue
+            made = [output for output in node.outputs if output not in seen and _is_known(output)]
+            seen.update(made)
+            pending += made
+    return None
+
+
+def _is_known(tensor: Tensor) -> bool:
+    return constant_value(tensor) is not None or (tensor.node.op in RULES and _known_elements(tensor) is not None)

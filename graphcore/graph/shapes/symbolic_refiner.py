@@ -1,0 +1,290 @@
+"""Shapes whose unknown sizes have names: `[batch,2*n1+1]`. What is merged is kept as an equality, and arithmetic goes on with the names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.node import Node
+from graphcore.graph.model.unconditional_nodes import uncertain_nodes
+from graphcore.graph.shapes.live_refiner import LiveContext, LiveRefiner
+from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext
+from graphcore.inference import DimensionHandle, InferenceContext, ShapeHandle
+from graphcore.inference.dimensions import DimensionOrConstant
+from graphcore.inference.expressions import Expression, constant, expression_of, symbol, unknown_result
+
+if TYPE_CHECKING:
+    from graphcore.graph.reading import GraphReader
+
+_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+Equation = tuple[Expression, Expression]
+
+
+class _NamedArithmetic(InferenceContext):
+    """Arithmetic that gives expressions where the reference gives up."""
+
+    __slots__ = ()
+
+    is_symbolic = True
+
+    def add(self, first: DimensionHandle, second: DimensionOrConstant) -> DimensionHandle:
+        """The sum, as an expression where it is unknown."""
+        return self._named("+", super().add(first, second), first, second)
+
+    def subtract(self, first: DimensionHandle, second: DimensionOrConstant) -> DimensionHandle:
+        """The difference, as an expression where it is unknown."""
+        return self._named("-", super().subtract(first, second), first, second)
+
+    def multiply(self, first: DimensionHandle, second: DimensionOrConstant) -> DimensionHandle:
+        """The product, as an expression where it is unknown."""
+        return self._named("*", super().multiply(first, second), first, second)
+
+    def divide(self, dividend: DimensionHandle, divisor: DimensionOrConstant, evenly_divisible: bool) -> DimensionHandle:
+        """The quotient, as an expression where it is unknown."""
+        return self._named("/", super().divide(dividend, divisor, evenly_divisible), dividend, divisor)
+
+    @staticmethod
+    def _named(operator: str, result: DimensionHandle, first: DimensionHandle, second: DimensionOrConstant) -> DimensionHandle:
+        if result.value >= 0 or result.origin is not None or result is first or result is second:
+            return result
+        return unknown_result(operator, first, second)
+
+
+class _InBody(_NamedArithmetic, ExtendedInferenceContext):
+    """The same within the body of a function that is called: names come in with arguments, and go out with results."""
+
+    __slots__ = ()
+
+
+class SymbolicContext(_NamedArithmetic, LiveContext):
+    """A context whose arithmetic gives expressions where the reference gives up."""
+
+    __slots__ = ()
+
+    within = _InBody
+
+
+_InBody.within = _InBody
+
+
+class SymbolicRefiner(LiveRefiner):
+    """Keeps a name for every unknown size, and of every node what it found to be equal.
+
+    What the names say is true of every run but one in which two sizes of a tensor are 0 and a Reshape is to find one of them: it takes
+    sizes of 0 for 1 then.
+    """
+
+    context_type = SymbolicContext
+    is_direct = False
+
+    def __init__(self, graph_def_version: int) -> None:
+        super().__init__(graph_def_version)
+        self._taken: dict[str, int] = {}
+        self._equations: dict[Node, list[Equation]] = {}
+        self.symbols: tuple[int, Symbols | None] = (-1, None)
+
+    def finish(self, context: LiveContext) -> None:
+        """Give names to what has none, and keep what was merged."""
+        node = context.node
+        found = _equations_of(context)
+        super().finish(context)
+        for index, handle in enumerate(node.output_handles):
+            for position, dim in enumerate(handle.dims or ()):
+                if dim.value < 0 and dim.origin is None:
+                    dim.origin = symbol(self._new_name(node, index, position))
+        if found:
+            self._equations[node] = found
+        else:
+            self._equations.pop(node, None)
+
+    def _new_name(self, node: Node, index: int, position: int) -> str:
+        """`batch` for the first dimension of what is fed, `n1`, `n2`, ... for all else."""
+        stem = "batch" if node.op in _PLACEHOLDERS and index == position == 0 else "n"
+        number = self._taken[stem] = self._taken.get(stem, 0) + 1
+        return stem if stem == "batch" and number == 1 else f"{stem}{number}"
+
+    def state(self) -> Any:
+        """What `restore` needs."""
+        return super().state(), dict(self._equations)
+
+    def restore(self, state: Any) -> None:
+        """Be again what the refiner was at `state`. Names that were given since are not given again."""
+        super().restore(state[0])
+        self._equations = state[1]
+
+    def copy_from(self, other: LiveRefiner, copies: Mapping[Node, Node]) -> None:
+        """Take over names and equations."""
+        super().copy_from(other, copies)
+        if isinstance(other, SymbolicRefiner):
+            self._taken = dict(other._taken)
+            self._equations = {copies[node]: found for node, found in other._equations.items() if node in copies}
+
+    def equations_in(self, graph: GraphReader) -> list[Equation]:
+        """What the nodes of `graph` were found to need to be equal.
+
+        On a branch that is not taken nothing needs to be, and in a loop only for one turn: what is said there does not count.
+        """
+        self._equations = {node: found for node, found in self._equations.items() if node in graph}
+        if not self._equations:
+            return []
+        uncertain = uncertain_nodes(graph)
+        return [equation for node in graph.op_nodes() if node not in uncertain for equation in self._equations.get(node, ())]
+
+
+class BodyRefiner(SymbolicRefiner):
+    """For the body of a function as it is seen by one call: the names of the caller go on in it, and what has none gets none.
+
+    Args:
+        caller: the graph of the call.
+    """
+
+    def __init__(self, caller: GraphReader) -> None:
+        super().__init__(caller.refiner.graph_def_version)
+        self.caller = caller
+
+    def finish(self, context: LiveContext) -> None:
+        """Keep the shapes. What needs to be equal in here is no equality of the caller: the body may not run, or run again and again."""
+        LiveRefiner.finish(self, context)
+
+
+def refiner_within(caller: GraphReader) -> LiveRefiner:
+    """The refiner of a function body into which shapes of `caller` go."""
+    return BodyRefiner(caller) if isinstance(caller.refiner, SymbolicRefiner) else LiveRefiner(caller.refiner.graph_def_version)
+
+
+def refiner_for(infer: str, graph_def_version: int) -> LiveRefiner:
+    """The refiner of a graph that infers in this way: "" or "symbolic".
+
+    Raises:
+        InvalidArgumentError: there is no such way.
+    """
+    if infer not in {"", "symbolic"}:
+        raise InvalidArgumentError(f"Required infer='symbolic' or nothing, got infer={infer!r}")
+    return SymbolicRefiner(graph_def_version) if infer else LiveRefiner(graph_def_version)
+
+
+class Symbols(msgspec.Struct, frozen=True):
+    """What is known of the names of a graph.
+
+    Args:
+        values: what a name stands for, where it was found to be equal to something else.
+        open: equations that do not tell what a single name stands for.
+        contradictions: equations that cannot hold.
+    """
+
+    values: dict[str, Expression]
+    open: tuple[Equation, ...] = ()
+    contradictions: tuple[Equation, ...] = ()
+
+    def text(self, dim: DimensionHandle) -> str:
+        """A size: a number or an expression, `?` for what has no name."""
+        expression = expression_of(dim)
+        return "?" if expression is None else str(self._resolved(expression))
+
+    def shape_text(self, handle: ShapeHandle) -> str:
+        """`[batch,784]`."""
+        return "?" if handle.dims is None else "[" + ",".join([self.text(dim) for dim in handle.dims]) + "]"
+
+    @property
+    def equalities(self) -> list[str]:
+        """`n1 = batch`, ... in the order in which the names were given."""
+        known = [f"{name} = {self._resolved(value)}" for name, value in self.values.items()]
+        return [*known, *[f"{left} = {right}" for left, right in (*self.open, *self.contradictions)]]
+
+    def _resolved(self, expression: Expression) -> Expression:
+        return _resolved(expression, self.values)
+
+
+def symbols_of(graph: GraphReader) -> Symbols:
+    """Work out what the names of a graph stand for."""
+    refiner = graph.refiner
+    if not isinstance(refiner, SymbolicRefiner):
+        return Symbols({})
+    if isinstance(refiner, BodyRefiner):
+        return symbols_of(refiner.caller)
+    version, known = refiner.symbols
+    if known is None or version != graph.version:
+        known = _worked_out(refiner.equations_in(graph))
+        refiner.symbols = graph.version, known
+    return known
+
+
+def _worked_out(waiting: list[Equation]) -> Symbols:
+    values: dict[str, Expression] = {}
+    contradictions: list[Equation] = []
+    left: list[Equation] = []
+    while waiting:
+        left = []
+        for first, second in waiting:
+            a, b = _resolved(first, values), _resolved(second, values)
+            if a == b:
+                continue
+            solved = _solved(a, b)
+            if solved is not None:
+                values[solved[0]] = solved[1]
+            elif _cannot_be(a - b):
+                contradictions.append((a, b))
+            else:
+                left.append((a, b))
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    return Symbols(values, tuple(left), tuple(contradictions))
+
+
+def _equations_of(context: LiveContext) -> list[Equation]:
+    pairs = [*context.merged_dims]
+    for first, second in context.merged_shapes:
+        if first.dims is not None and second.dims is not None:
+            pairs += zip(first.dims, second.dims, strict=False)
+    found: dict[Equation, None] = {}
+    for one, other in pairs:
+        a, b = expression_of(one), expression_of(other)
+        if one is not other and a is not None and b is not None and a != b:
+            found[a, b] = None
+    return list(found)
+
+
+def _resolved(expression: Expression, values: dict[str, Expression]) -> Expression:
+    for _ in range(len(values) + 1):
+        again = expression.replaced(values)
+        if again == expression:
+            break
+        expression = again
+    return expression
+
+
+def _solved(a: Expression, b: Expression) -> tuple[str, Expression] | None:
+    """What a name stands for if `a` and `b` are equal: of two names the younger for the older."""
+    if a.name and b.name:
+        younger, older = sorted((a, b), key=_age, reverse=True)
+        return younger.name, older
+    for one, other in ((a, b), (b, a)):
+        if one.name and one.name not in other.names:
+            return one.name, other
+    difference = a - b
+    names = [(factors, coefficient) for factors, coefficient in difference.terms if factors]
+    if len(names) != 1 or len(names[0][0]) != 1 or not isinstance(names[0][0][0], str):
+        return None
+    number = -dict(difference.terms).get((), 0)
+    if number % names[0][1] or number // names[0][1] < 0:
+        return None
+    return names[0][0][0], constant(number // names[0][1])
+
+
+def _age(expression: Expression) -> tuple[bool, int, str]:
+    """`batch` is older than all others, `n2` older than `n10`."""
+    stem = expression.name.rstrip("0123456789")
+    return stem != "batch", int(expression.name[len(stem) :] or 0), stem
+
+
+def _cannot_be(difference: Expression) -> bool:
+    """True iff the difference is never 0: a number other than 0, or terms that can never add up to one."""
+    names = [coefficient for factors, coefficient in difference.terms if factors]
+    number = dict(difference.terms).get((), 0)
+    if not names:
+        return number != 0
+    return len(names) == 1 and bool(number % names[0])

@@ -1,0 +1,1 @@
+"""Shape functions, one family a file."""

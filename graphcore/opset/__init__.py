@@ -1,0 +1,6 @@
+"""All ops, one family a module. Importing the package makes their names known; `loading` imports a module when its first op is asked for."""
+
+from graphcore.opset.framework.block import NO_GRADIENT, Example, no_registered_gradient, op
+from graphcore.opset.loading import promise_modules
+
+__all__ = ["NO_GRADIENT", "Example", "no_registered_gradient", "op", "promise_modules"]

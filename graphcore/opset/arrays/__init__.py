@@ -1,0 +1,1 @@
+"""Ops that arrange elements: slices, gathers, joins, pads, segments."""

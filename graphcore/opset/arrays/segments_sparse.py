@@ -1,0 +1,266 @@
+"""Reductions of chosen rows of a tensor by segment: `indices` names the rows, sorted ids say which segment each belongs to."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.inference.shape_fns.common_shape_fns import (
+    sparse_segment_reduction_grad_shape,
+    sparse_segment_reduction_shape,
+    sparse_segment_reduction_with_num_segments_shape,
+)
+from graphcore.opset.arrays.gathering import checked_indices
+from graphcore.opset.arrays.segments import combined, counted_rows, counts_of
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.gradient_text import scalar
+from graphcore.opset.framework.kernels import constant_int, invalid, one_int
+from graphcore.opset.framework.type_sets import INDEX, REAL
+from graphcore.registry import KernelFactory
+
+_FLOATS: Final = "{bfloat16, half, float, double}"
+_X: Final = [[1.0, -2.0], [3.0, 0.5], [-4.0, 2.0]]
+_EXAMPLES: Final = (Example([_X, [0, 2, 1, 1], [0, 0, 1, 3]]), Example([_X, np.array([2, 0]), np.array([0, 0])]))
+_NUM_EXAMPLES: Final = (Example([_X, [0, 2, 1, 1], [0, 0, 1, 3], 5]),)
+_INDEX_TYPES: Final = f"Tidx:{INDEX} = int32, Tsegmentids:{INDEX} = int32"
+_SPARSE: Final = f"{_INDEX_TYPES}, sparse_gradient:bool = false](data:T, indices:Tidx, segment_ids:Tsegmentids) -> (output:T)"
+_SPARSE_NUM: Final = (
+    f"Tidx:{INDEX} = int32, Tnumsegments:{INDEX} = int32, Tsegmentids:{INDEX} = int32, sparse_gradient:bool = false]"
+    "(data:T, indices:Tidx, segment_ids:Tsegmentids, num_segments:Tnumsegments) -> (output:T)"
+)
+_GRAD: Final = f"{_INDEX_TYPES}](grad:T, indices:Tidx, segment_ids:Tsegmentids, output_dim0:int32) -> (output:T)"
+
+
+def _scaled(k: KernelContext, scale: str, values: Any, ids: Any, rows: int) -> Any:
+    """Divided by how many rows a segment has, or by the square root of that."""
+    if scale == "Sum":
+        return values
+    counts = counts_of(k.xp, ids, rows, values.ndim, values.dtype)
+    return values / (counts if scale == "Mean" else k.xp.sqrt(counts))
+
+
+def _reduction(scale: str, *, with_count: bool) -> KernelFactory:
+    def kernel(k: KernelContext) -> Kernel:
+        xp, dtype = k.xp, k.dtype("T")
+        known = constant_int(k, 3) if with_count else None
+
+        def reduce(data: Any, indices: Any, ids: Any, num_segments: Any = None) -> Any:
+            picked = data.take(checked_indices(k, indices, data.shape[0]), 0)
+            rows = counted_rows(k, picked, ids)
+            if with_count:
+                wanted = one_int(k, num_segments) if known is None else known
+                if rows > wanted:
+                    raise invalid(k, f"segment ids must be below num_segments = {wanted}, got {rows - 1}")
+                rows = wanted
+            return _scaled(k, scale, combined(xp, "add", picked, ids, rows, 0), ids, rows).astype(dtype, copy=False)
+
+        return reduce
+
+    return kernel
+
+
+def _reduction_grad_kernel(scale: str) -> KernelFactory:
+    def kernel(k: KernelContext) -> Kernel:
+        xp, dtype, known = k.xp, k.dtype("T"), constant_int(k, 3)
+
+        def spread(grad: Any, indices: Any, ids: Any, output_dim0: Any) -> Any:
+            rows = one_int(k, output_dim0) if known is None else known
+            checked_indices(k, ids, grad.shape[0])
+            parts = _scaled(k, scale, grad, ids, grad.shape[0]).take(ids, 0)
+            return combined(xp, "add", parts, checked_indices(k, indices, rows), rows, 0).astype(dtype, copy=False)
+
+        return spread
+
+    return kernel
+
+
+def _gradient(scale: str, *, with_count: bool) -> str:
+    count = ", Tnumsegments:type", ", num:Tnumsegments", ", dnum:Tnumsegments", "\n      dnum = ZerosLike[T=$Tnumsegments](num)"
+    more = count if with_count else ("", "", "", "")
+    return f"""[T:{{half, float, double}}, Tidx:{{int32, int64}}, Tsegmentids:{{int32, int64}}{more[0]}](x:T, indices:Tidx, ids:Tsegmentids{more[1]}, dy:T) -> (dx:T, dindices:Tidx, dids:Tsegmentids{more[2]}) {{
+      x_shape = Shape[T=$T](x)
+      zero = {scalar("int32", 0)}
+      dim0 = GatherV2[Taxis=int32, Tindices=int32, Tparams=int32](x_shape, zero, zero)
+      dx = SparseSegment{scale}Grad[T=$T, Tidx=$Tidx, Tsegmentids=$Tsegmentids](dy, indices, ids, dim0)
+      dindices = ZerosLike[T=$Tidx](indices)
+      dids = ZerosLike[T=$Tsegmentids](ids){more[3]}
+    }}"""
+
+
+def _gradient_of_gradient(scale: str) -> str:
+    """The gradient is linear in `grad`, and its transpose is the reduction itself."""
+    return f"""[T:{{half, float, double}}, Tidx:{{int32, int64}}, Tsegmentids:{{int32, int64}}](grad:T, indices:Tidx, ids:Tsegmentids, dim0:int32, dz:T) -> (dgrad:T, dindices:Tidx, dids:Tsegmentids, ddim0:int32) {{
+      grad_shape = Shape[T=$T](grad)
+      zero = {scalar("int32", 0)}
+      rows = GatherV2[Taxis=int32, Tindices=int32, Tparams=int32](grad_shape, zero, zero)
+      dgrad = SparseSegment{scale}WithNumSegments[T=$T, Tidx=$Tidx, Tnumsegments=int32, Tsegmentids=$Tsegmentids](dz, indices, ids, rows)
+      dindices = ZerosLike[T=$Tidx](indices)
+      dids = ZerosLike[T=$Tsegmentids](ids)
+      ddim0 = ZerosLike[T=int32](dim0)
+    }}"""
+
+
+@op
+class SparseSegmentSum:
+    """The sum of the chosen rows of each segment; 0 for a segment without rows.
+
+    data: [m, ...]
+    indices: [n], rows of data
+    segment_ids: [n], sorted, from 0 on
+    output: [last id + 1, ...]
+    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    """
+
+    signature = f"SparseSegmentSum[T:{REAL}, {_SPARSE}"
+    shape = sparse_segment_reduction_shape
+    kernel = _reduction("Sum", with_count=False)
+    gradient = _gradient("Sum", with_count=False)
+    examples = _EXAMPLES
+
+
+@op
+class SparseSegmentSumWithNumSegments:
+    """The sum of the chosen rows of each segment; 0 for a segment without rows.
+
+    data: [m, ...]
+    indices: [n], rows of data
+    segment_ids: [n], sorted, from 0 on
+    num_segments: how many segments there are, a scalar
+    output: [num_segments, ...]
+    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    """
+
+    signature = f"SparseSegmentSumWithNumSegments[T:{REAL}, {_SPARSE_NUM}"
+    shape = sparse_segment_reduction_with_num_segments_shape
+    kernel = _reduction("Sum", with_count=True)
+    gradient = _gradient("Sum", with_count=True)
+    examples = _NUM_EXAMPLES
+
+
+@op
+class SparseSegmentSumGrad:
+    """The gradient of SparseSegmentSum: the gradient of a segment goes to its rows.
+
+    grad: [segments, ...]
+    indices: as of the reduction
+    segment_ids: as of the reduction
+    output_dim0: how many rows the data had, a scalar
+    output: [output_dim0, ...]
+    """
+
+    signature = f"SparseSegmentSumGrad[T:{_FLOATS}, {_GRAD}"
+    shape = sparse_segment_reduction_grad_shape
+    kernel = _reduction_grad_kernel("Sum")
+    gradient = _gradient_of_gradient("Sum")
+    examples = (Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),)
+
+
+@op
+class SparseSegmentMean:
+    """The mean of the chosen rows of each segment; 0 for a segment without rows.
+
+    data: [m, ...]
+    indices: [n], rows of data
+    segment_ids: [n], sorted, from 0 on
+    output: [last id + 1, ...]
+    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    """
+
+    signature = f"SparseSegmentMean[T:{_FLOATS}, {_SPARSE}"
+    shape = sparse_segment_reduction_shape
+    kernel = _reduction("Mean", with_count=False)
+    gradient = _gradient("Mean", with_count=False)
+    examples = _EXAMPLES
+
+
+@op
+class SparseSegmentMeanWithNumSegments:
+    """The mean of the chosen rows of each segment; 0 for a segment without rows.
+
+    data: [m, ...]
+    indices: [n], rows of data
+    segment_ids: [n], sorted, from 0 on
+    num_segments: how many segments there are, a scalar
+    output: [num_segments, ...]
+    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    """
+
+    signature = f"SparseSegmentMeanWithNumSegments[T:{_FLOATS}, {_SPARSE_NUM}"
+    shape = sparse_segment_reduction_with_num_segments_shape
+    kernel = _reduction("Mean", with_count=True)
+    gradient = _gradient("Mean", with_count=True)
+    examples = _NUM_EXAMPLES
+
+
+@op
+class SparseSegmentMeanGrad:
+    """The gradient of SparseSegmentMean: the gradient of a segment goes to its rows.
+
+    grad: [segments, ...]
+    indices: as of the reduction
+    segment_ids: as of the reduction
+    output_dim0: how many rows the data had, a scalar
+    output: [output_dim0, ...]
+    """
+
+    signature = f"SparseSegmentMeanGrad[T:{_FLOATS}, {_GRAD}"
+    shape = sparse_segment_reduction_grad_shape
+    kernel = _reduction_grad_kernel("Mean")
+    gradient = _gradient_of_gradient("Mean")
+    examples = (Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),)
+
+
+@op
+class SparseSegmentSqrtN:
+    """The sum of the chosen rows of each segment, divided by the square root of their number; 0 for a segment without rows.
+
+    data: [m, ...]
+    indices: [n], rows of data
+    segment_ids: [n], sorted, from 0 on
+    output: [last id + 1, ...]
+    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    """
+
+    signature = f"SparseSegmentSqrtN[T:{_FLOATS}, {_SPARSE}"
+    shape = sparse_segment_reduction_shape
+    kernel = _reduction("SqrtN", with_count=False)
+    gradient = _gradient("SqrtN", with_count=False)
+    examples = _EXAMPLES
+
+
+@op
+class SparseSegmentSqrtNWithNumSegments:
+    """The sum of the chosen rows of each segment, divided by the square root of their number; 0 for a segment without rows.
+
+    data: [m, ...]
+    indices: [n], rows of data
+    segment_ids: [n], sorted, from 0 on
+    num_segments: how many segments there are, a scalar
+    output: [num_segments, ...]
+    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    """
+
+    signature = f"SparseSegmentSqrtNWithNumSegments[T:{_FLOATS}, {_SPARSE_NUM}"
+    shape = sparse_segment_reduction_with_num_segments_shape
+    kernel = _reduction("SqrtN", with_count=True)
+    gradient = _gradient("SqrtN", with_count=True)
+    examples = _NUM_EXAMPLES
+
+
+@op
+class SparseSegmentSqrtNGrad:
+    """The gradient of SparseSegmentSqrtN: the gradient of a segment goes to its rows.
+
+    grad: [segments, ...]
+    indices: as of the reduction
+    segment_ids: as of the reduction
+    output_dim0: how many rows the data had, a scalar
+    output: [output_dim0, ...]
+    """
+
+    signature = f"SparseSegmentSqrtNGrad[T:{_FLOATS}, {_GRAD}"
+    shape = sparse_segment_reduction_grad_shape
+    kernel = _reduction_grad_kernel("SqrtN")
+    gradient = _gradient_of_gradient("SqrtN")
+    examples = (Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),)

@@ -1,0 +1,1 @@
+"""Control flow: Switch and Merge, functional branches and loops, calls, sends, checks."""

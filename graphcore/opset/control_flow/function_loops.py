@@ -1,0 +1,191 @@
+"""Ops that run a function again and again: While, with state and without."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from graphcore.attrs import Attrs, Func
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference import ShapeHandle
+from graphcore.inference.alternatives import relaxed_shape
+from graphcore.opset.control_flow.function_calls import declared_shapes, fitting, func_attr, truth_of, types_attr
+from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.gradient_text import scalar
+
+_BELOW_TEN: Final = f"BelowTen(x:float) -> (y:bool) {{\n  ten = {scalar('float', '10')}\n  y = Less[T=float](x, ten)\n}}"
+_DOUBLED: Final = "Doubled(x:float) -> (y:float) {\n  y = Add[T=float](x, x)\n}"
+
+
+def _loop_shapes(c: InferenceContext) -> None:
+    shapes = declared_shapes(c)
+    found = _lasting_shapes(c) if shapes is None else [c.make_shape_from_shape(shape) for shape in shapes]
+    for i in range(c.num_outputs):
+        c.set_output(i, found[i])
+        data = c.input_handle_shapes_and_types(i)
+        if data is not None:
+            c.set_output_handle_shapes_and_types(i, data)
+
+
+def _lasting_shapes(c: InferenceContext) -> list[ShapeHandle]:
+    """The shapes of the inputs, less what a round of the body contradicts."""
+    body, shapes = c.attrs.get("body"), list(c.inputs)
+    while isinstance(body, Func):
+        found = c.function_outputs(body.name, body.attr, shapes, [None] * len(shapes))
+        if found is None or len(found) != len(shapes):
+            break
+        relaxed = [relaxed_shape(old, new, c.inputs) for old, (new, _) in zip(shapes, found, strict=True)]
+        if all(a is b for a, b in zip(shapes, relaxed, strict=True)):
+            break
+        shapes = relaxed
+    return shapes
+
+
+def _condition(k: KernelContext) -> tuple[Kernel, Any]:
+    func = func_attr(k.attrs, "cond")
+    kernel = fitting(k, func, types_attr(k.attrs, "T"), None)
+    assert k.functions is not None
+    gives = k.functions.function_types(func.name, func.attr)[1]
+    if len(gives) != 1:
+        raise InvalidArgumentError(
+            f"Expected a single scalar which can be converted to a boolean, got {len(gives)} tensors.", op=k.op, node=k.node_name
+        )
+    return kernel, truth_of(gives[0])
+
+
+def _loop_kernel(k: KernelContext) -> Kernel:
+    types = types_attr(k.attrs, "T")
+    condition, is_true = _condition(k)
+    body = fitting(k, func_attr(k.attrs, "body"), types, types)
+    if len(types) == 1:
+
+        def run_one(value: Any) -> Any:
+            while is_true(condition(value)):
+                value = body(value)
+            return value
+
+        return run_one
+
+    def run(*values: Any) -> Any:
+        while is_true(condition(*values)):
+            values = body(*values)
+        return tuple(values) if types else None
+
+    return run if types else lambda: _without_values(condition, is_true, body)
+
+
+def _without_values(condition: Kernel, is_true: Any, body: Kernel) -> None:
+    while is_true(condition()):
+        body()
+
+
+def _loop_gradient(attrs: Attrs) -> str:
+    types = types_attr(attrs, "T")
+    if not types:
+        raise InvalidArgumentError("A loop without values has no gradient")
+    return """[T:list(type), cond:func, body:func](x:T, dy:T) -> (dx:T) {
+      dx = _WhileGradient[T=$T, cond=$cond, body=$body](x, dy)
+    }"""
+
+
+def _gradient_kernel(k: KernelContext) -> Kernel:
+    types = types_attr(k.attrs, "T")
+    condition, is_true = _condition(k)
+    func = func_attr(k.attrs, "body")
+    body = fitting(k, func, types, types)
+    given = (*types, *types)
+    back = fitting(k, Func("SymbolicGradient", {"f": func, "Tin": given, "Tout": types}), given, types)
+    count = len(types)
+
+    def run(*values: Any) -> Any:
+        state, gradients = values[:count], values[count:]
+        steps = []
+        while is_true(condition(*state)):
+            steps.append(state)
+            state = _as_tuple(body(*state), count)
+        for step in reversed(steps):
+            gradients = _as_tuple(back(*step, *gradients), count)
+        return gradients if count > 1 else gradients[0]
+
+    return run
+
+
+def _as_tuple(result: Any, count: int) -> tuple[Any, ...]:
+    return (result,) if count == 1 else tuple(result)
+
+
+_WHILE: Final = (
+    "[T:list(type) >= 0, cond:func, body:func, output_shapes:list(shape) = [], parallel_iterations:int = 10](input:T) -> (output:T)"
+)
+_WHILE_EXAMPLES: Final = (
+    Example([[3.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[12.0], functions=(_BELOW_TEN, _DOUBLED)),
+    Example([[30.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[30.0], functions=(_BELOW_TEN, _DOUBLED)),
+)
+
+
+@op
+class While:
+    """Runs `body` on its own outputs, at first on `input`, as long as `cond` is true of them; the functions may have state.
+
+    input: what the loop begins with.
+    output: what the last run of the body gave.
+    T: the types of what goes round.
+    cond: a function of the values, that gives one value: a number other than 0, a string that is not empty, or what has elements goes on.
+    body: a function of the values, that gives values of the same types.
+    output_shapes: the shapes of the outputs; those of the inputs unless given.
+    parallel_iterations: how many rounds may be under way at once where the loop is lowered.
+    """
+
+    signature = f"While{_WHILE}"
+    stateful = True
+    shape = _loop_shapes
+    kernel = _loop_kernel
+    gradient = _loop_gradient
+    examples = _WHILE_EXAMPLES
+
+
+@op
+class StatelessWhile:
+    """Runs `body` on its own outputs, at first on `input`, as long as `cond` is true of them; the functions have no state.
+
+    input: what the loop begins with.
+    output: what the last run of the body gave.
+    T: the types of what goes round.
+    cond: a function of the values, that gives one value: a number other than 0, a string that is not empty, or what has elements goes on.
+    body: a function of the values, that gives values of the same types.
+    output_shapes: the shapes of the outputs; those of the inputs unless given.
+    parallel_iterations: how many rounds may be under way at once where the loop is lowered.
+    """
+
+    signature = f"StatelessWhile{_WHILE}"
+    shape = _loop_shapes
+    kernel = _loop_kernel
+    gradient = _loop_gradient
+    examples = _WHILE_EXAMPLES
+
+
+def _gradient_shapes(c: InferenceContext) -> None:
+    for i in range(c.num_outputs):
+        c.set_output(i, c.input(i))
+
+
+@op
+class _WhileGradient:
+    """The gradients of what a loop begins with, from those of what it gives.
+
+    Goes through the loop once more, keeping what goes round, and then back through the gradient of its body.
+
+    input: what the loop begins with.
+    dy: the gradients of what it gives.
+    output: the gradients of `input`.
+    T: the types of what goes round.
+    cond: whether to go on.
+    body: one round.
+    """
+
+    signature = "_WhileGradient[T:list(type), cond:func, body:func](input:T, dy:T) -> (output:T)"
+    shape = _gradient_shapes
+    kernel = _gradient_kernel
+    gradient = no_registered_gradient("gc.gradients builds the gradient of a loop as a loop, which can be differentiated again")
+    examples = (
+        Example([[3.0], [1.0]], {"cond": Func("BelowTen"), "body": Func("Doubled")}, outputs=[4.0], functions=(_BELOW_TEN, _DOUBLED)),
+    )

@@ -1,0 +1,150 @@
+"""Values that cross from device to device, and from the client into a run and back: the two ends of each such edge."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.errors import InternalError, InvalidArgumentError
+from graphcore.inference.shape_fns.common_shape_fns import no_outputs
+from graphcore.kernel_context import Channel
+from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.rendezvous_key import create_key
+
+_ENDS: Final = "tensor_name:string, send_device:string, send_device_incarnation:int, recv_device:string, client_terminated:bool = false"
+_CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
+_EDGE: Final = {"tensor_name": "x", "send_device": _CPU, "send_device_incarnation": 1, "recv_device": _CPU}
+_X: Final = [[1.0, -2.0], [3.0, 0.5]]
+
+
+def _text(k: KernelContext, name: str) -> str:
+    value = k.attr(name)
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def edge_key(k: KernelContext, frame_iter: tuple[int, int] = (0, 0)) -> str:
+    """The rendezvous key of the edge that a sending or receiving node is an end of, in that frame and iteration."""
+    incarnation = k.attr("send_device_incarnation")
+    assert isinstance(incarnation, int)
+    # A 64-bit number that is kept as a signed one.
+    return create_key(_text(k, "send_device"), incarnation % (1 << 64), _text(k, "recv_device"), _text(k, "tensor_name"), frame_iter)
+
+
+def _channel(k: KernelContext) -> Channel:
+    channel = k.resources.channel
+    if channel is None:
+        raise InvalidArgumentError(f"'{k.node_name}' (op {k.op}) needs a rendezvous, and nothing here has one", op=k.op, node=k.node_name)
+    return channel
+
+
+def _send(k: KernelContext) -> Kernel:
+    key = edge_key(k)
+
+    def send(tensor: Any) -> None:
+        _channel(k).send(key, None, tensor)
+
+    return send
+
+
+def _unknown(c: InferenceContext) -> None:
+    c.set_output(0, c.unknown_shape())
+
+
+def _recv(k: KernelContext) -> Kernel:
+    key, wanted = edge_key(k), k.output_types[0]
+
+    def recv() -> Any:
+        value, is_dead = _channel(k).recv(key)
+        if is_dead:
+            raise InvalidArgumentError(f"'{k.node_name}' (op {k.op}) received a dead value under {key}", op=k.op, node=k.node_name)
+        value = np.asarray(value)
+        if value.dtype != wanted.as_numpy:
+            raise InternalError(
+                f"'{k.node_name}' (op {k.op}) expected to receive {wanted.name}, got {value.dtype} under {key}", op=k.op, node=k.node_name
+            )
+        return value
+
+    return recv
+
+
+@op
+class _Send:
+    """Sends a tensor from one device to another.
+
+    tensor: what is sent.
+    tensor_name: names the edge.
+    send_device: where it is sent from.
+    send_device_incarnation: which life of the sending device.
+    recv_device: where it is sent to.
+    client_terminated: true if one end of the edge is the client.
+    """
+
+    signature = f"_Send[T:type, {_ENDS}](tensor:T) -> ()"
+    stateful = True
+    shape = no_outputs
+    kernel = _send
+    gradient = no_registered_gradient("a sent value is differentiated where it arrives")
+    examples = (Example([_X], _EDGE),)
+
+
+@op
+class _Recv:
+    """Waits for a tensor from another device.
+
+    tensor: what was sent.
+    tensor_name: names the edge.
+    send_device: where it is sent from.
+    send_device_incarnation: which life of the sending device.
+    recv_device: where it is sent to.
+    client_terminated: true if one end of the edge is the client.
+    """
+
+    signature = f"_Recv[tensor_type:type, {_ENDS}]() -> (tensor:tensor_type)"
+    stateful = True
+    distributed_communication = True
+    shape = _unknown
+    kernel = _recv
+    gradient = no_registered_gradient("a received value is differentiated where it was computed")
+    examples = (Example([], {"tensor_type": "float", **_EDGE}),)
+
+
+@op
+class _HostSend:
+    """Sends a tensor that is in host memory from one device to another.
+
+    tensor: what is sent.
+    tensor_name: names the edge.
+    send_device: where it is sent from.
+    send_device_incarnation: which life of the sending device.
+    recv_device: where it is sent to.
+    client_terminated: true if one end of the edge is the client.
+    """
+
+    signature = f"_HostSend[T:type, {_ENDS}](tensor:T) -> ()"
+    stateful = True
+    shape = no_outputs
+    kernel = _send
+    gradient = _Send.gradient
+    examples = _Send.examples
+
+
+@op
+class _HostRecv:
+    """Waits for a tensor from another device, into host memory.
+
+    tensor: what was sent.
+    tensor_name: names the edge.
+    send_device: where it is sent from.
+    send_device_incarnation: which life of the sending device.
+    recv_device: where it is sent to.
+    client_terminated: true if one end of the edge is the client.
+    """
+
+    signature = f"_HostRecv[tensor_type:type, {_ENDS}]() -> (tensor:tensor_type)"
+    stateful = True
+    distributed_communication = True
+    shape = _unknown
+    kernel = _recv
+    gradient = _Recv.gradient
+    examples = _Recv.examples

@@ -1,0 +1,1 @@
+"""What an op block is made of: its parts, type sets, gradient texts."""

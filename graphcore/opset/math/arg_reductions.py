@@ -1,0 +1,150 @@
+"""Where along an axis the extreme is, and running sums and products."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from graphcore.inference.shape_fns.common_shape_fns import arg_op_shape, unchanged_shape
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_typed, is_complex
+from graphcore.opset.framework.kernels import constant_int, invalid, one_int
+from graphcore.opset.framework.type_sets import INDEX, NUMBER, ORDERED
+from graphcore.registry import KernelFactory
+
+_X: Final = [[-3.0, 5.0, -1.0], [1.0, 2.0, 3.5]]
+_ARG_TYPES: Final = ORDERED[:-1] + ", bool}"
+
+
+def _arg_reduction(name: str, never: float) -> KernelFactory:
+    """What is no number counts as `never`, which no other number loses against: it is found only where there is nothing else."""
+
+    def kernel(k: KernelContext) -> Kernel:
+        xp, find, known, dtype = k.xp, getattr(k.xp, name), constant_int(k, 1), k.dtype("output_type")
+        with_nan = k.input_types[0].is_floating
+
+        def arg_reduction(x: Any, dimension: Any) -> Any:
+            axis = one_int(k, dimension) if known is None else known
+            if not x.shape[axis]:
+                raise invalid(k, f"Reduction axis {axis} is empty in shape {list(x.shape)}")
+            if with_nan:
+                bad = xp.isnan(x)
+                if bad.any():
+                    x = xp.where(bad, xp.asarray(never, x.dtype), x)
+            return find(x, axis).astype(dtype, copy=False)
+
+        return arg_reduction
+
+    return kernel
+
+
+@op
+class ArgMax:
+    """The index of the largest element along one axis; of several, the first. NaN is never the largest."""
+
+    signature = (
+        f"ArgMax[T:{_ARG_TYPES}, Tidx:{{int16, int32, int64}} = int32, output_type:{{int16, uint16, int32, int64}} = int64]"
+        "(input:T, dimension:Tidx) -> (output:output_type)"
+    )
+    shape = arg_op_shape
+    kernel = _arg_reduction("argmax", -math.inf)
+    gradient = NO_GRADIENT
+    examples = (
+        Example([_X, 1], outputs=[[1, 2]]),
+        Example([_X, 0]),
+        Example([_X, -1]),
+        Example([[[math.nan, 1.0, 3.0], [2.0, math.nan, -math.inf], [math.nan] * 3], 1], outputs=[[2, 0, 0]]),
+    )
+
+
+@op
+class ArgMin:
+    """The index of the smallest element along one axis; of several, the first. NaN is never the smallest."""
+
+    signature = f"ArgMin[T:{_ARG_TYPES}, Tidx:{INDEX} = int32, output_type:{{int32, int64}} = int64](input:T, dimension:Tidx) -> (output:output_type)"
+    shape = arg_op_shape
+    kernel = _arg_reduction("argmin", math.inf)
+    gradient = NO_GRADIENT
+    examples = (
+        Example([_X, 1], outputs=[[0, 0]]),
+        Example([_X, 0]),
+        Example([_X, -1]),
+        Example([[[math.nan, 1.0, 3.0], [2.0, math.nan, math.inf], [math.nan] * 3], 1], outputs=[[1, 0, 0]]),
+    )
+
+
+def _running(name: str, neutral: int) -> KernelFactory:
+    def kernel(k: KernelContext) -> Kernel:
+        xp, accumulate, known, dtype = k.xp, getattr(k.xp, name), constant_int(k, 1), k.dtype("T")
+        exclusive, reverse = k.attr("exclusive"), k.attr("reverse")
+
+        def running(x: Any, axis: Any) -> Any:
+            if axis.ndim:
+                raise invalid(k, f"ScanOp: axis must be a scalar, not {list(axis.shape)}")
+            along = one_int(k, axis) if known is None else known
+            forward = xp.flip(x, along) if reverse else x
+            result = accumulate(forward, along, dtype)
+            if exclusive:
+                result = _shifted(xp, result, along, neutral)
+            return xp.flip(result, along) if reverse else result
+
+        return running
+
+    return kernel
+
+
+def _shifted(xp: Any, x: Any, axis: int, neutral: int) -> Any:
+    shifted = xp.full(x.shape, neutral, x.dtype)
+    before = (slice(None),) * (axis % x.ndim)
+    shifted[(*before, slice(1, None))] = x[(*before, slice(None, -1))]
+    return shifted
+
+
+@op
+class Cumsum:
+    """The running sum along one axis; `exclusive` leaves out the element itself, `reverse` runs from the end."""
+
+    signature = f"Cumsum[exclusive:bool = false, reverse:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](x:T, axis:Tidx) -> (out:T)"
+    shape = unchanged_shape
+    kernel = _running("cumsum", 0)
+    examples = (
+        Example([_X, 1], outputs=[[[-3.0, 2.0, 1.0], [1.0, 3.0, 6.5]]]),
+        Example([_X, 0], {"exclusive": True}),
+        Example([_X, -1], {"exclusive": True, "reverse": True}),
+    )
+
+    def gradient(attrs: Any) -> str:
+        reverse = "false" if attrs.get("reverse") else "true"
+        text = f"""[T:{{half, float, double}}, exclusive:bool](x:T, axis:{INDEX_TYPE}, dy:T) -> (dx:T, daxis:{INDEX_TYPE}) {{
+          dx = Cumsum[T=$T, Tidx={INDEX_TYPE}, exclusive=$exclusive, reverse={reverse}](dy, axis)
+          daxis = ZerosLike[T={INDEX_TYPE}](axis)
+        }}"""
+        return index_typed("Tidx", text)(attrs)
+
+
+@op
+class Cumprod:
+    """The running product along one axis; `exclusive` leaves out the element itself, `reverse` runs from the end."""
+
+    signature = f"Cumprod[exclusive:bool = false, reverse:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](x:T, axis:Tidx) -> (out:T)"
+    shape = unchanged_shape
+    kernel = _running("cumprod", 1)
+    examples = (
+        Example([_X, 1], outputs=[[[-3.0, -15.0, 15.0], [1.0, 2.0, 7.0]]]),
+        Example([_X, 0], {"exclusive": True}),
+        Example([_X, -1], {"exclusive": True, "reverse": True}),
+    )
+
+    # As in the reference the derivative divides by x, so it is NaN where x is 0.
+    def gradient(attrs: Any) -> str:
+        reverse = "false" if attrs.get("reverse") else "true"
+        factor, conjugate = ("cx", "cx = Conj[T=$T](x)") if is_complex(attrs) else ("x", "")
+        text = f"""[T:{{half, float, double}}, exclusive:bool, reverse:bool](x:T, axis:{INDEX_TYPE}, dy:T) -> (dx:T, daxis:{INDEX_TYPE}) {{
+          {conjugate}
+          prod = Cumprod[T=$T, Tidx={INDEX_TYPE}, exclusive=$exclusive, reverse=$reverse]({factor}, axis)
+          scaled = Mul[T=$T](prod, dy)
+          sum = Cumsum[T=$T, Tidx={INDEX_TYPE}, exclusive=$exclusive, reverse={reverse}](scaled, axis)
+          dx = Div[T=$T](sum, {factor})
+          daxis = ZerosLike[T={INDEX_TYPE}](axis)
+        }}"""
+        return index_typed("Tidx", text)(attrs)

@@ -1,0 +1,55 @@
+"""Between types."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.kernels import pass_through
+
+# How many low bits of a float are cut off where Truncate is set.
+_CUT_BITS: Final = {("float", "bfloat16"): (np.uint32, 16), ("float", "half"): (np.uint32, 13), ("double", "float"): (np.uint64, 29)}
+
+
+@op
+class Cast:
+    """The elements in another type. Floats lose their fraction towards zero when they become integers, complex numbers their imaginary part.
+
+    Truncate: for floats of fewer bits, cut the lowest bits off instead of rounding.
+    """
+
+    signature = "Cast[SrcT:type, DstT:type, Truncate:bool = false](x:SrcT) -> (y:DstT)"
+    shape = unchanged_shape
+    gradient = """[SrcT:type, DstT:type](x:SrcT, dy:DstT) -> (dx:SrcT) {
+      dx = Cast[DstT=$SrcT, SrcT=$DstT](dy)
+    }"""
+    examples = (
+        Example([[1.5, -1.5, 0.0]], {"DstT": "int32"}, outputs=[[1, -1, 0]]),
+        Example([[1.5, 0.0]], {"DstT": "bool"}, outputs=[[True, False]]),
+        Example([[1.5, -2.5]], {"DstT": "double"}, outputs=[[1.5, -2.5]]),
+    )
+
+    def kernel(k: KernelContext) -> Kernel:
+        source, target = k.input_types[0].base, k.output_types[0]
+        dtype = k.dtype("DstT")
+        if source is target:
+            return pass_through(k)
+        cut = _CUT_BITS.get((source.name, target.name)) if k.attr("Truncate") else None
+        if cut is not None:
+            return _truncating(k, *cut)
+        if source.is_complex and not target.is_complex:
+            return lambda x: x.real.astype(dtype)
+        return lambda x: x.astype(dtype)
+
+
+def _truncating(k: KernelContext, bits: Any, count: int) -> Kernel:
+    dtype, mask = k.dtype("DstT"), bits(~((1 << count) - 1) & np.iinfo(bits).max)
+
+    def cast(x: Any) -> Any:
+        cut = (k.xp.asarray(x).view(bits) & mask).view(x.dtype)
+        return k.xp.where(k.xp.isnan(x), x, cut).astype(dtype)
+
+    return cast

@@ -1,0 +1,173 @@
+"""Special functions as ops: error function, gamma function and their relatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphcore.functions import binary_grad, unary_grad
+from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.gradient_text import scalar
+from graphcore.opset.framework.type_sets import FLOATING
+from graphcore.opset.numerics import special_functions
+from graphcore.registry import KernelFactory
+
+
+def _in_double(function: Callable[..., Any]) -> KernelFactory:
+    """A kernel that computes in double precision and gives the type of its inputs."""
+
+    def kernel(k: KernelContext) -> Kernel:
+        xp, dtype = k.xp, k.dtype("T")
+        return lambda *inputs: function(xp, *[x.astype(np.float64) for x in inputs]).astype(dtype)
+
+    return kernel
+
+
+def _constant(name: str, value: float) -> str:
+    """A constant of type T. Given as a double, so that nothing is lost for doubles."""
+    return f"{name}_const = {scalar('double', value)}\n        {name} = Cast[SrcT=double, DstT=$T]({name}_const)"
+
+
+@op
+class Erf:
+    """The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
+
+    signature = f"Erf[T:{FLOATING}](x:T) -> (y:T)"
+    shape = unchanged_shape
+    kernel = _in_double(special_functions.erf)
+    gradient = unary_grad(f"""
+        {_constant("two_over_root_pi", 2 / math.sqrt(math.pi))}
+        x2 = Square(x) @ dy
+        x2_neg = Neg(x2)
+        e = Exp(x2_neg)
+        slope = Mul(two_over_root_pi, e)
+        dx = Mul(dy, slope)
+    """)
+    examples = (Example([[0.0, 0.5, -1.5, 3.0]]),)
+
+
+@op
+class Erfc:
+    """`1 - erf(x)`, exact where that is tiny."""
+
+    signature = f"Erfc[T:{FLOATING}](x:T) -> (y:T)"
+    shape = unchanged_shape
+    kernel = _in_double(special_functions.erfc)
+    gradient = unary_grad(f"""
+        {_constant("minus_two_over_root_pi", -2 / math.sqrt(math.pi))}
+        x2 = Square(x) @ dy
+        x2_neg = Neg(x2)
+        e = Exp(x2_neg)
+        slope = Mul(minus_two_over_root_pi, e)
+        dx = Mul(dy, slope)
+    """)
+    examples = (Example([[0.0, 0.5, -1.5, 3.0, 9.0]]),)
+
+
+@op
+class Erfinv:
+    """The x whose error function is the element; infinite at -1 and 1, NaN beyond."""
+
+    signature = f"Erfinv[T:{FLOATING}](x:T) -> (y:T)"
+    shape = unchanged_shape
+    kernel = _in_double(special_functions.erfinv)
+    gradient = unary_grad(f"""
+        {_constant("half_root_pi", math.sqrt(math.pi) / 2)}
+        y = Erfinv(x)
+        y2 = Square(y) @ dy
+        e = Exp(y2)
+        slope = Mul(half_root_pi, e)
+        dx = Mul(dy, slope)
+    """)
+    examples = (Example([[0.0, 0.5, -0.9]]),)
+
+
+@op
+class Ndtri:
+    """The number below which a normally distributed number is with the probability x."""
+
+    signature = f"Ndtri[T:{FLOATING}](x:T) -> (y:T)"
+    shape = unchanged_shape
+    kernel = _in_double(special_functions.ndtri)
+    gradient = unary_grad(f"""
+        {_constant("root_two_pi", math.sqrt(2 * math.pi))}
+        {_constant("half", 0.5)}
+        y = Ndtri(x)
+        y2 = Square(y) @ dy
+        y2_half = Mul(half, y2)
+        e = Exp(y2_half)
+        slope = Mul(root_two_pi, e)
+        dx = Mul(dy, slope)
+    """)
+    examples = (Example([[0.5, 0.1, 0.975]]),)
+
+
+@op
+class Lgamma:
+    """The logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ..."""
+
+    signature = f"Lgamma[T:{FLOATING}](x:T) -> (y:T)"
+    shape = unchanged_shape
+    kernel = _in_double(special_functions.lgamma)
+    gradient = unary_grad("""
+        slope = Digamma(x) @ dy
+        dx = Mul(dy, slope)
+    """)
+    examples = (Example([[0.5, 1.0, 4.5, -1.5, 20.0]]),)
+
+
+@op
+class Digamma:
+    """The derivative of Lgamma; NaN at 0, -1, -2, ..."""
+
+    signature = f"Digamma[T:{FLOATING}](x:T) -> (y:T)"
+    shape = unchanged_shape
+    kernel = _in_double(special_functions.digamma)
+    gradient = unary_grad(f"""
+        {_constant("one", 1)}
+        slope = Polygamma(one, x) @ dy
+        dx = Mul(dy, slope)
+    """)
+    examples = (Example([[0.5, 1.0, 4.5, 20.0]]), Example([[-1.5]], differentiable=False))
+
+
+@op
+class Polygamma:
+    """The derivative of Digamma of order `a`, a whole number >= 0, for positive x."""
+
+    signature = "Polygamma[T:{float, double}](a:T, x:T) -> (z:T)"
+    shape = broadcast_binary_op_shape_fn
+    kernel = _in_double(special_functions.polygamma)
+    # There is no gradient by the order, which is a whole number.
+    gradient = binary_grad(f"""
+        {_constant("one", 1)}
+        higher = Add(x, one) @ dz
+        slope = Polygamma(higher, y)
+        gx = ZerosLike(dz)
+        gy = Mul(dz, slope)
+    """)
+    examples = (Example([[[1.0], [2.0]], [0.5, 1.0, 4.5]], differentiable=False),)
+
+
+@op
+class Zeta:
+    """The Hurwitz zeta function: the sum of `(q + i) ** -x` over i = 0, 1, ..., for x > 1 and positive q."""
+
+    signature = "Zeta[T:{float, double}](x:T, q:T) -> (z:T)"
+    shape = broadcast_binary_op_shape_fn
+    kernel = _in_double(special_functions.zeta)
+    # As in the reference, by q alone.
+    gradient = binary_grad(f"""
+        {_constant("one", 1)}
+        next = Add(x, one) @ dz
+        tail = Zeta(next, y)
+        minus_x = Neg(x)
+        slope = Mul(minus_x, tail)
+        gx = ZerosLike(dz)
+        gy = Mul(dz, slope)
+    """)
+    examples = (Example([[[2.0], [3.5]], [0.5, 1.0, 4.5]], differentiable=False),)

@@ -1,0 +1,1 @@
+"""Neural networks: convolution, pooling, activations, normalisation, images."""

@@ -1,0 +1,166 @@
+"""Ops that give a derivative from the value of the function: older graphs contain them, and they save computing the function again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from graphcore.attrs import Attrs
+from graphcore.functions import GradientTemplate
+from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.gradient_text import holomorphic, is_complex, scalar
+from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX
+from graphcore.registry import GradientCreator
+
+_Y: Final = [[0.25, 0.5, 0.9], [0.1, 0.75, 0.3]]
+_DY: Final = [[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]]
+_EXAMPLES: Final = (Example([_Y, _DY]),)
+
+
+def _gradient(body: str) -> GradientCreator:
+    """A body for functions that are differentiable as complex functions of y and dy."""
+    return holomorphic(GradientTemplate(f"[T:{{half, float, double}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{body}\n}}"))
+
+
+def _conjugate_gradient(body: str) -> Callable[[Attrs], str]:
+    """A body in which `y_conj` and `dz_conj` stand for the conjugates of y and dz: the function uses the conjugate of y."""
+
+    def gradient(attrs: Attrs) -> str:
+        if not is_complex(attrs):
+            real = body.replace("y_conj", "y").replace("dz_conj", "dz")
+            return f"[T:{{half, float, double}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{real}\n}}"
+        head = "  y_conj = Conj[T=$T](y)\n  dz_conj = Conj[T=$T](dz)"
+        return f"[T:{{complex64, complex128}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{head}\n{body}\n}}"
+
+    return gradient
+
+
+def _factor(value: float) -> str:
+    return f"const = {scalar('float', value)}\n      factor = Cast[SrcT=float, DstT=$T](const)"
+
+
+@op
+class SigmoidGrad:
+    """The gradient of Sigmoid from its value y: `dy * y * (1 - y)`."""
+
+    signature = f"SigmoidGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
+    shape = merge_both_inputs
+    gradient = _gradient(f"""
+      {_factor(2)}
+      gb = Mul[T=$T](dz, dy)
+      gby = Mul[T=$T](gb, y)
+      gby2 = Mul[T=$T](gby, factor)
+      gy = Sub[T=$T](gb, gby2)
+      gdy = SigmoidGrad[T=$T](y, dz)
+    """)
+    examples = _EXAMPLES
+
+    def kernel(k: KernelContext) -> Kernel:
+        return lambda y, dy: dy * y * (1 - y)
+
+
+@op
+class TanhGrad:
+    """The gradient of Tanh from its value y: `dy * (1 - y * y)`."""
+
+    signature = f"TanhGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
+    shape = merge_both_inputs
+    gradient = _gradient(f"""
+      {_factor(-2)}
+      gb = Mul[T=$T](dz, dy)
+      gby = Mul[T=$T](gb, y)
+      gy = Mul[T=$T](gby, factor)
+      gdy = TanhGrad[T=$T](y, dz)
+    """)
+    examples = _EXAMPLES
+
+    def kernel(k: KernelContext) -> Kernel:
+        return lambda y, dy: dy * (1 - y * y)
+
+
+@op
+class SqrtGrad:
+    """The gradient of Sqrt from its value y: `dy / (2 * y)`."""
+
+    signature = f"SqrtGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
+    shape = merge_both_inputs
+    gradient = _conjugate_gradient(f"""
+      {_factor(0.5)}
+      ga = Div[T=$T](dz, y)
+      gac = Div[T=$T](dz_conj, y_conj)
+      z = SqrtGrad[T=$T](y, dy)
+      gaz = Mul[T=$T](gac, z)
+      gy = Neg[T=$T](gaz)
+      gdy = Mul[T=$T](ga, factor)
+    """)
+    examples = _EXAMPLES
+
+    def kernel(k: KernelContext) -> Kernel:
+        half = k.dtype("T").type(0.5)
+        if k.output_types[0].is_complex:
+            return lambda y, dy: dy * half / y.conj()
+        return lambda y, dy: dy * half / y
+
+
+@op
+class RsqrtGrad:
+    """The gradient of Rsqrt from its value y: `dy * -y ** 3 / 2`."""
+
+    signature = f"RsqrtGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
+    shape = merge_both_inputs
+    gradient = _conjugate_gradient(f"""
+      {_factor(-1.5)}
+      y2 = Square[T=$T](y_conj)
+      gb = Mul[T=$T](dz_conj, dy)
+      gby2 = Mul[T=$T](gb, y2)
+      gy = Mul[T=$T](gby2, factor)
+      gdy = RsqrtGrad[T=$T](y_conj, dz)
+    """)
+    examples = _EXAMPLES
+
+    def kernel(k: KernelContext) -> Kernel:
+        minus_half, conj = k.dtype("T").type(-0.5), k.xp.conjugate
+
+        def gradient(y: Any, dy: Any) -> Any:
+            return dy * (minus_half * conj(y * y * y))
+
+        return gradient
+
+
+def _reciprocal_grad(k: KernelContext) -> Kernel:
+    if k.output_types[0].is_complex:
+        return lambda y, dy: -dy * (y * y).conj()
+    return lambda y, dy: -dy * (y * y)
+
+
+def _reciprocal_grad_grad(name: str) -> Callable[[Attrs], str]:
+    return _conjugate_gradient(f"""
+      {_factor(-2)}
+      gb = Mul[T=$T](dz_conj, dy)
+      gby = Mul[T=$T](gb, y_conj)
+      gy = Mul[T=$T](gby, factor)
+      gdy = {name}[T=$T](y_conj, dz)
+    """)
+
+
+@op
+class ReciprocalGrad:
+    """The gradient of Reciprocal from its value y: `-dy * y * y`."""
+
+    signature = f"ReciprocalGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
+    shape = merge_both_inputs
+    kernel = _reciprocal_grad
+    gradient = _reciprocal_grad_grad("ReciprocalGrad")
+    examples = _EXAMPLES
+
+
+@op
+class InvGrad:
+    """The gradient of Inv from its value y: `-dy * y * y`."""
+
+    signature = f"InvGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
+    shape = merge_both_inputs
+    kernel = _reciprocal_grad
+    gradient = _reciprocal_grad_grad("InvGrad")
+    examples = _EXAMPLES

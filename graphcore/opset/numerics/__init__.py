@@ -1,0 +1,1 @@
+"""Algorithms on arrays that kernels share; no ops."""

@@ -1,0 +1,193 @@
+"""Convolution of arrays: the sums that the convolution ops, their gradients and their data formats have in common.
+
+All work on channels-last arrays of any number of spatial dimensions. Windows are copied in pieces that stay in the cache and multiplied
+with the filter by BLAS; a gradient by the input is one product a filter element, added where that element had looked. Where it is the
+quicker way, the same sums are made by columns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from graphcore.kernel_context import KernelContext
+from graphcore.opset.framework.kernels import invalid, narrow, unimplemented
+from graphcore.opset.numerics.convolving_columns import filter_gradient_by_columns, forward_by_columns, input_gradient_by_columns
+from graphcore.opset.numerics.convolving_costs import by_element, columns_pay, gradient_pieces, input_columns_pay, window_pieces
+from graphcore.opset.numerics.windows import Geometry, Sliding, inside, int_list, is_channels_last, padded, sliding, spatial_axes, views
+
+
+class Convolution:
+    """What the kernels of a convolution node share: data format, strides, paddings, the type to compute in."""
+
+    def __init__(self, k: KernelContext, default_format: bytes = b"NHWC") -> None:
+        axes = spatial_axes(k, default_format)
+        self.k = k
+        self.xp = k.xp
+        self.slides = sliding(k, int_list(k, "strides"), axes)
+        for name in ("strides", "dilations"):
+            sizes = int_list(k, name)
+            if any(size != 1 for at, size in enumerate(sizes) if at not in axes):
+                raise unimplemented(k, f"required {name} of 1 along batch and channels, got {list(sizes)}")
+        self.channels_last = is_channels_last(k.attrs)
+        self.dtype = k.dtype("T")
+        self.wide = np.dtype(np.float32) if narrow(self.dtype) else self.dtype
+
+    def channels_last_array(self, x: Any) -> Any:
+        """The array as [batch, spatial..., channels] in the type to compute in, contiguous."""
+        if not self.channels_last:
+            x = x.transpose((0, *range(2, x.ndim), 1))
+        return self.xp.ascontiguousarray(x, self.wide)
+
+    def filter_array(self, w: Any) -> Any:
+        """The filter in the type to compute in, contiguous."""
+        return self.xp.ascontiguousarray(w, self.wide)
+
+    def check_filter(self, w: Any) -> None:
+        """Refuse a filter to convolve with that has no elements.
+
+        Raises:
+            InvalidArgumentError: a dimension is 0.
+        """
+        if not w.size:
+            raise invalid(self.k, f"the filter has no elements: every dimension must be at least 1, got shape {list(w.shape)}")
+
+    def result(self, y: Any) -> Any:
+        """A channels-last array as the node gives it."""
+        if not self.channels_last:
+            y = y.transpose((0, y.ndim - 1, *range(1, y.ndim - 1)))
+        return y.astype(self.dtype, copy=False)
+
+    def channels_last_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes of an array of the node's format as [batch, spatial..., channels]."""
+        return sizes if self.channels_last else (sizes[0], *sizes[2:], sizes[1])
+
+    def geometry(self, sizes: tuple[int, ...], window: tuple[int, ...]) -> Geometry:
+        """For spatial sizes and a filter window.
+
+        Raises:
+            InvalidArgumentError: the window does not fit.
+        """
+        places = tuple([slide.places(size, width) for slide, size, width in zip(self.slides, sizes, window, strict=True)])
+        if min(places) < 0:
+            raise invalid(
+                self.k, f"a window of {list(window)} does not fit into an input of {list(sizes)}: computed output size would be negative"
+            )
+        pads = tuple([slide.pads(size, width) for slide, size, width in zip(self.slides, sizes, window, strict=True)])
+        return Geometry(self.slides, window, places, pads)
+
+
+class WindowRows:
+    """The windows of an input as rows of a matrix, a piece at a time, in one buffer: [places in the piece, window elements * channels]."""
+
+    def __init__(self, xp: Any, x: Any, g: Geometry, outputs: int) -> None:
+        self.xp = xp
+        self.x = padded(xp, x, ((0, 0), *g.pads, (0, 0)))
+        self.g = g
+        self.width = math.prod(g.window) * x.shape[-1]
+        self.views = views(xp, self.x, g.window, g.slides, g.places)
+        row = math.prod(g.places[1:]) * self.width
+        self.by_element = by_element(g, x.shape[-1])
+        self.plan = window_pieces(g, x.shape[0], x.shape[-1], outputs)
+        largest = max(((a.stop - a.start) * (b.stop - b.start) for a, b in self.plan), default=0)
+        self.buffer = xp.empty(largest * row, x.dtype)
+
+    def fill(self, images: slice, rows: slice) -> Any:
+        """The matrix of one piece; it is overwritten by the next."""
+        part = self.views[images, rows]
+        count = math.prod(part.shape[: 1 + len(self.g.places)])
+        space = self.buffer[: count * self.width]
+        if not self.by_element:
+            space.reshape(part.shape)[...] = part
+            return space.reshape(count, self.width)
+        matrix = space.reshape((self.width, *part.shape[: 1 + len(self.g.places)]))
+        for at, element in enumerate(np.ndindex(*self.g.window, self.x.shape[-1])):
+            matrix[at] = part[(..., *element)]
+        return matrix.reshape(self.width, count).T
+
+
+def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
+    """x: [n, spatial..., c]  w: [window..., c, o] -> [n, places..., o]."""
+    channels, outputs = w.shape[-2:]
+    flat = w.reshape(-1, outputs)
+    if g.is_pointwise:
+        return xp.dot(x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
+    y = xp.empty((x.shape[0], *g.places, outputs), x.dtype)
+    if not y.size or not flat.size:
+        y[...] = 0
+        return y
+    if _on_host(xp, x) and columns_pay(g, x.shape[0], channels, outputs):
+        return forward_by_columns(xp, x, w, g)
+    rows = WindowRows(xp, x, g, outputs)
+    for images, part in rows.plan:
+        matrix = rows.fill(images, part)
+        xp.dot(matrix, flat, y[images, part].reshape(-1, outputs))
+    return y
+
+
+def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]) -> Any:
+    """w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]."""
+    channels, outputs = w.shape[-2:]
+    if g.is_pointwise:
+        return xp.dot(dy.reshape(-1, outputs), w.reshape(channels, outputs).T).reshape((*dy.shape[:-1], channels))
+    pads = ((0, 0), *g.pads, (0, 0))
+    shape = (dy.shape[0], *sizes, channels)
+    dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
+    if not dy.size or not dx.size or not w.size:
+        return dx[inside(shape, pads)]
+    if _on_host(xp, dy) and input_columns_pay(g, dy.shape[0], channels, outputs):
+        return input_gradient_by_columns(xp, w, dy, g, sizes)
+    transposed = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
+    buffer = xp.empty(0, dy.dtype)
+    for images, rows in gradient_pieces(g, dy.shape[0], channels, outputs):
+        part = dy[images, rows]
+        matrix = part.reshape(-1, outputs)
+        if buffer.size < matrix.shape[0] * channels:
+            buffer = xp.empty(matrix.shape[0] * channels, dy.dtype)
+        space = buffer[: matrix.shape[0] * channels]
+        target = dx[images, _row_range(g.slides[0], rows, g.window[0])]
+        for element, factor in zip(np.ndindex(*g.window), transposed, strict=True):
+            xp.dot(matrix, factor, space.reshape(-1, channels))
+            target[_taps(g, element, part.shape[1])] += space.reshape((*part.shape[:-1], channels))
+    return dx[inside(shape, pads)]
+
+
+def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
+    """x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
+    channels, outputs = x.shape[-1], dy.shape[-1]
+    if g.is_pointwise:
+        return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
+    dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
+    if x.size and dy.size and dw.size:
+        if _on_host(xp, x) and columns_pay(g, x.shape[0], channels, outputs):
+            return filter_gradient_by_columns(xp, x, dy, g)
+        rows = WindowRows(xp, x, g, outputs)
+        for images, part in rows.plan:
+            dw += xp.dot(rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
+    return dw.reshape((*g.window, channels, outputs))
+
+
+def _on_host(xp: Any, x: Any) -> bool:
+    """Whether the estimates of costs hold: other devices want few large products, and integers are not multiplied by BLAS."""
+    return xp is np and x.dtype.kind == "f"
+
+
+def _row_range(slide: Sliding, rows: slice, window: int) -> slice:
+    """The padded input rows that these output rows look at."""
+    return slice(rows.start * slide.stride, (rows.stop - 1) * slide.stride + slide.reach(window))
+
+
+def _taps(g: Geometry, element: tuple[int, ...], rows: int) -> tuple[slice, ...]:
+    counts = (rows, *g.places[1:])
+    return (slice(None), *[slide.tap(at, count) for slide, at, count in zip(g.slides, element, counts, strict=True)])
+
+
+def grouped(xp: Any, function: Any, groups: int, arrays: tuple[tuple[Any, int], ...], axis: int) -> Any:
+    """`function` of each group of channels: every array is taken apart along its own axis, the results are joined along `axis`."""
+    if groups == 1:
+        return function(*[array for array, _ in arrays])
+    parts = itertools.zip_longest(*[xp.split(array, groups, at) for array, at in arrays])
+    return xp.concatenate([function(*map(xp.ascontiguousarray, part)) for part in parts], axis)

@@ -1,0 +1,294 @@
+"""What a list handle stands for: a list of tensors as a value that is never changed, and the rules for its element shapes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore import dtypes
+from graphcore.dtypes import DType
+from graphcore.kernel_context import KernelContext
+from graphcore.opset.framework.kernels import invalid
+from graphcore.shapes import Shape
+from graphcore.support.memory_limits import require_places, require_room
+
+_new: Final = object.__new__
+UNKNOWN_SHAPE: Final = Shape(None)
+_PLACE: Final = 16
+"""The bytes that an element takes which has not been set: it is noted twice while the list is made."""
+
+
+class ListKind:
+    """What a list has in common with the lists that are made of it by adding or taking elements.
+
+    Attributes:
+        dtype: the type of the elements.
+        shape: what is known of their shape; its sizes are `dims`.
+        limit: how many elements there may be, -1 for any number.
+    """
+
+    __slots__ = ("dims", "dtype", "limit", "shape")
+
+    def __init__(self, dtype: DType, shape: Shape, limit: int) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.dims = shape.dims
+        self.limit = limit
+
+
+class TensorList:
+    """The value of a `variant` tensor: a list of tensors of one type.
+
+    Attributes:
+        kind: the type of the elements, what is known of their shape, and how many there may be.
+        length: how many elements there are.
+        shape: of the handle itself, a scalar.
+    """
+
+    __slots__ = ("_elements", "kind", "length")
+
+    shape: tuple[int, ...] = ()
+
+    def __init__(
+        self, element_dtype: DType, element_shape: Shape = UNKNOWN_SHAPE, items: Iterable[Any] = (), max_num_elements: int = -1
+    ) -> None:
+        self.kind = ListKind(element_dtype, element_shape, max_num_elements)
+        self._elements = list(items)
+        self.length = len(self._elements)
+
+    def __repr__(self) -> str:
+        return f"TensorList({self.length} x {self.element_dtype.name} {self.element_shape})"
+
+    @property
+    def element_dtype(self) -> DType:
+        """The type of the elements."""
+        return self.kind.dtype
+
+    @property
+    def element_shape(self) -> Shape:
+        """What is known of the shape of the elements."""
+        return self.kind.shape
+
+    @property
+    def max_num_elements(self) -> int:
+        """How many elements there may be, -1 for any number."""
+        return self.kind.limit
+
+    @property
+    def items(self) -> tuple[Any, ...]:
+        """The elements; None where one has not been set."""
+        return tuple(self._elements[: self.length])
+
+    @property
+    def last(self) -> Any:
+        """The last element, None if it has not been set."""
+        return self._elements[self.length - 1]
+
+    def pushed(self, element: Any) -> TensorList:
+        """This list with one more element at its end.
+
+        The first list that is made longer than this one takes its elements over where they are, so that a loop that appends one
+        element a round does not copy all of them each round.
+        """
+        elements, length = self._elements, self.length
+        if len(elements) == length:
+            elements.append(element)
+        if elements[length] is not element:  # another thread was faster, or an earlier list is longer
+            elements = [*elements[:length], element]
+        made = _new(TensorList)
+        made.kind = self.kind
+        made._elements = elements
+        made.length = length + 1
+        return made
+
+    def popped(self) -> TensorList:
+        """This list without its last element."""
+        made = _new(TensorList)
+        made.kind = self.kind
+        made._elements = self._elements
+        made.length = self.length - 1
+        return made
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of an array of handles."""
+        return np.dtype(np.object_)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the elements take."""
+        return sum([item.nbytes for item in self.items if item is not None])
+
+    def with_items(self, items: Iterable[Any]) -> TensorList:
+        """The same kind of list with other elements."""
+        return TensorList(self.element_dtype, self.element_shape, items, self.max_num_elements)
+
+
+def as_list(k: KernelContext, handle: Any) -> TensorList:
+    """The list behind a handle.
+
+    Raises:
+        InvalidArgumentError: the value is no handle of a list.
+    """
+    value = handle if isinstance(handle, TensorList) else getattr(handle, "item", lambda: None)()
+    if not isinstance(value, TensorList):
+        raise invalid(k, f"Input handle is not a list. Saw: {type(handle).__name__}")
+    return value
+
+
+def list_of(k: KernelContext, handle: Any) -> TensorList:
+    """The list behind a handle, whose elements have the type that the op's attr `element_dtype` says.
+
+    Raises:
+        InvalidArgumentError: they have another.
+    """
+    value = as_list(k, handle)
+    wanted = element_type(k)
+    if value.element_dtype is not wanted:
+        raise invalid(k, f"Invalid data types; op elements {wanted} but list elements {value.element_dtype}")
+    return value
+
+
+def element_type(k: KernelContext) -> DType:
+    """The value of attr `element_dtype`.
+
+    Raises:
+        InvalidArgumentError: it is no type.
+    """
+    dtype = k.attr("element_dtype")
+    if not isinstance(dtype, DType):
+        raise invalid(k, f"attr 'element_dtype' must be a type, got {dtype!r}")
+    return dtype
+
+
+def partial_shape(k: KernelContext, value: Any) -> Shape:
+    """The element shape that an int tensor says: sizes, -1 where unknown; the scalar -1 for an unknown rank.
+
+    Raises:
+        InvalidArgumentError: another scalar, or a size below -1.
+    """
+    if value.ndim == 0:
+        if int(value) != -1:
+            raise invalid(k, f"The only valid scalar shape tensor is the fully unknown shape specified as -1; got {int(value)}")
+        return UNKNOWN_SHAPE
+    sizes = value.tolist()
+    if any(size < -1 for size in sizes):
+        raise invalid(k, f"An element shape must have sizes of at least -1, got {sizes}")
+    return Shape([None if size < 0 else size for size in sizes])
+
+
+def checked_element(k: KernelContext, held: TensorList, element: Any, what: str) -> Any:
+    """The element itself, if the list may hold it.
+
+    Raises:
+        InvalidArgumentError: its shape does not fit.
+    """
+    if not _may_be(held.element_shape.dims, element.shape):
+        raise invalid(k, f"Tried to {what}: element shape {list(element.shape)}, list shape: {held.element_shape}")
+    return element
+
+
+def _may_be(known: tuple[int | None, ...] | None, sizes: tuple[int, ...]) -> bool:
+    """True iff something of these sizes may have the shape; once a round of a loop, so it makes no Shape."""
+    if known is None:
+        return True
+    return len(known) == len(sizes) and all(a is None or a == b for a, b in zip(known, sizes, strict=True))
+
+
+def merged_shape(k: KernelContext, given: Shape, held: TensorList) -> Shape:
+    """What the op and the list say together of the shape of an element.
+
+    Raises:
+        InvalidArgumentError: they contradict each other.
+    """
+    if not given.is_compatible_with(held.element_shape):
+        raise invalid(k, f"Incompatible shapes: the op's element_shape is {given}, the list's is {held.element_shape}")
+    return given.merge_with(held.element_shape)
+
+
+def uninitialized(k: KernelContext, held: TensorList, given: Shape) -> Any:
+    """What stands in for an element that has not been set: zeros of the shape that op, list or the other elements say.
+
+    Raises:
+        InvalidArgumentError: they do not say it.
+    """
+    shape = merged_shape(k, given, held)
+    for item in held.items:
+        if shape.is_fully_defined:
+            break
+        if item is not None and shape.is_compatible_with(Shape(item.shape)):
+            shape = shape.merge_with(Shape(item.shape))
+    if not shape.is_fully_defined:
+        raise invalid(k, f"Trying to read an uninitialized element but element_shape is not fully defined {shape}")
+    return zeros(k, shape.as_list())
+
+
+def filled(k: KernelContext, held: TensorList, items: Sequence[Any], given: Shape) -> list[Any]:
+    """`items` of a list, with zeros in the place of those that have not been set.
+
+    Raises:
+        InvalidArgumentError: nothing says the shape of these.
+    """
+    if all(item is not None for item in items):
+        return list(items)
+    blank = uninitialized(k, held, given)
+    return [blank if item is None else item for item in items]
+
+
+def zeros(k: KernelContext, sizes: Sequence[int | None]) -> Any:
+    """Zeros of the op's element type."""
+    known, dtype = [size or 0 for size in sizes], element_type(k).as_numpy
+    if dtype is not None:
+        require_room(known, dtype)
+    return k.xp.zeros(known, dtype)
+
+
+def unset(count: int) -> tuple[None, ...]:
+    """The elements of a list of which none has been set."""
+    require_places(count, _PLACE)
+    return (None,) * count
+
+
+def positions(k: KernelContext, value: Any, size: int, what: str) -> list[int]:
+    """The elements of an index tensor.
+
+    Raises:
+        InvalidArgumentError: one of them is outside [0, size).
+    """
+    found: list[int] = value.reshape(-1).tolist()
+    for index in found:
+        if not 0 <= index < size:
+            raise invalid(k, f"Trying to {what} element {index} in a list with {size} elements.")
+    return found
+
+
+def zeros_like_list(k: KernelContext, handle: Any) -> TensorList:
+    """A list with zeros in the place of each element; what has not been set stays so."""
+    held = as_list(k, handle)
+    if held.element_dtype is dtypes.variant:
+        return held.with_items([None if item is None else zeros_like_list(k, item) for item in held.items])
+    return held.with_items([None if item is None else k.xp.zeros(item.shape, item.dtype) for item in held.items])
+
+
+def added_lists(k: KernelContext, first: Any, second: Any) -> TensorList:
+    """The sum of two lists, element by element; what has not been set counts as zeros.
+
+    Raises:
+        InvalidArgumentError: they differ in type, length or element shape.
+    """
+    a, b = as_list(k, first), as_list(k, second)
+    if a.element_dtype is not b.element_dtype:
+        raise invalid(
+            k, f"Trying to add two lists of tensors of different dtypes. One is {a.element_dtype} and the other is {b.element_dtype}"
+        )
+    if len(a.items) != len(b.items):
+        raise invalid(
+            k, f"Trying to add two lists of tensors with different lengths. One is {len(a.items)} and the other is {len(b.items)}"
+        )
+    add = partial(added_lists, k) if a.element_dtype is dtypes.variant else operator.add
+    items = [y if x is None else x if y is None else add(x, y) for x, y in zip(a.items, b.items, strict=True)]
+    return TensorList(a.element_dtype, merged_shape(k, a.element_shape, b), items, a.max_num_elements)

@@ -1,0 +1,141 @@
+"""Windows that slide over arrays: their geometry in numbers, and arrays seen through them. Convolutions and pooling share it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import msgspec
+
+from graphcore.attrs import Attrs
+from graphcore.errors import InvalidArgumentError
+from graphcore.kernel_context import KernelContext
+from graphcore.opset.framework.kernels import invalid
+
+Pad = tuple[int, int]
+
+_SPATIAL: Final = {b"NHWC": (1, 2), b"NCHW": (2, 3), b"NDHWC": (1, 2, 3), b"NCDHW": (2, 3, 4)}
+
+
+class Sliding(msgspec.Struct, frozen=True):
+    """How windows slide along one dimension.
+
+    Attributes:
+        padding: SAME, VALID or EXPLICIT.
+        explicit: what is added before and after, for EXPLICIT.
+    """
+
+    stride: int
+    dilation: int
+    padding: bytes
+    explicit: Pad = (0, 0)
+
+    def places(self, size: int, window: int) -> int:
+        """How many windows there are along a dimension of this size; at most 0 if none fits."""
+        if self.padding == b"SAME":
+            return -(-size // self.stride)
+        return (size + sum(self.explicit) - self.reach(window)) // self.stride + 1
+
+    def pads(self, size: int, window: int) -> Pad:
+        """How much is added before and after a dimension of this size."""
+        if self.padding != b"SAME":
+            return self.explicit
+        needed = max(0, (self.places(size, window) - 1) * self.stride + self.reach(window) - size)
+        return needed // 2, needed - needed // 2
+
+    def reach(self, window: int) -> int:
+        """From the first to the last element of a window, gaps included."""
+        return (window - 1) * self.dilation + 1
+
+    def tap(self, index: int, places: int) -> slice:
+        """Element `index` of every window, in the padded dimension."""
+        first = index * self.dilation
+        return slice(first, first + (places - 1) * self.stride + 1, self.stride)
+
+
+class Geometry(msgspec.Struct, frozen=True):
+    """One convolution's sizes: spatial input, filter window, places of the window, paddings."""
+
+    slides: tuple[Sliding, ...]
+    window: tuple[int, ...]
+    places: tuple[int, ...]
+    pads: tuple[Pad, ...]
+
+    @property
+    def is_pointwise(self) -> bool:
+        """True if every window is one element and all elements are windows."""
+        return math.prod(self.window) == 1 and not any(map(sum, self.pads)) and all(slide.stride == 1 for slide in self.slides)
+
+
+def is_channels_last(attrs: Attrs) -> bool:
+    """True unless attr `data_format` puts the channels second."""
+    return attrs.get("data_format", b"NHWC") in {b"NHWC", b"NDHWC"}
+
+
+def sliding(k: KernelContext, strides: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Sliding, ...]:
+    """What the node's attrs say of the dimensions `axes`.
+
+    Raises:
+        InvalidArgumentError: a stride or dilation below 1, or too few of them.
+    """
+    padding = k.attr("padding")
+    dilations = int_list(k, "dilations") or (1,) * len(strides)
+    explicit = int_list(k, "explicit_paddings") if padding == b"EXPLICIT" else (0,) * (2 * len(strides))
+    if len(dilations) != len(strides) or len(explicit) != 2 * len(strides) or min((*strides, *dilations)) < 1:
+        raise invalid(k, f"strides {list(strides)}, dilations {list(dilations)} and paddings {list(explicit)} do not fit together")
+    assert isinstance(padding, bytes)
+    return tuple([Sliding(strides[at], dilations[at], padding, (explicit[2 * at], explicit[2 * at + 1])) for at in axes])
+
+
+def spatial_axes(k: KernelContext, default: bytes) -> tuple[int, ...]:
+    """The spatial dimensions of the node's data format.
+
+    Raises:
+        InvalidArgumentError: there is no such format.
+    """
+    name = k.attrs.get("data_format", default)
+    if not isinstance(name, bytes) or name not in _SPATIAL:
+        raise invalid(k, f"attr 'data_format' must be one of {', '.join(key.decode() for key in _SPATIAL)}, got {name!r}")
+    return _SPATIAL[name]
+
+
+def int_list(k: KernelContext, name: str) -> tuple[int, ...]:
+    """The ints of attr `name`, none if there is no such attr.
+
+    Raises:
+        InvalidArgumentError: it is no list.
+    """
+    value = k.attrs.get(name, ())
+    if not isinstance(value, tuple):
+        raise InvalidArgumentError(f"Attr '{name}' must be a list of ints, got {value!r}", op=k.op, node=k.node_name, attr=name)
+    return value
+
+
+def padded(xp: Any, x: Any, pads: tuple[Pad, ...], fill: Any = 0) -> Any:
+    """The array with `fill` around it; itself if nothing is added."""
+    if not any(before or after for before, after in pads):
+        return x
+    sizes = [before + size + after for size, (before, after) in zip(x.shape, pads, strict=True)]
+    result = xp.zeros(sizes, x.dtype) if fill == 0 else xp.full(sizes, fill, x.dtype)
+    result[inside(x.shape, pads)] = x
+    return result
+
+
+def inside(shape: tuple[int, ...], pads: tuple[Pad, ...]) -> tuple[slice, ...]:
+    """Where the array itself is in its padded form."""
+    return tuple([slice(before, before + size) for size, (before, _) in zip(shape, pads, strict=True)])
+
+
+def views(xp: Any, x: Any, window: tuple[int, ...], slides: tuple[Sliding, ...], places: tuple[int, ...]) -> Any:
+    """The windows of a padded channels-last array without copying: [batch, places..., window..., channels]."""
+    steps = x.strides[1:-1]
+    return xp.lib.stride_tricks.as_strided(
+        x,
+        (x.shape[0], *places, *window, x.shape[-1]),
+        (
+            x.strides[0],
+            *[step * slide.stride for step, slide in zip(steps, slides, strict=True)],
+            *[step * slide.dilation for step, slide in zip(steps, slides, strict=True)],
+            x.strides[-1],
+        ),
+    )

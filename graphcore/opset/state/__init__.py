@@ -1,0 +1,1 @@
+"""Ops with state: variables, optimizers, queues, stacks, TensorArrays, random numbers."""

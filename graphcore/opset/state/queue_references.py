@@ -1,0 +1,160 @@
+"""The older forms of the queue ops: a queue is a reference, whose components the shape functions know nothing of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from graphcore.inference import InferenceContext
+from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
+from graphcore.opset.framework.block import NO_GRADIENT, op
+from graphcore.opset.state.queue_uses import (
+    QueueCloseV2,
+    QueueDequeueManyV2,
+    QueueDequeueUpToV2,
+    QueueDequeueV2,
+    QueueEnqueueManyV2,
+    QueueEnqueueV2,
+    QueueIsClosedV2,
+    QueueSizeV2,
+)
+from graphcore.opset.state.queues import FIFOQueueV2, PaddingFIFOQueueV2, RandomShuffleQueueV2, reference_kernel
+
+_RESOURCE: Final = "handle:resource"
+
+
+def _older(signature: str) -> str:
+    return signature.replace("V2", "", 1).replace(_RESOURCE, "handle:Ref(string)")
+
+
+def _reference_shape(c: InferenceContext) -> None:
+    c.set_output(0, c.vector(2))
+
+
+@op
+class FIFOQueue:
+    """A queue whose elements come out in the order in which they were put in (FIFOQueueV2 is the newer form)."""
+
+    signature = _older(FIFOQueueV2.signature)
+    stateful = True
+    shape = _reference_shape
+    kernel = reference_kernel
+    gradient = FIFOQueueV2.gradient
+    examples = FIFOQueueV2.examples
+
+
+@op
+class PaddingFIFOQueue:
+    """A FIFO queue that pads elements which are taken out together (PaddingFIFOQueueV2 is the newer form)."""
+
+    signature = _older(PaddingFIFOQueueV2.signature)
+    stateful = True
+    shape = _reference_shape
+    kernel = reference_kernel
+    gradient = PaddingFIFOQueueV2.gradient
+    examples = PaddingFIFOQueueV2.examples
+
+
+@op
+class RandomShuffleQueue:
+    """A queue that gives a random one of its elements (RandomShuffleQueueV2 is the newer form)."""
+
+    signature = _older(RandomShuffleQueueV2.signature)
+    stateful = True
+    shape = _reference_shape
+    kernel = reference_kernel
+    gradient = RandomShuffleQueueV2.gradient
+    examples = RandomShuffleQueueV2.examples
+
+
+@op
+class QueueEnqueue:
+    """Puts one element into a queue (QueueEnqueueV2 is the newer form)."""
+
+    signature = _older(QueueEnqueueV2.signature)
+    waits = True
+    shape = QueueEnqueueV2.shape
+    kernel = QueueEnqueueV2.kernel
+    gradient = NO_GRADIENT
+    examples = QueueEnqueueV2.examples
+
+
+@op
+class QueueEnqueueMany:
+    """Puts the rows of the components into a queue (QueueEnqueueManyV2 is the newer form)."""
+
+    signature = _older(QueueEnqueueManyV2.signature)
+    waits = True
+    shape = QueueEnqueueManyV2.shape
+    kernel = QueueEnqueueManyV2.kernel
+    gradient = NO_GRADIENT
+    examples = QueueEnqueueManyV2.examples
+
+
+@op
+class QueueDequeue:
+    """Takes one element out of a queue (QueueDequeueV2 is the newer form)."""
+
+    signature = _older(QueueDequeueV2.signature)
+    waits = True
+    shape = unknown_shape
+    kernel = QueueDequeueV2.kernel
+    gradient = NO_GRADIENT
+    examples = QueueDequeueV2.examples
+
+
+@op
+class QueueDequeueMany:
+    """Takes `n` elements out of a queue (QueueDequeueManyV2 is the newer form)."""
+
+    signature = _older(QueueDequeueManyV2.signature)
+    waits = True
+    shape = unknown_shape
+    kernel = QueueDequeueManyV2.kernel
+    gradient = NO_GRADIENT
+    examples = QueueDequeueManyV2.examples
+
+
+@op
+class QueueDequeueUpTo:
+    """Takes up to `n` elements out of a queue (QueueDequeueUpToV2 is the newer form)."""
+
+    signature = _older(QueueDequeueUpToV2.signature)
+    waits = True
+    shape = unknown_shape
+    kernel = QueueDequeueUpToV2.kernel
+    gradient = NO_GRADIENT
+    examples = QueueDequeueUpToV2.examples
+
+
+@op
+class QueueClose:
+    """Closes a queue (QueueCloseV2 is the newer form)."""
+
+    signature = _older(QueueCloseV2.signature)
+    waits = True
+    shape = QueueCloseV2.shape
+    kernel = QueueCloseV2.kernel
+    gradient = NO_GRADIENT
+    examples = QueueCloseV2.examples
+
+
+@op
+class QueueIsClosed:
+    """True if the queue is closed (QueueIsClosedV2 is the newer form)."""
+
+    signature = _older(QueueIsClosedV2.signature)
+    shape = QueueIsClosedV2.shape
+    kernel = QueueIsClosedV2.kernel
+    gradient = QueueIsClosedV2.gradient
+    examples = QueueIsClosedV2.examples
+
+
+@op
+class QueueSize:
+    """The number of elements in a queue (QueueSizeV2 is the newer form)."""
+
+    signature = _older(QueueSizeV2.signature)
+    shape = QueueSizeV2.shape
+    kernel = QueueSizeV2.kernel
+    gradient = NO_GRADIENT
+    examples = QueueSizeV2.examples

@@ -1,0 +1,193 @@
+"""The queues of a session: nodes of one run or of several hand tuples of tensors on through them. `queue_uses` has the ops that do so."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from graphcore.dtypes import DType, string
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference import ShapeAndType
+from graphcore.kernel_context import RefVariable
+from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.numerics.queue_values import UNBOUNDED, Queue, QueueSpec, ShuffleQueue, mismatch, type_names
+from graphcore.shapes import Shape
+
+NO_GRADIENT_OF_QUEUES: Final = no_registered_gradient("what a queue gives depends on other runs; differentiate what is put into it")
+_DECLARED: Final = "component_types:list(type) >= 1, shapes:list(shape) >= 0 = [], capacity:int = -1"
+_NAMES: Final = "container:string = '', shared_name:string = ''"
+_OF_FLOATS: Final = {"component_types": ["float"], "shapes": [Shape([2])]}
+
+
+class QueueReference(RefVariable):
+    """The reference to a queue that the older forms of the ops take."""
+
+    __slots__ = ("queue",)
+
+    def __init__(self, queue: Queue, container: str) -> None:
+        super().__init__(queue.name, string, Shape([2]), None, queue.op)
+        self.queue = queue
+        self.assign(np.array([(container or "localhost").encode(), queue.name.encode()], np.object_))
+
+
+def types_attr(k: KernelContext | InferenceContext, attr: str = "component_types") -> tuple[DType, ...]:
+    """The types that an attr lists."""
+    value = k.attr(attr)
+    return tuple([item for item in value if isinstance(item, DType)]) if isinstance(value, tuple) else ()
+
+
+def refused_by(k: KernelContext, text: str) -> InvalidArgumentError:
+    """The error for what a node declares, in the reference's words."""
+    return InvalidArgumentError(text, op=k.op, node=k.node_name, source=k.source)
+
+
+def _shapes(k: KernelContext | InferenceContext) -> list[Shape]:
+    value = k.attr("shapes")
+    return [item for item in value if isinstance(item, Shape)] if isinstance(value, tuple) else []
+
+
+def queue_shape(c: InferenceContext) -> None:
+    """A scalar handle, which tells the shapes and types of the components."""
+    c.set_output(0, c.scalar())
+    types, shapes = types_attr(c), _shapes(c)
+    if len(shapes) != len(types):
+        shapes = [Shape(None)] * len(types)
+    data = [ShapeAndType(c.make_shape_from_shape(shape), dtype) for shape, dtype in zip(shapes, types, strict=True)]
+    c.set_output_handle_shapes_and_types(0, data)
+
+
+def _spec(k: KernelContext) -> QueueSpec:
+    """The declaration of a node.
+
+    Raises:
+        InvalidArgumentError: no queue can be so.
+    """
+    kind, types, shapes = k.op.removesuffix("V2"), types_attr(k), _shapes(k)
+    capacity = _int(k, "capacity")
+    if kind == "PaddingFIFOQueue":
+        if len(shapes) != len(types):
+            text = f"Shapes must be provided for all components, but received {len(types)} dtypes and {len(shapes)} shapes."
+            raise refused_by(k, text)
+        if any(shape.dims is None for shape in shapes):
+            raise refused_by(k, "shape <unknown> must have known rank.")
+    elif shapes and len(shapes) != len(types):
+        listed = ", ".join([str(shape) for shape in shapes])
+        raise refused_by(k, f"Different number of component types.  Types: {type_names(types)}, Shapes: [{listed}]")
+    else:
+        for shape in shapes:
+            if not shape.is_fully_defined:
+                raise refused_by(k, f"Shape {shape} is not fully defined")
+    spec = QueueSpec(kind, types, tuple([shape.dims or () for shape in shapes]), UNBOUNDED if capacity < 0 else capacity)
+    return spec if kind != "RandomShuffleQueue" else _shuffling(k, spec)
+
+
+def _shuffling(k: KernelContext, spec: QueueSpec) -> QueueSpec:
+    least = _int(k, "min_after_dequeue")
+    if least < 0:
+        raise refused_by(k, f"min_after_dequeue {least} must be >= 0")
+    if least >= spec.capacity:
+        raise refused_by(k, f"min_after_dequeue {least} must be < capacity {spec.capacity}")
+    return QueueSpec(spec.kind, spec.dtypes, spec.shapes, spec.capacity, least, (_int(k, "seed"), _int(k, "seed2")))
+
+
+def _int(k: KernelContext, attr: str) -> int:
+    value = k.attr(attr)
+    assert isinstance(value, int)
+    return value
+
+
+def _text(k: KernelContext, attr: str) -> str:
+    value = k.attr(attr)
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
+
+
+def queue_kernel(k: KernelContext) -> Kernel:
+    """Finds the queue that a node declares, or makes it: shared by name, otherwise the node's own."""
+    spec, container, shared_name = _spec(k), _text(k, "container"), _text(k, "shared_name")
+    op_name, node, shared, resources = k.op, k.node_name, k.resources.shared, k.resources
+    make_queue = ShuffleQueue if spec.kind == "RandomShuffleQueue" else Queue
+    key = shared_name or (resources, node)  # within a function a node is another than one of the same name elsewhere
+
+    def make(number: int) -> Queue:
+        return make_queue(shared_name or f"_{number}_{node}", spec, op_name)
+
+    def find() -> Queue:
+        found = shared.find(container, key, node, make, lambda queue: queue.spec == spec)
+        assert isinstance(found, Queue)
+        refused = mismatch(found, spec, op_name)
+        if refused is not None:
+            raise refused
+        return found
+
+    return find
+
+
+def reference_kernel(k: KernelContext) -> Kernel:
+    """As `queue_kernel`, for the older forms."""
+    find, container = queue_kernel(k), _text(k, "container")
+    return lambda: QueueReference(find(), container)
+
+
+@op
+class FIFOQueueV2:
+    """A queue whose elements come out in the order in which they were put in. It lasts as long as the session.
+
+    handle: the queue
+    component_types: the types of the components of an element.
+    shapes: their shapes; none where an element may have any.
+    capacity: how many elements it may hold; negative for any number.
+    container: a name space for `shared_name`.
+    shared_name: nodes with the same shared name are one queue; empty for one of the node's own.
+    """
+
+    signature = f"FIFOQueueV2[{_DECLARED}, {_NAMES}]() -> (handle:resource)"
+    stateful = True
+    shape = queue_shape
+    kernel = queue_kernel
+    gradient = NO_GRADIENT_OF_QUEUES
+    examples = (Example([], _OF_FLOATS),)
+
+
+@op
+class PaddingFIFOQueueV2:
+    """A FIFO queue whose elements may differ in the dimensions that `shapes` leaves open: taken out together, they are padded with zeros.
+
+    handle: the queue
+    component_types: the types of the components of an element.
+    shapes: their shapes, of known rank.
+    capacity: how many elements it may hold; negative for any number.
+    container: a name space for `shared_name`.
+    shared_name: nodes with the same shared name are one queue; empty for one of the node's own.
+    """
+
+    signature = f"PaddingFIFOQueueV2[{_DECLARED}, {_NAMES}]() -> (handle:resource)"
+    stateful = True
+    shape = queue_shape
+    kernel = queue_kernel
+    gradient = NO_GRADIENT_OF_QUEUES
+    examples = (Example([], {"component_types": ["float"], "shapes": [Shape([None, 2])]}),)
+
+
+@op
+class RandomShuffleQueueV2:
+    """A queue that gives a random one of its elements. It lasts as long as the session.
+
+    handle: the queue
+    component_types: the types of the components of an element.
+    shapes: their shapes; none where an element may have any.
+    capacity: how many elements it may hold; negative for any number.
+    min_after_dequeue: how many are kept until the queue is closed, so that there is something to choose from.
+    seed, seed2: what the random numbers follow from; both 0 for other numbers each time.
+    container: a name space for `shared_name`.
+    shared_name: nodes with the same shared name are one queue; empty for one of the node's own.
+    """
+
+    signature = (
+        f"RandomShuffleQueueV2[{_DECLARED}, min_after_dequeue:int = 0, seed:int = 0, seed2:int = 0, {_NAMES}]() -> (handle:resource)"
+    )
+    stateful = True
+    shape = queue_shape
+    kernel = queue_kernel
+    gradient = NO_GRADIENT_OF_QUEUES
+    examples = (Example([], {**_OF_FLOATS, "seed": 3, "seed2": 5}),)

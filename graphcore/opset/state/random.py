@@ -1,0 +1,88 @@
+"""Random tensors. With a seed, the numbers are those that the reference gives for the same seeds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.inference.shape_fns.common_shape_fns import random_shape
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.kernels import constant_ints, ints, invalid
+from graphcore.opset.framework.type_sets import INDEX
+from graphcore.opset.numerics.philox import draw, node_generator
+from graphcore.registry import KernelFactory
+
+_ATTRS: Final = f"seed:int = 0, seed2:int = 0, dtype:{{half, bfloat16, float, double}}, T:{INDEX}"
+_EXAMPLES: Final = (
+    Example([[2, 3]], {"dtype": "float", "seed": 1, "seed2": 2}),
+    Example([np.array([4, 5])], {"dtype": "double", "seed": 7}),
+    Example([[3]], {"dtype": "half"}),
+)
+
+
+def _random(distribution: str) -> KernelFactory:
+    def kernel(k: KernelContext) -> Kernel:
+        generator, dtype, known = node_generator(k), k.dtype("dtype"), constant_ints(k, 0)
+
+        def random(shape: Any) -> Any:
+            sizes = ints(shape) if known is None else known
+            if min(sizes, default=0) < 0:
+                raise invalid(k, f"Dimensions of a random tensor must be >= 0, got {list(sizes)}")
+            return draw(k.xp, generator, distribution, math.prod(sizes), dtype).reshape(sizes)
+
+        return random
+
+    return kernel
+
+
+@op
+class RandomUniform:
+    """Numbers evenly distributed in [0, 1).
+
+    shape: the sizes of the output, [rank]
+    seed: with seed2 not both 0, every session gives the same numbers.
+    seed2: the second half of the seed.
+    """
+
+    signature = f"RandomUniform[{_ATTRS}](shape:T) -> (output:dtype)"
+    stateful = True
+    shape = random_shape
+    kernel = _random("uniform")
+    gradient = NO_GRADIENT
+    examples = _EXAMPLES
+
+
+@op
+class RandomStandardNormal:
+    """Numbers of the normal distribution with mean 0 and standard deviation 1.
+
+    shape: the sizes of the output, [rank]
+    seed: with seed2 not both 0, every session gives the same numbers.
+    seed2: the second half of the seed.
+    """
+
+    signature = f"RandomStandardNormal[{_ATTRS}](shape:T) -> (output:dtype)"
+    stateful = True
+    shape = random_shape
+    kernel = _random("normal")
+    gradient = NO_GRADIENT
+    examples = _EXAMPLES
+
+
+@op
+class TruncatedNormal:
+    """Numbers of the normal distribution with mean 0 and standard deviation 1, those beyond 2 drawn again.
+
+    shape: the sizes of the output, [rank]
+    seed: with seed2 not both 0, every session gives the same numbers.
+    seed2: the second half of the seed.
+    """
+
+    signature = f"TruncatedNormal[{_ATTRS}](shape:T) -> (output:dtype)"
+    stateful = True
+    shape = random_shape
+    kernel = _random("truncated")
+    gradient = NO_GRADIENT
+    examples = _EXAMPLES

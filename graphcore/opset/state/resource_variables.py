@@ -1,0 +1,431 @@
+"""Variables as resources: a handle, and ops that read and change what it stands for."""
+
+from __future__ import annotations
+
+from operator import methodcaller
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.inference import InferenceContext, ShapeAndType, ShapeHandle
+from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_shape
+from graphcore.inference.shape_fns.elementwise import shape_attr
+from graphcore.kernel_context import RefVariable
+from graphcore.opset.arrays.gathering import checked_indices
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.kernels import combining_at, invalid
+from graphcore.opset.framework.type_sets import INDEX, NUMBER
+from graphcore.opset.state.state import has_room, shape_now
+from graphcore.registry import KernelFactory
+from graphcore.shapes import Shape, as_shape
+from graphcore.support.memory_limits import require_room
+
+_NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
+_X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
+_Y: Final = [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0]]
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else ""
+
+
+def handle_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
+    """The shape of the variable that input `index` is the handle of."""
+    data = c.input_handle_shapes_and_types(index)
+    return data[0].shape if data else c.unknown_shape()
+
+
+class OtherType(RefVariable):
+    """A variable as a handle of another type has it: it can be asked whether it has a value, and no more."""
+
+    __slots__ = ("shared",)
+
+    def __init__(self, shared: RefVariable, dtype: DType) -> None:
+        self.shared = shared
+        super().__init__(shared.name, dtype, shared.shape, shared.source, shared.op)
+        self.lock = shared.lock
+
+    @property
+    def value(self) -> Array | None:
+        """That of the variable."""
+        return self.shared.value
+
+    @value.setter
+    def value(self, value: Array | None) -> None:
+        if value is not None:
+            self.assign(value)
+
+    def read(self) -> Array:
+        """Refuse to give a value of another type.
+
+        Raises:
+            InvalidArgumentError: always, where there is a value.
+            FailedPreconditionError: there is none.
+        """
+        self.shared.read()
+        raise InvalidArgumentError(f"Trying to read variable with wrong dtype. Expected {self.dtype.name} got {self.shared.dtype.name}")
+
+    def assign(self, value: Array) -> None:  # noqa: ARG002 - whatever it is
+        """Refuse it.
+
+        Raises:
+            InvalidArgumentError: always.
+        """
+        raise InvalidArgumentError(f"Trying to assign variable with wrong dtype. Expected {self.shared.dtype.name} got {self.dtype.name}")
+
+
+@op
+class VarHandleOp:
+    """The handle of a variable, which lasts as long as the session. Uninitialised until something is assigned to it.
+
+    dtype: the type of its values.
+    shape: their shape; unknown dimensions are allowed.
+    container: a name space for `shared_name`.
+    shared_name: handles with the same shared name are one variable; empty for the node's own name.
+    """
+
+    signature = (
+        "VarHandleOp[container:string = '', shared_name:string = '', debug_name:string = '', dtype:type, shape:shape, "
+        "allowed_devices:list(string) = []]() -> (resource:resource)"
+    )
+    gradient = _NO_GRADIENT
+    examples = (Example([], {"dtype": "float", "shape": Shape([2, 3])}),)
+
+    def shape(c: InferenceContext) -> None:
+        c.set_output(0, c.scalar())
+        dtype = c.attr("dtype")
+        c.set_output_handle_shapes_and_types(0, [ShapeAndType(shape_attr(c), dtype if isinstance(dtype, DType) else None)])
+
+    def kernel(k: KernelContext) -> Kernel:
+        dtype = k.attr("dtype")
+        if not isinstance(dtype, DType):
+            raise invalid(k, f"attr 'dtype' must be a type, got {dtype!r}")
+        name = _text(k.attr("shared_name")) or k.node_name
+        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
+        if variable.dtype is not dtype:
+            variable = OtherType(variable, dtype)
+        return lambda: variable
+
+
+@op
+class ReadVariableOp:
+    """The value of a variable at this moment."""
+
+    signature = "ReadVariableOp[dtype:type](resource:resource) -> (value:dtype)"
+    gradient = """[dtype:type](resource:resource, dy:dtype) -> (dvalue:dtype) {
+      dvalue = Identity[T=$dtype](dy)
+    }"""
+    examples = (Example([_X], {"dtype": "float"}, outputs=[_X], differentiable=False),)
+
+    def shape(c: InferenceContext) -> None:
+        c.set_output(0, handle_shape(c))
+
+    def kernel(k: KernelContext) -> Kernel:
+        return methodcaller("read")  # that of another type refuses
+
+
+@op
+class VarIsInitializedOp:
+    """True if something has been assigned to the variable."""
+
+    signature = "VarIsInitializedOp(resource:resource) -> (is_initialized:bool)"
+    shape = scalar_shape
+    gradient = NO_GRADIENT
+    examples = (Example([_X], outputs=[True]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        return lambda variable: np.bool_(variable.value is not None)
+
+
+@op
+class VariableShape:
+    """The shape of the value of a variable, as a vector."""
+
+    signature = f"VariableShape[out_type:{INDEX} = int32](input:resource) -> (output:out_type)"
+    gradient = NO_GRADIENT
+    examples = (Example([_X], outputs=[[2, 3]]),)
+
+    def shape(c: InferenceContext) -> None:
+        rank = c.rank(handle_shape(c))
+        c.set_output(0, c.vector(c.unknown_dim() if rank < 0 else c.make_dim(rank)))
+
+    def kernel(k: KernelContext) -> Kernel:
+        array, dtype = k.xp.array, k.dtype("out_type")
+        return lambda variable: array(variable.read().shape, dtype)
+
+
+@op
+class DestroyResourceOp:
+    """Takes a variable's value away: it is uninitialised again.
+
+    ignore_lookup_error: if false, it is an error that there is none.
+    """
+
+    signature = "DestroyResourceOp[ignore_lookup_error:bool = true](resource:resource) -> ()"
+    shape = no_outputs
+    gradient = _NO_GRADIENT
+    examples = (Example([_X]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        ignore = k.attr("ignore_lookup_error")
+
+        def destroy(variable: RefVariable) -> None:
+            if not ignore:
+                variable.read()
+            variable.value = None
+
+        return destroy
+
+
+def _merged_with_value(c: InferenceContext) -> None:
+    c.merge(handle_shape(c), c.input(1))
+
+
+def _wrong_type(k: KernelContext, variable: RefVariable) -> InvalidArgumentError:
+    given = k.attr("dtype")
+    name = given.name if isinstance(given, DType) else repr(given)
+    return invalid(k, f"Trying to assign variable with wrong dtype. Expected {variable.dtype.name} got {name}")
+
+
+@op
+class AssignVariableOp:
+    """Gives a variable the value `value`.
+
+    validate_shape: if true, the value must have the variable's declared shape.
+    """
+
+    signature = "AssignVariableOp[dtype:type, validate_shape:bool = false](resource:resource, value:dtype) -> ()"
+    shape = _merged_with_value
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, _Y]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        validate, dtype = k.attr("validate_shape"), k.attr("dtype")
+
+        def assign(variable: RefVariable, value: Any) -> None:
+            if variable.dtype is not dtype and type(variable) is not OtherType:
+                raise _wrong_type(k, variable)
+            if validate and type(variable) is not OtherType and not has_room(variable, value.shape):
+                raise invalid(
+                    k,
+                    f"Trying to assign to variable with tensor with wrong shape. Expected {shape_now(variable)} got {Shape(value.shape)}",
+                )
+            with variable.lock:  # not between the reading and the writing of an update
+                variable.assign(value)
+
+        return assign
+
+
+def _update(name: str) -> KernelFactory:
+    def kernel(k: KernelContext) -> Kernel:
+        combine, dtype = getattr(k.xp, name), k.attr("dtype")
+
+        def update(variable: RefVariable, value: Any) -> None:
+            if variable.dtype is not dtype and type(variable) is not OtherType:
+                raise _wrong_type(k, variable)
+            with variable.lock:
+                old = variable.shared.read() if type(variable) is OtherType else variable.read()
+                if old.shape != value.shape:
+                    raise invalid(
+                        k,
+                        f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape {list(value.shape)}, "
+                        "shapes must be equal.",
+                    )
+                if type(variable) is OtherType:
+                    raise invalid(k, "DType of variable handle and value does not match.")
+                variable.assign(combine(old, value))
+
+        return update
+
+    return kernel
+
+
+@op
+class AssignAddVariableOp:
+    """Adds `value` to a variable."""
+
+    signature = "AssignAddVariableOp[dtype:type](resource:resource, value:dtype) -> ()"
+    shape = _merged_with_value
+    kernel = _update("add")
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, _Y]),)
+
+
+@op
+class AssignSubVariableOp:
+    """Subtracts `value` from a variable."""
+
+    signature = "AssignSubVariableOp[dtype:type](resource:resource, value:dtype) -> ()"
+    shape = _merged_with_value
+    kernel = _update("subtract")
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, _Y]),)
+
+
+@op
+class ResourceGather:
+    """The slices of a variable's value along its first dimension that `indices` names.
+
+    indices: any shape
+    output: indices.shape + value.shape[1:]
+    batch_dims: must be 0.
+    """
+
+    signature = (
+        f"ResourceGather[batch_dims:int = 0, validate_indices:bool = true, dtype:type, Tindices:{INDEX}]"
+        "(resource:resource, indices:Tindices) -> (output:dtype)"
+    )
+    # The reference's is a sparse update; here it is as large as the variable, with zeros in the rows that were not gathered.
+    gradient = """[batch_dims:int, validate_indices:bool, dtype:type, Tindices:type](resource:resource, indices:Tindices, dy:dtype) -> (dvalue:dtype, dindices:Tindices) {
+      minus_one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: -1>]()
+      rows = ExpandDims[T=$Tindices](indices, minus_one)
+      sizes = VariableShape[out_type=$Tindices](resource)
+      dvalue = ScatterNd[T=$dtype, Tindices=$Tindices](rows, dy, sizes)
+      dindices = ZerosLike[T=$Tindices](indices)
+    }"""
+    examples = (Example([_X, [1, 0, 1]], {"dtype": "float"}, differentiable=False),)
+
+    def shape(c: InferenceContext) -> None:
+        variable = c.with_rank_at_least(handle_shape(c), 1)
+        c.set_output(0, c.concatenate(c.input(1), c.subshape(variable, 1)))
+
+    def kernel(k: KernelContext) -> Kernel:
+        if k.attr("batch_dims"):
+            raise invalid(k, f"batch_dims must be 0, got {k.attr('batch_dims')!r}")
+
+        def gather(variable: RefVariable, indices: Any) -> Any:
+            value = variable.read()
+            require_room((*indices.shape, *value.shape[1:]), value.dtype)
+            return value.take(checked_indices(k, indices, value.shape[0]), 0)
+
+        return gather
+
+
+def _scatter_shape(c: InferenceContext) -> None:
+    variable = c.with_rank_at_least(handle_shape(c), 1)
+    c.merge(c.input(2), c.concatenate(c.input(1), c.subshape(variable, 1)))
+
+
+def _scatter(name: str | None) -> KernelFactory:
+    """Rows of the value are replaced, or combined with the updates by the ufunc `name`; one that is named twice is combined twice."""
+
+    def kernel(k: KernelContext) -> Kernel:
+        at = None if name is None else combining_at(k.xp, name)
+
+        def scatter(variable: RefVariable, indices: Any, updates: Any) -> None:
+            with variable.lock:
+                value = variable.read()
+                checked_indices(k, indices, value.shape[0])
+                wanted = indices.shape + value.shape[1:]
+                if updates.ndim and updates.shape != wanted:
+                    raise invalid(k, f"updates must have shape {list(wanted)} or [], got {list(updates.shape)}")
+                changed = value.copy()
+                if at is None:
+                    changed[indices] = updates
+                else:
+                    at(changed, indices, updates)
+                variable.assign(changed)
+
+        return scatter
+
+    return kernel
+
+
+_SCATTER_ARGS: Final = f"Tindices:{INDEX}](resource:resource, indices:Tindices, updates:dtype) -> ()"
+_SCATTER_EXAMPLE: Final = (Example([_X, [1, 1], [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]]),)
+
+
+@op
+class ResourceScatterUpdate:
+    """Replaces rows of a variable's value.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterUpdate[dtype:type, {_SCATTER_ARGS}"
+    shape = _scatter_shape
+    kernel = _scatter(None)
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, [1], [[1.0, 2.0, 3.0]]]),)
+
+
+@op
+class ResourceScatterAdd:
+    """Adds to rows of a variable's value.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterAdd[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    shape = _scatter_shape
+    kernel = _scatter("add")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE
+
+
+@op
+class ResourceScatterSub:
+    """Subtracts from rows of a variable's value.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterSub[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    shape = _scatter_shape
+    kernel = _scatter("subtract")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE
+
+
+@op
+class ResourceScatterMul:
+    """Multiplies rows of a variable's value.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterMul[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    stateful = True
+    shape = _scatter_shape
+    kernel = _scatter("multiply")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE
+
+
+@op
+class ResourceScatterMin:
+    """Takes the smaller element of rows of a variable's value and the updates.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterMin[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    stateful = True
+    shape = _scatter_shape
+    kernel = _scatter("minimum")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE
+
+
+@op
+class ResourceScatterMax:
+    """Takes the larger element of rows of a variable's value and the updates.
+
+    indices: which rows
+    updates: indices.shape + value.shape[1:]
+    """
+
+    signature = f"ResourceScatterMax[dtype:{NUMBER}, {_SCATTER_ARGS}"
+    stateful = True
+    shape = _scatter_shape
+    kernel = _scatter("maximum")
+    gradient = _NO_GRADIENT
+    examples = _SCATTER_EXAMPLE

@@ -1,0 +1,199 @@
+"""Variables as reference tensors: their storage, and the ops that assign to it.
+
+Values are never changed in place: an assignment puts a new array in the place of the old one, so that what was read before stays what it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.errors import InternalError
+from graphcore.kernel_context import RefVariable
+from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.kernels import invalid
+from graphcore.opset.framework.type_sets import NUMBER
+from graphcore.registry import KernelFactory
+from graphcore.shapes import Shape, as_shape
+
+_NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
+_X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
+_Y: Final = [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0]]
+
+
+@op
+class VariableV2:
+    """A variable: storage that lasts as long as the session. Uninitialised until something is assigned to it.
+
+    shape: the shape of the values; unknown dimensions are allowed.
+    dtype: their type.
+    container: a name space for `shared_name`.
+    shared_name: nodes with the same shared name are one variable; empty for the node's own name.
+    """
+
+    signature = "VariableV2[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
+    stateful = True
+    gradient = _NO_GRADIENT
+    examples = (Example([], {"shape": Shape([2, 3]), "dtype": "float"}),)
+
+    def shape(c: InferenceContext) -> None:
+        c.set_output(0, c.make_shape_from_shape(as_shape(c.attr("shape"))))
+
+    def kernel(k: KernelContext) -> Kernel:
+        name, dtype = _text(k.attr("shared_name")) or k.node_name, k.output_types[0].base
+        variable = k.resources.variable(_text(k.attr("container")), name, dtype, as_shape(k.attr("shape")), k.source, k.op, k.node_name)
+        if variable.dtype is not dtype:
+            raise InternalError(
+                f"Output 0 of type {variable.dtype.name}_ref does not match declared output type {dtype.name}_ref for node "
+                f"{{{{node {k.node_name}}}}}: '{name}' is the variable of '{variable.owner}'"
+                f"{f', made in {variable.source}' if variable.source else ''}",
+                op=k.op,
+                node=k.node_name,
+                source=k.source,
+            )
+        return lambda: variable
+
+
+@op
+class Variable:
+    """A variable as old graphs have it (VariableV2 is the newer form): a shape without dimensions says nothing of the shape.
+
+    shape: the shape of the values; unknown dimensions are allowed.
+    dtype: their type.
+    container: a name space for `shared_name`.
+    shared_name: nodes with the same shared name are one variable; empty for the node's own name.
+    """
+
+    signature = "Variable[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
+    stateful = True
+    kernel = VariableV2.kernel
+    gradient = _NO_GRADIENT
+    examples = VariableV2.examples
+
+    def shape(c: InferenceContext) -> None:
+        shape = as_shape(c.attr("shape"))
+        c.set_output(0, c.make_shape_from_shape(shape) if shape.rank else c.unknown_shape())
+
+
+def shape_now(variable: RefVariable) -> Shape:
+    """The shape of a variable's value; what is declared if it has none, or leaves sizes open."""
+    value = variable.value
+    return variable.shape if value is None or not variable.shape.is_fully_defined else Shape(value.shape)
+
+
+def has_room(variable: RefVariable, shape: tuple[int, ...]) -> bool:
+    """Whether a value of `shape` may take the place of what a variable has, or is declared to have."""
+    value = variable.value
+    return (value is not None and value.shape == shape) or shape_now(variable).is_compatible_with(Shape(shape))
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else ""
+
+
+@op
+class IsVariableInitialized:
+    """True if something has been assigned to the variable."""
+
+    signature = "IsVariableInitialized[dtype:type](ref:Ref(dtype)) -> (is_initialized:bool)"
+    allows_uninitialized_input = True
+    gradient = _NO_GRADIENT
+    examples = (Example([_X], outputs=[True]), Example([None], {"dtype": "float"}, outputs=[False]))
+
+    def shape(c: InferenceContext) -> None:
+        c.set_output(0, c.scalar())
+
+    def kernel(k: KernelContext) -> Kernel:
+        def is_initialized(ref: RefVariable) -> Any:
+            return np.bool_(ref.value is not None)
+
+        return is_initialized
+
+
+@op
+class Assign:
+    """Gives a variable the value `value`.
+
+    ref: the variable
+    output_ref: the variable, after the assignment
+    validate_shape: if true, the value must have the variable's shape.
+    """
+
+    signature = "Assign[T:type, validate_shape:bool = true, use_locking:bool = true](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
+    allows_uninitialized_input = True
+    gradient = _NO_GRADIENT
+    examples = (Example([_Y, _X], outputs=[_X]), Example([_X, [1.0, 2.0]], {"validate_shape": False}))
+
+    def shape(c: InferenceContext) -> None:
+        if c.attr("validate_shape"):
+            c.set_output(0, c.merge(c.input(0), c.input(1)))
+        else:
+            c.set_output(0, c.input(1))
+
+    def kernel(k: KernelContext) -> Kernel:
+        validate = k.attr("validate_shape")
+
+        def assign(ref: RefVariable, value: Any) -> RefVariable:
+            if validate and not has_room(ref, value.shape):
+                raise invalid(
+                    k, f"Assign requires shapes of both tensors to match. lhs shape= {shape_now(ref)} rhs shape= {Shape(value.shape)}"
+                )
+            with ref.lock:  # not between the reading and the writing of an update
+                ref.assign(value)
+            return ref
+
+        return assign
+
+
+def _update(name: str) -> KernelFactory:
+    def kernel(k: KernelContext) -> Kernel:
+        combine = getattr(k.xp, name)
+
+        def update(ref: RefVariable, value: Any) -> RefVariable:
+            with ref.lock:
+                old = ref.read()
+                if old.shape != value.shape:
+                    raise invalid(
+                        k, f"Parameters and update must be the same size: lhs shape= {list(old.shape)} rhs shape= {list(value.shape)}"
+                    )
+                ref.assign(combine(old, value))
+            return ref
+
+        return update
+
+    return kernel
+
+
+def _merged(c: InferenceContext) -> None:
+    c.set_output(0, c.merge(c.input(0), c.input(1)))
+
+
+@op
+class AssignAdd:
+    """Adds `value` to a variable.
+
+    ref: the variable
+    output_ref: the variable, after the addition
+    """
+
+    signature = f"AssignAdd[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
+    shape = _merged
+    kernel = _update("add")
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, _Y]),)
+
+
+@op
+class AssignSub:
+    """Subtracts `value` from a variable.
+
+    ref: the variable
+    output_ref: the variable, after the subtraction
+    """
+
+    signature = f"AssignSub[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
+    shape = _merged
+    kernel = _update("subtract")
+    gradient = _NO_GRADIENT
+    examples = (Example([_X, _Y]),)

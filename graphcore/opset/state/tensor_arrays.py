@@ -1,0 +1,225 @@
+"""Tensor arrays: numbered places for tensors, as loops fill and read them. `flow` is a number that says what comes after what."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.dtypes import DType
+from graphcore.inference import ShapeAndType, ShapeHandle
+from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_shape
+from graphcore.inference.shape_fns.elementwise import shape_attr
+from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.gradient_text import scalar
+from graphcore.opset.framework.kernels import ints, invalid
+from graphcore.opset.numerics.tensor_array_values import TensorArray, as_array, zero_flow
+from graphcore.shapes import Shape, as_shape
+
+_ROWS: Final = [[1.0, 2.0], [3.0, 4.0]]
+_FLOW: Final = 0.0
+_GRAD_ARRAY: Final = 'grad_handle, grad_flow = TensorArrayGradV3[source="gradients"]'
+_NO_HANDLE: Final = f"dhandle = {scalar('float', 0)}"
+
+
+def _element(c: InferenceContext) -> ShapeHandle:
+    data = c.input_handle_shapes_and_types(0)
+    return data[0].shape if data else c.unknown_shape()
+
+
+@op
+class TensorArrayV3:
+    """An array of `size` places for tensors of one type, which lasts as long as the run.
+
+    size: how many places
+    handle: the array
+    flow: to be handed to the first op that uses the array, whose flow goes to the next
+    dtype: the type of the elements.
+    element_shape: their shape as far as it is known.
+    dynamic_size: writing beyond the end makes the array longer.
+    clear_after_read: a value is let go when it has been read, and cannot be read again.
+    identical_element_shapes: all elements have the shape of the first one written.
+    tensor_array_name: for error texts.
+    """
+
+    signature = (
+        "TensorArrayV3[dtype:type, element_shape:shape = ?, dynamic_size:bool = false, clear_after_read:bool = true, "
+        "identical_element_shapes:bool = false, tensor_array_name:string = ''](size:int32) -> (handle:resource, flow:float)"
+    )
+    stateful = True
+    gradient = NO_GRADIENT
+    examples = (Example([2], {"dtype": "float", "element_shape": Shape([2])}),)
+
+    def shape(c: InferenceContext) -> None:
+        c.with_rank(c.input(0), 0)
+        c.set_output(0, c.vector(2))
+        c.set_output(1, c.scalar())
+        element = shape_attr(c, "element_shape")
+        dtype = c.attr("dtype")
+        if c.fully_defined(element) or c.attr("identical_element_shapes"):
+            c.set_output_handle_shapes_and_types(0, [ShapeAndType(element, dtype if isinstance(dtype, DType) else None)])
+
+    def kernel(k: KernelContext) -> Kernel:
+        dtype, element_shape = k.attr("dtype"), as_shape(k.attr("element_shape"))
+        if not isinstance(dtype, DType):
+            raise invalid(k, f"attr 'dtype' must be a type, got {dtype!r}")
+        name = k.attr("tensor_array_name")
+        label = name.decode() if isinstance(name, bytes) and name else k.node_name
+        dynamic, clear, identical = (bool(k.attr(a)) for a in ("dynamic_size", "clear_after_read", "identical_element_shapes"))
+
+        def make(size: Any) -> tuple[TensorArray, Any]:
+            if size < 0:
+                raise invalid(k, f"Size should be >= 0, got {size}")
+            made = TensorArray(label, dtype, element_shape, int(size), dynamic=dynamic, clear_after_read=clear, identical=identical)
+            return made, zero_flow()
+
+        return make
+
+
+@op
+class TensorArrayGradV3:
+    """The array that collects the gradients of an array's elements: as long as it, adding what is written to the same place.
+
+    flow_in: after what
+    grad_handle: the array of gradients
+    source: names the call of `gradients` that asks: each has an array of its own.
+    """
+
+    signature = "TensorArrayGradV3[source:string](handle:resource, flow_in:float) -> (grad_handle:resource, flow_out:float)"
+    stateful = True
+    gradient = NO_GRADIENT
+    examples = (Example([_ROWS, _FLOW], {"source": "gradients"}),)
+
+    def shape(c: InferenceContext) -> None:
+        c.set_output(0, c.vector(2))
+        c.set_output(1, c.scalar())
+        data = c.input_handle_shapes_and_types(0)
+        if data is not None:
+            c.set_output_handle_shapes_and_types(0, data)
+
+    def kernel(k: KernelContext) -> Kernel:
+        source = k.attr("source")
+        return lambda handle, flow: (as_array(k, handle).gradient(source), flow)
+
+
+@op
+class TensorArrayGradWithShape:
+    """As TensorArrayGradV3, with further dimensions in front of those of the elements: gradients of many losses at once.
+
+    shape_to_prepend: the sizes of those dimensions
+    """
+
+    signature = (
+        "TensorArrayGradWithShape[source:string](handle:resource, flow_in:float, shape_to_prepend:int32) -> "
+        "(grad_handle:resource, flow_out:float)"
+    )
+    stateful = True
+    gradient = NO_GRADIENT
+    examples = (Example([_ROWS, _FLOW, [3]], {"source": "gradients"}),)
+
+    def shape(c: InferenceContext) -> None:
+        prefix = c.make_shape_from_shape_tensor(2)
+        c.set_output(0, c.vector(2))
+        c.set_output(1, c.scalar())
+        data = c.input_handle_shapes_and_types(0)
+        if data:
+            c.set_output_handle_shapes_and_types(0, [ShapeAndType(c.concatenate(prefix, data[0].shape), data[0].dtype)])
+
+    def kernel(k: KernelContext) -> Kernel:
+        source = k.attr("source")
+        return lambda handle, flow, prefix: (as_array(k, handle).gradient((source, ints(prefix)), ints(prefix)), flow)
+
+
+@op
+class TensorArrayWriteV3:
+    """Puts a value in a place of an array.
+
+    index: which place
+    value: what to put there
+    flow_in: after what
+    """
+
+    signature = "TensorArrayWriteV3[T:type](handle:resource, index:int32, value:T, flow_in:float) -> (flow_out:float)"
+    stateful = True
+    gradient = f"""[T:type](handle:resource, index:int32, value:T, flow_in:float, dflow:float) ->
+        (dhandle:float, dindex:int32, dvalue:T, dflow_in:float) {{
+      {_GRAD_ARRAY}(handle, dflow)
+      dvalue = TensorArrayReadV3[dtype=$T](grad_handle, index, grad_flow)
+      dflow_in = Identity[T=float](dflow)
+      {_NO_HANDLE}
+      dindex = ZerosLike[T=int32](index)
+    }}"""
+    examples = (Example([_ROWS, 2, [5.0, 6.0], _FLOW]),)
+
+    def shape(c: InferenceContext) -> None:
+        c.with_rank(c.input(1), 0)
+        c.merge(_element(c), c.input(2))
+        c.set_output(0, c.scalar())
+
+    def kernel(k: KernelContext) -> Kernel:
+        def write(handle: Any, index: Any, value: Any, flow: Any) -> Any:
+            as_array(k, handle, "T").write(k, int(index), value)
+            return flow
+
+        return write
+
+
+@op
+class TensorArrayReadV3:
+    """The value in a place of an array.
+
+    index: which place
+    flow_in: after what
+    """
+
+    signature = "TensorArrayReadV3[dtype:type](handle:resource, index:int32, flow_in:float) -> (value:dtype)"
+    stateful = True
+    gradient = f"""[dtype:type](handle:resource, index:int32, flow_in:float, dvalue:dtype) -> (dhandle:float, dindex:int32, dflow:float) {{
+      {_GRAD_ARRAY}(handle, flow_in)
+      dflow = TensorArrayWriteV3[T=$dtype](grad_handle, index, dvalue, grad_flow)
+      {_NO_HANDLE}
+      dindex = ZerosLike[T=int32](index)
+    }}"""
+    examples = (Example([_ROWS, 1, _FLOW], {"dtype": "float"}, outputs=[[3.0, 4.0]]),)
+
+    def shape(c: InferenceContext) -> None:
+        c.with_rank(c.input(1), 0)
+        c.set_output(0, _element(c))
+
+    def kernel(k: KernelContext) -> Kernel:
+        return lambda handle, index, _flow: as_array(k, handle, "dtype").read(k, int(index))
+
+
+@op
+class TensorArraySizeV3:
+    """The number of places of an array.
+
+    flow_in: after what
+    """
+
+    signature = "TensorArraySizeV3(handle:resource, flow_in:float) -> (size:int32)"
+    stateful = True
+    shape = scalar_shape
+    gradient = NO_GRADIENT
+    examples = (Example([_ROWS, _FLOW], outputs=[2]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        return lambda handle, _flow: np.int32(len(as_array(k, handle).places))
+
+
+@op
+class TensorArrayCloseV3:
+    """Lets the values of an array go before the run ends; it cannot be used any more."""
+
+    signature = "TensorArrayCloseV3(handle:resource) -> ()"
+    stateful = True
+    shape = no_outputs
+    gradient = no_registered_gradient("it only lets values go")
+    examples = (Example([_ROWS]),)
+
+    def kernel(k: KernelContext) -> Kernel:
+        def close(handle: Any) -> None:
+            array = as_array(k, handle)
+            array.closed, array.places = True, []
+
+        return close

@@ -1,0 +1,1 @@
+"""Functions: bodies, inlining, definitions from graphs."""

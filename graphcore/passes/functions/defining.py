@@ -1,0 +1,153 @@
+"""Functions that are made for one node (branches, loop bodies, their gradients): named after it, and replaced when it is made again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+import msgspec
+
+from graphcore.attrs import Attrs
+from graphcore.definitions import FunctionDef
+from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
+from graphcore.graph import FunctionGraph, Graph, Node
+from graphcore.graph.rewiring import sweepers
+from graphcore.passes.functions.graph_to_function import graph_to_function_def
+from graphcore.source import SourceLocation
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
+
+
+class _Book:
+    """The functions of one library that were made here.
+
+    Attributes:
+        current: by what they were to be called, what they are called.
+        given: all names ever given; none is given twice to different functions, so that what runs a function knows it by its name.
+        outdated: True iff one may have given way to another since the last sweep.
+        sources: per function the lines of user code that made its nodes.
+        owner: the graph whose nodes they are for; others may share its library.
+        removed: how many nodes had been removed from it at the last sweep.
+    """
+
+    __slots__ = ("current", "given", "outdated", "owner", "removed", "sources")
+
+    def __init__(self) -> None:
+        self.current: dict[str, str] = {}
+        self.given: set[str] = set()
+        self.outdated = False
+        self.sources: dict[str, dict[str, SourceLocation]] = {}
+        self.owner: ReferenceType[Graph] | None = None
+        self.removed = 0
+
+    def state(self) -> tuple[Any, ...]:
+        """What `restore` needs to bring the book back to what it is now."""
+        return dict(self.current), set(self.given), self.outdated, dict(self.sources), self.removed
+
+    def restore(self, state: tuple[Any, ...] | None) -> None:
+        """Be again what the book was at `state`, with which the library comes back too: no name was given since then. None: it was empty."""
+        current, given, self.outdated, sources, self.removed = ({}, set(), False, {}, 0) if state is None else state
+        self.current, self.given, self.sources = dict(current), set(given), dict(sources)
+
+
+_books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDictionary()
+
+
+def function_label(graph: Graph, name: str, role: str) -> str:
+    """What the function of a node is to be called: after the node, and after the function that the node is in."""
+    return f"{graph.label}_{name}_{role}" if isinstance(graph, FunctionGraph) else f"{name}_{role}"
+
+
+def define_body(
+    graph: Graph, wanted: str, control_rets: Sequence[Node] = (), attrs: Attrs | None = None, *, shared: bool = False
+) -> FunctionDef:
+    """Put the function that `graph` is the body of into its library.
+
+    Args:
+        graph: the body; its library is that of the graph whose node the function is for.
+        wanted: what to call it: the same for the same node each time. The function keeps the name of the one that was made before, if it
+            is equal to that.
+        control_rets: nodes that must have run when the function returns.
+        attrs: those of the function.
+        shared: it is for all nodes that call one function, rather than for the one that it is called after.
+    """
+    library = graph.library
+    book = _book_of(library)
+    if book.owner is None:
+        book.owner = ref(_outermost(graph))
+    wanted = _NOT_IN_NAMES.sub("_", wanted).strip("_")
+    made = graph_to_function_def(graph, wanted, control_rets)
+    if attrs:
+        made = msgspec.structs.replace(made, attr=dict(attrs))
+    name = book.current.get(wanted, "")
+    before = library.find(name) if name else None
+    if before is not None and function_defs_equal(before, msgspec.structs.replace(made, signature=_renamed(made, name))):
+        note_sources(library, name, graph)
+        return before
+    fresh = _free_name(library, book, wanted)
+    made = msgspec.structs.replace(made, signature=_renamed(made, fresh))
+    library.add_function_def(made)
+    book.outdated = book.outdated or before is not None or shared
+    book.current[wanted] = fresh
+    book.given.add(fresh)
+    note_sources(library, fresh, graph)
+    return made
+
+
+def note_sources(library: FunctionLibraryDefinition, name: str, graph: Graph) -> None:
+    """Remember the lines of user code that made the nodes of `graph`, which is the body of function `name`: errors in it point there."""
+    book = _book_of(library)
+    book.sources[name] = {node.name: node.source for node in graph.op_nodes() if node.source is not None}
+
+
+def sources_of(library: FunctionLibraryDefinition, name: str) -> Mapping[str, SourceLocation]:
+    """The lines of user code that made the nodes of a function, by node; nothing for a function that was not made here."""
+    book = _books.get(library)
+    return {} if book is None else book.sources.get(name, {})
+
+
+def sweep(graph: Graph) -> None:
+    """Forget functions that were made here for nodes that have others by now, or are gone."""
+    book = _books.get(graph.library)
+    if book is None or book.owner is None or book.owner() is not graph:
+        return
+    removed = graph.num_node_ids - len(graph)
+    if not book.outdated and removed == book.removed:
+        return
+    book.outdated, book.removed = False, removed
+    used = graph.library.reachable_definitions([node.node_def for node in graph.op_nodes()])
+    for name in book.given:
+        if name in graph.library and name not in used:
+            graph.library.remove_function(name)
+            book.sources.pop(name, None)
+
+
+sweepers.append(sweep)
+
+
+def _book_of(library: FunctionLibraryDefinition) -> _Book:
+    book = _books.get(library)
+    if book is None:
+        book = _books[library] = _Book()
+        library.companions.append(book)
+    return book
+
+
+def _outermost(graph: Graph) -> Graph:
+    while graph.outer is not None:
+        graph = graph.outer
+    return graph
+
+
+def _renamed(function: FunctionDef, name: str) -> Any:
+    return msgspec.structs.replace(function.signature, name=name)
+
+
+def _free_name(library: FunctionLibraryDefinition, book: _Book, wanted: str) -> str:
+    name, count = wanted, 0
+    while name in library or name in library.default_registry or name in book.given:
+        count += 1
+        name = f"{wanted}_{count}"
+    return name

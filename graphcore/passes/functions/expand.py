@@ -1,0 +1,134 @@
+"""Inlines the function calls of a graph, one level at a time."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import msgspec
+
+from graphcore.attrs import Attrs, Func
+from graphcore.definitions import NodeDef
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.functions.canonicalize import CALL_EXECUTOR_ATTR, DEFAULT_EXECUTORS, EXECUTOR_ATTR, named_executor
+from graphcore.graph import Graph, Node
+from graphcore.passes.functions.function_body import FunctionBody
+from graphcore.passes.functions.inline import NO_INLINE_ATTR, InlineFunctionBodyOptions, check_inlining, inline_checked, is_function_call
+from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
+from graphcore.passes.infra.rewriting import Rewriting
+from graphcore.passes.infra.rewriting_graphs import rewrites
+
+_PARTITIONED: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+
+class FunctionBodies(Protocol):
+    """What knows functions and instantiates them: a FunctionLibraryRuntime."""
+
+    @property
+    def library(self) -> FunctionLibraryDefinition:
+        """The functions by name."""
+
+    def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
+        """Function `name` with these attrs."""
+
+
+class ExpandInlineFunctionsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How calls are inlined.
+
+    Args:
+        native: how those by name are.
+        multi_device: how those by PartitionedCall and StatefulPartitionedCall are.
+        keep: the names of calls in whose place a node of their name and their outputs stays.
+        max_nodes: a call that would make the graph larger than this stays a call: few functions that call each other often stand for
+            more nodes than any memory holds.
+    """
+
+    native: InlineFunctionBodyOptions = InlineFunctionBodyOptions()
+    multi_device: InlineFunctionBodyOptions = InlineFunctionBodyOptions(output_control_src="control_outputs")
+    keep: frozenset[str] = frozenset()
+    max_nodes: int = 1 << 18
+
+
+DEFAULT_OPTIONS: Final = ExpandInlineFunctionsOptions()
+
+
+@declares(
+    PassDeclaration(name="expand_inline_functions", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, once=False)
+)
+@rewrites
+def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: ExpandInlineFunctionsOptions = DEFAULT_OPTIONS) -> bool:
+    """Inline every call that is in the graph now; calls within what was inlined are left for another time.
+
+    What cannot be inlined (it is marked `_noinline`, names an executor, cannot be instantiated, does not fit) stays a call.
+
+    Args:
+        bodies: gives the bodies.
+        graph: what is changed.
+        options: how.
+
+    Returns:
+        True iff a call was inlined.
+    """
+    library = bodies.library
+    found: list[tuple[Node, FunctionBody, InlineFunctionBodyOptions]] = []
+    size = len(graph)
+    for node in graph.nodes:
+        if not is_function_call(library, node.node_def) or _is_marked(library, node.node_def):
+            continue
+        chosen = options.multi_device if node.op in _PARTITIONED else options.native
+        if node.name in options.keep:
+            chosen = msgspec.structs.replace(chosen, keep_caller_node="fetchable")
+        body = fitting_body(bodies, node, chosen)
+        if body is not None and size + len(body.graph) <= options.max_nodes:
+            size += len(body.graph)
+            found.append((node, body, chosen))
+    if found:
+        with Rewriting(graph) as rewriting:
+            for node, body, chosen in found:
+                inline_checked(rewriting, library, node, body, chosen)
+    return bool(found)
+
+
+def called_function(node: NodeDef) -> Func:
+    """The function that a call calls, with its attrs.
+
+    Raises:
+        InvalidArgumentError: a PartitionedCall that names none.
+    """
+    if node.op not in _PARTITIONED:
+        return Func(node.op, dict(node.attr))
+    function = node.attr.get("f")
+    if not isinstance(function, Func):
+        raise InvalidArgumentError(f"Node '{node.name}' ({node.op}) names no function in attr 'f'", op=node.op, node=node.name, attr="f")
+    return function
+
+
+def names_executor(node: NodeDef) -> bool:
+    """True iff a call has its function run by another executor than the usual one, which nothing inlined would be run by.
+
+    Raises:
+        InvalidArgumentError: a PartitionedCall that names no function.
+    """
+    attrs = called_function(node).attr
+    named = node.attr.get(CALL_EXECUTOR_ATTR) if node.op in _PARTITIONED else None
+    return named_executor({**attrs, EXECUTOR_ATTR: named} if named else attrs) not in DEFAULT_EXECUTORS
+
+
+def _is_marked(library: FunctionLibraryDefinition, node: NodeDef) -> bool:
+    try:
+        return library.get_attr(node, NO_INLINE_ATTR) is True
+    except GraphError:
+        return False
+
+
+def fitting_body(bodies: FunctionBodies, node: Node, options: InlineFunctionBodyOptions) -> FunctionBody | None:
+    """The body to inline, None if the call has to stay. Why it has to is told by whoever runs it."""
+    try:
+        if names_executor(node.node_def):
+            return None
+        called = called_function(node.node_def)
+        body = bodies.body_of(called.name, called.attr)
+        check_inlining(node, body, options)
+    except GraphError:
+        return None
+    return body

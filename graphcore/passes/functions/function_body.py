@@ -1,0 +1,105 @@
+"""FunctionBody: a function with its attrs bound, as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from graphcore.definitions.types import FunctionDef, OpDef
+from graphcore.dtypes import DType
+from graphcore.errors import InternalError, InvalidArgumentError
+from graphcore.functions import FunctionLibraryDefinition, InstantiationResult, instantiate_function
+from graphcore.graph import Graph, Node
+from graphcore.graph.importing.from_nodes import graph_from_nodes, in_order
+from graphcore.passes.functions.defining import sources_of
+from graphcore.text.printer import ARG_OPS, RET_OPS
+
+_NO_FUNCTION = FunctionDef(signature=OpDef(name=""))
+
+
+class FunctionBody:
+    """An instantiated function.
+
+    Attributes:
+        fdef: the function; that of a gradient without a definition of its own has an empty name.
+        graph: its nodes, arguments and returns among them.
+        arg_types, ret_types: what it takes and gives.
+        arg_nodes, ret_nodes: the `_Arg` and `_Retval` nodes by index.
+        control_ret_nodes: the nodes that must have run when it returns.
+
+    Raises:
+        InvalidArgumentError: the graph's arguments or returns do not fit the types.
+    """
+
+    __slots__ = ("_order", "arg_nodes", "arg_types", "control_ret_nodes", "fdef", "graph", "ret_nodes", "ret_types")
+
+    def __init__(self, fdef: FunctionDef | None, arg_types: Sequence[DType], ret_types: Sequence[DType], graph: Graph) -> None:
+        self.fdef = fdef or _NO_FUNCTION
+        self.graph = graph
+        self.arg_types = tuple(arg_types)
+        self.ret_types = tuple(ret_types)
+        self.arg_nodes = _by_index(graph, ARG_OPS, len(self.arg_types))
+        self.ret_nodes = _by_index(graph, RET_OPS, len(self.ret_types))
+        self.control_ret_nodes = [_control_ret(graph, name) for name in self.fdef.control_ret.values()]
+        self._order: tuple[int, list[Node]] = (-1, [])
+
+    @classmethod
+    def from_instantiation(
+        cls, fdef: FunctionDef, result: InstantiationResult, library: FunctionLibraryDefinition | None = None
+    ) -> FunctionBody:
+        """The body that `instantiate_function` gave, as a graph.
+
+        Raises:
+            NotFoundError: an op is neither registered nor a function of the library.
+            InvalidArgumentError: nodes that do not fit together.
+        """
+        graph = graph_from_nodes(result.nodes, library)
+        sources = sources_of(graph.library, fdef.name)
+        for node in graph.op_nodes() if sources else ():
+            node.source = sources.get(node.name)
+        return cls(fdef, result.arg_types, result.ret_types, graph)
+
+    def inner_nodes(self) -> list[Node]:
+        """The nodes that are no arguments and no returns, producers first.
+
+        Raises:
+            InvalidArgumentError: nodes wait for each other.
+        """
+        version = self.graph.version
+        if self._order[0] != version:
+            self._order = version, [node for node in in_order(self.graph) if node.op not in ARG_OPS and node.op not in RET_OPS]
+        return self._order[1]
+
+    def __repr__(self) -> str:
+        args = ", ".join([dtype.name for dtype in self.arg_types])
+        rets = ", ".join([dtype.name for dtype in self.ret_types])
+        return f"<gc.FunctionBody {self.fdef.name or 'gradient'}({args}) -> ({rets}), {len(self.graph)} nodes>"
+
+
+def function_def_to_body(fdef: FunctionDef, attrs: Mapping[str, object], library: FunctionLibraryDefinition | None = None) -> FunctionBody:
+    """Instantiate a function and make a graph of it.
+
+    Args:
+        fdef: the function.
+        attrs: a value for each attr that has no default.
+        library: knows the functions that the body calls.
+
+    Raises:
+        InvalidArgumentError, NotFoundError: as `instantiate_function`.
+    """
+    known = FunctionLibraryDefinition() if library is None else library
+    return FunctionBody.from_instantiation(fdef, instantiate_function(fdef, attrs, known.look_up_op_def), known)
+
+
+def _by_index(graph: Graph, ops: frozenset[str], count: int) -> list[Node]:
+    found: dict[Any, Node] = {node.node_def.attr["index"]: node for node in graph.op_nodes() if node.op in ops}
+    if sorted(found) != list(range(count)):
+        raise InvalidArgumentError(f"Required {count} {max(ops)} nodes with the indices from 0 on, got the indices {sorted(found)}")
+    return [found[index] for index in range(count)]
+
+
+def _control_ret(graph: Graph, name: str) -> Node:
+    node = graph.find(name)
+    if node is None:
+        raise InternalError(f"Control return '{name}' is not a node of the function body", node=name)
+    return node

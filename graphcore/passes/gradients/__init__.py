@@ -1,0 +1,1 @@
+"""Gradients: of graphs, functions, branches and loops."""

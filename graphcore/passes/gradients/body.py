@@ -1,0 +1,468 @@
+"""Inlines a gradient body into a graph, simplified on the way.
+
+Only what the wanted gradients need is built. Forward values are reused instead of recomputed, shape arithmetic that
+static shapes decide becomes constants, and the broadcast handling (Shape, BroadcastGradientArgs, Sum, Reshape) falls
+away where nothing was broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from graphcore.attrs import Array, AttrValue, Func, TensorValue
+from graphcore.definitions import in_out_types_for_node
+from graphcore.errors import GraphError
+from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node
+from graphcore.graph.shapes.read_values import value_read
+from graphcore.inference import ShapeHandle
+from graphcore.inference.handles import shape_of_sizes
+from graphcore.kernel_context import KernelContext
+from graphcore.passes.gradients.template import BodyNode, GradientTemplate, Ref
+from graphcore.passes.infra.known_shapes import broadcast_axes, handle_of, known_sizes, same_shape
+
+Value = Tensor | TensorValue
+_PASS_ON: Final = frozenset({"Identity", "StopGradient"})
+_CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
+_READ_ONCE: Final = frozenset({"TensorArrayConcatV3"})
+"""Ops with state whose outputs a gradient takes from the forward node: what they read is gone afterwards."""
+GRADIENT_ARRAY: Final = "TensorArrayGradV3"
+MAX_FOLDED: Final = 4096
+
+
+class ForwardValues(Protocol):
+    """What a gradient body may take: the values of one forward node, where the backward pass can reach them."""
+
+    def input(self, slot: int) -> Value:
+        """What was fed to input `slot`."""
+
+    def output(self, index: int) -> Value:
+        """What the node gave as output `index`."""
+
+    def gradient(self, index: int) -> Tensor:
+        """The gradient of output `index`, zeros if none flows there."""
+
+
+class GradientBody:
+    """One use of a template for one forward node.
+
+    Args:
+        graph: where the nodes go; the name scope is set already.
+        template: the instantiated gradient of the forward node's op.
+        forward: the node that is differentiated.
+        values: its inputs, outputs and output gradients.
+        simplify: False inlines the plain registered body.
+        anchor: what nodes without inputs wait for, so that they run only where and when the forward node did.
+
+    Attributes:
+        made: the nodes it has made, in order.
+        alike: how many of them there were when the tensor was said to have the shape of a forward input (tensor, slot).
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        template: GradientTemplate,
+        forward: Node,
+        values: ForwardValues,
+        *,
+        simplify: bool,
+        anchor: Node | None = None,
+    ) -> None:
+        self.graph = graph
+        self.template = template
+        self.forward = forward
+        self.forward_values = values
+        self.simplify = simplify
+        self.anchor = anchor
+        self.values: dict[Ref, Value] = {}
+        self.made: list[Node] = []
+        self._own: set[Node] = set()
+        self.alike: list[tuple[int, Tensor, int]] = []
+
+    def input_gradient(self, index: int) -> Tensor:
+        """The gradient with respect to input `index` of the forward node; builds what it takes."""
+        gradient = self.result(index)
+        if gradient.node in self._own and not same_shape(gradient, self.forward.inputs[index]):
+            self.graph.set_shape_like(gradient, self.forward.inputs[index])
+            self.alike.append((len(self.made), gradient, index))
+        return gradient
+
+    def result(self, index: int) -> Tensor:
+        """The same, which has another shape where the input is a handle of what the gradient is for."""
+        ref = self.template.rets[index]
+        return self._tensor(self._resolve(ref), ref[0])
+
+    def _resolve(self, wanted: Ref) -> Value:
+        """The value of a body tensor; its producers are built first, without recursion."""
+        pending = [wanted]
+        while pending:
+            ref = pending[-1]
+            if ref in self.values:
+                pending.pop()
+                continue
+            node = self.template.nodes.get(ref[0])
+            if node is None:
+                self.values[ref] = self._argument(ref[0])
+                continue
+            needs = self._try_shortcut(ref, node) if self.simplify or self._is_gone(node) else node.inputs
+            missing = [need for need in needs if need not in self.values]
+            if missing:
+                pending.extend(missing)
+            elif ref not in self.values:
+                self._build(node)
+        return self.values[wanted]
+
+    def _argument(self, name: str) -> Value:
+        position = self.template.args[name]
+        count = len(self.forward.inputs)
+        return self.forward_values.gradient(position - count) if position >= count else self.forward_values.input(position)
+
+    def _try_shortcut(self, ref: Ref, node: BodyNode) -> Sequence[Ref]:
+        """Resolve `ref` without its node if that can be; returns what must be resolved first for another try."""
+        if self._is_gone(node) or (node.node_def.op == self.forward.op and self._repeats_forward(node)):
+            self.values[ref] = self.forward_values.output(ref[1])
+            return ()
+        shortcut = _SHORTCUTS.get(node.node_def.op)
+        if shortcut is None:
+            return node.inputs
+        needs = shortcut(self, ref, node)
+        return node.inputs if needs is None else needs
+
+    def _is_gone(self, node: BodyNode) -> bool:
+        """The body node would read once more what the forward node has read and thereby cleared."""
+        return node.node_def.op == self.forward.op and self.forward.op in _READ_ONCE and self._takes_forward_inputs(node)
+
+    def _takes_forward_inputs(self, node: BodyNode) -> bool:
+        args = self.template.args
+        if len(node.inputs) != len(self.forward.inputs):
+            return False
+        return all(args.get(name) == slot for slot, (name, _) in enumerate(node.inputs))
+
+    def _repeats_forward(self, node: BodyNode) -> bool:
+        """The body node is the forward node over again, on the forward inputs: those need not even be fetched."""
+        forward = self.forward
+        if not self._takes_forward_inputs(node):
+            return False
+        return all(forward.node_def.attr.get(key) == value for key, value in node.node_def.attr.items())
+
+    def _build(self, node: BodyNode) -> None:
+        inputs = [self.values[ref] for ref in node.inputs]
+        name = node.node_def.name
+        op = node.node_def.op
+        attrs = node.node_def.attr
+        if op == GRADIENT_ARRAY:
+            # What the elements of an array contribute to the ys of one call must not meet what they contribute to those of another.
+            attrs = {**attrs, "source": self._call_name().encode()}
+        if op == "Const":
+            value = attrs["value"]
+            assert isinstance(value, TensorValue)
+            self.values[name, 0] = value if self.simplify else self._constant(value, name)
+            return
+        if self.simplify and self._fold(node, inputs):
+            return
+        tensors = [self._tensor(value, ref[0]) for value, ref in zip(inputs, node.inputs, strict=True)]
+        with self._anchored(bool(tensors)):
+            made = self.graph.apply_op(op, _grouped(self.graph, op, attrs, tensors), attrs, name)
+        self._record(made, name)
+        for tensor in made.outputs:
+            self.values[name, tensor.index] = tensor
+
+    def reshaped(self, value: Value, shape: Value, name: str) -> Tensor:
+        """A value in another shape, in the place of body node `name`."""
+        made = self.graph.apply_op("Reshape", [self._tensor(value, name), self._tensor(shape, name)], None, name)
+        self._record(made, name)
+        return made.outputs[0]
+
+    def _call_name(self) -> str:
+        """The name scope of the whole call that builds gradients."""
+        scope = self.graph.scopes.name
+        return scope[: scope.rfind(f"{self.forward.name}_grad")].rstrip("/") or scope
+
+    def known_array(self, value: Value) -> Array | None:
+        """The array behind a value that no feed changes, None if there is none: what shapes and the registered body alone say.
+
+        A constant of the forward graph is not among it, unless it says a shape, an axis or the like that has been read to infer shapes.
+        """
+        return value.array if isinstance(value, TensorValue) else known_input(self.forward, value)
+
+    def _tensor(self, value: Value, name: str) -> Tensor:
+        return value if isinstance(value, Tensor) else self._constant(value, name)
+
+    def _constant(self, value: TensorValue, name: str) -> Tensor:
+        with self._anchored(False):
+            made = constant_node(self.graph, value, name)
+        self._record(made, name)
+        return made.outputs[0]
+
+    def _anchored(self, has_inputs: bool) -> AbstractContextManager[None]:
+        if has_inputs or self.anchor is None:
+            return nullcontext()
+        return self.graph.control_dependencies([self.anchor])
+
+    def _record(self, node: Node, body_node: str) -> None:
+        self.made.append(node)
+        self._own.add(node)
+        self.graph.gradient_records[node.name] = GradientRecord(
+            self.forward.name, self.template.function, self.forward.node_def.attr, body_node
+        )
+
+    def _fold(self, node: BodyNode, inputs: list[Value]) -> bool:
+        arrays = [self.known_array(value) for value in inputs]
+        known = [array for array in arrays if array is not None and array.size <= MAX_FOLDED]
+        if len(known) != len(arrays) or not arrays:
+            return False
+        registration = self.graph.library.look_up(node.node_def.op)
+        if registration.kernel is None or registration.op_def.is_stateful or _calls_function(node):
+            return False
+        types = in_out_types_for_node(node.node_def, registration.op_def)
+        if any(dtype.as_numpy is None for dtype in types[1]):
+            return False  # a list of tensors is no constant
+        context = KernelContext(
+            xp=np,
+            attrs=node.node_def.attr,
+            node_name=node.node_def.name,
+            op=node.node_def.op,
+            input_types=tuple(types[0]),
+            output_types=tuple(types[1]),
+            constants=tuple(known),
+        )
+        try:
+            with np.errstate(all="ignore"):
+                result = registration.kernel(context)(*known)
+        except GraphError:
+            return False  # it fails when it runs, if it ever does: in a branch that is not taken it does not
+        results = list(result) if isinstance(result, tuple | list) else [result]
+        for i, item in enumerate(results):
+            self.values[node.node_def.name, i] = TensorValue(np.asarray(item))
+        return True
+
+
+def _calls_function(node: BodyNode) -> bool:
+    """True iff an attr names a function: nothing runs functions while a graph is built."""
+    return any(
+        isinstance(item, Func) for value in node.node_def.attr.values() for item in (value if isinstance(value, tuple) else (value,))
+    )
+
+
+def known_input(forward: Node, tensor: Tensor) -> Array | None:
+    """The value of a tensor that is an input of `forward`, where it was read to infer shapes, so that it stays what it is."""
+    if not (forward.asked_values and tensor.dtype.is_integer) or not 0 <= tensor.shape.num_elements <= MAX_FOLDED:
+        return None
+    return value_read(forward, tensor)
+
+
+def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[Any]:
+    """Flat inputs as apply_op takes them: one item an input arg, lists for list args."""
+    op_def = graph.library.look_up_op_def(op)
+    result: list[Any] = []
+    at = 0
+    for arg in op_def.input_arg:
+        if arg.number_attr:
+            count = int(attrs[arg.number_attr])
+        elif arg.type_list_attr:
+            count = len(attrs[arg.type_list_attr])
+        else:
+            result.append(tensors[at])
+            at += 1
+            continue
+        result.append(tensors[at : at + count])
+        at += count
+    return result
+
+
+# ---- shortcuts: op -> function(body, ref, node) -> refs needed first, or None for the ordinary way ------------------
+
+
+def _pass_on(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
+    source = node.inputs[0]
+    if source in body.values:
+        body.values[ref] = body.values[source]
+        return ()
+    return (source,)
+
+
+def _element(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
+    """One of several values that are put together, or taken apart, only to be an arg of another type."""
+    source = node.inputs[ref[1]]
+    if source in body.values:
+        body.values[ref] = body.values[source]
+        return ()
+    return (source,)
+
+
+def _shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    source = node.inputs[ref[1]]
+    if source not in body.values:
+        return (source,)
+    value = body.values[source]
+    sizes = list(value.array.shape) if isinstance(value, TensorValue) else known_sizes(value)
+    if sizes is None:
+        return None
+    op = node.node_def.op
+    dtype = _out_numpy(node)
+    if op == "Rank":
+        body.values[ref] = TensorValue(np.asarray(len(sizes), dtype))
+    elif None in sizes:
+        return None
+    elif op in {"Shape", "ShapeN"}:
+        body.values[ref] = TensorValue(np.asarray(sizes, dtype))
+    elif op == "Size":
+        body.values[ref] = TensorValue(np.asarray(math.prod(size or 0 for size in sizes), dtype))
+    return () if ref in body.values else None
+
+
+def _out_numpy(node: BodyNode) -> Any:
+    out: AttrValue | None = node.node_def.attr.get("out_type")
+    return getattr(out, "as_numpy", None) or np.dtype(np.int32)
+
+
+def _shape_source(body: GradientBody, ref: Ref) -> Ref | None:
+    """The body tensor whose shape `ref` is, None if it is none."""
+    node = body.template.nodes.get(ref[0])
+    return node.inputs[0] if node is not None and node.node_def.op == "Shape" else None
+
+
+def _handle(value: Value) -> ShapeHandle:
+    return shape_of_sizes(value.array.shape) if isinstance(value, TensorValue) else handle_of(value)
+
+
+def _broadcast_args(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    sources = [_shape_source(body, need) for need in node.inputs]
+    first, second = sources
+    if first is None or second is None:
+        return None
+    missing = [source for source in (first, second) if source not in body.values]
+    if missing:
+        return missing
+    axes = broadcast_axes(_handle(body.values[first]), _handle(body.values[second]))
+    if axes is None:
+        return None
+    for i, item in enumerate(axes):
+        body.values[ref[0], i] = TensorValue(np.asarray(item, np.int32))
+    return ()
+
+
+def _sum(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    axes = body.known_array(body.values[node.inputs[1]])
+    if axes is None or axes.size:
+        return None
+    body.values[ref] = body.values[node.inputs[0]]
+    return ()
+
+
+def _reshape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    source = _shape_source(body, node.inputs[1])
+    if source is None:
+        return _to_known_shape(body, ref, node)
+    missing = [need for need in (node.inputs[0], source) if need not in body.values]
+    if missing:
+        return missing
+    value, like = body.values[node.inputs[0]], body.values[source]
+    if isinstance(value, Tensor) and isinstance(like, Tensor) and same_shape(value, like):
+        body.values[ref] = value
+        return ()
+    return None
+
+
+def _to_known_shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """Reshape to the shape that the value has, as far as the shapes tell."""
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    value, shape = (body.values[need] for need in node.inputs)
+    sizes = body.known_array(shape)
+    if isinstance(value, Tensor) and sizes is not None and sizes.tolist() == known_sizes(value):
+        body.values[ref] = value
+        return ()
+    return None
+
+
+def _rearrange(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """Tile that repeats nothing, Transpose that leaves each dimension where it is."""
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    numbers = body.known_array(body.values[node.inputs[1]])
+    if numbers is None or numbers.tolist() != ([1] * numbers.size if node.node_def.op == "Tile" else [*range(numbers.size)]):
+        return None
+    body.values[ref] = body.values[node.inputs[0]]
+    return ()
+
+
+def _scale(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """Integer division or multiplication of shapes by ones."""
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    value, by = (body.values[need] for need in node.inputs)
+    ones = body.known_array(by)
+    if ones is None or ones.dtype.kind != "i" or not np.all(ones == 1):
+        return None
+    if isinstance(value, Tensor) and value.shape.rank == ones.ndim == 1:
+        body.values[ref] = value
+        return ()
+    return None
+
+
+def _scatter(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """ScatterNd into a tensor without elements, which the op refuses: there is nothing to move."""
+    missing = [need for need in node.inputs if need not in body.values]
+    if missing:
+        return missing
+    _, updates, shape = (body.values[need] for need in node.inputs)
+    sizes = body.known_array(shape)
+    if sizes is None or 0 not in sizes.tolist():
+        return None
+    body.values[ref] = body.reshaped(updates, shape, ref[0])
+    return ()
+
+
+def _stitch(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """DynamicStitch of shapes: known if all that is unknown is overwritten."""
+    half = len(node.inputs) // 2
+    sources = {need: _shape_source(body, need) for need in node.inputs[half:]}
+    wanted = [sources.get(need) or need for need in node.inputs]
+    missing = [need for need in wanted if need not in body.values]
+    if missing:
+        return missing
+    entries: dict[int, int | None] = {}
+    for index_ref, data_ref in zip(node.inputs[:half], node.inputs[half:], strict=True):
+        indices = body.known_array(body.values[index_ref])
+        data = _partial_vector(body, data_ref, sources[data_ref])
+        if indices is None or data is None or indices.size != len(data):
+            return None
+        entries.update(zip(indices.reshape(-1).tolist(), data, strict=True))
+    if not entries or None in entries.values() or sorted(entries) != list(range(len(entries))):
+        return None
+    body.values[ref] = TensorValue(np.asarray([entries[i] for i in range(len(entries))], np.int32))
+    return ()
+
+
+def _partial_vector(body: GradientBody, ref: Ref, source: Ref | None) -> list[int | None] | None:
+    if source is not None:
+        value = body.values[source]
+        return list(value.array.shape) if isinstance(value, TensorValue) else known_sizes(value)
+    array = body.known_array(body.values[ref])
+    return None if array is None or array.ndim != 1 else array.tolist()
+
+
+_SHORTCUTS: Final[dict[str, Callable[[GradientBody, Ref, BodyNode], Sequence[Ref] | None]]] = {
+    **dict.fromkeys(_PASS_ON, _pass_on),
+    **dict.fromkeys(_CONVERTERS, _element),
+    **dict.fromkeys(("Shape", "ShapeN", "Rank", "Size"), _shape),
+    "BroadcastGradientArgs": _broadcast_args,
+    "Sum": _sum,
+    "Reshape": _reshape,
+    **dict.fromkeys(("Tile", "Transpose"), _rearrange),
+    "Div": _scale,
+    "DynamicStitch": _stitch,
+    "ScatterNd": _scatter,
+}

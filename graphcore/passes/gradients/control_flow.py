@@ -1,0 +1,369 @@
+"""Gradients through branches and loops in Switch/Merge form.
+
+A branch is differentiated as it is: what comes back to its Merge goes to the branch that was taken, and what comes back to its Switch is
+merged again. A loop is differentiated as a whole: its gradient is a loop of its own, which goes through the iterations backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphcore.errors import InvalidArgumentError, UnimplementedError
+from graphcore.graph import Node, Tensor
+from graphcore.passes.gradients.body import GradientBody, Value
+from graphcore.passes.gradients.functional import functional_gradient
+from graphcore.passes.gradients.loops import LoopBuilder, LoopRegion, Region
+from graphcore.passes.infra.control_flow_structure import (
+    ENTER,
+    EXIT,
+    MERGE,
+    NEXT,
+    SWITCH,
+    ControlFlow,
+    Loop,
+    LoopVariable,
+    frame_name,
+    merged_branches,
+    predicate,
+)
+
+if TYPE_CHECKING:
+    from graphcore.passes.gradients.gradients import Backpropagation
+
+_Unit = Node | Loop
+
+
+class ControlFlowGradients:
+    """The backward pass through a graph with branches and loops.
+
+    Args:
+        back: the pass that this is part of; the gradients of the ys have arrived.
+        ys: where it begins.
+
+    Raises:
+        InvalidArgumentError: a y or an x is within a loop.
+        UnimplementedError: loops or branches that are not built as the reference builds them.
+    """
+
+    def __init__(self, back: Backpropagation, ys: Sequence[Tensor]) -> None:
+        self.back = back
+        self.graph = back.graph
+        self.structure = ControlFlow([y.node for y in ys])
+        for tensor in (*ys, *back.xs):
+            if self.structure.frames.get(tensor.node):
+                raise InvalidArgumentError.at(
+                    tensor.node,
+                    f"'{tensor.name}' is within the loop '{self.structure.frames[tensor.node]}': it has a value in each iteration, and cannot be "
+                    f"differentiated or differentiated by from outside",
+                )
+        self.useful = self._useful()
+        self._refuse_stacks()
+        self.build = LoopBuilder(back.graph, back.scope)
+        self.targets = [y.node for y in ys]
+        self.frames = {frame_name(node) for node in self.graph.op_nodes() if node.op in ENTER}
+
+    def run(self) -> None:
+        """Let all gradients arrive."""
+        self._backward(Region(), self._order("", self.targets))
+
+    def _useful(self) -> set[Node]:
+        """The nodes that depend on an x in a way that gradients can come back."""
+        back, consumers = self.back, self.structure.consumers
+        found = {x.node for x in back.xs if x.node in self.structure.frames}
+        pending = list(back.xs)
+        while pending:
+            for node, _ in consumers.get(pending.pop(), ()):
+                if node in found or (node.registration.has_gradient and node.registration.gradient is None):
+                    continue
+                found.add(node)
+                pending += [tensor for tensor in node.outputs if tensor not in back.stop]
+        return found
+
+    def _refuse_stacks(self) -> None:
+        """What is popped from a stack depends on what was pushed, which no edge shows."""
+        nodes = self.structure.order
+        stored = {_stack_of(node): node for node in nodes if node.op == "StackPushV2" and self._depends(node.inputs[1])}
+        for node in nodes:
+            if node.op != "StackPopV2" or _stack_of(node) not in stored:
+                continue
+            pushed = stored[_stack_of(node)].inputs[1]
+            raise UnimplementedError.at(
+                node,
+                f"Gradients through stacks are not supported: '{node.name}' gives back what '{pushed.name}' was in an iteration of a loop. "
+                f"Loops that keep what they need for their gradients in lists, as gc.gradients builds them, can be differentiated again",
+            )
+
+    def _depends(self, tensor: Tensor) -> bool:
+        return tensor in self.back.x_set or (tensor.node in self.useful and tensor not in self.back.stop)
+
+    def _order(self, frame: str, targets: Sequence[Node]) -> list[_Unit]:
+        """The nodes of a frame, and the loops in it as wholes, that `targets` depend on; consumers first."""
+        order: list[_Unit] = []
+        done: dict[_Unit, bool] = {}
+        pending = [self._unit(node) for node in targets]
+        while pending:
+            unit = pending[-1]
+            if unit not in done:
+                done[unit] = False
+                producers = [self._unit(node) for node in self._producers(unit, frame)]
+                pending += [other for other in producers if other not in done]
+                continue
+            pending.pop()
+            if not done[unit]:
+                done[unit] = True
+                order.append(unit)
+        order.reverse()
+        return order
+
+    def _unit(self, node: Node) -> _Unit:
+        return self.structure.loop_of_exit(node) if node.op in EXIT else node
+
+    def _producers(self, unit: _Unit, frame: str) -> list[Node]:
+        if isinstance(unit, Loop):
+            return [enter.inputs[0].node for enter in unit.enters]
+        if unit.op in ENTER or (frame and unit.op in MERGE and self.structure.is_loop_merge(unit)):
+            return []
+        return [tensor.node for tensor in unit.inputs]
+
+    def _backward(self, region: Region, order: list[_Unit]) -> None:
+        arrived, stop = self.back.arrived, self.back.stop
+        for unit in order:
+            if isinstance(unit, Loop):
+                self._loop(unit, region)
+            elif unit.op not in ENTER and any(tensor in arrived and tensor not in stop for tensor in unit.outputs):
+                self._node(unit, region)
+
+    def _node(self, node: Node, region: Region) -> None:
+        slots = self.back.slots(node, self.useful)
+        if not slots or node.op in NEXT or (node.op in SWITCH and self.structure.is_loop_switch(node)):
+            return
+        if node.op in MERGE:
+            if not self.structure.is_loop_merge(node):
+                self._merge(node, slots, region)
+            return
+        if node.op in SWITCH:
+            self._switch(node, region)
+            return
+        if region.frame or self.structure.guards[node]:
+            self._op(node, slots, region)
+            return
+        self.back.differentiate(node, self.useful)
+
+    def _op(self, node: Node, slots: list[int], region: Region) -> None:
+        """An op within a branch or a loop."""
+        back = self.back
+        through_functions = functional_gradient(node, simplify=back.simplify)
+        if through_functions is not None:
+            if not region.frame:
+                back.differentiate(node, self.useful)
+                return
+            scope = back.writer.new_scope(f"{back.scope}{node.name}_grad")
+            for slot, gradient in through_functions(_RegionDifferentiation(self, node, region), node, slots, scope).items():
+                back.arrive(node.inputs[slot], gradient, node, slot)
+            return
+        template = back.fitting_template(node, slots)
+        if template is None:
+            return
+        scope = back.writer.new_scope(f"{back.scope}{node.name}_grad")
+        values = _RegionValues(self, node, region)
+        anchor = next(back.total(tensor).node for tensor in node.outputs if tensor in back.arrived)
+        body = GradientBody(self.graph, template, node, values, simplify=back.simplify, anchor=anchor)
+        with self.graph.control_dependencies(None):
+            results = back.in_scope(body, slots, scope)
+        for slot, gradient in zip(slots, results, strict=True):
+            back.arrive(node.inputs[slot], gradient, node, slot)
+
+    def _new_frame(self, loop: Loop) -> str:
+        """The frame of a loop's backward loop: no other loop of the graph may have it, those of imported gradients among them."""
+        wanted = name = f"{self.back.scope}{loop.name}"
+        count = 0
+        while name in self.frames:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.frames.add(name)
+        return name
+
+    # ---- branches --------------------------------------------------------------------------------------------------
+
+    def _merge(self, node: Node, slots: list[int], region: Region) -> None:
+        """The end of a conditional: the gradient goes into the branch that was taken."""
+        pred, branches = merged_branches(self.structure, node)
+        gradient = self.back.total(node.outputs[0])
+        switch = self.build.add("Switch", [gradient, region.tensor(pred)], node, f"{node.name}_grad")
+        for slot in slots:
+            taken = self.build.add("Identity", [switch.outputs[branches[slot]]], node, f"{node.name}_grad/branch_{branches[slot]}")
+            self.back.arrive(node.inputs[slot], taken.outputs[0], node, slot)
+
+    def _switch(self, node: Node, region: Region) -> None:
+        """The beginning of a conditional: whichever branch was taken gives the gradient, zeros if it does not use the value."""
+        back = self.back
+        parts = [back.total(tensor) if tensor in back.arrived else self._zeros(node, tensor.index, region) for tensor in node.outputs]
+        merged = self.build.add("Merge", [parts], node, f"{node.name}_grad")
+        if not merged.outputs[0].shape.is_fully_defined:
+            self.graph.set_shape_like(merged.outputs[0], node.inputs[0])
+        back.arrive(node.inputs[0], merged.outputs[0], node, 0)
+
+    def _zeros(self, node: Node, branch: int, region: Region) -> Tensor:
+        value, pred = region.tensor(node.inputs[0]), region.tensor(predicate(node.inputs[1]))
+        alive = self.build.switched(value, [(pred, branch)], node, f"{node.name}_grad/unused")
+        return self.build.add("ZerosLike", [alive], node, f"{node.name}_grad/zeros").outputs[0]
+
+    # ---- loops -----------------------------------------------------------------------------------------------------
+
+    def _loop(self, loop: Loop, region: Region) -> None:
+        """A whole loop: from the gradients of what leaves it to those of what enters it."""
+        back = self.back
+        variables = self._differentiated(loop)
+        if not variables:
+            return
+        assert loop.cond is not None
+        scope = back.writer.new_scope(f"{back.scope}{loop.cond.name.rpartition('/')[0] or 'loop'}_grad")
+        outer_scope, self.build.scope = self.build.scope, scope
+        inner = LoopRegion(self.build, self.structure, loop, region, self._new_frame(loop))
+        made = [(variable, *inner.backward.variable(self._start(variable, region), variable.merge, "b_grad")) for variable in variables]
+        for variable, _, switch, _ in made:
+            assert variable.switch is not None
+            arriving = self.build.add("Identity", [switch.outputs[1]], variable.merge, "b_arrived").outputs[0]
+            self.graph.set_shape_like(arriving, variable.next.inputs[0])
+            back.arrive(variable.next.inputs[0], arriving, variable.next, 0)
+        order = self._order(loop.name, [variable.next.inputs[0].node for variable in variables])
+        self._backward(inner, order)
+        for variable, merge, switch, final in made:
+            self._close(variable, merge, switch)
+            self.graph.set_shape_like(final.outputs[0], variable.enter.inputs[0])
+            back.arrive(variable.enter.inputs[0], final.outputs[0], variable.enter, 0)
+        for enter in loop.invariants():
+            if enter.outputs[0] in back.arrived and back.slots(enter, self.useful):
+                self._accumulate(enter, inner, region)
+        self.build.scope = outer_scope
+
+    def _differentiated(self, loop: Loop) -> list[LoopVariable]:
+        """The variables that get a gradient: at the loop's end, or from an iteration that uses them for one that does."""
+        back, useful = self.back, self.useful
+        candidates = {v.switch.outputs[1]: v for v in loop.variables if v.switch is not None and v.merge in useful}
+        found = {v for v in candidates.values() if v.exit is not None and v.exit.outputs[0] in back.arrived}
+        pending = [variable.next.inputs[0] for variable in found]
+        seen: set[Tensor] = set()
+        while pending:
+            tensor = pending.pop()
+            if tensor in seen:
+                continue
+            seen.add(tensor)
+            variable = candidates.get(tensor)
+            if variable is not None:
+                if variable not in found:
+                    found.add(variable)
+                    pending.append(variable.next.inputs[0])
+                continue
+            node = tensor.node
+            if node.op in EXIT:
+                pending += [enter.inputs[0] for enter in self.structure.loop_of_exit(node).enters]
+            else:
+                pending += [node.inputs[slot] for slot in back.slots(node, useful)]
+        return [variable for variable in loop.variables if variable in found]
+
+    def _start(self, variable: LoopVariable, region: Region) -> Tensor:
+        """What comes back to a variable at the end of its loop."""
+        if variable.exit is not None and variable.exit.outputs[0] in self.back.arrived:
+            return self.back.total(variable.exit.outputs[0])
+        assert variable.switch is not None
+        if variable.exit is None:
+            loop = self.structure.loops[self.structure.frames[variable.merge]]
+            variable.exit = self.build.add("Exit", [variable.switch.outputs[0]], variable.merge, "f_exit")
+            self.structure.frames[variable.exit], self.structure.guards[variable.exit] = loop.parent, loop.guards
+        return self.build.add("ZerosLike", [region.tensor(variable.exit.outputs[0])], variable.merge, "b_zeros").outputs[0]
+
+    def _close(self, variable: LoopVariable, merge: Node, switch: Node) -> None:
+        back = self.back
+        assert variable.switch is not None
+        if variable.merge.outputs[0] in back.arrived:
+            raise UnimplementedError.at(
+                variable.merge,
+                f"Loop variable '{variable.merge.name}' is used before the loop's condition: required a loop whose body begins at its Switch",
+            )
+        inside = variable.switch.outputs[1]
+        if inside in back.arrived:
+            gradient = back.total(inside)
+        else:  # the next value does not depend on this one
+            gradient = self.build.add("ZerosLike", [switch.outputs[1]], variable.merge, "b_zeros").outputs[0]
+        self.build.close(merge, gradient, variable.merge, "b_grad")
+
+    def _accumulate(self, enter: Node, inner: LoopRegion, region: Region) -> None:
+        """A value that is the same in all iterations: its gradient is the sum over them."""
+        gradient = self.back.total(enter.outputs[0])
+        zeros = self.build.add("ZerosLike", [region.tensor(enter.inputs[0])], enter, "b_zeros").outputs[0]
+        merge, switch, final = inner.backward.variable(zeros, enter, "b_acc")
+        total = self.build.add("AddN", [[switch.outputs[1], gradient]], enter, "b_sum").outputs[0]
+        self.build.close(merge, total, enter, "b_acc")
+        self.graph.set_shape_like(final.outputs[0], enter.inputs[0])
+        self.back.arrive(enter.inputs[0], final.outputs[0], enter, 0)
+
+
+class _RegionDifferentiation:
+    """The backward pass as it is for a node within a loop that runs functions: see `Differentiation`."""
+
+    def __init__(self, flow: ControlFlowGradients, node: Node, region: Region) -> None:
+        self.flow = flow
+        self.graph = flow.graph
+        self.simplify = flow.back.simplify
+        self.arrived = flow.back.arrived
+        self.stop = flow.back.stop
+        self.within = flow.back.within
+        self._node = node
+        self._region = region
+        self._values = _RegionValues(flow, node, region)
+        self._beside: list[Node] = []
+
+    def output_gradient(self, _: Node, index: int, __: str) -> Tensor:
+        """What has arrived at an output, zeros if nothing has."""
+        return self._values.gradient(index)
+
+    def here(self, tensor: Tensor) -> Tensor:
+        """A value of the forward pass in the matching iteration; what the node's twin gives is where the node is."""
+        structure = self.flow.structure
+        if tensor.node not in structure.frames:
+            structure.frames[tensor.node] = structure.frames[self._node]
+            structure.guards[tensor.node] = structure.guards[self._node]
+        return self._region.tensor(tensor)
+
+    def beside(self, node: Node) -> list[Node]:
+        """What runs once an iteration, where the node does."""
+        if not self._beside:
+            self._beside = [self.flow.build.add("Identity", [node.inputs[0]], node, f"{node.name}_grad/f_beside")]
+        return self._beside
+
+
+def _stack_of(node: Node) -> Node:
+    """The StackV2 whose handle a node takes."""
+    stack = node.inputs[0].node
+    while stack.op in ENTER | SWITCH | {"Identity"}:
+        stack = stack.inputs[0].node
+    return stack
+
+
+class _RegionValues:
+    """The values of a node within a branch or a loop."""
+
+    __slots__ = ("flow", "gradients", "node", "region")
+
+    def __init__(self, flow: ControlFlowGradients, node: Node, region: Region) -> None:
+        self.flow = flow
+        self.node = node
+        self.region = region
+        self.gradients: dict[int, Tensor] = {}
+
+    def input(self, slot: int) -> Value:
+        return self.region.value(self.node.inputs[slot])
+
+    def output(self, index: int) -> Value:
+        return self.region.value(self.node.outputs[index])
+
+    def gradient(self, index: int) -> Tensor:
+        tensor = self.node.outputs[index]
+        if tensor in self.flow.back.arrived:
+            return self.flow.back.total(tensor)
+        if index not in self.gradients:
+            made = self.flow.build.add("ZerosLike", [self.region.tensor(tensor)], self.node, f"{self.node.name}_grad/zeros")
+            self.gradients[index] = made.outputs[0]
+        return self.gradients[index]

@@ -1,0 +1,351 @@
+"""Symbolic gradients: the registered gradient function of each op on the way, inlined from the outputs to the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore import dtypes
+from graphcore.attrs import TensorValue
+from graphcore.definitions import name_ranges_for_node
+from graphcore.dtypes import DType, dtype_by_number
+from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedError
+from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.model.gc_pause import paused_collector
+from graphcore.passes.functions.defining import sweep
+from graphcore.passes.gradients.body import GRADIENT_ARRAY, GradientBody
+from graphcore.passes.gradients.control_flow import ControlFlowGradients
+from graphcore.passes.gradients.functional import functional_gradient
+from graphcore.passes.gradients.program import ProgramCache, recorded, what_is_known
+from graphcore.passes.gradients.template import GradientTemplate, call_template, gradient_template
+from graphcore.passes.gradients.trace import GradientTrace
+from graphcore.passes.gradients.writer import GradientWriter
+from graphcore.passes.infra.control_flow_structure import CONTROL_FLOW
+from graphcore.passes.infra.zero_analysis import is_zeros
+
+_ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
+_NUMBERS: Final = frozenset([dtype for dtype in _ALL_DTYPES if dtype.base.is_floating or dtype.base.is_complex])
+DIFFERENTIABLE: Final[frozenset[DType]] = _NUMBERS | {dtypes.variant}
+"""The dtypes that gradients flow through, references among them. A variant is a list of tensors, whose gradient is a list of gradients."""
+
+
+def build_gradients(
+    graph: Graph,
+    ys: Sequence[Tensor],
+    xs: Sequence[Tensor],
+    grad_ys: Sequence[Tensor | None],
+    *,
+    name: str = "gradients",
+    stop_gradients: Sequence[Tensor] = (),
+    simplify: bool = True,
+    trace: GradientTrace | None = None,
+) -> list[Tensor | None]:
+    """Add the nodes that compute d sum(ys) / d xs.
+
+    Args:
+        ys, xs: tensors of `graph`.
+        grad_ys: the gradients that arrive at `ys`; ones where None.
+        name: the name scope of the new nodes.
+        stop_gradients: tensors that gradients reach but do not go through.
+        simplify: False inlines the plain registered bodies.
+        trace: is told what comes from where.
+
+    Returns:
+        One gradient an x, None where no y depends on it.
+
+    Raises:
+        NotFoundError: an op on the way has no registered gradient.
+        InvalidArgumentError: an argument of a dtype that cannot be differentiated, or of the wrong shape.
+    """
+    for y in ys:
+        if y.dtype not in _NUMBERS:
+            raise InvalidArgumentError.at(
+                y.node, f"Only tensors of floating or complex dtype can be differentiated, but '{y.name}' is {y.dtype.name}"
+            )
+    # In the body of a function the trace that is around it sees to that: what it hands over from outside is part of it.
+    whole = graph.transaction() if graph.outer is None else graph.lock
+    with paused_collector(), whole, graph.name_scope(name):
+        found = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
+        if graph.outer is None:
+            sweep(graph)
+    return found
+
+
+class Backpropagation:
+    """The backward pass through one graph.
+
+    Attributes:
+        arrived: the gradients that have come to a tensor so far; one, their sum, as soon as somebody has asked for it.
+    """
+
+    def __init__(
+        self, graph: Graph, xs: Sequence[Tensor], stop: Sequence[Tensor], *, simplify: bool, trace: GradientTrace | None = None
+    ) -> None:
+        self.graph = graph
+        self.xs = list(xs)
+        self.x_set = frozenset(xs)
+        self.stop = frozenset(stop)
+        self.simplify = simplify
+        self.trace = trace
+        self.given: set[Tensor] = set()
+        self.arrived: dict[Tensor, list[Tensor]] = {}
+        self.writer = GradientWriter(graph)
+        self.scope = graph.scopes.name
+        self.templates: dict[tuple[str, int, bool], GradientTemplate | None] = {}
+        self.pops_stacks = False  # something takes what a loop has pushed, which is no edge of the graph
+
+    def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """See `build_gradients`."""
+        self.given.update([given for given in grad_ys if given is not None])
+        order = self._between(ys)
+        for i, (y, given) in enumerate(zip(ys, grad_ys, strict=True)):
+            self.arrive(y, given if given is not None else self._ones(y, f"grad_ys_{i}"), None, 0)
+        useful = set(order)
+        arrived, stop = self.arrived, self.stop
+        if self.pops_stacks or any(node.op in CONTROL_FLOW for node in order):
+            ControlFlowGradients(self, ys).run()
+            order = []
+        for node in order:
+            for tensor in node.outputs:
+                if tensor in arrived and tensor not in stop:
+                    self.differentiate(node, useful)
+                    break
+        return [self.total(x) if x in arrived else None for x in self.xs]
+
+    def here(self, tensor: Tensor) -> Tensor:
+        """Outside of loops the values of the forward pass are still there in the backward pass."""
+        return tensor
+
+    def beside(self, _: Node) -> list[Node]:
+        """Outside of loops nodes without inputs run where all others do."""
+        return []
+
+    def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
+        """The same in the body of a function that a node of this graph runs."""
+        with graph.name_scope("gradients"):
+            return Backpropagation(graph, xs, (), simplify=self.simplify).run(ys, grad_ys)
+
+    def _between(self, ys: Sequence[Tensor]) -> list[Node]:
+        """The nodes on a path from an x to a y, consumers first."""
+        depends: dict[Node, bool | None] = {}  # None while its inputs are being looked at
+        x_set, stop = self.x_set, self.stop
+        x_nodes = {x.node for x in self.xs}
+        order: list[Node] = []
+        pending = [y.node for y in ys]
+        pending.reverse()
+        while pending:
+            node = pending[-1]
+            if node not in depends:
+                depends[node] = None
+                if node.op == "StackPopV2":
+                    self.pops_stacks = True
+                pending += [tensor.node for tensor in node.inputs if tensor.node not in depends]
+                continue
+            pending.pop()
+            if depends[node] is not None:
+                continue
+            depends[node] = node in x_nodes
+            if node.registration.has_gradient and node.registration.gradient is None:
+                if depends[node]:
+                    order.append(node)
+                continue  # registered as not differentiable: no gradient comes through
+            for tensor in node.inputs:
+                if tensor in x_set or (depends[tensor.node] and tensor not in stop):
+                    depends[node] = True
+                    break
+            if depends[node]:
+                order.append(node)
+        order.reverse()
+        return order
+
+    def slots(self, node: Node, useful: set[Node]) -> list[int]:
+        """The inputs of `node` to which a gradient of its outputs goes back; the nodes that depend on an x are `useful`."""
+        x_set, stop = self.x_set, self.stop
+        return [
+            slot
+            for slot, tensor in enumerate(node.inputs)
+            if (tensor in x_set or (tensor.node in useful and tensor not in stop))
+            and tensor.node.output_types[tensor.index] in DIFFERENTIABLE
+        ]
+
+    def differentiate(self, node: Node, useful: set[Node]) -> None:
+        """Pass back what has arrived at the outputs of `node`."""
+        slots = self.slots(node, useful)
+        if not slots:
+            return
+        through_functions = functional_gradient(node, simplify=self.simplify)
+        if through_functions is not None:
+            scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
+            for slot, gradient in through_functions(self, node, slots, scope).items():
+                self.arrive(node.inputs[slot], gradient, node, slot)
+            return
+        template = self.fitting_template(node, slots)
+        if template is None:
+            return
+        scope = self.writer.new_scope(f"{self.scope}{node.name}_grad")
+        if self.simplify and self._only_zeros_at(node):
+            for slot in slots:
+                source = node.inputs[slot]
+                self.arrive(source, self.writer.zeros_like(f"{scope}zeros", source, node.name), node, slot)
+            return
+        for slot, gradient in zip(slots, self._inline(node, template, slots, scope), strict=True):
+            self.arrive(node.inputs[slot], gradient, node, slot)
+
+    def _only_zeros_at(self, node: Node) -> bool:
+        """True iff what has arrived at the outputs of `node` is zero, so that what goes on is: all gradients are linear in it."""
+        return all(self.is_zeros(part) for output in node.outputs for part in self.arrived.get(output, ()))
+
+    def is_zeros(self, gradient: Tensor) -> bool:
+        """True iff a gradient is zero whatever is fed; who gives one may feed it."""
+        return gradient not in self.given and is_zeros(gradient)
+
+    def arrive(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:
+        """`node` passes `gradient` back to `tensor`, its input `slot`."""
+        self.arrived.setdefault(tensor, []).append(gradient)
+        if self.trace is not None:
+            self.trace.arrived(tensor, gradient, node, slot)
+
+    def fitting_template(self, node: Node, slots: list[int]) -> GradientTemplate | None:
+        """The gradient of the node's op that takes what has arrived into account; None if it is registered as not differentiable.
+
+        Raises:
+            UnimplementedError: something has arrived at an output through which there is no gradient.
+            NotFoundError, InvalidArgumentError: as `template_of`.
+        """
+        template = self.template_of(node)
+        if template is None or not (template.ignored or template.zeros):
+            return template
+        lost = [index for index in template.ignored if self._has_arrived(node.outputs[index])]
+        if node.registration.full_gradient is not None:
+            return self.template_of(node, full=True) if lost or not template.zeros.isdisjoint(slots) else template
+        for index in lost:
+            self._refuse_lost(node, index)
+        return template
+
+    def _has_arrived(self, tensor: Tensor) -> bool:
+        return (
+            tensor not in self.stop
+            and tensor.shape.num_elements != 0
+            and not all(self.is_zeros(part) for part in self.arrived.get(tensor, ()))
+        )
+
+    def _refuse_lost(self, node: Node, index: int) -> None:
+        """Refuse to drop the gradient of an output that the op says has none, rather than to be silently wrong."""
+        ranges = name_ranges_for_node(node.node_def, node.op_def)[1]
+        name = next(name for name, (start, end) in ranges.items() if start <= index < end)
+        reason = node.registration.no_gradient_through.get(name)
+        if reason is not None:
+            raise UnimplementedError.at(
+                node,
+                f"No gradient is defined through output '{name}' of op {node.op}, at which one arrives: {reason}. gc.stop_gradient on "
+                f"'{node.outputs[index].name}' leaves it out",
+            )
+
+    def template_of(self, node: Node, *, full: bool = False) -> GradientTemplate | None:
+        """The gradient of the node's op; None if it is registered as not differentiable. `full`: that which leaves nothing out.
+
+        Raises:
+            NotFoundError: nothing is registered.
+            InvalidArgumentError: what is registered does not fit the node.
+        """
+        key = node.op, id(node.node_def.attr), full  # nodes share their attrs
+        if key in self.templates:
+            return self.templates[key]
+        try:
+            found = call_template(node) if node.registration.is_function else gradient_template(node.op, node.node_def.attr, full=full)
+        except GraphError as error:
+            raise error.with_node(node.name, op=node.op, source=node.source) from None
+        inputs, outputs = len(node.inputs), len(node.outputs)
+        if found is not None and (len(found.rets) != inputs or len(found.args) != inputs + outputs):
+            raise InvalidArgumentError.at(
+                node,
+                f"The gradient function of op {node.op} must take {inputs} inputs and {outputs} gradients and give "
+                f"{inputs} results; it takes {len(found.args)} and gives {len(found.rets)}",
+            )
+        self.templates[key] = found
+        return found
+
+    def _inline(self, node: Node, template: GradientTemplate, slots: list[int], scope: str) -> list[Tensor]:
+        """The gradients of those inputs of `node`: built as for the last node of which the same was known, otherwise worked out."""
+        if template.programs is None:
+            template.programs = ProgramCache()
+        cache: ProgramCache = template.programs
+        arrived = tuple([tensor in self.arrived for tensor in node.outputs])
+        wanted = (tuple(slots), arrived, self.simplify, self.graph.registry)
+        needed = cache.needed.get(wanted)
+        if needed is not None:
+            values = [*node.inputs, *node.outputs, *[self.output_gradient(node, index, scope) for index in needed]]
+            program = cache.programs.get((wanted, what_is_known(node, values)))
+            if program is not None:
+                return program.run(self.writer, template, node, values, scope)
+        taken = _NodeValues(self, node, scope)
+        body = GradientBody(self.graph, template, node, taken, simplify=self.simplify)
+        results = self.in_scope(body, slots, scope)
+        if any(made.op == GRADIENT_ARRAY for made in body.made):
+            return results  # it names the call that made it
+        values = [*node.inputs, *node.outputs, *taken.gradients.values()]
+        program = recorded(self.graph, body, values, results)
+        if program is not None:
+            cache.keep(wanted, tuple(taken.gradients), what_is_known(node, values), program)
+        return results
+
+    def in_scope(self, body: GradientBody, slots: list[int], scope: str) -> list[Tensor]:
+        """What a body gives for some inputs, its nodes named in `scope`."""
+        scopes = self.graph.scopes
+        outer, scopes.name = scopes.name, scope
+        try:
+            return [body.input_gradient(slot) for slot in slots]
+        finally:
+            scopes.name = outer
+
+    def output_gradient(self, node: Node, index: int, scope: str) -> Tensor:
+        """What has arrived at an output of `node`, zeros if nothing has."""
+        output = node.outputs[index]
+        if output in self.arrived:
+            return self.total(output)
+        return self.writer.zeros_like(f"{scope}zeros", output, node.name)
+
+    def total(self, tensor: Tensor) -> Tensor:
+        """The sum of what has arrived at `tensor`."""
+        parts = self.arrived[tensor]
+        if len(parts) > 1 and self.simplify:
+            self.arrived[tensor] = parts = [part for part in parts if not self.is_zeros(part)] or parts[:1]
+        if len(parts) > 1:
+            scope = self.writer.new_scope(f"{self.scope}{tensor.node.name}_sum")
+            self.arrived[tensor] = parts = [self.writer.sum(f"{scope}AddN", parts, tensor.node.name)]
+            if self.trace is not None:
+                self.trace.sums[tensor] = parts[0]
+        return parts[0]
+
+    def _ones(self, y: Tensor, name: str) -> Tensor:
+        shape = y.shape
+        if not (shape.is_fully_defined and shape.num_elements <= 1024):
+            return self.writer.ones_like(self.scope + name, y, y.node.name)
+        numpy: Any = y.dtype.base.as_numpy
+        value = TensorValue(np.ones([size or 0 for size in shape.as_list()], numpy), y.dtype.base)
+        return self.writer.constant(self.scope + name, value, (y.node.name, None, {}, "seed"))
+
+
+class _NodeValues:
+    """The values of a node outside of any loop: they are still there in the backward pass. Keeps the output gradients that were asked for."""
+
+    __slots__ = ("back", "gradients", "node", "scope")
+
+    def __init__(self, back: Backpropagation, node: Node, scope: str) -> None:
+        self.back = back
+        self.node = node
+        self.scope = scope
+        self.gradients: dict[int, Tensor] = {}
+
+    def input(self, slot: int) -> Tensor:
+        return self.node.inputs[slot]
+
+    def output(self, index: int) -> Tensor:
+        return self.node.outputs[index]
+
+    def gradient(self, index: int) -> Tensor:
+        if index not in self.gradients:
+            self.gradients[index] = self.back.output_gradient(self.node, index, self.scope)
+        return self.gradients[index]

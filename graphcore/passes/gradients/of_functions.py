@@ -1,0 +1,317 @@
+"""Gradients of calls: a function is differentiated once, and all calls of it share the two functions that this gives.
+
+`F_forward` gives what F gives and after that the values that gradients take; `F_gradient` takes them. So nothing is computed again, and a
+graph with hundreds of calls of one function is differentiated about as quickly as one with a single call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from graphcore.attrs import Attrs, AttrValue, Func
+from graphcore.definitions import FunctionDef
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError
+from graphcore.functions import FunctionLibraryDefinition, canonicalize
+from graphcore.graph import FunctionGraph, Graph, Node, Tensor
+from graphcore.passes.functions.defining import define_body
+from graphcore.passes.functions.expand import called_function
+from graphcore.passes.functions.function_origins import Origins, call_of
+from graphcore.passes.functions.inline import NO_INLINE_ATTR
+from graphcore.passes.gradients.functions import (
+    FLOWING,
+    FORWARD_OF,
+    Copier,
+    DifferentiatedBody,
+    Differentiation,
+    add_returns,
+    arrived_outputs,
+    is_argument,
+    keep_shape,
+    new_node,
+    twin_of,
+)
+from graphcore.shapes import Shape
+
+_MOST_KEPT: Final = 1024
+_MOST_NAMED: Final = 3
+_Key = tuple[object, ...]
+_Way = tuple[tuple[int, ...], tuple[int, ...]]
+"""From which returns to which arguments."""
+
+
+def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
+    """The gradients of some inputs of a call.
+
+    Args:
+        back: the backward pass, in which gradients have arrived at all outputs that get any.
+        slots: the inputs that are wanted.
+        scope: the prefix of the new nodes' names.
+
+    Returns:
+        By slot the gradient; nothing for inputs that no output depends on.
+
+    Raises:
+        NotFoundError: the function is not in the library, or an op in it has no gradient.
+    """
+    graph, called = back.graph, called_function(node.node_def)
+    way = tuple(arrived_outputs(back, node)), tuple(slots)
+    found = _shared_gradient(back, called, tuple([tensor.shape for tensor in node.inputs]), way)
+    if found.gradient is None:
+        return {}
+    inputs = [back.here(node.inputs[number]) for number in found.arguments]
+    handed_over: list[Tensor] = []
+    if found.forward is not None:
+        attrs = {**found.forward.attrs, FORWARD_OF: twin_of(node, [called])}
+        name = graph.names.unique(f"{scope}forward")
+        twin = new_node(graph, node, name, found.forward.op, node.inputs, found.forward.types, attrs)
+        handed_over = [twin.outputs[number] for number in found.values]
+    name = graph.names.unique(f"{scope}gradient")
+    inputs += [back.output_gradient(node, number, scope) for number in way[0]]
+    inputs += [back.here(tensor) for tensor in handed_over]
+    made = new_node(graph, node, name, found.gradient.op, inputs, found.gradient.types, found.gradient.attrs)
+    return {slot: keep_shape(graph, tensor, node.inputs[slot]) for slot, tensor in zip(found.wanted, made.outputs, strict=True)}
+
+
+def is_call(node: Node) -> bool:
+    """True iff a node calls a function, by its name or by attr `f`."""
+    return node.registration.is_function or node.op in {"PartitionedCall", "StatefulPartitionedCall"}
+
+
+class _Call(msgspec.Struct, frozen=True, eq=False):
+    """What a node is that calls a function: the function, its op, its attrs and the types of its outputs."""
+
+    function: str
+    op: str
+    attrs: dict[str, AttrValue]
+    types: tuple[DType, ...]
+
+    @classmethod
+    def of(cls, function: FunctionDef, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> _Call:
+        types = tuple([tensor.dtype.base for tensor in outputs])
+        attrs: dict[str, AttrValue] = {
+            "f": Func(function.name),
+            "config": b"",
+            "config_proto": b"",
+            "executor_type": b"",
+            "Tin": tuple([tensor.dtype.base for tensor in inputs]),
+            "Tout": types,
+        }
+        return cls(function.name, "StatefulPartitionedCall" if function.signature.is_stateful else "PartitionedCall", attrs, types)
+
+
+class _Gradient(msgspec.Struct, frozen=True, eq=False):
+    """The gradients of some returns of a function by some of its arguments.
+
+    Args:
+        wanted: the arguments that have one.
+        gradient: the call that gives them; None if none has.
+        arguments: those that it takes; then it takes the gradients of the returns, and after that values.
+        forward: the call that gives the values, None if there are none.
+        values: which of its outputs they are.
+        origins: what all of this follows from.
+    """
+
+    wanted: tuple[int, ...]
+    gradient: _Call | None
+    arguments: tuple[int, ...]
+    forward: _Call | None
+    values: tuple[int, ...]
+    origins: Origins
+
+
+class _Forward:
+    """A function that gives what another gives and values besides; it is defined when somebody takes them.
+
+    Args:
+        body: the other function, differentiated.
+        label: what it is to be called.
+        way: that of the differentiation.
+        called: the other function.
+
+    Attributes:
+        origins: what it follows from.
+    """
+
+    def __init__(self, body: DifferentiatedBody, label: str, way: _Way, called: str) -> None:
+        self.body: DifferentiatedBody | None = body
+        self.label = label
+        self.way = way
+        given = [gradient for gradient in body.gradients.values() if gradient is not None]
+        self.kept = [tensor for tensor in body.taken_from_forward(body.needed_backward(given), given) if not is_argument(tensor)]
+        self.positions = {(tensor.node.name, tensor.index): len(body.rets) + i for i, tensor in enumerate(self.kept)}
+        self.nodes = {tensor.node.name: tensor.node.node_def for tensor in self.kept}
+        self.call: _Call | None = None
+        self.called = called
+        self.origins = Origins(body.graph.library, called, [node.node_def for node in body.graph.op_nodes()])
+
+    def gives(self, tensor: Tensor) -> bool:
+        """True iff it gives what `tensor` is in another differentiation of the function."""
+        name = tensor.node.name
+        return (name, tensor.index) in self.positions and self.nodes[name] == tensor.node.node_def
+
+    def define(self, graph: Graph) -> _Call:
+        """A call of it; it is put into the library of `graph`."""
+        if self.call is None:
+            assert self.body is not None
+            body, target = self.body, FunctionGraph.within(graph, self.label)
+            copier = body.copy_forward(target)
+            results = [copier.tensor(tensor) for tensor in (*body.rets, *self.kept)]
+            add_returns(target, results, [*body.ret_names, *[_short(tensor) for tensor in self.kept]])
+            made = define_body(
+                target, self.label, [copier.nodes[node] for node in body.control_rets], _lasting_attrs(body.fdef), shared=True
+            )
+            self.call = _Call.of(made, body.args, results)
+            self.origins = Origins(graph.library, self.called, [call_of(made.name)])
+            self.body, self.kept = None, []
+        return self.call
+
+
+class _NoForward(msgspec.Struct, frozen=True, eq=False):
+    """That a function cannot be differentiated from all that it gives to all that it takes, and what that follows from."""
+
+    origins: Origins
+
+
+class _Known:
+    """What is known of the gradients of the functions of one library."""
+
+    def __init__(self) -> None:
+        self.gradients: dict[_Key, _Gradient] = {}
+        self.forwards: dict[_Key, _Forward | _NoForward] = {}
+
+
+_known: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Known]] = WeakKeyDictionary()
+
+
+def _shared_gradient(back: Differentiation, called: Func, shapes: tuple[Shape, ...], way: _Way) -> _Gradient:
+    library = back.graph.library
+    known = _known.setdefault(library, _Known())
+    attrs = {key: value for key, value in called.attr.items() if not key.startswith("_")}
+    key: _Key = (canonicalize(called.name, attrs), shapes, back.simplify)
+    found = known.gradients.get((key, way))
+    if found is None or not found.origins.are_current(library):
+        found = _Function(back, Func(called.name, attrs), shapes, known, key).gradient(way)
+        _keep(known.gradients, (key, way), found)
+    return found
+
+
+class _Function:
+    """A function that is differentiated for arguments of some shapes."""
+
+    def __init__(self, back: Differentiation, called: Func, shapes: Sequence[Shape], known: _Known, key: _Key) -> None:
+        self.back = back
+        self.graph = back.graph
+        self.called = called
+        self.shapes = shapes
+        self.known = known
+        self.key = key
+
+    def gradient(self, way: _Way) -> _Gradient:
+        widest = self.widest()
+        is_widest = widest is not None and widest.way == way
+        body = widest.body if widest is not None and is_widest and widest.body is not None else self.differentiated(way)
+        given = {number: gradient for number in way[1] if (gradient := body.gradients[number]) is not None}
+        if not given:
+            return _Gradient((), None, (), None, (), self.origins([]))
+        nodes = body.needed_backward(given.values())
+        taken = body.taken_from_forward(nodes, given.values())
+        numbers = {arg: number for number, arg in enumerate(body.args)}
+        arguments = sorted([numbers[tensor] for tensor in taken if is_argument(tensor)])
+        values = [tensor for tensor in taken if not is_argument(tensor)]
+        forward, positions = None, {}
+        if values:
+            if widest is None or not all(widest.gives(tensor) for tensor in values):
+                widest = _Forward(body, self.label("forward", way), way, self.called.name)
+            forward = widest.define(self.graph)
+            positions = {tensor: widest.positions[tensor.node.name, tensor.index] for tensor in values}
+            values.sort(key=positions.__getitem__)
+        inputs = [*[body.args[number] for number in arguments], *body.dys.values(), *values]
+        call = self.define(body, self.label("gradient", None if is_widest else way), nodes, inputs, given)
+        names = [call.function] if forward is None else [call.function, forward.function]
+        return _Gradient(tuple(given), call, tuple(arguments), forward, tuple(sorted(positions.values())), self.origins(names))
+
+    def define(
+        self, body: DifferentiatedBody, label: str, nodes: Sequence[Node], inputs: Sequence[Tensor], given: dict[int, Tensor]
+    ) -> _Call:
+        """The function that runs back."""
+        target = FunctionGraph.within(self.graph, label)
+        copier = Copier(target)
+        for index, tensor in enumerate(inputs):
+            copier.tensors[tensor] = target.argument(_short(tensor), tensor.dtype, tensor.shape, index)
+        copier.copy(nodes)
+        results = [copier.tensor(gradient) for gradient in given.values()]
+        add_returns(target, results, [f"d{body.args[number].node.name}" for number in given])
+        return _Call.of(define_body(target, label, (), _lasting_attrs(body.fdef), shared=True), inputs, results)
+
+    def widest(self) -> _Forward | None:
+        """What gives all that any gradient of the function takes; None where not all of them can be had.
+
+        Whoever wants the gradient by one argument now and that by another later has the function run only once then.
+        """
+        library = self.graph.library
+        found = self.known.forwards.get(self.key)
+        if found is not None and found.origins.are_current(library):
+            return found if isinstance(found, _Forward) else None
+        before = library.state()
+        forward = None
+        try:
+            body = self.body()
+            way = _flowing(body.rets), _flowing(body.args)
+            body.differentiate(self.back, *way)
+            forward = _Forward(body, self.label("forward", None), way, self.called.name)
+        except GraphError:  # whether it matters for what is wanted will be seen
+            library.restore(before)
+        _keep(self.known.forwards, self.key, forward or _NoForward(self.origins([])))
+        return forward
+
+    def differentiated(self, way: _Way) -> DifferentiatedBody:
+        body = self.body()
+        body.differentiate(self.back, *way)
+        return body
+
+    def body(self) -> DifferentiatedBody:
+        return DifferentiatedBody(self.graph, self.called, self.shapes)
+
+    def origins(self, made: Sequence[str]) -> Origins:
+        return Origins(self.graph.library, self.called.name, [call_of(name) for name in made])
+
+    def label(self, role: str, way: _Way | None) -> str:
+        """What a function is to be called that is made of this one: for some returns and arguments only if `way` says so."""
+        if way is None:
+            return f"{self.called.name}_{role}"
+        definition = self.graph.library.find(self.called.name)
+        assert definition is not None
+        signature = definition.signature
+        outputs = _some([arg.name for arg in signature.output_arg], way[0])
+        return f"{self.called.name}_{role}_of_{outputs}_by_{_some([arg.name for arg in signature.input_arg], way[1])}"
+
+
+def _some(names: Sequence[str], chosen: Sequence[int]) -> str:
+    """The names of a few of the arguments; a list counts as one name, so there may be fewer names than numbers."""
+    known = [names[number] if number < len(names) else str(number) for number in chosen[:_MOST_NAMED]]
+    return "_".join(known if len(chosen) <= _MOST_NAMED else [*known, "and", str(len(chosen) - _MOST_NAMED), "more"])
+
+
+def _keep(kept: dict[_Key, Any], key: _Key, value: object) -> None:
+    """Keep a value; the oldest make room."""
+    kept.pop(key, None)
+    while len(kept) >= _MOST_KEPT:
+        kept.pop(next(iter(kept)))
+    kept[key] = value
+
+
+def _flowing(tensors: Sequence[Tensor]) -> tuple[int, ...]:
+    return tuple([number for number, tensor in enumerate(tensors) if tensor.dtype.base in FLOWING])
+
+
+def _short(tensor: Tensor) -> str:
+    return tensor.node.name.rpartition("/")[2]
+
+
+def _lasting_attrs(function: FunctionDef) -> Attrs:
+    return {name: value for name, value in function.attr.items() if name == NO_INLINE_ATTR}

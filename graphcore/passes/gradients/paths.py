@@ -1,0 +1,128 @@
+"""The ways that a gradient takes from y to x."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+
+from graphcore.graph import Node, Tensor
+from graphcore.passes.gradients.flow import Flow, passes
+from graphcore.passes.infra.control_flow_structure import EXIT, MERGE, NEXT, SWITCH, ControlFlow
+
+
+class _Hop(msgspec.Struct, frozen=True, eq=False):
+    """A step back: the tensor that is come to, through which input slot of which nodes, the last one first."""
+
+    source: Tensor
+    through: tuple[tuple[Node, int], ...]
+
+
+_Way = tuple[_Hop, Any] | None
+"""A way to y: its first hop, and the rest of it. Ways that go on alike share that."""
+MOST_COUNTED: Final = 10**18
+"""What many ways are counted up to: where ways part and join again the number has as many digits as the graph has nodes."""
+
+
+def _unrolled(way: _Way) -> Iterator[Node]:
+    while way is not None:
+        hop, way = way
+        for step, _ in reversed(hop.through):
+            yield step
+
+
+class GradientPaths:
+    """All ways from `x` to `y` along which the gradient flows. A loop is passed by without an iteration, or with one.
+
+    Args:
+        without: inputs through which it does not flow although their ops would let it.
+
+    Attributes:
+        tensors: what lies on any of them.
+        nodes: the nodes on them except that of `x`, from `y` on, consumers before producers.
+        count: how many there are, `MOST_COUNTED` if at least so many.
+    """
+
+    def __init__(self, x: Tensor, y: Tensor, flow: Flow, without: Collection[tuple[Node, int]] = ()) -> None:
+        self.x = x
+        self.y = y
+        self.flow = flow
+        self._without = frozenset(without)
+        self._hops: dict[Node, list[_Hop]] = {}
+        order = self._producers_first()
+        ways: dict[Tensor, int] = {x: 1}
+        distance: dict[Tensor, int] = {x: 0}
+        slots: dict[Node, set[int]] = {}
+        for node in order:
+            hops = [] if node is x.node else [hop for hop in self._hops[node] if hop.source in ways]
+            self._hops[node] = hops
+            if not hops:
+                continue
+            for hop in hops:
+                for step, slot in hop.through:
+                    slots.setdefault(step, set()).add(slot)
+            total = min(sum(ways[hop.source] for hop in hops), MOST_COUNTED)
+            nearest = min(distance[hop.source] + len(hop.through) for hop in hops)
+            for tensor in node.outputs:
+                if tensor in flow.reached and tensor not in flow.stop:
+                    ways[tensor], distance[tensor] = total, nearest
+        self.count = ways.get(y, 0)
+        self.tensors = frozenset(ways)
+        self._distance = distance
+        self._slots = slots
+        self.nodes = list(dict.fromkeys([step for node in reversed(order) for hop in self._hops[node] for step, _ in hop.through]))
+
+    def slots(self, node: Node) -> tuple[int, ...]:
+        """The inputs of `node` through which the gradient goes on to x; none for a node on no way."""
+        return tuple(sorted(self._slots.get(node, ())))
+
+    def shortest(self, most: int) -> list[tuple[Node, ...]]:
+        """The shortest ways, from x to y."""
+        found: list[tuple[Node, ...]] = []
+        ticket = count()
+        # Of ways of equal length the one begun last goes on first, so that one is finished before the next is begun.
+        waiting: list[tuple[int, int, Tensor, int, _Way]] = [(0, next(ticket), self.y, 0, None)]
+        while waiting and len(found) < most:
+            _, _, tensor, length, way = heappop(waiting)
+            if tensor is self.x:
+                found.append((tensor.node, *_unrolled(way)))
+                continue
+            for hop in reversed(self._hops.get(tensor.node, [])):
+                longer = length + len(hop.through)
+                heappush(waiting, (longer + self._distance[hop.source], -next(ticket), hop.source, longer, (hop, way)))
+        return found
+
+    def _producers_first(self) -> list[Node]:
+        order: list[Node] = []
+        done: dict[Node, bool] = {}
+        pending = [self.y.node]
+        while pending:
+            node = pending[-1]
+            if node not in done:
+                done[node] = False
+                self._hops[node] = [] if node is self.x.node else [hop for hop in _hops(node) if self._is_open(hop)]
+                pending += [hop.source.node for hop in self._hops[node] if hop.source.node not in done]
+                continue
+            pending.pop()
+            if not done[node]:
+                done[node] = True
+                order.append(node)
+        return order
+
+    def _is_open(self, hop: _Hop) -> bool:
+        return hop.source in self.flow.reached and self._without.isdisjoint(hop.through)
+
+
+def _hops(node: Node) -> list[_Hop]:
+    if node.op in EXIT and node.inputs[0].node.op in SWITCH:
+        switch = node.inputs[0].node
+        merge = switch.inputs[0].node
+        return [_Hop(tensor, ((node, 0), (switch, 0), (merge, slot))) for slot, tensor in enumerate(merge.inputs)]
+    if node.op in SWITCH and ControlFlow.is_loop_switch(node) and node.inputs[0].node.op in MERGE:
+        merge = node.inputs[0].node
+        entering = [(slot, tensor) for slot, tensor in enumerate(merge.inputs) if tensor.node.op not in NEXT]
+        return [_Hop(tensor, ((node, 0), (merge, slot))) for slot, tensor in entering]
+    return [_Hop(tensor, ((node, slot),)) for slot, tensor in enumerate(node.inputs) if passes(node, slot)]

@@ -1,0 +1,1 @@
+"""What passes share: rewriting, declarations, constant evaluation, alias removal."""

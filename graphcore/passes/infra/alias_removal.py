@@ -1,0 +1,156 @@
+"""Takes away what a graph does not need: dead nodes, identities, list converters."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Final
+
+from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.importing.from_nodes import producers_of
+from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
+from graphcore.passes.infra.rewriting import Rewriting
+from graphcore.passes.infra.rewriting_graphs import rewrites
+
+CONTROL_FLOW_OPS: Final = frozenset(
+    {"Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"}
+    | {"LoopCond", "ControlTrigger"}
+)
+_CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
+_NOT_PASSED_OVER: Final = frozenset({"_Recv", "_HostRecv", "Recv", "HostRecv", "Switch", "RefSwitch", "_SwitchN"})
+
+
+@declares(PassDeclaration(name="remove_dead_nodes", removes=ANY))
+@rewrites
+def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
+    """Remove what nothing needs that must stay: stateful and control-flow nodes, and the leaves that the graph was built with.
+
+    Args:
+        graph: what is changed.
+        keep: the names of other nodes that stay.
+
+    Returns:
+        True iff anything was removed.
+    """
+    roots = [node for node in graph.op_nodes() if is_kept(node) or node.name in keep]
+    return prune(graph, [*roots, *wanted_leaves(graph)])
+
+
+@rewrites
+def prune(graph: Graph, roots: Iterable[Node]) -> bool:
+    """Remove what `roots` do not depend on. True iff anything was removed."""
+    needed = set(roots)
+    pending = list(needed)
+    while pending:
+        for producer in producers_of(pending.pop()):
+            if producer not in needed:
+                needed.add(producer)
+                pending.append(producer)
+    dead = [node for node in graph.op_nodes() if node not in needed]
+    with Rewriting(graph):
+        for node in reversed(_consumers_last(dead)):
+            graph.edge_store.detached.discard(node.name)
+            graph.remove_node(node)
+    return bool(dead)
+
+
+def is_kept(node: Node) -> bool:
+    """True iff a node has an effect that nobody need take up: it has state or steers control flow."""
+    return node.op_def.is_stateful or node.op in CONTROL_FLOW_OPS
+
+
+def wanted_leaves(graph: Graph) -> list[Node]:
+    """The nodes that nothing takes and that the graph was built with; not those that a pass has taken the consumers from."""
+    edges = graph.edge_store
+    return [node for node in graph.op_nodes() if node.name not in edges.detached and not edges.has_successors(node)]
+
+
+def _consumers_last(nodes: list[Node]) -> list[Node]:
+    """The nodes, each after those of them that it takes anything from."""
+    left = set(nodes)
+    order: list[Node] = []
+    for start in nodes:
+        pending: list[tuple[Node, bool]] = [(start, False)]
+        while pending:
+            node, leaving = pending.pop()
+            if leaving:
+                order.append(node)
+            elif node in left:
+                left.discard(node)
+                pending.append((node, True))
+                pending.extend((producer, False) for producer in producers_of(node))
+    return order
+
+
+@declares(PassDeclaration(name="remove_identity_nodes", removes=frozenset({"Identity"}), rewires=True, keeps_leaves=False))
+@rewrites
+def remove_identity_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
+    """Remove each Identity with exactly one incoming edge; its consumers take its input, and who waits for it waits for its producer.
+
+    Kept are those with a control input, of a reference, and of what comes from a Recv or a Switch, where they are there for the
+    execution's sake.
+
+    Args:
+        graph: what is changed.
+        keep: the names of nodes that stay.
+
+    Returns:
+        True iff anything was removed.
+    """
+    detached = graph.edge_store.detached
+    nodes = [node for node in graph.op_nodes() if node.op == "Identity" and node.name not in detached and node.name not in keep]
+    found = [node for node in nodes if _may_pass_over(node)]
+    with Rewriting(graph) as rewriting:
+        for node in found:
+            source = node.inputs[0]
+            rewriting.move_consumers(node, [source], source.node)
+            rewriting.remove(node)
+            graph.edge_store.detached.discard(source.node.name)  # what the identity was wanted for is its input
+    return bool(found)
+
+
+def _may_pass_over(node: Node) -> bool:
+    return not node.control_inputs and not node.inputs[0].dtype.is_ref and node.inputs[0].node.op not in _NOT_PASSED_OVER
+
+
+@declares(
+    PassDeclaration(
+        name="remove_list_array_converter",
+        adds=frozenset({"Identity", "NoOp"}),
+        removes=_CONVERTERS,
+        rewires=True,
+        keeps_leaves=False,
+        keeps_order=False,
+    )
+)
+@rewrites
+def remove_list_array_converter(graph: Graph, keep: Container[str] = ()) -> bool:
+    """Put one Identity an element in the place of each `_ListToArray` and `_ArrayToList`, named as inlining names them.
+
+    Args:
+        graph: what is changed.
+        keep: the names of nodes that stay.
+
+    Returns:
+        True iff there was one.
+    """
+    nodes = [node for node in graph.op_nodes() if node.op in _CONVERTERS and node.name not in keep]
+    found = [node for node in nodes if len(node.inputs) == len(node.outputs)]
+    with Rewriting(graph) as rewriting:
+        for node in found:
+            _split(rewriting, node)
+    return bool(found)
+
+
+def _split(rewriting: Rewriting, node: Node) -> None:
+    prefix = f"Func/{node.name}"
+    before = [rewriting.no_op(f"{prefix}/input_control_node", node.control_inputs, node)] if node.control_inputs else []
+    parts = [rewriting.identity(f"{prefix}/input", tensor, before, node, tensor.node.device) for tensor in node.inputs]
+    after = None
+    if any(slot < 0 for _, slot in node.consumers()):
+        after = rewriting.no_op(f"{prefix}/output_control_node", parts, node)
+    outputs: list[Tensor] = [part.outputs[0] for part in parts]
+    rewriting.move_consumers(node, outputs, after)
+    rewriting.remove(node)
+    for part in parts:
+        if not rewriting.graph.edge_store.has_successors(part):
+            rewriting.graph.edge_store.detached.add(part.name)

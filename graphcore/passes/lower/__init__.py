@@ -1,0 +1,1 @@
+"""Lowering of functional branches and loops to Switch and Merge."""

@@ -1,0 +1,115 @@
+"""Lowering: If, Case and While become Switch and Merge, Enter and Exit, and function calls their bodies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from graphcore.graph import Graph, Node
+from graphcore.passes.functions.expand import FunctionBodies, fitting_body
+from graphcore.passes.functions.function_body import FunctionBody
+from graphcore.passes.functions.inline import InlineFunctionBodyOptions, inline_checked, is_function_call
+from graphcore.passes.functions.recursion import InlinableFunctions
+from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
+from graphcore.passes.infra.rewriting import Rewriting
+from graphcore.passes.infra.rewriting_graphs import rewrites
+from graphcore.passes.lower.branches import lower_branches
+from graphcore.passes.lower.loops import lower_loop
+from graphcore.passes.lower.lowering import Lowering
+
+LOWER_ATTR: Final = "_lower_using_switch_merge"
+_COMPILED: Final = frozenset({"_tpu_replicate", "_xla_compile_id"})
+"""Attrs of nodes that a compiler will take as they are."""
+_LOWERED: Final = {
+    "If": lower_branches,
+    "StatelessIf": lower_branches,
+    "Case": lower_branches,
+    "StatelessCase": lower_branches,
+    "While": lower_loop,
+    "StatelessWhile": lower_loop,
+}
+
+
+class LowerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How nodes are lowered.
+
+    Args:
+        keep_fetchable: a node of each lowered node's name stays, with its outputs; without them it does nothing, and can be run.
+        max_nodes: what would make the graph larger than this stays as it is.
+    """
+
+    keep_fetchable: bool = True
+    max_nodes: int = 1 << 18
+
+
+DEFAULT_OPTIONS: Final = LowerOptions()
+
+
+@declares(
+    PassDeclaration(
+        name="lower_functional_ops", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, keeps_state=False
+    )
+)
+@rewrites
+def lower_functional_ops(bodies: FunctionBodies, graph: Graph, options: LowerOptions = DEFAULT_OPTIONS) -> bool:
+    """Lower what is marked by attr `_lower_using_switch_merge`, and inline all calls, over and over until nothing is left to be.
+
+    What is not lowered: loops without values, functions that call themselves or are marked `_noinline` (one call of each stays), and nodes
+    that are marked for a compiler.
+
+    Args:
+        bodies: gives the functions' bodies.
+        graph: what is changed.
+        options: how.
+
+    Returns:
+        True iff anything was changed.
+
+    Raises:
+        InvalidArgumentError, NotFoundError: a function is missing or does not fit; the graph is as it was when that was found.
+    """
+    functions = InlinableFunctions(bodies)
+    outermost = {node.name for node in graph.op_nodes()} if options.keep_fetchable else set()
+    changed = False
+    while _lower_all(functions, graph, outermost, options) or _inline_all(functions, graph, outermost, options):
+        changed = True
+    return changed
+
+
+def is_lowered(node: Node) -> bool:
+    """True iff lowering takes a node apart."""
+    attrs = node.node_def.attr
+    return node.op in _LOWERED and attrs.get(LOWER_ATTR) is True and _COMPILED.isdisjoint(attrs) and _is_possible(node)
+
+
+def _is_possible(node: Node) -> bool:
+    return node.error is None and not (node.op.endswith("While") and all(dtype.name == "resource" for dtype in node.input_types))
+
+
+def _lower_all(functions: InlinableFunctions, graph: Graph, outermost: set[str], options: LowerOptions) -> bool:
+    found = [node for node in graph.nodes if is_lowered(node)] if len(graph) < options.max_nodes else []
+    if found:
+        with Rewriting(graph) as rewriting:
+            for node in found:
+                _LOWERED[node.op](Lowering(rewriting, functions, node, keep=node.name in outermost))
+    return bool(found)
+
+
+def _inline_all(functions: InlinableFunctions, graph: Graph, outermost: set[str], options: LowerOptions) -> bool:
+    size = len(graph)
+    found: list[tuple[Node, FunctionBody, InlineFunctionBodyOptions]] = []
+    for node in graph.nodes:
+        if not is_function_call(functions.library, node.node_def) or not _COMPILED.isdisjoint(node.node_def.attr):
+            continue
+        keep = "fetchable" if node.name in outermost else "do_not_keep"
+        chosen = InlineFunctionBodyOptions(output_control_src="control_outputs", keep_caller_node=keep)  # type: ignore[arg-type]  # one of them
+        body = fitting_body(functions, node, chosen)
+        if body is not None and size + len(body.graph) <= options.max_nodes:
+            size += len(body.graph)
+            found.append((node, body, chosen))
+    if found:
+        with Rewriting(graph) as rewriting:
+            for node, body, chosen in found:
+                inline_checked(rewriting, functions.library, node, body, chosen)
+    return bool(found)

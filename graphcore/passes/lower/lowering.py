@@ -1,0 +1,155 @@
+"""What lowering one node needs: new nodes beside it, calls of its functions, and what stays in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphcore import dtypes
+from graphcore.attrs import Attrs, Func
+from graphcore.definitions import NodeDef
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.model.node import input_text
+from graphcore.passes.functions.function_body import FunctionBody
+from graphcore.passes.functions.inline import InlineFunctionBodyOptions, check_inlining, inline_checked
+from graphcore.passes.functions.recursion import InlinableFunctions
+from graphcore.passes.infra.alias_removal import is_kept
+from graphcore.passes.infra.rewriting import Rewriting
+from graphcore.text.printer import ARG_OPS, RET_OPS
+
+_OPTIONS = InlineFunctionBodyOptions(output_control_src="control_outputs")
+
+
+class Lowering:
+    """One node being lowered.
+
+    Args:
+        rewriting: changes the graph.
+        functions: gives the bodies of its functions.
+        node: what is lowered.
+        keep: a node of its name stays, with its outputs.
+    """
+
+    def __init__(self, rewriting: Rewriting, functions: InlinableFunctions, node: Node, *, keep: bool) -> None:
+        self.rewriting = rewriting
+        self.graph: Graph = rewriting.graph
+        self.functions = functions
+        self.node = node
+        self.keep = keep
+        self.calls: list[tuple[Node, FunctionBody]] = []
+
+    def add(
+        self,
+        label: str,
+        op: str,
+        inputs: Sequence[Tensor],
+        attrs: Attrs,
+        outputs: Sequence[DType],
+        controls: Sequence[Node] = (),
+        device: str | None = None,
+    ) -> Node:
+        """A new node called after the lowered one; on its device unless another is given."""
+        name = self.graph.new_name(f"{self.node.name}/{label}")
+        wanted = self.node.device if device is None else device
+        texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
+        node_def = NodeDef(name, op, tuple(texts), wanted, dict(attrs))
+        types = tuple([tensor.dtype.base for tensor in inputs])
+        return self.rewriting.insert(node_def, list(inputs), list(controls), types, tuple(outputs), self.node)
+
+    def add_like(self, label: str, op: str, inputs: Sequence[Tensor], attrs: Attrs, outputs: Sequence[DType], like: Node) -> Node:
+        """A new node where `like` is: on its assigned and its requested device, and colocated with what it is."""
+        made = self.add(label, op, inputs, {**attrs, **colocation_of(like)}, outputs, device=like.device)
+        made.assigned_device = like.assigned_device
+        return made
+
+    def identity(self, label: str, tensor: Tensor, controls: Sequence[Node] = ()) -> Node:
+        """An Identity called after the lowered node."""
+        return self.add(label, "Identity", [tensor], {"T": tensor.dtype.base}, [tensor.dtype.base], controls)
+
+    def as_bool(self, tensor: Tensor) -> Tensor:
+        """`tensor` as a condition."""
+        if tensor.dtype.base is dtypes.bool_:
+            return tensor
+        return self.add("to_bool", "ToBool", [tensor], {"T": tensor.dtype.base}, [dtypes.bool_]).outputs[0]
+
+    def func(self, name: str) -> Func:
+        """The function that attr `name` of the lowered node names.
+
+        Raises:
+            InvalidArgumentError: it names none.
+        """
+        found = self.node.node_def.attr.get(name)
+        if not isinstance(found, Func):
+            raise InvalidArgumentError(
+                f"Node '{self.node.name}' ({self.node.op}) names no function in attr '{name}'",
+                op=self.node.op,
+                node=self.node.name,
+                attr=name,
+            )
+        return found
+
+    def call(self, label: str, func: Func, inputs: Sequence[Tensor], controls: Sequence[Node]) -> Node:
+        """A call of `func`, which `finish` puts the body in the place of."""
+        public = {key: value for key, value in func.attr.items() if not key.startswith("_")}
+        made = self.add(label, func.name, inputs, public, self.functions.functions.body_of(func.name, public).ret_types, controls)
+        body = self._inlined(made, func, public)
+        if body is not None:
+            self.calls.append((made, body))
+        return made
+
+    def _inlined(self, caller: Node, func: Func, attrs: Attrs) -> FunctionBody | None:
+        try:
+            body = self.functions.body_of(func.name, attrs)
+            check_inlining(caller, body, _OPTIONS)
+        except GraphError:
+            return None
+        return with_state_awaited(body)
+
+    def has_state(self, func: Func) -> bool:
+        """True iff running the function does more than its returns say."""
+        return self.graph.library.look_up_op_def(func.name).is_stateful
+
+    def finish(self, outputs: list[Tensor], done: Node, *, awaits: bool) -> None:
+        """Take the lowered node out.
+
+        Args:
+            outputs: what its consumers take instead.
+            done: what they wait for who waited for it.
+            awaits: consumers of outputs get them only after `done`, for what the functions do besides.
+        """
+        node, rewriting = self.node, self.rewriting
+        if awaits:
+            outputs = [self.identity("output", tensor, [done]).outputs[0] for tensor in outputs]
+        rewriting.move_consumers(node, outputs, done)
+        rewriting.remove(node)
+        if self.keep:
+            self._keep(outputs, done)
+        for caller, body in self.calls:
+            inline_checked(rewriting, self.functions.library, caller, body, _OPTIONS)
+
+    def _keep(self, outputs: list[Tensor], done: Node) -> None:
+        types = tuple([tensor.dtype.base for tensor in outputs])
+        if outputs:
+            self.rewriting.add(self.node.name, "IdentityN", outputs, [done], {"T": types}, self.node, self.node.device)
+        else:
+            self.rewriting.add(self.node.name, "NoOp", [], [done], {}, self.node, self.node.device)
+
+
+def colocation_of(node: Node) -> Attrs:
+    """The attr that says what `node` is colocated with; none if it is with nothing."""
+    groups = node.node_def.attr.get("_class")
+    return {} if groups is None else {"_class": groups}
+
+
+def with_state_awaited(body: FunctionBody) -> FunctionBody:
+    """A function whose nodes with state have all run when who waits for it goes on."""
+    waiting = [node for node in body.graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS and node.op not in RET_OPS]
+    waiting = [node for node in waiting if node.op_def.is_stateful and node not in body.control_ret_nodes]
+    if not waiting:
+        return body
+    made = FunctionBody.__new__(FunctionBody)
+    for name in FunctionBody.__slots__:
+        setattr(made, name, getattr(body, name))
+    made.control_ret_nodes = [*body.control_ret_nodes, *waiting]
+    return made

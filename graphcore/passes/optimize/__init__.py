@@ -1,0 +1,1 @@
+"""Optimizers: constant folding, common subexpressions."""

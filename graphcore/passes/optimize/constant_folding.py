@@ -1,0 +1,178 @@
+"""Constant folding: what follows from constants, and from static shapes, becomes constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from graphcore import dtypes
+from graphcore.attrs import Array, AttrValue, TensorValue
+from graphcore.definitions import NodeDef
+from graphcore.device_spec import DeviceSpec
+from graphcore.graph import Graph, Node, Tensor
+from graphcore.graph.importing.from_nodes import producers_of
+from graphcore.graph.model.topological_order import renew_stale_ranks
+from graphcore.graph.shapes.constant_costs import is_cheap
+from graphcore.graph.traversal import by_name
+from graphcore.passes.infra.constant_evaluator import SHAPE_OPS, evaluate, may_be_evaluated, size_in_bytes, values_from_shapes
+from graphcore.passes.infra.declarations import PassDeclaration, declares
+from graphcore.passes.infra.rewriting import Rewriting
+from graphcore.passes.infra.rewriting_graphs import rewrites
+from graphcore.shapes import Shape
+
+MAX_CONSTANT_BYTES: Final = 10 * 1024 * 1024
+# What these give is no larger than what they take, so a shape that is not known beforehand does no harm.
+_ANY_SHAPE: Final = frozenset({"Cast", "Const", "Identity", "IdentityN", "Less", "NoOp", "StopGradient"})
+
+
+_rank: Final = attrgetter("rank")
+
+
+class ConstantFoldingOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How constants are folded.
+
+    Args:
+        consider: False for nodes that must not be folded.
+        max_constant_size_in_bytes: larger values are left to the run.
+        shape_map: the shapes of the outputs of nodes, by name; what the graph knows of them unless given. Where it gives an unknown
+            shape, the node is not folded.
+        device: where the graph runs; the new constants go there. Where the folded node is asked to run unless given.
+        ignore_failures: leave what cannot be computed to the run, which says so if it comes to that.
+    """
+
+    consider: Callable[[Node], bool] | None = None
+    max_constant_size_in_bytes: int = MAX_CONSTANT_BYTES
+    shape_map: Mapping[str, Sequence[Shape]] | None = None
+    device: str = ""
+    ignore_failures: bool = False
+
+    def shape_of(self, tensor: Tensor) -> Shape:
+        """What is known of the tensor's shape."""
+        if self.shape_map is None:
+            return tensor.shape
+        return next(iter(self.shape_map.get(tensor.node.name, ())[tensor.index :]), Shape(None))
+
+
+DEFAULT_OPTIONS: Final = ConstantFoldingOptions()
+
+
+@declares(PassDeclaration(name="fold_constants", adds=frozenset({"Const"}), rewires=True))
+@rewrites
+def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIONS) -> bool:
+    """Compute what depends on constants and static shapes alone, and feed its consumers from new constants `<node>/_N__cf__<k>`.
+
+    A new constant waits for all that the nodes folded into it waited for. The folded nodes stay, for `remove_dead_nodes` to take away.
+
+    Args:
+        graph: what is changed.
+        options: what is folded, and how much.
+
+    Returns:
+        True iff anything was folded.
+
+    Raises:
+        GraphError: a node cannot be computed from these values; the graph is as it was.
+    """
+    found = _Foldable(graph, options)
+    wanted = found.wanted()
+    if not wanted:
+        return False
+    values = evaluate(wanted, found.shapes, ignore_failures=options.ignore_failures)
+    count = sum(len(values) for values in found.shapes.values())  # each takes a number, as in the reference
+    changed = False
+    with Rewriting(graph) as rewriting:
+        for tensor in wanted:
+            value = values.get(tensor)
+            if value is None or size_in_bytes(value) > options.max_constant_size_in_bytes:
+                continue
+            name = f"{graph.new_name(tensor.node.name)}__cf__{count}"
+            count += 1
+            _replace(rewriting, tensor, value, name, found.waits_for[tensor.node], options.device)
+            changed = True
+    return changed
+
+
+class _Foldable:
+    """The nodes that depend on constants and static shapes alone.
+
+    Attributes:
+        waits_for: per such node the other nodes that it, or what it depends on, waits for.
+        shapes: the values of those that static shapes tell.
+    """
+
+    def __init__(self, graph: Graph, options: ConstantFoldingOptions) -> None:
+        self.graph = graph
+        self.options = options
+        self.waits_for: dict[Node, dict[Node, None]] = {}
+        self.shapes: dict[Node, list[Array]] = {}
+        renew_stale_ranks(graph)
+        for node in sorted(graph.op_nodes(), key=_rank):
+            self.look_at(node)
+
+    def wanted(self) -> list[Tensor]:
+        """The tensors that somebody takes who is not folded, but for constants; by the names of their nodes."""
+        nodes = sorted([node for node in self.waits_for if node.op != "Const"], key=by_name)
+        taken = [sorted({tensor.index for tensor in self._taken(node)}) for node in nodes]
+        return [node.outputs[index] for node, indices in zip(nodes, taken, strict=True) for index in indices]
+
+    def _taken(self, node: Node) -> list[Tensor]:
+        edges = [edge for edge in self.graph.edge_store.out_edges(node) if not edge.is_control_edge]
+        return [node.outputs[edge.src_output] for edge in edges if edge.dst not in self.waits_for]
+
+    def look_at(self, node: Node) -> None:
+        """Decide on a node whose producers are decided on."""
+        known = self.waits_for
+        from_constants = all(tensor.node in known for tensor in node.inputs)
+        if not (from_constants or node.op in SHAPE_OPS) or not self.is_foldable(node):
+            return
+        if not from_constants and node not in self.shapes:
+            return
+        waits_for = self.waits_for[node] = {}
+        for producer in producers_of(node):
+            waits_for.update(self.waits_for.get(producer) or ({} if producer in self.waits_for else {producer: None}))
+
+    def is_foldable(self, node: Node) -> bool:
+        if node.op == "Const":
+            return node.output_types[0] is not dtypes.resource
+        if self.options.consider is not None and not self.options.consider(node):
+            return False
+        values = values_from_shapes(node, [self.options.shape_of(tensor) for tensor in node.inputs])
+        if values is not None:
+            self.shapes[node] = values
+            return True
+        return may_be_evaluated(node) and self.is_small(node) and is_cheap(node, self.options.shape_of) and self.is_in_one_memory(node)
+
+    def is_small(self, node: Node) -> bool:
+        given = self.options.shape_map
+        if given is not None and node.name not in given:
+            return True
+        for tensor in node.outputs:
+            shape = self.options.shape_of(tensor)
+            if not shape.is_fully_defined and given is not None and node.op not in _ANY_SHAPE:
+                return False  # whoever gives shapes says with an unknown one that the value may be of any size
+            if shape.num_elements * _item_size(tensor) > self.options.max_constant_size_in_bytes:
+                return False
+        return True
+
+    def is_in_one_memory(self, node: Node) -> bool:
+        """Away from the CPU, int32 values are kept in the host's memory, and all others in the device's."""
+        kind = DeviceSpec.parse(self.options.device).type if self.options.device else "CPU"
+        return kind in {"CPU", None} or len({dtype is dtypes.int32 for dtype in node.output_types}) <= 1
+
+
+def _item_size(tensor: Tensor) -> int:
+    dtype = tensor.dtype.as_numpy
+    return 1 if dtype is None else dtype.itemsize
+
+
+def _replace(rewriting: Rewriting, tensor: Tensor, value: Array, name: str, waits_for: Mapping[Node, None], device: str) -> None:
+    node = tensor.node
+    controls = sorted(waits_for, key=by_name)
+    attrs: dict[str, AttrValue] = {"dtype": tensor.dtype, "value": TensorValue(value, tensor.dtype)}
+    node_def = NodeDef(name, "Const", tuple([f"^{control.name}" for control in controls]), device or node.device, attrs)
+    made = rewriting.insert(node_def, [], controls, (), (tensor.dtype,), node)
+    made.assigned_device = device or node.assigned_device
+    rewriting.move_tensor(tensor, made.outputs[0])

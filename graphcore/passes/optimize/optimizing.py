@@ -1,0 +1,98 @@
+"""The optimizer: inlining, folding, merging and cleaning, again and again until nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from graphcore.graph import Graph, Node
+from graphcore.passes.functions.expand import ExpandInlineFunctionsOptions, FunctionBodies, expand_inline_functions
+from graphcore.passes.functions.recursion import InlinableFunctions
+from graphcore.passes.gradients.instantiation import InstantiatedFunctions
+from graphcore.passes.infra.alias_removal import remove_dead_nodes, remove_identity_nodes, remove_list_array_converter
+from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
+from graphcore.passes.infra.rewriting_graphs import rewrites
+from graphcore.passes.optimize.common_subexpressions import eliminate_common_subexpressions
+from graphcore.passes.optimize.constant_folding import MAX_CONSTANT_BYTES, ConstantFoldingOptions, fold_constants
+
+MAX_ROUNDS: Final = 10
+
+
+class OptimizerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What `optimize_graph` does.
+
+    Args:
+        inlining: replace calls by the bodies of the functions, but for those that call themselves.
+        constant_folding: compute what depends on constants alone.
+        common_subexpressions: compute once what is computed several times.
+        keep: the names of nodes that stay, under their names and with their outputs: those that are fetched.
+        fold, merge: False for nodes that are not to be folded, not to be merged; all may be unless given.
+        max_folded_constant_in_bytes: larger values are left to the run.
+        inline: how calls are inlined.
+        device: where the graph runs.
+        max_rounds: stop after so many rounds even if something still changes.
+    """
+
+    inlining: bool = True
+    constant_folding: bool = True
+    common_subexpressions: bool = True
+    keep: frozenset[str] = frozenset()
+    fold: Callable[[Node], bool] | None = None
+    merge: Callable[[Node], bool] | None = None
+    max_folded_constant_in_bytes: int = MAX_CONSTANT_BYTES
+    inline: ExpandInlineFunctionsOptions = ExpandInlineFunctionsOptions()
+    device: str = ""
+    max_rounds: int = MAX_ROUNDS
+
+
+DEFAULT_OPTIONS: Final = OptimizerOptions()
+
+
+@declares(PassDeclaration(name="optimize_graph", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, once=False))
+@rewrites
+def optimize_graph(functions: FunctionBodies | None, graph: Graph, options: OptimizerOptions = DEFAULT_OPTIONS) -> bool:
+    """Make a graph that computes the same with less work.
+
+    A round takes away list converters, dead nodes and identities, folds constants, merges common subexpressions and inlines calls;
+    rounds follow each other until one changes nothing. What cannot be computed now is left to the run.
+
+    Args:
+        functions: what gives the bodies of functions, such as a FunctionLibraryRuntime; the graph's own library if None.
+        graph: what is changed. It is as it was if anything fails.
+        options: what is done.
+
+    Returns:
+        True iff anything changed.
+    """
+    bodies = InlinableFunctions(functions or InstantiatedFunctions(graph.library))
+    merge = _all_of(options.merge, lambda node: node.name not in options.keep)
+    folding = ConstantFoldingOptions(
+        consider=options.fold,
+        max_constant_size_in_bytes=options.max_folded_constant_in_bytes,
+        device=options.device,
+        ignore_failures=True,
+    )
+    inline = msgspec.structs.replace(options.inline, keep=options.inline.keep | options.keep)
+    changed = False
+    with graph.transaction():
+        for _ in range(options.max_rounds):
+            more = remove_list_array_converter(graph, options.keep)
+            more |= remove_dead_nodes(graph, options.keep)
+            more |= remove_identity_nodes(graph, options.keep)
+            if options.constant_folding and fold_constants(graph, folding):
+                remove_dead_nodes(graph, options.keep)
+                more = True
+            if options.common_subexpressions:
+                more |= eliminate_common_subexpressions(graph, merge)
+            if options.inlining:
+                more |= expand_inline_functions(bodies, graph, inline)
+            if not more:
+                break
+            changed = True
+    return changed
+
+
+def _all_of(first: Callable[[Node], bool] | None, second: Callable[[Node], bool]) -> Callable[[Node], bool]:
+    return second if first is None else lambda node: second(node) and first(node)

@@ -1,0 +1,1 @@
+"""What both engines share: programs, feeds, fetches, events, cancellation, memory."""

@@ -1,0 +1,140 @@
+"""What sessions require of their arguments: the kind of each, told before anything is done."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Final, NoReturn
+
+from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.graph import Graph
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
+
+_TARGETS: Final = ("", "local")
+_NO_OPTIONS: Final = SessionOptions()
+
+
+def refuse(argument: str, required: str, value: object) -> NoReturn:
+    """Say what `argument` must be, and what it is.
+
+    Raises:
+        InvalidArgumentError: always.
+    """
+    raise InvalidArgumentError(f"{argument}: required {required}, got {_described(value)}")
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Tensor | Node):
+        return repr(value)
+    text = repr(value) if isinstance(value, str | bytes | numbers.Number) else ""
+    kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+    return f"{kind} {text if len(text) < 60 else f'{text[:57]}...'}".rstrip()
+
+
+def checked_target(target: Any) -> str:
+    """Where a session runs.
+
+    Raises:
+        InvalidArgumentError: it is no name.
+        NotFoundError: there is no such place.
+    """
+    if not isinstance(target, str):
+        refuse("target", "a name", target)
+    if target not in _TARGETS:
+        raise NotFoundError(f"No session for target {target!r}: there is {' and '.join(map(repr, _TARGETS))}, which is this process")
+    return target
+
+
+def checked_session(graph: Any, options: Any) -> SessionOptions:
+    """The options of a session of `graph`.
+
+    Raises:
+        InvalidArgumentError: either is something else.
+    """
+    if graph is not None and not isinstance(graph, Graph):
+        advice = f"; a target is given by name: target={graph!r}" if isinstance(graph, str) else ""
+        refuse("graph", f"a gc.Graph, or None for the default graph{advice}", graph)
+    if options is not None and not isinstance(options, SessionOptions):
+        refuse("options", "gc.SessionOptions or None", options)
+    return _NO_OPTIONS if options is None else options
+
+
+def check_feed_dict(feed_dict: Any) -> None:
+    """Require values by tensor or name, or nothing.
+
+    Raises:
+        InvalidArgumentError: it is something else.
+    """
+    if feed_dict is not None and not isinstance(feed_dict, Mapping):
+        refuse("feed_dict", "a mapping from tensors or names to values, or None", feed_dict)
+
+
+def check_run(feed_dict: Any, options: Any, run_metadata: Any) -> None:
+    """Require what a run takes beside its fetches.
+
+    Raises:
+        InvalidArgumentError: something is of another kind.
+    """
+    check_feed_dict(feed_dict)
+    if options is not None and not isinstance(options, RunOptions):
+        refuse("options", "gc.RunOptions or None", options)
+    if run_metadata is not None and not isinstance(run_metadata, RunMetadata):
+        refuse("run_metadata", "gc.RunMetadata or None", run_metadata)
+
+
+def listed(argument: str, items: str, value: Any) -> Iterable[Any]:
+    """`value`, which must be several, or None for none.
+
+    Args:
+        items: what they are, for the error.
+
+    Raises:
+        InvalidArgumentError: it is something else, a single text among them.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence | AbstractSet | Mapping | Iterator):
+        refuse(argument, f"a list of {items}", value)
+    several: Iterable[Any] = value
+    return several
+
+
+def checked_connections(connections: Any) -> tuple[tuple[str, str], ...]:
+    """The names of tensors, from and to.
+
+    Raises:
+        InvalidArgumentError: it is something else.
+    """
+    pairs = tuple(listed("connections", "pairs of names", connections))
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+            refuse("connections", "pairs of names of tensors, from and to", pair)
+    return pairs
+
+
+def checked_names(argument: str, names: Any) -> tuple[str, ...]:
+    """Several names.
+
+    Raises:
+        InvalidArgumentError: they are something else.
+    """
+    found = tuple(listed(argument, "names", names))
+    for name in found:
+        if not isinstance(name, str):
+            refuse(argument, "a list of names", name)
+    return found
+
+
+def runner(session: Any) -> Callable[..., Any]:
+    """What runs fetches in `session`.
+
+    Raises:
+        InvalidArgumentError: it is no session.
+    """
+    run: Any = getattr(session, "run", None)
+    if isinstance(session, type) or not callable(run):
+        refuse("session", "a gc.Session, or None for the default session", session)
+    found: Callable[..., Any] = run
+    return found

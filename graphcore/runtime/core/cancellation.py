@@ -1,0 +1,137 @@
+"""Cancelling: who waits registers what to call, who cancels calls it all, once."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+
+from graphcore.errors import CancelledError, InvalidArgumentError
+from graphcore.support.critical_section import critical_section
+
+Callback = Callable[[], None]
+
+
+class CancellationManager:
+    """What can be cancelled, and by whom.
+
+    Args:
+        parent: cancelling it cancels this one too; one made below a cancelled parent is cancelled from the start.
+
+    Safe to use from several threads. Callbacks are called without a lock held, by the thread that cancels.
+    """
+
+    def __init__(self, parent: CancellationManager | None = None) -> None:
+        self._lock = threading.RLock()  # not Lock: a collection in the middle may end what waits here
+        self._callbacks: dict[int, Callback] = {}
+        self._children: weakref.WeakSet[CancellationManager] = weakref.WeakSet()
+        self._next_token = 0
+        self._canceller: int | None = None
+        self._done = threading.Event()
+        self._parent = parent
+        if parent is not None and not parent._adopt(self):
+            self._done.set()
+
+    def __repr__(self) -> str:
+        with self._lock:
+            state = "cancelled" if self.is_cancelled() else "cancelling" if self.is_cancelling() else f"{len(self._callbacks)} callbacks"
+        return f"<gc.CancellationManager {state}>"
+
+    def is_cancelled(self) -> bool:
+        """True when everything has been cancelled."""
+        return self._done.is_set()
+
+    def is_cancelling(self) -> bool:
+        """True while the callbacks are being called."""
+        with self._lock:
+            return self._canceller is not None and not self._done.is_set()
+
+    def get_cancellation_token(self) -> int:
+        """A new token, to register one callback under."""
+        with self._lock:
+            token = self._next_token
+            self._next_token += 1
+            return token
+
+    def register_callback(self, token: int, callback: Callback) -> bool:
+        """Have `callback` called when this is cancelled. False, and nothing registered, if it is cancelled already.
+
+        Raises:
+            InvalidArgumentError: the token was never given out.
+        """
+        with self._lock:
+            if not 0 <= token < self._next_token:
+                raise InvalidArgumentError(
+                    f"Required a token from get_cancellation_token(), got {token}; {self._next_token} were given out"
+                )
+            if self._ended():
+                return False
+            self._callbacks[token] = callback
+            return True
+
+    def deregister_callback(self, token: int) -> bool:
+        """Forget a callback. False if it was cancelled before; the callback has then returned.
+
+        Called by a callback itself it returns False at once.
+        """
+        with self._lock:
+            if not self._ended():
+                self._callbacks.pop(token, None)
+                return True
+            own = self._canceller == threading.get_ident()
+        if not own:
+            critical_section.wait(self._done)
+        return False
+
+    def try_deregister_callback(self, token: int) -> bool:
+        """Forget a callback without waiting. False if this is cancelled or being cancelled."""
+        with self._lock:
+            if self._ended():
+                return False
+            self._callbacks.pop(token, None)
+            return True
+
+    def start_cancel(self) -> None:
+        """Call what was registered, in that order, then cancel the managers below. Only the first call does anything.
+
+        Raises:
+            BaseException: the first that a callback raised, after all were called.
+        """
+        failures: list[BaseException] = []
+        with critical_section:
+            with self._lock:
+                if self._ended():
+                    return
+                waiting = [self._callbacks[token] for token in sorted(self._callbacks)]
+                waiting += [child.start_cancel for child in self._children]
+                self._canceller = threading.get_ident()
+            for callback in waiting:
+                try:
+                    callback()
+                except BaseException as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
+                    failures.append(error)
+            with self._lock:
+                self._callbacks.clear()
+                self._done.set()
+                self._canceller = None
+        if failures:
+            raise failures[0]
+
+    def check(self) -> None:
+        """Stop here if this is cancelled.
+
+        Raises:
+            CancelledError: it is.
+        """
+        if self.is_cancelled() or self.is_cancelling():
+            raise CancelledError("The operation was cancelled")
+
+    def _ended(self) -> bool:
+        return self._done.is_set() or self._canceller is not None
+
+    def _adopt(self, child: CancellationManager) -> bool:
+        with self._lock:
+            if self._ended():
+                return False
+            self._children.add(child)
+            return True

@@ -1,0 +1,184 @@
+"""Feeds: checked against the placeholder before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphcore import dtypes
+from graphcore.attrs import Array
+from graphcore.brief import brief
+from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.graph import Graph
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.shapes.read_values import value_kept
+from graphcore.runtime.core.prune import PLACEHOLDERS
+
+Feeder = Callable[[Any], Array]
+
+
+def resolve_feeds(graph: Graph, feeds: Iterable[Any]) -> list[Tensor]:
+    """The tensors that `feeds` (tensors, names, nodes with one output) mean.
+
+    Raises:
+        NotFoundError: no such name.
+        InvalidArgumentError: something belongs to another graph, is no tensor, or is fed twice.
+    """
+    tensors: list[Tensor] = []
+    known: set[Tensor] = set()
+    for key in feeds:
+        tensor = _feed_tensor(graph, key)
+        if tensor in known:
+            raise InvalidArgumentError.at(tensor.node, f'Endpoint "{tensor.name}" fed more than once.')
+        known.add(tensor)
+        tensors.append(tensor)
+    return tensors
+
+
+def _feed_tensor(graph: Graph, key: Any) -> Tensor:
+    try:
+        element = graph.as_graph_element(key)
+    except NotFoundError as error:
+        raise NotFoundError(f"FeedInputs: unable to find feed output {key}", node=error.node) from None
+    except GraphError as error:
+        error.message = f"Cannot feed {brief(key)}: {error.message}"
+        raise
+    if not isinstance(element, Node):
+        return element
+    if len(element.outputs) != 1:
+        raise InvalidArgumentError.at(
+            element, f"FeedInputs: node '{element.name}' (op {element.op}) has {len(element.outputs)} outputs; feed one of its tensors"
+        )
+    return element.outputs[0]
+
+
+def make_feeder(tensor: Tensor) -> Feeder:
+    """What turns a fed value into an array that fits `tensor`.
+
+    The result is a read-only view, so that nothing in a run can change the caller's array. Where shapes have been inferred from what the
+    value of `tensor` is when it is not fed, another one is refused.
+    """
+    feed = _typed_feeder(tensor)
+    kept = None if tensor.node.op in PLACEHOLDERS else value_kept(tensor)
+    return feed if kept is None else _keeping(tensor, feed, *kept)
+
+
+def _keeping(tensor: Tensor, feed: Feeder, reader: Node, known: Sequence[Any]) -> Feeder:
+    def feed_same(value: Any) -> Array:
+        array = feed(value)
+        given = array.reshape(-1).tolist()
+        if len(given) != len(known) or any(element not in (None, other) for element, other in zip(known, given, strict=True)):
+            raise may_not_be_fed(tensor, reader)
+        return array
+
+    return feed_same
+
+
+def may_not_be_fed(tensor: Tensor, reader: Node) -> InvalidArgumentError:
+    """The error for another value of `tensor` than the one that `reader` has read."""
+    made = "" if reader.source is None else f", made in {reader.source.where}"
+    return InvalidArgumentError.at(
+        tensor.node,
+        f"Tensor '{tensor.name}' may not be fed another value: node '{reader.name}' (op {reader.op}{made}) has read its value to infer shapes, "
+        f"and gradients rely on them. To feed it, make it a placeholder",
+    )
+
+
+def _typed_feeder(tensor: Tensor) -> Feeder:
+    dtype = tensor.dtype.base
+    shape = tensor.shape.dims
+    target = dtype.as_numpy
+    if target is None or dtype is dtypes.string:
+        return lambda value: _feed_string(tensor, value)
+    rank = None if shape is None else len(shape)
+    fixed = [(i, size) for i, size in enumerate(shape or ()) if size is not None]
+
+    def feed(value: Any) -> Array:
+        if type(value) is not np.ndarray or (value.dtype is not target and value.dtype != target):
+            value = _cast(tensor, value)
+        actual = value.shape
+        if rank is not None and actual != shape:
+            if len(actual) != rank:
+                raise _wrong_shape(tensor, actual)
+            for i, size in fixed:
+                if actual[i] != size:
+                    raise _wrong_shape(tensor, actual)
+        view: Array = value.view()
+        view.setflags(write=False)
+        return view
+
+    return feed
+
+
+def _cast(tensor: Tensor, value: Any) -> Array:
+    target = tensor.dtype.base.as_numpy
+    assert target is not None  # the caller's concern
+    if isinstance(value, Tensor):
+        raise InvalidArgumentError.at(
+            tensor.node, f"The value fed to '{tensor.name}' must be a value (array, number, list), got the tensor '{value.name}'"
+        )
+    try:
+        array: Array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise _wrong_type(tensor, f"{type(value).__name__} ({error})") from None
+    if array.size and array.dtype.kind == "O":
+        raise _wrong_type(tensor, _kind_of_first(array, (int,) if target.kind in "iuf" else ()))
+    if array.size and not _fits(array, target):
+        raise _wrong_type(tensor, _described(array, target))
+    return array.astype(target)
+
+
+def _fits(array: Array, target: np.dtype[Any]) -> bool:
+    """Whether `target` holds the elements: integers as they are, other numbers with as many digits as it has."""
+    if array.dtype.kind in "iub" and target.kind in "iu":
+        if np.can_cast(array.dtype, target):
+            return True
+        limits = np.iinfo(target)
+        # As Python's numbers: an array's are compared as floats where one type is signed and the other not.
+        return limits.min <= int(array.min()) and int(array.max()) <= limits.max
+    if array.dtype.kind == "c" and target.kind != "c":
+        return False
+    return np.can_cast(array.dtype, target, "same_kind")
+
+
+def _described(array: Array, target: np.dtype[Any]) -> str:
+    if array.dtype.kind not in "iu" or target.kind not in "iu":
+        return str(array.dtype)
+    return f"{array.dtype} with elements from {array.min()} to {array.max()}"
+
+
+def _kind_of_first(array: Array, usual: tuple[type, ...]) -> str:
+    """The Python type of the first element that is of none of the usual ones."""
+    elements = array.reshape(-1).tolist()
+    return type(next((item for item in elements if not isinstance(item, usual)), elements[0])).__name__
+
+
+def _wrong_type(tensor: Tensor, got: str) -> InvalidArgumentError:
+    return InvalidArgumentError.at(
+        tensor.node, f"Cannot feed a value of type {got} for Tensor '{tensor.name}', which has dtype {tensor.dtype.base.name}"
+    )
+
+
+def _wrong_shape(tensor: Tensor, actual: tuple[int, ...]) -> InvalidArgumentError:
+    got = "[" + ",".join(map(str, actual)) + "]"
+    return InvalidArgumentError.at(
+        tensor.node,
+        f"Cannot feed value of shape {got} for Tensor '{tensor.name}', which has shape {tensor.shape} (node '{tensor.node.name}', op {tensor.node.op})",
+    )
+
+
+def _feed_string(tensor: Tensor, value: Any) -> Array:
+    try:
+        array = np.asarray(value, dtype=object)
+    except ValueError as error:
+        raise _wrong_type(tensor, f"{type(value).__name__} ({error})") from None
+    flat = [item.encode() if isinstance(item, str) else item for item in array.reshape(-1).tolist()]
+    if tensor.dtype.base is dtypes.string and not all(isinstance(item, bytes) for item in flat):
+        raise _wrong_type(tensor, _kind_of_first(array, (str, bytes)))
+    if not tensor.shape.is_compatible_with(type(tensor.shape)(array.shape)):
+        raise _wrong_shape(tensor, array.shape)
+    result = np.empty(len(flat), dtype=object)
+    result[:] = flat
+    return result.reshape(array.shape)

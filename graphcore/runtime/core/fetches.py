@@ -1,0 +1,107 @@
+"""Fetches: any nesting of tensors, nodes, variables and names, flattened for the run and put together again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from graphcore.brief import brief
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph import Graph
+from graphcore.graph.model.node import Node, Tensor
+
+Packer = Callable[[list[Any]], Any]
+
+
+class FetchStructure:
+    """What to compute (`tensors`), what to run besides (`targets`), and how the results go together (`pack`)."""
+
+    __slots__ = ("pack", "targets", "tensors")
+
+    def __init__(self, tensors: list[Tensor], targets: list[Node], pack: Packer) -> None:
+        self.tensors = tensors
+        self.targets = targets
+        self.pack = pack
+
+
+def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
+    """Resolve `fetches` in `graph`.
+
+    Raises:
+        InvalidArgumentError: something is no fetch, or belongs to another graph.
+        NotFoundError: no such name.
+    """
+    if fetches is None:
+        raise InvalidArgumentError(
+            "Cannot fetch None: required a tensor, a node, a variable, a name, or a nesting of them; "
+            "a gradient is None where nothing that is differentiated depends on its x"
+        )
+    tensors: list[Tensor] = []
+    targets: list[Node] = []
+    pack = _packer(graph, fetches, tensors, targets)
+    return FetchStructure(tensors, targets, pack)
+
+
+def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]) -> Packer:
+    if fetch is None:
+        return lambda _: None
+    if isinstance(fetch, Mapping):
+        parts = {key: _packer(graph, item, tensors, targets) for key, item in fetch.items()}
+        return _mapping_packer(fetch, parts)
+    if isinstance(fetch, list | tuple):
+        packers = [_packer(graph, item, tensors, targets) for item in fetch]
+        if hasattr(fetch, "_fields"):
+            return lambda values: type(fetch)(*(part(values) for part in packers))
+        kind = type(fetch)
+        return lambda values: kind([part(values) for part in packers])
+    element = _element(graph, fetch)
+    if isinstance(element, Node):
+        targets.append(element)
+        return lambda _: None
+    index = len(tensors)
+    tensors.append(element)
+    return lambda values: values[index]
+
+
+def _mapping_packer(fetch: Mapping[Any, Any], parts: dict[Any, Packer]) -> Packer:
+    """Results under the keys of `fetch`, in a mapping of its kind; in a dict where such a one cannot be made empty and filled."""
+    if type(fetch) is dict or not isinstance(fetch, dict):
+        return lambda values: {key: part(values) for key, part in parts.items()}
+    kind: Callable[[], Any] = partial(defaultdict, fetch.default_factory) if isinstance(fetch, defaultdict) else type(fetch)
+
+    def pack(values: list[Any]) -> Any:
+        results = {key: part(values) for key, part in parts.items()}
+        try:
+            made = kind()
+        except TypeError:
+            return results
+        for key, value in results.items():
+            made[key] = value
+        return made
+
+    return pack
+
+
+def _element(graph: Graph, fetch: Any) -> Node | Tensor:
+    try:
+        return graph.as_graph_element(fetch)
+    except GraphError as error:
+        error.message = f"Cannot fetch {brief(fetch)}: {error.message}"
+        raise
+
+
+def plan_key(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
+    """What names the plan of these arguments, if it can be a key."""
+    shape = fetches if type(fetches) is Tensor else _frozen(fetches)
+    return (shape, tuple(feed_dict)) if feed_dict else (shape, ())
+
+
+def _frozen(fetch: Any) -> Any:
+    """A nesting as something that can be a key."""
+    if isinstance(fetch, list | tuple):
+        return (type(fetch), *[_frozen(item) for item in fetch])
+    if isinstance(fetch, Mapping):
+        return (type(fetch), *[(type(key), key, _frozen(item)) for key, item in fetch.items()])  # 1 and True are equal
+    return fetch

@@ -1,0 +1,105 @@
+"""How to run: options of a session and of a single run, and what a run tells besides its values."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+import numpy as np
+
+from graphcore.brief import brief
+from graphcore.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from graphcore.runtime.core.tracing import StepStats, Trace
+
+
+class RunOptions(msgspec.Struct, frozen=True):
+    """Options of one run.
+
+    Args:
+        trace: record the run, its nodes one after the other; see `RunMetadata.trace` and `Session.trace`.
+        timeout_in_ms: how long the run may take, in milliseconds; 0 for as long as it takes.
+        trace_level: TF1's way to ask for a trace: any level but NO_TRACE.
+    """
+
+    NO_TRACE: ClassVar[int] = 0
+    SOFTWARE_TRACE: ClassVar[int] = 1
+    HARDWARE_TRACE: ClassVar[int] = 2
+    FULL_TRACE: ClassVar[int] = 3
+
+    trace: bool = False
+    timeout_in_ms: int = 0
+    trace_level: int = 0
+
+    def __post_init__(self) -> None:
+        _require_time("timeout_in_ms", self.timeout_in_ms)
+        _require_flag("trace", self.trace)
+        _require_count("trace_level", self.trace_level, "a level such as RunOptions.FULL_TRACE")
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether the run is to be recorded."""
+        return self.trace or self.trace_level != self.NO_TRACE
+
+
+class RunMetadata:
+    """What a run tells besides its values.
+
+    Attributes:
+        trace: the recorded run, None if it was not traced.
+    """
+
+    __slots__ = ("trace",)
+
+    def __init__(self) -> None:
+        self.trace: Trace | None = None
+
+    def __repr__(self) -> str:
+        return f"<gc.RunMetadata trace={self.trace!r}>"
+
+    @property
+    def step_stats(self) -> StepStats | None:
+        """When each node ran, by device (TF1's word); None if the run was not traced."""
+        return None if self.trace is None else self.trace.step_stats()
+
+
+class SessionOptions(msgspec.Struct, frozen=True):
+    """Options of a session.
+
+    Args:
+        operation_timeout_in_ms: how long each run may take, in milliseconds; 0 for as long as it takes.
+        optimize_for_static_graph: promise that the graph does not change any more; running after a change is an error.
+        place_pruned_graph: check devices only of the nodes that a run needs.
+        allow_soft_placement: nodes that ask for a device that is not there run on the CPU.
+        inter_op_threads: how many heavy nodes may run at once; 0 for as many as pay on this machine, 1 for one after the other.
+    """
+
+    operation_timeout_in_ms: int = 0
+    optimize_for_static_graph: bool = False
+    place_pruned_graph: bool = False
+    allow_soft_placement: bool = True
+    inter_op_threads: int = 0
+
+    def __post_init__(self) -> None:
+        _require_time("operation_timeout_in_ms", self.operation_timeout_in_ms)
+        for option in ("optimize_for_static_graph", "place_pruned_graph", "allow_soft_placement"):
+            _require_flag(option, getattr(self, option))
+        _require_count("inter_op_threads", self.inter_op_threads, "a number of threads, or 0 for as many as pay")
+
+
+def _require_time(option: str, value: object) -> None:
+    if not isinstance(value, Real) or math.isnan(value) or value < 0:
+        raise InvalidArgumentError(f"{option}: required milliseconds, or 0 for as long as it takes, got {brief(value)}")
+
+
+def _require_flag(option: str, value: object) -> None:
+    if not isinstance(value, Integral | np.bool_):
+        raise InvalidArgumentError(f"{option}: required True or False, got {brief(value)}")
+
+
+def _require_count(option: str, value: object, what: str) -> None:
+    if not isinstance(value, Integral) or value < 0:
+        raise InvalidArgumentError(f"{option}: required {what}, got {brief(value)}")

@@ -1,0 +1,113 @@
+"""What kernels are held to: they give arrays of the types and shapes that their op declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from graphcore.dtypes import as_dtype
+from graphcore.errors import InternalError
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.kernel_context import RefVariable
+from graphcore.registry import Kernel
+from graphcore.runtime.core.rewrite import STANDS_FOR
+from graphcore.shapes import Shape
+
+
+def wrong_dtype(node: Node) -> Callable[[int, Any], None]:
+    """What is called for an output whose dtype is not the very object that was expected: it may be equal all the same."""
+    wanted = [dtype.as_numpy for dtype in node.output_types]
+
+    def refuse(index: int, value: Any) -> None:
+        got = getattr(value, "dtype", None)
+        if got is None or got != wanted[index]:
+            raise _wrong_type(node, index, value)
+
+    return refuse
+
+
+def is_ours(node: Node) -> bool:
+    """Whether the op's kernel is of this package: its tests hold it to its word in every type, so no run needs to."""
+    return getattr(node.registration.kernel, "__module__", "").startswith("graphcore.")
+
+
+def checked(node: Node, kernel: Kernel) -> Kernel:
+    """`kernel`, which is not of this package, held to the number, types and shapes of outputs that its op declares."""
+    if type(kernel) is np.ufunc or not node.outputs:
+        return kernel
+    wanted = [(i, dtype.as_numpy, node.outputs[i].shape) for i, dtype in enumerate(node.output_types) if not dtype.is_ref]
+    references = [(i, dtype.base) for i, dtype in enumerate(node.output_types) if dtype.is_ref]
+    count = len(node.outputs)
+
+    def run(*inputs: Any) -> Any:
+        given = kernel(*inputs)
+        values = (given,) if count == 1 else given
+        if not isinstance(values, tuple | list) or len(values) != count:
+            raise outputs_unset(node, f"got {described(given)}" if not isinstance(values, tuple | list) else f"got {len(values)}")
+        for i, dtype, shape in wanted:
+            _check(node, i, dtype, shape, values[i])
+        for i, base in references:
+            if getattr(values[i], "dtype", None) is not base:
+                raise _wrong_type(node, i, values[i])
+        return given
+
+    return run
+
+
+def _check(node: Node, index: int, dtype: np.dtype[Any] | None, shape: Shape, value: Any) -> None:
+    if value is None:
+        raise _broken(node, f"Missing {index}-th output from {{{{node {node.name}}}}}", value)
+    if dtype is None or dtype.kind == "O":
+        return
+    if getattr(value, "dtype", None) != dtype:
+        raise _wrong_type(node, index, value)
+    if not shape.is_compatible_with(Shape(value.shape)):
+        raise _broken(node, f"Output {index} does not have the declared shape {shape} for node {{{{node {node.name}}}}}", value)
+
+
+def outputs_unset(node: Node, text: str) -> InternalError:
+    """The error for a kernel that gave another number of outputs than its op declares."""
+    return InternalError.at(
+        node, f"The kernel of {{{{node {node.name}}}}} = {called(node)} was required to give {len(node.outputs)} outputs; {text}"
+    )
+
+
+def described(value: Any) -> str:
+    """`float32 [2,3]`, or the Python type of what is no array."""
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is None or shape is None:
+        return "nothing" if value is None else f"{type(value).__name__}"
+    return f"{dtype} [{','.join(map(str, shape))}]" if isinstance(shape, tuple) else f"{dtype} {shape}"
+
+
+def _wrong_type(node: Node, index: int, value: Any) -> InternalError:
+    if value is None:
+        return _broken(node, f"Missing {index}-th output from {{{{node {node.name}}}}}", value)
+    declared, given = node.output_types[index].name, _type_name(value)
+    return _broken(
+        node, f"Output {index} of type {given} does not match declared output type {declared} for node {{{{node {node.name}}}}}", value
+    )
+
+
+def _type_name(value: Any) -> str:
+    try:
+        return as_dtype(value.dtype).name + ("_ref" if type(value) is RefVariable else "")
+    except (AttributeError, TypeError, ValueError):
+        return f"{type(value).__name__} (no array)"
+
+
+def _broken(node: Node, text: str, value: Any) -> InternalError:
+    return InternalError.at(node, f"{text}: {called(node)} gave {described(value)}")
+
+
+def called(node: Node) -> str:
+    """The op of a node on what it declares to take."""
+    return f"{node.op}({', '.join([f'{shown_name(tensor)} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"
+
+
+def shown_name(tensor: Tensor) -> str:
+    """What the user calls it, who has not seen what stands for his feeds."""
+    stands_for = tensor.node.attr.get(STANDS_FOR)
+    return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name

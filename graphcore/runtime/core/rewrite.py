@@ -1,0 +1,336 @@
+"""The part of a graph that one run needs, with the client's feeds and fetches as nodes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from graphcore.attrs import AttrValue, as_attr_value
+from graphcore.definitions import NodeDef
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.graph import Graph
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
+from graphcore.graph.model.tensor_id import parse_tensor_name
+from graphcore.graph.model.topological_order import is_back_edge
+from graphcore.graph.node_edits import absent_tensor
+from graphcore.registry import op_registry
+from graphcore.runtime.core.prune import PLACEHOLDERS
+from graphcore.shapes import Shape
+
+STANDS_FOR: Final = "_stands_for"
+"""The attr of a node that is fed which says for which tensor."""
+
+
+class DeviceAttributes(msgspec.Struct, frozen=True):
+    """A device as others see it.
+
+    Args:
+        name: its full name.
+        device_type: `CPU` or `GPU`.
+        memory_limit_bytes: how much memory it has, 0 if unknown.
+        incarnation: a number that is another one when the device starts anew.
+    """
+
+    name: str
+    device_type: str = "CPU"
+    memory_limit_bytes: int = 0
+    incarnation: int = 0
+
+
+class RewrittenGraph(msgspec.Struct, frozen=True):
+    """What `rewrite_graph_for_execution` gives.
+
+    Args:
+        graph: the nodes that the run needs.
+        feed_types, fetch_types: dtypes in the order of the feeds and fetches, without references.
+    """
+
+    graph: Graph
+    feed_types: tuple[DType, ...]
+    fetch_types: tuple[DType, ...]
+
+
+class _Client:
+    """A node to be made at the client's end of `tensor`."""
+
+    __slots__ = ("attrs", "name", "op", "shape", "tensor")
+
+    def __init__(self, name: str, op: str, tensor: Tensor, attrs: dict[str, AttrValue], shape: Shape | None = None) -> None:
+        self.name = name
+        self.op = op
+        self.tensor = tensor
+        self.attrs = attrs
+        self.shape = shape
+
+    @property
+    def is_feed(self) -> bool:
+        return self.op in {"_Recv", "_Arg"}
+
+
+def rewrite_graph_for_execution(
+    graph: Graph,
+    feeds: Sequence[str],
+    fetches: Sequence[str],
+    targets: Sequence[str],
+    device: str | DeviceAttributes,
+    use_function_convention: bool = False,
+) -> RewrittenGraph:
+    """A copy of what `fetches` and `targets` need of `graph` when `feeds` come from the client. `graph` stays as it is.
+
+    Args:
+        feeds: endpoints (`x`, `x:1`) that the client gives; each becomes a `_Recv` node, or an `_Arg` by the function convention.
+        fetches: endpoints that the client gets; each becomes a `_Send` node, or a `_Retval`. Names are compared as they are
+            written: `x` is not `x:0`.
+        targets: nodes that run besides.
+        device: the client's device.
+        use_function_convention: values come and go as arguments and results of a function, not over a rendezvous.
+
+    Raises:
+        InvalidArgumentError: nothing to run; an endpoint is fed twice, or both fed and fetched; there is no such output.
+        NotFoundError: no such node.
+    """
+    if not fetches and not targets:
+        raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
+    for number, endpoint in enumerate(feeds):
+        if endpoint in feeds[:number]:
+            raise InvalidArgumentError(f'Endpoint "{endpoint}" fed more than once.')
+    for endpoint in fetches:
+        if endpoint in feeds:
+            raise InvalidArgumentError(f"{endpoint} is both fed and fetched.")
+    client = DeviceAttributes(device) if isinstance(device, str) else device
+    convention = None if use_function_convention else client
+    with graph.lock:
+        fed = [_feed_node(fed_tensor(graph, endpoint), endpoint, number, convention) for number, endpoint in enumerate(feeds)]
+        fetched = [_fetch_node(fetched_tensor(graph, endpoint), endpoint, number, convention) for number, endpoint in enumerate(fetches)]
+        _tell_apart(fetched)
+        copy = _Rewriter(graph, fed, client.name if convention else "").copy([*fetched, *_target_nodes(graph, fed, fetched, targets)])
+    return RewrittenGraph(copy, tuple(item.tensor.dtype.base for item in fed), tuple(item.tensor.dtype.base for item in fetched))
+
+
+def prune_for_targets(graph: Graph, targets: Sequence[str]) -> Graph:
+    """A copy of `graph` with only what the nodes called `targets` need.
+
+    Raises:
+        NotFoundError: `PruneForTargets: Some target nodes not found: `.
+    """
+    with graph.lock:
+        return _Rewriter(graph, [], "").copy(_target_nodes(graph, [], [], targets))
+
+
+def copy_with_shapes(
+    fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], shapes: Sequence[Shape] | None = None
+) -> tuple[list[Tensor], list[Node], list[Tensor]]:
+    """A copy of what `fetches` and `targets` need, its shapes inferred from those of the feeds. Gives the copies of the three.
+
+    Args:
+        shapes: the shape of each feed; as the graph says if None.
+
+    Raises:
+        GraphError: it cannot be copied.
+    """
+    graph = (fetches[0].node if fetches else targets[0] if targets else feeds[0].node).graph
+    given: Sequence[Shape | None] = shapes or [None] * len(feeds)
+    clients = [
+        _Client(
+            f"_arg_{tensor.node.name}_{tensor.index}_{i}",
+            "_Arg",
+            tensor,
+            {"T": tensor.dtype.base, "index": i, STANDS_FOR: tensor.name.encode()},
+            shape,
+        )
+        for i, (tensor, shape) in enumerate(zip(feeds, given, strict=True))
+    ]
+    with graph.lock:
+        rewriter = _Rewriter(graph, clients, "")
+        fed = rewriter.fed
+        wanted = [rewriter.instead.get(node, node) for node in targets]
+        rewriter.copy([*clients, *[tensor.node for tensor in fetches if tensor not in fed], *wanted])
+    copies = rewriter.copies
+
+    def copied(tensor: Tensor) -> Tensor:
+        return copies[fed[tensor]].outputs[0] if tensor in fed else copies[tensor.node].outputs[tensor.index]
+
+    return [copied(tensor) for tensor in fetches], [copies[node] for node in wanted], [copied(tensor) for tensor in feeds]
+
+
+def fed_tensor(graph: Graph, endpoint: str) -> Tensor:
+    """The tensor to feed that `endpoint` names.
+
+    Raises:
+        NotFoundError, InvalidArgumentError: there is no such output.
+    """
+    name, index = parse_tensor_name(endpoint)
+    node = graph.find(name)
+    if node is None:
+        raise NotFoundError(f"FeedInputs: unable to find feed output {endpoint}", node=name)
+    if not 0 <= index < len(node.outputs):
+        raise InvalidArgumentError(
+            f"FeedInputs: {endpoint} should have output index < {len(node.outputs)}", op=node.op, node=name, source=node.source
+        )
+    return node.outputs[index]
+
+
+def fetched_tensor(graph: Graph, endpoint: str) -> Tensor:
+    """The tensor to fetch that `endpoint` names.
+
+    Raises:
+        NotFoundError, InvalidArgumentError: there is no such output.
+    """
+    name, index = parse_tensor_name(endpoint)
+    node = graph.find(name)
+    if node is None:
+        raise NotFoundError(f"FetchOutputs node {endpoint}: not found", node=name)
+    if not node.outputs:
+        raise InvalidArgumentError(
+            f"Tried to fetch data for '{endpoint}', which produces no output. "
+            f"To run to a node but not fetch any data, give '{endpoint}' in 'target_node_names'.",
+            op=node.op,
+            node=name,
+            source=node.source,
+        )
+    if not 0 <= index < len(node.outputs):
+        raise InvalidArgumentError(
+            f"FetchOutputs {endpoint}: output index too large, must be < {len(node.outputs)}", op=node.op, node=name, source=node.source
+        )
+    return node.outputs[index]
+
+
+def _feed_node(tensor: Tensor, endpoint: str, number: int, client: DeviceAttributes | None) -> _Client:
+    dtype, place = tensor.dtype.base, f"{tensor.node.name}_{tensor.index}"
+    if client is None:
+        return _Client(f"_arg_{place}_{number}", "_Arg", tensor, {"T": dtype, "index": number})
+    return _Client(f"_recv_{place}", "_Recv", tensor, {"tensor_type": dtype, **_ends(endpoint, client)})
+
+
+def _fetch_node(tensor: Tensor, endpoint: str, number: int, client: DeviceAttributes | None) -> _Client:
+    dtype, place = tensor.dtype.base, f"{tensor.node.name}_{tensor.index}"
+    if client is None:
+        return _Client(f"_retval_{place}_{number}", "_Retval", tensor, {"T": dtype, "index": number})
+    return _Client(f"_send_{place}", "_Send", tensor, {"T": dtype, **_ends(endpoint, client)})
+
+
+def _tell_apart(clients: list[_Client]) -> None:
+    """A tensor fetched as `x` and as `x:0` has two ends."""
+    names: dict[str, int] = {}
+    for client in clients:
+        count = names[client.name] = names.get(client.name, 0) + 1
+        client.name += f"_{count - 1}" if count > 1 else ""
+
+
+def _ends(endpoint: str, client: DeviceAttributes) -> dict[str, AttrValue]:
+    device = as_attr_value(client.name, "string")
+    return {
+        "tensor_name": as_attr_value(endpoint, "string"),
+        "send_device": device,
+        "send_device_incarnation": client.incarnation,
+        "recv_device": device,
+        "client_terminated": True,
+    }
+
+
+_Vertex = Node | _Client
+
+
+def _target_nodes(graph: Graph, fed: list[_Client], fetched: list[_Client], targets: Sequence[str]) -> list[_Vertex]:
+    """Targets may name the client's nodes too."""
+    index: dict[str, _Vertex] = {item.name: item for item in (*fed, *fetched)}
+    found = [index.get(name) or graph.find(name) for name in targets]
+    missing = "".join([f"{name} " for name, node in zip(targets, found, strict=True) if node is None])
+    if missing:
+        raise NotFoundError(f"PruneForTargets: Some target nodes not found: {missing}")
+    return [node for node in found if node is not None]
+
+
+class _Rewriter:
+    """Copies what is needed, with what is fed in the place of what would be computed."""
+
+    def __init__(self, graph: Graph, fed: Iterable[_Client], device: str) -> None:
+        self.graph = graph
+        self.device = device
+        self.fed: dict[Tensor, _Client] = {}
+        for item in fed:
+            self.fed.setdefault(item.tensor, item)  # "x" and "x:0" may both be fed: the first counts
+        self.instead: dict[Node, _Client] = {item.tensor.node: item for item in self.fed.values() if item.tensor.node.op in PLACEHOLDERS}
+        self.copies: dict[_Vertex, Node] = {}
+        self.back_edges: list[tuple[Node, int, Tensor]] = []
+
+    def copy(self, roots: Sequence[_Vertex]) -> Graph:
+        made = Graph(self.graph.registry)
+        made.versions = self.graph.versions
+        made.seed = self.graph.seed
+        made.add_function_library(self.graph.library)
+        order = self._order(roots)
+        # Ends without inputs first: giving them their shapes looks at all edges, and a loop is closed only at the end.
+        for vertex in sorted(order, key=lambda vertex: not (isinstance(vertex, _Client) and vertex.is_feed)):
+            self.copies[vertex] = self._copy_node(made, vertex) if isinstance(vertex, Node) else self._make(made, vertex)
+        for node, slot, tensor in self.back_edges:
+            made.update_edge(self.copies[tensor.node], tensor.index, node, slot)
+        return made
+
+    def _order(self, roots: Sequence[_Vertex]) -> list[_Vertex]:
+        """What `roots` depend on, producers first."""
+        order: list[_Vertex] = []
+        left: dict[_Vertex, bool] = {}
+        pending: list[tuple[_Vertex, bool]] = [(root, False) for root in reversed(roots)]
+        while pending:
+            vertex, leaving = pending.pop()
+            if leaving:
+                left[vertex] = True
+                order.append(vertex)
+                continue
+            if vertex in left:
+                if not left[vertex]:
+                    raise InvalidArgumentError(f"Graph is invalid, contains a cycle through '{vertex.name}' (op {vertex.op})", op=vertex.op)
+                continue
+            left[vertex] = False
+            pending.append((vertex, True))
+            pending.extend((other, False) for other in reversed(self._producers(vertex)) if not left.get(other, False))
+            pending[:0] = [(tensor.node, False) for tensor in self._around(vertex)]
+        return order
+
+    def _producers(self, vertex: _Vertex) -> list[_Vertex]:
+        if isinstance(vertex, _Client):
+            return [] if vertex.is_feed else [vertex.tensor.node]
+        around = self._around(vertex)
+        inputs: list[_Vertex] = [self.fed.get(tensor, tensor.node) for tensor in vertex.inputs if tensor not in around]
+        return inputs + [self.instead.get(control, control) for control in vertex.control_inputs]
+
+    def _around(self, vertex: _Vertex) -> list[Tensor]:
+        """What closes a loop here: needed, but later."""
+        if isinstance(vertex, _Client):
+            return []
+        return [tensor for tensor in vertex.inputs if is_back_edge(tensor.node.op, vertex.op) and tensor not in self.fed]
+
+    def _copy_node(self, made: Graph, node: Node) -> Node:
+        around = self._around(node)
+        inputs = [self._input(made, tensor, later=tensor in around) for tensor in node.inputs]
+        controls = [self.copies[self.instead.get(control, control)] for control in node.control_inputs] or NO_CONTROLS
+        texts = tuple([input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls])
+        node_def = node.node_def if texts == node.node_def.input else msgspec.structs.replace(node.node_def, input=texts)
+        copy = made.insert(node_def, node.registration, inputs, controls, node.input_types, node.output_types, node.source)
+        copy.assigned_device = node.assigned_device
+        self.back_edges += [(copy, slot, tensor) for slot, tensor in enumerate(node.inputs) if tensor in around]
+        return copy
+
+    def _input(self, made: Graph, tensor: Tensor, *, later: bool) -> Tensor:
+        if later:
+            return absent_tensor(made, tensor.node.name, tensor.index, tensor.dtype)
+        client = self.fed.get(tensor)
+        return self.copies[tensor.node].outputs[tensor.index] if client is None else self.copies[client].outputs[0]
+
+    def _make(self, made: Graph, client: _Client) -> Node:
+        is_feed = client.is_feed
+        registration = op_registry.look_up(client.op)
+        inputs = [] if is_feed else [self.copies[client.tensor.node].outputs[client.tensor.index]]
+        node_def = NodeDef(client.name, client.op, tuple([input_text(tensor) for tensor in inputs]), "", client.attrs)
+        dtypes = (client.tensor.dtype.base,)
+        node = made.insert(
+            node_def, registration, inputs, NO_CONTROLS, () if is_feed else dtypes, dtypes if is_feed else (), client.tensor.node.source
+        )
+        node.assigned_device = self.device
+        if is_feed and client.tensor.node.error is None:
+            made.set_shape(node.outputs[0], client.tensor.shape if client.shape is None else client.shape)
+        return node

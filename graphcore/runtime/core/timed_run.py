@@ -1,0 +1,123 @@
+"""Runs that are recorded, or that may not take longer than so long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, Protocol
+
+from graphcore.errors import CancelledError, DeadlineExceededError
+from graphcore.graph.model.node import Node
+from graphcore.runtime.core.cancellation import CancellationManager
+from graphcore.runtime.core.interruptible_call import Aside, LeftError
+from graphcore.runtime.core.program import Step, current
+from graphcore.support.critical_section import critical_contextmanager
+from graphcore.support.deadline import time_limit
+
+PATIENCE: Final = 0.1
+"""Seconds that a kernel is given to end by itself, and as many again to end when it is told to."""
+
+_DRAWING: Final = frozenset(
+    {"RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "RandomShuffle", "Multinomial"}
+)
+"""Ops whose only state is how many numbers were drawn, which they note before they draw."""
+
+
+def planning_within(timeout_in_ms: int) -> AbstractContextManager[None]:
+    """What is planned within the block must be done in so many milliseconds (0: in as many as it takes)."""
+    return time_limit(time.monotonic() + timeout_in_ms / 1000, _too_long(timeout_in_ms)) if timeout_in_ms else nullcontext()
+
+
+class Runs(Protocol):
+    """What can be run as a step: a program, or a part of a run."""
+
+    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """Run it; see `Program.run_step`."""
+
+
+def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms: int, begun: float = 0.0) -> list[Any]:
+    """Run `program` as `step`, for `timeout_in_ms` milliseconds at most (0: for as long as it takes).
+
+    Args:
+        begun: when the time began, on the clock of `time.monotonic`; now unless given.
+
+    When the time is over, or Ctrl-C comes, the run ends before its next node. A kernel without state that goes on is left: it
+    is told to stop, and nobody waits for it. One that may change a variable is waited for, so that the variable is whole.
+
+    Raises:
+        DeadlineExceededError: the time ran out; it names the node that was about to run, or that was left.
+    """
+    if not timeout_in_ms:
+        return _run(program, values, step)
+    step.cancellation = step.cancellation or CancellationManager()
+    step.deadline = (begun or time.monotonic()) + timeout_in_ms / 1000
+    call = Aside(_run_in_time, program, values, step, _too_long(timeout_in_ms))
+    try:
+        in_time = call.wait(max(0.0, step.deadline - time.monotonic()))
+    except KeyboardInterrupt as error:
+        _stop(call, step)
+        if step.node is not None:
+            error.add_note(f"stopped while running '{step.node.name}' (op {step.node.op})")
+        raise
+    if not in_time and not _stop(call, step):
+        raise _left(timeout_in_ms, step.node)
+    try:
+        result: list[Any] = call.result()
+    except CancelledError as error:
+        if in_time and not step.is_late():
+            raise
+        told = error if error.node or step.node is None else CancelledError.at(step.node, error.message)
+        text = f"{_too_long(timeout_in_ms)}; stopped at node '{told.node}'"
+        raise DeadlineExceededError(text, op=told.op, node=told.node, source=told.source) from error
+    except LeftError:
+        raise _left(timeout_in_ms, step.node) from None
+    return result
+
+
+def _run(program: Runs, values: Sequence[Any], step: Step) -> list[Any]:
+    with under_way(step):
+        return program.run_step(step, values)
+
+
+def _run_in_time(program: Runs, values: Sequence[Any], step: Step, text: str) -> list[Any]:
+    with time_limit(step.deadline, text):  # the bodies of functions are planned when they are called
+        return _run(program, values, step)
+
+
+def _stop(call: Aside, step: Step) -> bool:
+    """End a run, or leave it in the middle of a kernel that has no state. True if it has ended."""
+    assert step.cancellation is not None
+    step.cancellation.start_cancel()
+    while not call.wait(PATIENCE):
+        if step.node is not None and _may_be_left(step.node):
+            call.leave()
+            return call.wait(PATIENCE)
+    return True
+
+
+def _too_long(timeout_in_ms: int) -> str:
+    return f"Required to be done within {timeout_in_ms} ms, which have passed"
+
+
+def _left(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
+    assert node is not None
+    text = f"{_too_long(timeout_in_ms)}; stopped while running '{node.name}' (op {node.op})"
+    return DeadlineExceededError.at(node, text)
+
+
+def _may_be_left(node: Node) -> bool:
+    """Whether nothing that lasts can come of the kernel of `node` once it is not waited for."""
+    if node.registration.is_function or (node.op_def.is_stateful and node.op not in _DRAWING):
+        return False
+    return not any(dtype.is_ref for dtype in (*node.input_types, *node.output_types))
+
+
+@critical_contextmanager
+def under_way(step: Step) -> Iterator[None]:
+    """Make `step` the watched run of this thread: calls of functions and waits within it belong to it."""
+    before, current.step = current.step, step
+    try:
+        yield
+    finally:
+        current.step = before

@@ -1,0 +1,223 @@
+"""A recorded run: its events, step statistics, and a file that trace viewers open."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from graphcore.graph.model.node import Node
+from graphcore.runtime.core.events import Around, Event, turns
+from graphcore.support.replacing import write_file
+
+CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
+_Place = tuple[str, str, int, Around, str]
+_INSTANTS: Final = frozenset({"dead", "sent", "received"})
+
+
+class NodeExecStats(msgspec.Struct, frozen=True):
+    """When a node ran, in nanoseconds of one clock; the `*_rel_*` are counted from `all_start`.
+
+    Args:
+        node_name: which node.
+        scheduled_nanos: its inputs were there.
+        all_start_nanos: its turn came.
+        op_start_rel_nanos, op_end_rel_nanos: its kernel began and was done.
+        all_end_rel_nanos: its outputs were passed on.
+        thread_id: where it ran.
+        output_bytes: what its outputs take.
+        frame, iteration: the loop it ran in.
+        call: the calls of functions it ran in; see `Event.call`.
+        how: why its kernel did not have to run, "" if it did; see `Event.how`.
+        around: the loops around that of `frame`; see `Event.around`.
+    """
+
+    node_name: str
+    scheduled_nanos: int
+    all_start_nanos: int
+    op_start_rel_nanos: int
+    op_end_rel_nanos: int
+    all_end_rel_nanos: int
+    thread_id: int = 0
+    output_bytes: int = 0
+    frame: str = ""
+    iteration: int = 0
+    call: str = ""
+    how: str = ""
+    around: Around = ()
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """The turns of all loops that it ran in, outermost first; () outside of loops."""
+        return turns(self.around, self.frame, self.iteration)
+
+    @property
+    def scheduled_micros(self) -> int:
+        """In whole microseconds."""
+        return self.scheduled_nanos // 1000
+
+    @property
+    def all_start_micros(self) -> int:
+        """In whole microseconds."""
+        return self.all_start_nanos // 1000
+
+    @property
+    def op_start_rel_micros(self) -> int:
+        """In whole microseconds."""
+        return self.op_start_rel_nanos // 1000
+
+    @property
+    def op_end_rel_micros(self) -> int:
+        """In whole microseconds."""
+        return self.op_end_rel_nanos // 1000
+
+    @property
+    def all_end_rel_micros(self) -> int:
+        """In whole microseconds."""
+        return self.all_end_rel_nanos // 1000
+
+
+class DeviceStepStats(msgspec.Struct, frozen=True):
+    """What one device did.
+
+    Args:
+        device: its full name.
+        node_stats: one entry each time a node ran, by its start.
+    """
+
+    device: str
+    node_stats: tuple[NodeExecStats, ...]
+
+
+class StepStats(msgspec.Struct, frozen=True):
+    """What all devices did: one entry for each that was used."""
+
+    dev_stats: tuple[DeviceStepStats, ...]
+
+
+class Trace:
+    """A recorded run.
+
+    Attributes:
+        events: in the order in which they came.
+        nodes: the nodes of the run.
+        peak_bytes: the most that its arrays held at once: what nodes gave, in functions too. What was fed, constants, the values of
+            variables and values without axes do not count.
+    """
+
+    __slots__ = ("events", "nodes", "peak_bytes")
+
+    def __init__(self, events: Sequence[Event], nodes: Sequence[Node] = (), peak_bytes: int = 0) -> None:
+        self.events = tuple(sorted(events, key=lambda event: event.ns))  # threads may have recorded theirs a little late
+        self.nodes = nodes
+        self.peak_bytes = peak_bytes
+
+    def __repr__(self) -> str:
+        runs = sum(1 for event in self.events if event.kind == "end")
+        taken = self.events[-1].ns - self.events[0].ns if self.events else 0
+        return f"<gc.Trace {runs:,} node run{'' if runs == 1 else 's'} in {taken / 1e6:,.3f} ms, at most {self.peak_bytes:,} bytes at once>"
+
+    def step_stats(self) -> StepStats:
+        """When each node ran, by device."""
+        by_device: dict[str, list[NodeExecStats]] = {}
+        for device, stats in self._runs():
+            by_device.setdefault(device or CPU, []).append(stats)
+        entries = [DeviceStepStats(device, tuple(stats)) for device, stats in by_device.items()]
+        return StepStats(tuple(entries))
+
+    def chrome_trace(self) -> dict[str, Any]:
+        """The run in the Trace Event Format, which `chrome://tracing` and Perfetto open: times in microseconds from the first event."""
+        origin = min([event.ns for event in self.events], default=0)
+        ops = {node.name: node.op for node in self.nodes}
+        devices = {device: number for number, device in enumerate(dict.fromkeys([event.device or CPU for event in self.events]))}
+        told: list[dict[str, Any]] = [
+            {"ph": "M", "name": "process_name", "pid": number, "args": {"name": device}} for device, number in devices.items()
+        ]
+        for device, stats in self._runs():
+            told.append(
+                {
+                    "ph": "X",
+                    "name": f"{stats.call} > {stats.node_name}" if stats.call else stats.node_name,
+                    "cat": "op" if stats.call else ops.get(stats.node_name, "op"),
+                    "pid": devices[device or CPU],
+                    "tid": stats.thread_id,
+                    "ts": (stats.all_start_nanos + stats.op_start_rel_nanos - origin) / 1000,
+                    "dur": (stats.op_end_rel_nanos - stats.op_start_rel_nanos) / 1000,
+                    "args": {"bytes": stats.output_bytes, **_place(stats)},
+                }
+            )
+        told += [
+            {
+                "ph": "i",
+                "s": "t",
+                "name": f"{event.kind} {event.path}",
+                "cat": event.kind,
+                "pid": devices[event.device or CPU],
+                "tid": event.thread,
+                "ts": (event.ns - origin) / 1000,
+                "args": {"bytes": event.bytes, **_place(event)},
+            }
+            for event in self.events
+            if event.kind in _INSTANTS
+        ]
+        return {"traceEvents": told, "displayTimeUnit": "ns"}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `chrome_trace()` to a JSON file.
+
+        Raises:
+            FailedPreconditionError: it cannot be written.
+        """
+        write_file(Path(path), json.dumps(self.chrome_trace()).encode())
+
+    def _runs(self) -> Iterator[tuple[str, NodeExecStats]]:
+        """Each run of a node, when it ended. A node whose kernel failed has no end and is left out."""
+        open_runs: dict[tuple[_Place, int], tuple[int, int]] = {}
+        scheduled: dict[_Place, int] = {}
+        for event in self.events:
+            place = (event.node, event.frame, event.iteration, event.around, event.call)
+            if event.kind == "scheduled":
+                scheduled[place] = event.ns
+            elif event.kind == "start":
+                open_runs[place, event.thread] = (scheduled.pop(place, event.ns), event.ns)
+            elif event.kind == "end":
+                started = open_runs.pop((place, event.thread), None) or _elsewhere(open_runs, place)
+                if started is None:
+                    continue
+                taken = event.ns - started[1]
+                yield (
+                    event.device,
+                    NodeExecStats(
+                        node_name=event.node,
+                        scheduled_nanos=started[0],
+                        all_start_nanos=started[1],
+                        op_start_rel_nanos=0,
+                        op_end_rel_nanos=taken,
+                        all_end_rel_nanos=taken,
+                        thread_id=event.thread,
+                        output_bytes=event.bytes,
+                        frame=event.frame,
+                        iteration=event.iteration,
+                        call=event.call,
+                        how=event.how,
+                        around=event.around,
+                    ),
+                )
+
+
+def _place(told: Event | NodeExecStats) -> dict[str, Any]:
+    """Where in loops and functions something happened, as trace viewers show it; what says nothing is left out."""
+    found: dict[str, Any] = {"frame": told.frame, "iteration": told.iteration}
+    if told.around:
+        found |= {"frame": "/".join([*[frame for frame, _ in told.around], told.frame]), "iteration": list(told.iterations)}
+    return found | {name: value for name, value in (("call", told.call), ("how", told.how)) if value}
+
+
+def _elsewhere(open_runs: dict[tuple[_Place, int], tuple[int, int]], place: _Place) -> tuple[int, int] | None:
+    """The run of a node that ended in another thread than it began in: one that waited."""
+    found = next((key for key in open_runs if key[0] == place), None)
+    return None if found is None else open_runs.pop(found)

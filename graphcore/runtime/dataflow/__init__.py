@@ -1,0 +1,1 @@
+"""The dataflow engine: nodes that start when their inputs are there."""

@@ -1,0 +1,366 @@
+"""One run of the dataflow engine, by tokens: what waits for a value holds up nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.dtypes import as_dtype
+from graphcore.errors import CancelledError, GraphError, InternalError, InvalidArgumentError
+from graphcore.kernel_context import DEAD, RefVariable
+from graphcore.opset.control_flow.sending import edge_key
+from graphcore.runtime.core.cancellation import CancellationManager
+from graphcore.runtime.core.error_notes import dead_fetch, explain_at
+from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.rendezvous import RendezvousArgs
+from graphcore.runtime.dataflow.frames import Iteration, Outputs, Teller
+from graphcore.runtime.dataflow.propagation import Propagation
+from graphcore.runtime.dataflow.table import (
+    AWAITING,
+    FETCH,
+    MERGING,
+    SENDING,
+    SWITCH,
+    TRIGGER,
+    Item,
+    Table,
+)
+
+STOPPED: Final = "The operation was cancelled"
+_MISSING: Final = object()
+LATER: Final[tuple[Any, ...]] = ("later",)
+"""In place of outputs: they will arrive."""
+
+
+_Arrival = tuple[Item, Iteration, Exception | None, Any, bool] | None
+"""The end of a wait: its error or value; None when the run stops."""
+
+
+class DataflowRun:
+    """One run."""
+
+    __slots__ = ("arrivals", "cancellation", "move", "own", "results", "step", "stopped", "table", "teller", "waiting")
+
+    def __init__(self, table: Table, step: Step, given: Sequence[Any] = ()) -> None:
+        self.table = table
+        self.teller = None if step.recorder is None else Teller(step.recorder, step, given)
+        self.step = step
+        self.cancellation = step.cancellation
+        self.move = Propagation(table, self.teller)
+        self.results: list[Any] = [_MISSING] * len(table.fetches)
+        self.arrivals: SimpleQueue[_Arrival] = SimpleQueue()
+        self.own: CancellationManager | None = None
+        self.waiting: dict[tuple[Item, Iteration], None] = {}
+        self.stopped = False
+
+    def feed(self, number: int, value: Any) -> None:
+        """Give the value of one feed; what needs it runs when the run goes on."""
+        self.move.activate(self.table.feeds[number], self.move.outermost, (value,))
+
+    def start(self) -> None:
+        """Let run what waits for nothing."""
+        for item in self.table.roots:
+            self.move.start(item, self.move.outermost)
+
+    def go_on(self) -> None:
+        """Run all that can with what has been fed.
+
+        Raises:
+            GraphError: what a kernel raised, with its node.
+        """
+        try:
+            if self.cancellation is not None:
+                self._watch()
+            self._turn()
+        except BaseException:
+            if self.own is not None:
+                self.own.start_cancel()  # nobody waits for this run any more
+            raise
+
+    def result(self, number: int) -> Any:
+        """What was fetched; there once all that it needs has been fed, and not fed itself.
+
+        Raises:
+            InvalidArgumentError: it is dead.
+        """
+        return self._fetched(number, self.results[number])
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """Feed everything, run everything, and give what was fetched."""
+        table = self.table
+        self.start()
+        for number, value in enumerate(values):
+            self.feed(number, value)
+        try:
+            self.go_on()
+        finally:
+            if self.teller is not None:
+                self.teller.close()
+        for number, feed_number in table.given:
+            self.results[number] = values[feed_number]
+        return [self._fetched(number, value) for number, value in enumerate(self.results)]
+
+    def _watch(self) -> CancellationManager:
+        """What ends the receives of this run; if somebody may cancel the run itself, it stops then."""
+        if self.own is None:
+            self.own = CancellationManager(self.cancellation)
+            if not self.own.register_callback(self.own.get_cancellation_token(), self._stop):
+                raise CancelledError(STOPPED)
+        return self.own
+
+    def _stop(self) -> None:
+        self.stopped = True
+        self.arrivals.put(None)
+
+    def _turn(self) -> None:
+        move, do = self.move, self._do
+        ready, activate = move.ready, move.activate
+        item: Item | None = None
+        try:
+            while True:
+                while ready:
+                    item, at = ready.popleft()
+                    outputs = do(item, at)
+                    if outputs is LATER:
+                        continue
+                    if item.moves:
+                        move.complete(item, at, outputs)
+                        continue
+                    activate(item, at, outputs)
+                    at.busy -= 1
+                    if not at.busy:
+                        move.clean(at)
+                if not self.waiting:
+                    return
+                self._arrive(self.arrivals.get())
+        except BaseException as error:
+            self.tell_interrupted(error, item)
+            raise
+
+    def tell_interrupted(self, error: BaseException, item: Item | None) -> None:
+        """Note where Ctrl-C came when it did not come in a kernel: at `item`, the last to run, or while another is waited for."""
+        if isinstance(error, Exception) or getattr(error, "__notes__", None):
+            return
+        if not self.move.ready and self.waiting:
+            item = next(iter(self.waiting))[0]
+        if item is not None:
+            explain_at(item.node, error)
+
+    def _do(self, item: Item, at: Iteration) -> Outputs:
+        """What `item` gives in iteration `at`; LATER if that will arrive.
+
+        Raises:
+            CancelledError: the run is to stop.
+            GraphError: what its kernel raised, with its node.
+        """
+        self.go_on_to(item)
+        try:
+            return self._execute(item, at) if self.teller is None else self._execute_recorded(item, at)
+        except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+            told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
+            raise told from (None if told is error else error)
+
+    def go_on_to(self, item: Item) -> None:
+        """Stop before `item` if somebody wishes so."""
+        if self.cancellation is not None:
+            self.step.node = item.node  # before asking: who cancels asks afterwards what is under way
+            if self.step.is_late():
+                self.stopped = True  # only ever made true: who cancels does so at the same time, from another thread
+        if self.stopped:
+            raise CancelledError.at(item.node, STOPPED)
+
+    def _execute(self, item: Item, at: Iteration) -> Outputs:
+        """What `item` gives in iteration `at`; its inputs are given free."""
+        kind = item.kind
+        if at.dead is not None and item.index in at.dead and kind != TRIGGER:
+            self._die(item, at)
+            return None
+        if kind >= MERGING:
+            return self._execute_special(item, at)
+        inputs, base, count = at.inputs, item.base, item.count
+        if item.passes:
+            given = inputs[base]
+            inputs[base] = None
+            return (given,)
+        for slot in item.variables:
+            inputs[base + slot] = inputs[base + slot].read()
+        if count == 1:
+            given = item.kernel(inputs[base])
+            inputs[base] = None
+        elif count == 2:
+            given = item.kernel(inputs[base], inputs[base + 1])
+            inputs[base] = inputs[base + 1] = None
+        else:
+            given = item.kernel(*inputs[base : base + count])
+            inputs[base : base + count] = [None] * count
+        if item.dtype is not None and getattr(given, "dtype", None) is item.dtype and len(item.dtypes) == 1:
+            return (given,)
+        if kind == SWITCH:
+            return given if type(given) is tuple else (given,)
+        return checked_outputs(item, given)
+
+    def _execute_special(self, item: Item, at: Iteration) -> tuple[Any, ...]:
+        kind, inputs, base = item.kind, at.inputs, item.base
+        if kind == MERGING:
+            value, number = inputs[base], inputs[base + 1]
+            inputs[base] = None
+            if type(value) is RefVariable and not item.node.input_types[0].is_ref:
+                value = value.read()
+            return value, number
+        if kind == FETCH:
+            self.results[item.number] = inputs[base]
+            return ()
+        if kind == SENDING:
+            value = inputs[base].read() if item.variables else inputs[base]
+            inputs[base] = None
+            self.send(item, at, value)
+            return ()
+        if kind == AWAITING:
+            self._await(item, at)
+        else:
+            self._receive(item, at)
+        return LATER
+
+    def _execute_recorded(self, item: Item, at: Iteration) -> Outputs:
+        teller = self.teller
+        assert teller is not None
+        if at.is_dead(item) and item.kind != TRIGGER:
+            teller.tell("dead", item, at)
+            return self._execute(item, at)
+        held = at.inputs[item.base : item.base + item.count]  # as long as the kernel runs its inputs take memory too
+        teller.tell("start", item, at)
+        with teller.within(item, at):
+            outputs = self._execute(item, at)
+        if outputs is not LATER:
+            teller.tell("end", item, at, outputs)
+        del held
+        return outputs
+
+    def _die(self, item: Item, at: Iteration) -> None:
+        """A dead item gives nothing, other than word of it to who would receive or fetch its value."""
+        at.inputs[item.base : item.base + item.count] = [None] * item.count
+        if item.kind == SENDING:
+            self.send(item, at, None, is_dead=True)
+        elif item.kind == FETCH:
+            self.results[item.number] = DEAD
+
+    def _channel(self, item: Item) -> Any:
+        resources = None if item.context is None else item.context.resources
+        channel = None if resources is None else resources.channel
+        if channel is None:
+            raise InvalidArgumentError(f"'{item.name}' (op {item.node.op}) needs a rendezvous, and nothing here has one")
+        return channel
+
+    def send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool = False) -> None:
+        """Send the value of `item`, or word that it is dead."""
+        assert item.context is not None
+        self._channel(item).send(edge_key(item.context, (at.frame.number(), at.number)), None, value, is_dead)
+        if self.teller is not None:
+            self.teller.tell("sent", item, at, None if is_dead else (value,))
+
+    def _receive(self, item: Item, at: Iteration) -> None:
+        assert item.context is not None
+        arrive = self.arrivals.put
+
+        def done(status: GraphError | None, _sent: object, _own: object, value: Any, is_dead: bool) -> None:
+            arrive((item, at, status, value, is_dead))
+
+        self.waiting[item, at] = None
+        args = RendezvousArgs(cancellation_manager=self._watch())
+        self._channel(item).recv_async(edge_key(item.context, (at.frame.number(), at.number)), args, done)
+
+    def _await(self, item: Item, at: Iteration) -> None:
+        """Begin what the kernel of `item` waits for."""
+        inputs, base = at.inputs[item.base : item.base + item.count], item.base
+        at.inputs[base : base + item.count] = [None] * item.count
+        for slot in item.variables:
+            inputs[slot] = inputs[slot].read()
+        pending = item.kernel(*inputs)
+        own, arrive = self._watch(), self.arrivals.put
+        token = own.get_cancellation_token()
+
+        def done(outputs: Any, error: Exception | None) -> None:
+            own.try_deregister_callback(token)
+            arrive((item, at, error, outputs, False))
+
+        self.waiting[item, at] = None
+        if not own.register_callback(token, pending.cancel):
+            raise CancelledError.at(item.node, STOPPED)
+        pending.begin(done)
+
+    def _arrive(self, arrival: _Arrival) -> None:
+        if arrival is None:
+            waits = next(iter(self.waiting), None)
+            raise CancelledError(STOPPED) if waits is None else CancelledError.at(waits[0].node, STOPPED)
+        item, at, status, value, is_dead = arrival
+        del self.waiting[item, at]
+        if status is not None:
+            told = explain_at(item.node, status)
+            raise told from (None if told is status else status)
+        if item.kind == AWAITING:
+            outputs: Outputs = checked_outputs(item, value)
+        else:
+            outputs = None if is_dead else self._received(item, at, value)
+        if self.teller is not None:
+            if item.kind != AWAITING:
+                self.teller.tell("received", item, at, outputs)
+            self.teller.tell("dead" if is_dead else "end", item, at, outputs)
+        self.move.complete(item, at, outputs)
+
+    def _received(self, item: Item, at: Iteration, value: Any) -> tuple[Any, ...]:
+        wanted = item.dtype
+        if wanted is None:
+            return (value,)
+        array = np.asarray(value)
+        if array.dtype == wanted:
+            return (array,)
+        assert item.context is not None
+        raise InternalError.at(
+            item.node,
+            f"'{item.name}' (op {item.node.op}) expected to receive {item.node.output_types[0].name}, got {array.dtype} "
+            f"under {edge_key(item.context, (at.frame.number(), at.number))}",
+        )
+
+    def _fetched(self, number: int, value: Any) -> Any:
+        if type(value) is RefVariable:
+            return value.read()  # as it is when all has run
+        if value is not DEAD and value is not _MISSING:
+            return value
+        raise dead_fetch(number, self.table.fetches[number])
+
+
+def checked_outputs(item: Item, given: Any) -> tuple[Any, ...]:
+    """What a kernel gave as one value an output.
+
+    Raises:
+        InternalError: an output is missing, or of another type than the node declares.
+    """
+    node, dtypes = item.node, item.dtypes
+    outputs = () if given is None else given if type(given) is tuple else (given,)
+    for index, dtype in enumerate(dtypes):
+        value = outputs[index] if index < len(outputs) else None
+        if value is None:
+            raise InternalError(f"Missing {index}-th output from {{{{node {node.name}}}}}")
+        if dtype is None:
+            continue
+        own = getattr(value, "dtype", None)
+        if own is None or own != dtype:
+            raise InternalError(
+                f"Output {index} of type {_type_name(value, own)} does not match declared output type {node.output_types[index].name} "
+                f"for node {{{{node {node.name}}}}}"
+            )
+    if len(outputs) > len(dtypes):
+        raise InternalError(f"{{{{node {node.name}}}}} gave {len(outputs)} outputs; its op {node.op} declares {len(dtypes)}")
+    return outputs
+
+
+def _type_name(value: Any, own: Any) -> str:
+    if own is None:
+        return f"{type(value).__name__} (no array)"
+    try:
+        return f"{as_dtype(own).name}_ref" if type(value) is RefVariable else as_dtype(own).name
+    except (GraphError, TypeError):
+        return str(own)

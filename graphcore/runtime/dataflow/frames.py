@@ -1,0 +1,181 @@
+"""Frames and iterations of a run of the dataflow engine, and how it is told what happens in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Any
+
+from graphcore.runtime.core.events import Around, Kind, Recorder
+from graphcore.runtime.core.live_array_accounting import Holdings, gives_to_variables
+from graphcore.runtime.core.program import Step
+from graphcore.runtime.dataflow.table import FrameTable, Item
+
+Outputs = Sequence[Any] | None
+"""What a node gave; None if it is dead."""
+
+
+class Iteration:
+    """One turn of a frame: the values on their way to its items, and what each still waits for.
+
+    Attributes:
+        dead: the indices of the items of which an input is dead; None if none is.
+        dead_inputs: how many inputs of a Merge are dead, by its index; None if none is.
+        children: the frames that were opened in it, by name; None if none was.
+        following: the next iteration; None if this is the last that has begun.
+    """
+
+    __slots__ = ("busy", "children", "dead", "dead_inputs", "following", "frame", "inputs", "number", "open_frames", "pending")
+
+    def __init__(self, frame: Frame, number: int) -> None:
+        self.frame = frame
+        self.number = number
+        self.inputs = frame.inputs.copy()
+        self.pending = frame.pending.copy()
+        self.dead: set[int] | None = None
+        self.dead_inputs: dict[int, int] | None = None
+        self.busy = 0
+        self.open_frames = 0
+        self.children: dict[str, Frame] | None = None
+        self.following: Iteration | None = None
+
+    def kill(self, index: int) -> None:
+        """An input of the item of that index is dead."""
+        if self.dead is None:
+            self.dead = set()
+        self.dead.add(index)
+
+    def is_dead(self, item: Item) -> bool:
+        """Whether an input of `item` is dead."""
+        return self.dead is not None and item.index in self.dead
+
+
+class Frame:
+    """A loop under way.
+
+    Attributes:
+        parent: the iteration around it, None for the outermost frame.
+        around: the loops around it, once asked for.
+        inputs, pending: what an iteration begins with.
+        oldest: the first iteration that is not done, None if all are.
+        under_way: how many are not done.
+        constants: what every iteration gets when it begins.
+        postponed: what would begin an iteration too many, and the iteration that it comes from.
+    """
+
+    __slots__ = (
+        "around",
+        "constants",
+        "dead_exits",
+        "identity",
+        "inputs",
+        "oldest",
+        "parent",
+        "pending",
+        "postponed",
+        "table",
+        "under_way",
+        "waiting_enters",
+    )
+
+    def __init__(self, table: FrameTable, parent: Iteration | None) -> None:
+        self.table = table
+        self.parent = parent
+        self.inputs: list[Any] = [None] * table.slots
+        self.pending = table.pending
+        self.under_way = 1
+        self.waiting_enters = table.enters
+        self.oldest: Iteration | None = Iteration(self, 0)
+        self.constants: list[tuple[Item, Outputs]] = []
+        self.postponed: list[tuple[Item, Outputs, Iteration]] = []
+        self.dead_exits: list[Item] = []
+        self.identity: int | None = None
+        self.around: Around | None = None
+
+    def keep(self, item: Item, outputs: Outputs) -> bool:
+        """Have every iteration begin with what a constant gives, where nothing can run by that alone. False if it can."""
+        if outputs is None or item.hands_on or item.control_edges:
+            return False
+        waiting = self.pending.copy()
+        for _, _, _, index in item.data_edges:
+            waiting[index] -= 1
+            if not waiting[index]:
+                return False
+        self.pending = waiting
+        for port, _, slot, _ in item.data_edges:
+            self.inputs[slot] = outputs[port]
+        return True
+
+    def number(self) -> int:
+        """A number that tells this frame from others in rendezvous keys, the same in every process; 0 for the outermost."""
+        if self.parent is None:
+            return 0
+        if self.identity is None:
+            around = self.parent
+            text = f"{around.frame.number()};{around.number};{self.table.name}"
+            self.identity = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+        return self.identity
+
+
+class Teller:
+    """Tells a recorder what happens to items."""
+
+    __slots__ = ("_around", "_call", "_frame", "_holdings", "_iteration", "_recorder", "_step", "_within")
+
+    def __init__(self, recorder: Recorder, step: Step, given: Sequence[Any] = ()) -> None:
+        self._recorder = recorder
+        self._step = step
+        self._call = step.call
+        self._frame = step.frame
+        self._iteration = step.iteration
+        self._around = step.around
+        self._within = step.within()
+        self._holdings = Holdings(step, given)
+
+    @contextmanager
+    def within(self, item: Item, at: Iteration) -> Iterator[None]:
+        """What runs in here, the body of a function it may be, is `item` in iteration `at`."""
+        step = self._step
+        step.begin(item.name)
+        if at.frame.parent is not None:
+            step.frame, step.iteration, step.around = at.frame.table.name, at.number, self._loops_around(at.frame)
+        try:
+            yield
+        finally:
+            step.frame, step.iteration, step.around = self._frame, self._iteration, self._around
+
+    def _loops_around(self, frame: Frame) -> Around:
+        """The loops around an inner frame."""
+        if frame.around is None:
+            outer = frame.parent
+            assert outer is not None
+            inside = outer.frame.parent is not None
+            frame.around = (*self._loops_around(outer.frame), (outer.frame.table.name, outer.number)) if inside else self._within
+        return frame.around
+
+    def close(self) -> None:
+        """The run is over."""
+        self._holdings.close()
+
+    def tell(self, kind: Kind, item: Item, at: Iteration, outputs: Outputs = None) -> None:
+        """Record that `kind` happens to `item` now; what it gave or moved counts in bytes. Fetches are no nodes, and what is fed does not run."""
+        if item.context is None:
+            return
+        outside = at.frame.parent is None
+        size = 0
+        for value in outputs or ():
+            size += getattr(value, "nbytes", 0)
+        if outputs and kind == "end":
+            self._holdings.add(outputs)
+        if kind == "end" and gives_to_variables(item.node):
+            self._holdings.settle()
+        self._recorder.record(
+            kind,
+            item.name,
+            bytes=size,
+            frame=self._frame if outside else at.frame.table.name,
+            iteration=self._iteration if outside else at.number,
+            call=self._call,
+            around=self._around if outside else self._loops_around(at.frame),
+        )

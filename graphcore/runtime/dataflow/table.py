@@ -1,0 +1,422 @@
+"""What the dataflow engine knows before a run: one item a node, who takes its outputs, how many inputs it waits for, its frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import FunctionType
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.graph import constant_value
+from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.shapes.kernels import kernel_context
+from graphcore.kernel_context import DEAD, KernelContext
+from graphcore.registry import Kernel
+from graphcore.runtime.core.control_flow import checked_frames
+from graphcore.runtime.core.interruptible_call import call_aside
+from graphcore.runtime.core.prune import is_replaced, needed_nodes
+from graphcore.runtime.core.redundant_calls import find_twins
+from graphcore.runtime.core.waiting import Beside, calls_what_waits
+from graphcore.runtime.plan.parallel import aside_if_long, has_large, is_long
+from graphcore.runtime.plan.schedule import MakeKernel, check_runs, no_reference
+from graphcore.runtime.plan.size_guards import guarded, refuse_fetched, refuse_known
+from graphcore.support.deadline import check_time
+
+# Kinds of items. Up to TRIGGER they call a kernel, and so do those from ENTERING on, which pass what it gives into another frame or
+# iteration.
+PLAIN: Final = 0
+SWITCH: Final = 1
+TRIGGER: Final = 2
+ENTERING: Final = 3
+ENTERING_CONSTANT: Final = 4
+EXITING: Final = 5
+NEXT: Final = 6
+MERGING: Final = 7
+SENDING: Final = 8
+RECEIVING: Final = 9
+FETCH: Final = 10
+AWAITING: Final = 11
+
+_SEND: Final = frozenset({"_Send", "_HostSend"})
+_RECV: Final = frozenset({"_Recv", "_HostRecv"})
+_KINDS: Final = {
+    **dict.fromkeys(("Switch", "RefSwitch", "_SwitchN"), SWITCH),
+    **dict.fromkeys(MERGE, MERGING),
+    **dict.fromkeys(_SEND, SENDING),
+    **dict.fromkeys(_RECV, RECEIVING),
+    **dict.fromkeys(ENTER, ENTERING),
+    **dict.fromkeys(EXIT, EXITING),
+    **dict.fromkeys(NEXT_ITERATION, NEXT),
+    "ControlTrigger": TRIGGER,
+}
+_PASSING: Final = ENTER | EXIT | NEXT_ITERATION | {"Identity", "LoopCond", "StopGradient", "PreventGradient", "Snapshot"}
+_MAX_KNOWN_ELEMENTS: Final = 1 << 20
+
+
+class Call:
+    """One call of a tape.
+
+    Attributes:
+        item: the node that is called.
+        inputs, outputs, cleared: registers: where its inputs are, where its outputs go, what nobody needs any more afterwards.
+    """
+
+    __slots__ = ("cleared", "inputs", "item", "outputs")
+
+    def __init__(self, item: Item, inputs: list[int], outputs: list[int], cleared: list[int]) -> None:
+        self.item = item
+        self.inputs = inputs
+        self.outputs = outputs
+        self.cleared = cleared
+
+
+BRANCH: Final = 3
+QuickCall = tuple[int, Kernel, int, int, int, Any, int, Call]
+"""A call unfolded: of one or two arrays (first field), giving one: kernel, both inputs, output, its dtype, what to clear (or -1).
+With 0 in the first field nothing but the call itself counts, with BRANCH it is a Switch; with None for the dtype the output is sure to be of the right one."""
+
+
+class Tape:
+    """Calls that are made one after the other as soon as the inputs of the first are there.
+
+    Attributes:
+        calls: the calls.
+        registers: what is in the registers in the beginning: constants. The inputs go into the first `count`.
+        fetches: (number of the fetch, register).
+        sends: the items of `calls` that send: they do so also where the tape is dead.
+    """
+
+    __slots__ = ("calls", "count", "fetches", "registers", "sends")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.calls: list[QuickCall] = []
+        self.registers: list[Any] = [None] * count
+        self.fetches: list[tuple[int, int]] = []
+        self.sends: list[Item] = []
+
+
+class FrameTable:
+    """What is the same in all iterations of a frame.
+
+    Attributes:
+        name: the frame's name, "" for the outermost.
+        pending: how much each of its items waits for, by index: 1 an input and control input; of a Merge 1 + 2 a control input.
+        slots: how many input values its items have together.
+        enters: how many Enter nodes lead into it.
+        parallel: how many iterations may be under way at once.
+    """
+
+    __slots__ = ("enters", "name", "parallel", "pending", "slots")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pending: list[int] = []
+        self.slots = 0
+        self.enters = 0
+        self.parallel = 1
+
+
+class Item:
+    """One node as the engine sees it.
+
+    Attributes:
+        kind: one of the constants above.
+        index: its place among the items of its frame.
+        frame: the frame that it runs in; `child` the one that an Enter leads into.
+        base, count: where its input values stand, and how many there are. A Merge has two: a value and which input it came by.
+        variables: which of its inputs are variables that it wants the values of.
+        data_edges: (output, consumer, the consumer's slot, its index) for each plain consumer.
+        merge_edges: (output, Merge, the number of its input) for each Merge that takes an output.
+        control_edges, merge_controls: who waits for it.
+        dtypes: what `dtype` of its outputs must be, `dtype` that of the first: NumPy's of an array, ours of a variable, None of
+            what is neither.
+        key: of a send or receive: the rendezvous key up to frame and iteration.
+        number: of a fetch: which.
+        passes: it gives its input as it is.
+        moves: what it gives goes into another frame or iteration.
+        tape: the calls of several nodes in one, None of one node.
+        movers: (output, Enter, Exit or NextIteration) for each that takes an output and waits for nothing else, where it is not
+            among `data_edges`.
+        branches: it is a Switch that hands on what it takes as soon as all it waits for is there.
+        hands_on: somebody else than plain consumers takes what it gives.
+        all_dead: what it gives when it is dead.
+        advance: the function that does what is to be done with it in an iteration of a run, where it was written out.
+        turns: of a NextIteration whose value only one Merge takes: that, and what it says of where the value comes from.
+    """
+
+    __slots__ = (
+        "advance",
+        "all_dead",
+        "base",
+        "branches",
+        "child",
+        "context",
+        "control_edges",
+        "count",
+        "data_edges",
+        "dtype",
+        "dtypes",
+        "frame",
+        "hands_on",
+        "index",
+        "kernel",
+        "key",
+        "kind",
+        "merge_controls",
+        "merge_edges",
+        "movers",
+        "moves",
+        "name",
+        "node",
+        "number",
+        "passes",
+        "tape",
+        "turns",
+        "variables",
+    )
+
+    def __init__(self, node: Node, name: str, kind: int, frame: FrameTable) -> None:
+        self.node = node
+        self.name = name
+        self.kind = kind
+        self.frame = frame
+        self.child = frame
+        self.index = len(frame.pending)
+        self.base = frame.slots
+        self.count = 0
+        self.variables: tuple[int, ...] = ()
+        self.data_edges: list[tuple[int, Item, int, int]] = []
+        self.merge_edges: list[tuple[int, Item, int]] = []
+        self.control_edges: list[Item] = []
+        self.merge_controls: list[Item] = []
+        self.dtypes: tuple[Any, ...] = ()
+        self.dtype: Any = None
+        self.kernel: Kernel = nothing
+        self.context: KernelContext | None = None
+        self.key = ""
+        self.number = 0
+        self.passes = False
+        self.branches = False
+        self.hands_on = False
+        self.all_dead: Sequence[Any] = ()
+        self.turns: tuple[Item, Any] | None = None
+        self.tape: Tape | None = None
+        self.advance: FunctionType | None = None
+        self.movers: list[tuple[int, Item]] = []
+        self.moves = ENTERING <= kind <= NEXT
+        frame.pending.append(0)
+
+    def __repr__(self) -> str:
+        return f"<Item {self.name} in frame '{self.frame.name}'>"
+
+
+def nothing(*_inputs: Any) -> None:
+    """The kernel of what does not run."""
+
+
+class Table:
+    """All items of a program.
+
+    Attributes:
+        feeds: one item a feed, which gives the fed value; `fed` are the tensors.
+        roots: the items that wait for nothing.
+        given: fetches that are fed, as (number of the fetch, number of the feed).
+        items: all other than those of feeds, producers first.
+        texts: what was written out, by the identity of the functions' globals.
+    """
+
+    __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots", "texts")
+
+    def __init__(self) -> None:
+        self.outermost = FrameTable("")
+        self.nodes: list[Node] = []
+        self.feeds: list[Item] = []
+        self.fed: list[Tensor] = []
+        self.roots: list[Item] = []
+        self.fetches: list[Tensor] = []
+        self.given: list[tuple[int, int]] = []
+        self.items: list[Item] = []
+        self.texts: Mapping[int, Any] = {}
+
+    def settle(self) -> None:
+        """All edges are there."""
+        for item in (*self.feeds, *self.items):
+            item.hands_on = bool(item.movers or item.merge_edges or item.merge_controls)
+            ports = [port for port, *_ in item.data_edges] + [port for port, _ in item.movers] + [port for port, *_ in item.merge_edges]
+            item.all_dead = (DEAD,) * (1 + max(ports, default=-1))
+            plain = bool(item.data_edges or item.control_edges or item.movers or item.merge_controls)
+            if item.kind == NEXT and len(item.merge_edges) == 1 and not plain and not item.node.output_types[0].is_ref:
+                _, merge, number = item.merge_edges[0]
+                item.turns = merge, np.int32(number)
+
+
+def build_table(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> Table:
+    """Make the items of what `fetches` and `targets` need when `feeds` are given.
+
+    Raises:
+        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
+        InvalidArgumentError: something within a loop is fetched or fed.
+    """
+    return _Builder(feeds, make_kernel).build(fetches, targets)
+
+
+class _Builder:
+    def __init__(self, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
+        self.feeds = {tensor: number for number, tensor in enumerate(feeds)}
+        self.make_kernel = make_kernel
+        self.table = Table()
+        self.items: dict[Node, Item] = {}
+        self.frames: dict[str, FrameTable] = {"": self.table.outermost}
+        self.known: dict[Tensor, Array] = {}
+        self.has_large = False
+
+    def build(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Table:
+        nodes = needed_nodes(fetches, targets, self.feeds)
+        info = checked_frames(nodes, fetches, self.feeds)
+        twins = find_twins(nodes)
+        nodes = [node for node in nodes if node not in twins]
+        self.table.nodes = [node for node in nodes if not self._is_given(node)]
+        self.table.fetches = list(fetches)
+        self.table.fed = list(self.feeds)
+        self.has_large = has_large(nodes, self.feeds)
+        self.table.feeds = [Item(tensor.node, tensor.name, PLAIN, self.table.outermost) for tensor in self.feeds]
+        for node in nodes:
+            check_time(node.name, node.op)
+            self.items[node] = self._item(node, info[node])
+        self.items.update([(node, self.items[twin]) for node, twin in twins.items()])
+        for node in nodes:
+            self._connect(node, self.items[node])
+        for number, tensor in enumerate(fetches):
+            self._fetch(number, tensor)
+        fed = set(self.table.feeds)
+        self.table.items = [*dict.fromkeys(self.items.values()), *self.table.items]
+        self.table.roots = [item for item in self.table.items if item not in fed and not item.frame.pending[item.index]]
+        self.table.settle()
+        return self.table
+
+    def _is_given(self, node: Node) -> bool:
+        return is_replaced(node, self.feeds)
+
+    def _frame(self, name: str) -> FrameTable:
+        found = self.frames.get(name)
+        if found is None:
+            found = self.frames[name] = FrameTable(name)
+        return found
+
+    def _item(self, node: Node, inside: NodeFrame) -> Item:
+        check_runs(node)
+        calls_beside = calls_what_waits(node)
+        kind = AWAITING if calls_beside or node.registration.waits else _KINDS.get(node.op, PLAIN)
+        frame = self._frame(inside.frame_name)
+        if self._is_given(node):
+            return Item(node, node.name, PLAIN, frame)
+        if kind != ENTERING:
+            item = Item(node, node.name, kind, frame)
+        else:
+            # An Enter runs where its input comes from.
+            around = "" if inside.parent_frame is None else _name(inside.parent_frame)
+            item = Item(node, node.name, kind, self._frame(around))
+            item.child = frame
+            _open(item)
+        item.dtypes = tuple([dtype.base if dtype.is_ref else dtype.as_numpy for dtype in node.output_types])
+        item.dtype = item.dtypes[0] if item.dtypes else None
+        item.context = self._context(node)
+        if self.has_large:
+            refuse_known(node)
+        kernel = self.make_kernel(node, item.context)
+        if kind == AWAITING:
+            item.kernel = partial(Beside, kernel) if calls_beside else kernel
+            return item
+        kernel = guarded(node, kernel, item.context.constants)
+        item.kernel = partial(call_aside, kernel) if self.has_large and is_long(node) else aside_if_long(node, kernel)
+        return item
+
+    def _context(self, node: Node) -> KernelContext:
+        self._learn(node)
+        return kernel_context(node, tuple([self.known.get(tensor) for tensor in node.inputs]))
+
+    def _learn(self, node: Node) -> None:
+        """Keep what is the same in every run, so that kernels can bind axes and shapes."""
+        if node.op_def.is_stateful or node.op in _KINDS or len(node.outputs) != 1 or node.outputs[0] in self.feeds:
+            return
+        if node.op != "Const" and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
+            return
+        value = constant_value(node.outputs[0])
+        if value is not None and (value.size <= _MAX_KNOWN_ELEMENTS or node.op == "Const"):
+            self.known[node.outputs[0]] = value
+
+    def _connect(self, node: Node, item: Item) -> None:
+        if self._is_given(node):
+            return
+        pending = item.frame.pending
+        if item.kind == MERGING:
+            item.count = 2
+            pending[item.index] = 1
+        else:
+            item.count = len(node.inputs)
+        item.base = item.frame.slots
+        item.frame.slots += item.count
+        item.variables = tuple(
+            slot
+            for slot, tensor in enumerate(node.inputs)
+            if tensor.dtype.is_ref and not node.input_types[slot].is_ref and tensor not in self.feeds
+        )
+        item.passes = node.op in _PASSING and not item.variables
+        for slot, tensor in enumerate(node.inputs):
+            self._data_edge(tensor, item, slot)
+        for control in node.control_inputs:
+            self._control_edge(self.items[control], item)
+
+    def _data_edge(self, tensor: Tensor, item: Item, slot: int) -> None:
+        feed = self.feeds.get(tensor)
+        if feed is not None and item.kind != FETCH and item.node.input_types[slot].is_ref:
+            raise no_reference(item.node, slot, tensor)
+        source, port = (self.items[tensor.node], tensor.index) if feed is None else (self.table.feeds[feed], 0)
+        if item.kind == MERGING:
+            source.merge_edges.append((port, item, slot))
+            return
+        source.data_edges.append((port, item, item.base + slot, item.index))
+        item.frame.pending[item.index] += 1
+
+    def _control_edge(self, source: Item, item: Item) -> None:
+        if item.kind == MERGING:
+            source.merge_controls.append(item)
+            item.frame.pending[item.index] += 2
+            return
+        source.control_edges.append(item)
+        item.frame.pending[item.index] += 1
+
+    def _fetch(self, number: int, tensor: Tensor) -> None:
+        feed = self.feeds.get(tensor)
+        if feed is not None:
+            self.table.given.append((number, feed))
+            return
+        if self.has_large:
+            refuse_fetched(tensor)
+        item = Item(tensor.node, f"fetch {tensor.name}", FETCH, self.table.outermost)
+        item.count = 1
+        item.number = number
+        item.frame.slots += 1
+        self.table.items.append(item)
+        self._data_edge(tensor, item, 0)
+
+
+def _name(enter: Node) -> str:
+    value = enter.node_def.attr["frame_name"]
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _open(item: Item) -> None:
+    attrs = item.node.node_def.attr
+    child, parallel = item.child, attrs.get("parallel_iterations")
+    # In a loop that somebody made by hand they may differ: all are kept to then.
+    least = max(parallel, 1) if isinstance(parallel, int) else 10
+    child.parallel = min(child.parallel, least) if child.enters else least
+    child.enters += 1
+    if attrs.get("is_constant"):
+        item.kind = ENTERING_CONSTANT

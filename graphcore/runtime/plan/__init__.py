@@ -1,0 +1,1 @@
+"""The plan engine: a pruned graph as one list of calls."""

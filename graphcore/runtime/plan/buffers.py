@@ -1,0 +1,116 @@
+"""Elementwise results written into the buffer of an input that nobody needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.inference.handles import is_fully_defined, same_defined_shape
+from graphcore.runtime.plan.schedule import JOIN, Operation, Schedule, Value
+
+_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_Recv"})
+_NEW: Final = frozenset(
+    {"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Relu", "Softmax", "LogSoftmax", "BiasAdd", "Select", "SelectV2"}
+    | {"ReluGrad", "SigmoidGrad", "TanhGrad", "SquaredDifference"}
+    | {"Sigmoid", "Square", "Rsqrt", "RsqrtGrad", "SqrtGrad", "Reciprocal", "ReciprocalGrad"}
+)
+"""Ops whose kernels give an array of their own making, of which nobody else has hold, for inputs of rank 1 and more."""
+_READING: Final = _NEW | {
+    "Sum",
+    "Mean",
+    "Max",
+    "Min",
+    "Prod",
+    "ArgMax",
+    "ArgMin",
+    "All",
+    "Any",
+    "Shape",
+    "BiasAddGrad",
+    "AssignAdd",
+    "AssignSub",
+}
+"""Ops that only look at their inputs: their outputs share no memory with them."""
+
+
+def reuse_buffers(schedule: Schedule) -> None:
+    """Say for each operation into which input's buffer its result may go.
+
+    Only results of operations of which it is certain that nobody else has hold are overwritten: never feeds, constants, variables,
+    fetched values, nor what a view may look at.
+    """
+    trusted = all(value.tensor.node.op in _PLACEHOLDERS or _is_known(value) for value in schedule.feeds)
+    operations = schedule.operations
+    shared = _shared(operations)
+    for number, operation in enumerate(operations):
+        if operation.apart:
+            continue
+        if is_elementwise(operation.kernel) and len(operation.outputs) == 1 and not any(operation.reads):
+            operation.into = _dead_input(operations, operation, number, shared, trusted)
+
+
+def is_elementwise(kernel: Any) -> bool:
+    """True iff a kernel is a ufunc that computes each element of its one result by itself; a product of matrices does not."""
+    return type(kernel) is np.ufunc and kernel.nout == 1 and kernel.signature is None
+
+
+def _dead_input(operations: Sequence[Operation], operation: Operation, number: int, shared: set[Value], trusted: bool) -> int | None:
+    result = operation.outputs[0]
+    if not _has_axes(result):
+        return None
+    for slot, value in enumerate(operation.inputs):
+        if value.last_use != number or value.is_kept or value.producer < 0 or value in shared:
+            continue
+        if value.tensor.dtype is not result.tensor.dtype or not _makes_new(_caller(operations, value.producer)):
+            continue
+        if _same_shape(value, result) and (trusted or _is_known(value)):
+            return slot
+    return None
+
+
+def _shared(operations: Sequence[Operation]) -> set[Value]:
+    """What an operation has read that may keep it or give a view of it."""
+    shared: set[Value] = set()
+    for operation in operations:
+        if (
+            operation.apart != JOIN
+            and type(operation.kernel) is not np.ufunc
+            and not (operation.node.op in _READING and _is_known_kernel(operation))
+        ):
+            shared.update(operation.inputs)
+    return shared
+
+
+def _caller(operations: Sequence[Operation], number: int) -> Operation:
+    """The operation whose kernel gave what operation `number` gives."""
+    operation = operations[number]
+    return operations[operation.inputs[0].producer] if operation.apart == JOIN else operation
+
+
+def _makes_new(operation: Operation) -> bool:
+    return type(operation.kernel) is np.ufunc or (operation.node.op in _NEW and _is_known_kernel(operation))
+
+
+def _is_known_kernel(operation: Operation) -> bool:
+    """False for a kernel that a user put in the place of the op's own."""
+    return (getattr(operation.kernel, "__module__", None) or "numpy").partition(".")[0] in {"graphcore", "numpy"}
+
+
+def _has_axes(value: Value) -> bool:
+    """Whether it is certainly an array: without axes it may be a NumPy scalar."""
+    handles = value.tensor.node.output_handles
+    return value.tensor.index < len(handles) and handles[value.tensor.index].rank > 0
+
+
+def _is_known(value: Value) -> bool:
+    handles = value.tensor.node.output_handles
+    return value.tensor.index < len(handles) and is_fully_defined(handles[value.tensor.index])
+
+
+def _same_shape(value: Value, result: Value) -> bool:
+    if not _has_axes(value):
+        return False
+    mine, theirs = value.tensor, result.tensor
+    return same_defined_shape(mine.node.output_handles[mine.index], theirs.node.output_handles[theirs.index])

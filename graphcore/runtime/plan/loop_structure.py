@@ -1,0 +1,377 @@
+"""Finds the `if`s and `while`s in a graph of Switch, Merge, Enter, Exit and NextIteration nodes.
+
+A node runs if the branches that it lies on are taken. Its *guard* is the set of those branches: what a Switch gives has the guard of the
+Switch and one branch more, what a Merge gives has one less, and any other node has the guards of all its inputs together. A loop is a
+frame with one LoopCond, whose values go from an Enter to a Merge and a Switch, and around through a NextIteration. What lies on no
+branch of the LoopCond runs before the test, what lies on its true branch after it, and what lies on its false branch after the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from graphcore.errors import UnimplementedError
+from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH, NodeFrame
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.redundant_calls import find_twins
+from graphcore.runtime.plan.loops_order import clustered, in_order
+
+_SEND: Final = frozenset({"_Send", "_HostSend"})
+_RECV: Final = frozenset({"_Recv", "_HostRecv"})
+_SWITCHES: Final = SWITCH | {"_SwitchN"}
+_PASSING: Final = frozenset({"Identity", "LoopCond", "StopGradient", "PreventGradient", "Snapshot"})
+_MAX_DEPTH: Final = 12
+_MAX_BRANCHES: Final = 24
+BEFORE, INSIDE, AFTER = 0, 1, 2
+"""Where in a loop something runs: before the test, in the body, after the loop."""
+
+
+class Branch(NamedTuple):
+    """One way that a Switch can go.
+
+    Attributes:
+        pred: what decides.
+        side: the output of the Switch.
+        sides: how many outputs it has.
+    """
+
+    pred: Tensor
+    side: int
+    sides: int
+
+
+Guard = frozenset[Branch]
+NOWHERE: Final[Guard] = frozenset()
+
+
+class Unit:
+    """Something to be run as one: a node, or a loop.
+
+    Attributes:
+        guard: the branches that it lies on, other than that of its loop's test.
+        phase: where in its loop it runs.
+    """
+
+    __slots__ = ("guard", "loop", "node", "phase")
+
+    def __init__(self, node: Node | None, loop: Loop | None) -> None:
+        self.node = node
+        self.loop = loop
+        self.guard = NOWHERE
+        self.phase = BEFORE
+
+
+class Variable(NamedTuple):
+    """A value that goes around: the Merge, the Enter that it begins with, the NextIteration that it goes on with."""
+
+    merge: Node
+    enter: Node
+    next: Node
+
+
+class Loop:
+    """A frame, or all that lies in none.
+
+    Attributes:
+        name: the frame's name; "" of the outermost.
+        variables: what goes around; `constants` are the Enters of what stays the same.
+        pivot: the LoopCond.
+        phases: what runs before the test, in the body, and after the loop, in order. The outermost frame has only the first.
+        guards: of each node.
+        enters: what leads into it.
+    """
+
+    __slots__ = ("constants", "depth", "enters", "guards", "name", "phases", "pivot", "variables")
+
+    def __init__(self, name: str, depth: int) -> None:
+        self.name = name
+        self.depth = depth
+        self.variables: list[Variable] = []
+        self.constants: list[Node] = []
+        self.pivot: Node | None = None
+        self.phases: tuple[list[Unit], list[Unit], list[Unit]] = ([], [], [])
+        self.guards: dict[Node, Guard] = {}
+        self.enters: Sequence[Node] = ()
+
+
+class Ways:
+    """Which way values go, where `feeds` are given."""
+
+    __slots__ = ("feeds",)
+
+    def __init__(self, feeds: Collection[Tensor]) -> None:
+        self.feeds = frozenset(feeds)
+
+    def decider(self, pred: Tensor) -> Tensor:
+        """What a Switch that goes by `pred` really goes by: the tensor that `pred` is passed on from."""
+        while pred.node.op in _PASSING and pred not in self.feeds:
+            pred = pred.node.inputs[0]
+        return pred
+
+    def guard_of(self, loop: Loop, tensor: Tensor) -> Guard:
+        """The branches that a tensor lies on, seen from within `loop`."""
+        if tensor in self.feeds or tensor.node.op in ENTER:
+            return NOWHERE
+        guard = loop.guards[tensor.node]
+        return guard | {self._branch(tensor)} if tensor.node.op in _SWITCHES else guard
+
+    def branches_of(self, loop: Loop, merge: Node) -> list[Branch]:
+        """For each input of a Merge that ends a branch: the side that it comes from; none if it has but one input."""
+        guards = [self.guard_of(loop, tensor) for tensor in merge.inputs]
+        common = frozenset.intersection(*guards)
+        return [next(iter(guard - common)) for guard in guards] if len(guards) > 1 else []
+
+    def _branch(self, tensor: Tensor) -> Branch:
+        return Branch(self.decider(tensor.node.inputs[1]), tensor.index, len(tensor.node.outputs))
+
+
+class Structure(NamedTuple):
+    """What was found.
+
+    Attributes:
+        outermost: what lies in no loop, the loops among it.
+        ways: which way values go.
+        deciders: what Switches go by, each with how many ways there are.
+        twins: the nodes that need not run, each with the node that gives what it gives.
+    """
+
+    outermost: Loop
+    ways: Ways
+    deciders: dict[Tensor, int]
+    twins: dict[Node, Node]
+
+
+def find_structure(nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor]) -> Structure:
+    """The branches and loops among `nodes`.
+
+    Args:
+        nodes: what a run needs, producers first.
+        info: their frames.
+        feeds: what is given.
+
+    Raises:
+        UnimplementedError: it is not all made of branches and loops; the text says what is not.
+    """
+    return _Finder(nodes, info, feeds).find()
+
+
+class _Finder:
+    def __init__(self, nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor]) -> None:
+        self.nodes = nodes
+        self.info = info
+        self.ways = Ways(feeds)
+        self.feeds = self.ways.feeds
+        self.given = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
+        self.deciders: dict[Tensor, int] = {}
+        self.twins = find_twins(nodes)
+        self.loops: dict[str, Loop] = {"": Loop("", 0)}
+        self.inner: dict[str, list[Loop]] = {"": []}
+        self.members: dict[str, list[Node]] = {"": []}
+        self.enters: dict[str, list[Node]] = {}
+        self.read = {tensor for node in nodes for tensor in node.inputs}
+        self.followers: dict[Node, set[Node]] = {}
+        for node in nodes:
+            for producer in [*[tensor.node for tensor in node.inputs], *node.control_inputs]:
+                if producer.op in ENTER:
+                    self.followers.setdefault(producer, set()).add(node)
+
+    def find(self) -> Structure:
+        for node in self.nodes:
+            self._place(node)
+        for name in sorted(self.loops, key=lambda name: -self.loops[name].depth):
+            self._fill(self.loops[name])
+        return Structure(self.loops[""], self.ways, self.deciders, self.twins)
+
+    def _place(self, node: Node) -> None:
+        inside = self.info[node]
+        name = inside.frame_name
+        if node.op in _RECV:
+            raise _unfit(node, "it may receive a dead value")
+        if name not in self.loops:
+            around = self._around(inside)
+            depth = self.loops[around].depth + 1
+            if depth > _MAX_DEPTH:
+                raise _unfit(node, f"its loop lies within {_MAX_DEPTH} others")
+            self.loops[name] = Loop(name, depth)
+            self.inner[name], self.members[name], self.enters[name] = [], [], []
+            self.inner[around].append(self.loops[name])
+        if node.op in ENTER:
+            self.enters[name].append(node)
+        else:
+            self.members[name].append(node)
+
+    def _around(self, inside: NodeFrame) -> str:
+        return "" if inside.parent_frame is None else self.info[inside.parent_frame].frame_name
+
+    def _fill(self, loop: Loop) -> None:
+        """Find the variables of a loop, and where each of its nodes runs. The loops in it are filled already."""
+        if loop.name:
+            self._find_variables(loop)
+        headers = {variable.merge for variable in loop.variables} | {variable.next for variable in loop.variables}
+        units = {node: Unit(node, None) for node in self.members[loop.name] if node not in headers}
+        loops = {inner.name: Unit(None, inner) for inner in self.inner[loop.name]}
+        everyone = [*units.values(), *loops.values()]
+        needs = {unit: self._needs(loop, unit, units, loops) for unit in everyone}
+        order = in_order(everyone, needs)
+        if order is None:
+            raise UnimplementedError(f"Loop '{loop.name}' and one in it wait for each other", op="Enter")
+        test = self._test(loop)
+        for variable in loop.variables:
+            loop.guards[variable.merge] = NOWHERE
+        for unit in order:
+            self._judge(loop, unit, needs[unit], test)
+        self._check_turns(loop, units, test)
+        for number, phase in enumerate(loop.phases):
+            phase += clustered([unit for unit in order if unit.phase == number], needs)
+
+    def _find_variables(self, loop: Loop) -> None:
+        members = self.members[loop.name]
+        loop.enters = self.enters[loop.name]
+        for node in members:
+            if node.op in MERGE and any(tensor.node.op in ENTER for tensor in node.inputs):
+                self._add_variable(loop, node)
+            for control in node.control_inputs:
+                if control.op in NEXT_ITERATION:
+                    raise _unfit(node, "it waits for what goes on into the next iteration")
+        pivots = [node for node in members if node.op == "LoopCond"]
+        if len(pivots) != 1:
+            raise _unfit(self.enters[loop.name][0], f"loop '{loop.name}' has {len(pivots)} LoopConds")
+        loop.pivot = pivots[0]
+        turned = {variable.next for variable in loop.variables}
+        for node in members:
+            if node.op in NEXT_ITERATION and node not in turned:
+                raise _unfit(node, "its value goes to no Merge that an Enter goes to")
+        first = {variable.enter: variable.merge for variable in loop.variables}
+        for enter in self.enters[loop.name]:
+            if enter.node_def.attr.get("is_constant"):
+                loop.constants.append(enter)
+            elif self.followers.get(enter, set()) != {first.get(enter)}:
+                raise _unfit(enter, "its value is there in the first iteration only")
+
+    def _add_variable(self, loop: Loop, merge: Node) -> None:
+        sources = {tensor.node.op in NEXT_ITERATION: tensor.node for tensor in merge.inputs}
+        if len(merge.inputs) != 2 or len(sources) != 2 or sources[False].op not in ENTER or merge.control_inputs:
+            raise _unfit(merge, "it does not take one Enter and one NextIteration")
+        if sources[False].node_def.attr.get("is_constant") or merge.outputs[1] in self.read:
+            raise _unfit(merge, "what comes out of it depends on the iteration")
+        loop.variables.append(Variable(merge, sources[False], sources[True]))
+
+    def _needs(self, loop: Loop, unit: Unit, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> list[Unit]:
+        """What must have run before `unit`."""
+        if unit.loop is None:
+            assert unit.node is not None
+            nodes = [unit.node]
+        else:
+            nodes = self.enters[unit.loop.name]
+        found: list[Unit] = []
+        for node in nodes:
+            if node in self.given:
+                continue
+            before = [self.twins[node]] if node in self.twins else [tensor.node for tensor in node.inputs if tensor not in self.feeds]
+            for producer in [*before, *node.control_inputs]:
+                other = self._unit_of(loop, producer, units, loops)
+                if other is not None:
+                    found.append(other)
+        return found
+
+    def _unit_of(self, loop: Loop, producer: Node, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> Unit | None:
+        inside = self.info[producer]
+        if producer.op in EXIT and inside.frame_name != loop.name:
+            return loops[inside.frame_name]
+        return units.get(producer)  # an Enter, a loop's Merge and a NextIteration are there when the iteration begins
+
+    def _test(self, loop: Loop) -> Tensor | None:
+        return None if loop.pivot is None else self.ways.decider(loop.pivot.inputs[0])
+
+    def _judge(self, loop: Loop, unit: Unit, needs: Collection[Unit], test: Tensor | None) -> None:
+        """Find where `unit` runs."""
+        if unit.loop is not None:
+            node, guard = self.enters[unit.loop.name][0], self._guard_of_loop(loop, unit.loop)
+        else:
+            assert unit.node is not None
+            node, guard = unit.node, self._guard_of_node(loop, unit.node)
+            loop.guards[node] = guard
+        if len(guard) > _MAX_BRANCHES:
+            raise _unfit(node, f"it lies on more than {_MAX_BRANCHES} branches")
+        sides: dict[Tensor | None, int] = {branch.pred: branch.side for branch in guard}
+        if len(sides) < len(guard):
+            raise _unfit(node, "it lies on two sides of one branch")
+        if test in sides:
+            unit.phase = INSIDE if sides[test] else AFTER
+        unit.guard = frozenset([branch for branch in guard if branch.pred is not test])
+        later = {need.phase for need in needs} - {BEFORE, unit.phase}
+        if later and node.op == "ControlTrigger" and unit.phase == BEFORE and len(later) == 1:
+            unit.phase = later.pop()
+        if later or (node is loop.pivot and guard):
+            raise _unfit(node, "it waits for what runs later in its loop")
+
+    def _guard_of_loop(self, loop: Loop, inner: Loop) -> Guard:
+        guards = {enter: self._guard_of_inputs(loop, enter) for enter in self.enters[inner.name]}
+        guard = frozenset[Branch]().union(*guards.values())
+        for enter, own in guards.items():
+            if own != guard and enter not in inner.constants:
+                raise _unfit(enter, "its value may be there where others that enter the same loop are not")
+        for node in self.members[inner.name]:
+            if node.op in EXIT:
+                loop.guards[node] = guard
+        return guard
+
+    def _guard_of_node(self, loop: Loop, node: Node) -> Guard:
+        if node.op == "ControlTrigger" or node in self.given:
+            return NOWHERE
+        if node.op in MERGE:
+            return self._guard_of_merge(loop, node)
+        guard = self._guard_of_inputs(loop, node)
+        if node.op in _SWITCHES:
+            self._note_decider(node)
+        if node.op in _SEND and guard:
+            raise _unfit(node, "it sends word of a dead value")
+        return guard
+
+    def _note_decider(self, switch: Node) -> None:
+        pred, sides = self.ways.decider(switch.inputs[1]), len(switch.outputs)
+        if self.deciders.setdefault(pred, sides) != sides:
+            raise _unfit(switch, "what decides here decides elsewhere between another number of ways")
+
+    def _guard_of_inputs(self, loop: Loop, node: Node) -> Guard:
+        guard = NOWHERE
+        for tensor in node.inputs:
+            guard |= self.ways.guard_of(loop, tensor)
+        for control in node.control_inputs:
+            guard |= loop.guards.get(control, NOWHERE)
+        return guard
+
+    def _guard_of_merge(self, loop: Loop, merge: Node) -> Guard:
+        guards = [self.ways.guard_of(loop, tensor) for tensor in merge.inputs]
+        common = frozenset.intersection(*guards)
+        own = [guard - common for guard in guards]
+        if len(own) == 1:
+            return common
+        branches = [next(iter(rest)) for rest in own if len(rest) == 1]
+        if len(branches) != len(own) or len({branch.pred for branch in branches}) != 1:
+            raise _unfit(merge, "its inputs are not the sides of one branch")
+        if sorted([branch.side for branch in branches]) != list(range(branches[0].sides)):
+            raise _unfit(merge, "its inputs are not all sides of a branch")
+        return common
+
+    def _check_turns(self, loop: Loop, units: Collection[Node], test: Tensor | None) -> None:
+        """Require that every value goes on when the test is true, and leaves when it is false."""
+        if test is None:
+            return
+        onward, out = frozenset([Branch(test, 1, 2)]), frozenset([Branch(test, 0, 2)])
+        for variable in loop.variables:
+            if self.ways.guard_of(loop, variable.next.inputs[0]) != onward:
+                raise _unfit(variable.next, "its value is not there in every iteration but the last")
+            if any(loop.guards.get(control, NOWHERE) - onward for control in variable.next.control_inputs):
+                raise _unfit(variable.next, "it waits for what does not run in every iteration")
+        for node in units:
+            if node.op in EXIT and loop.guards[node] != out:
+                raise _unfit(node, "its value is not there exactly when the loop ends")
+
+
+def _unfit(node: Node, reason: str) -> UnimplementedError:
+    return UnimplementedError.at(
+        node,
+        f"'{node.name}' (op {node.op}) is no part of a branch or loop that the plan engine knows: {reason}; the dataflow engine runs it",
+    )

@@ -1,0 +1,106 @@
+"""Plans with branches and loops: one generated Python function with `if` and `while` where the graph has Switch and Merge."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from graphcore.graph.control_flow import NodeFrame
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.events import Around
+from graphcore.runtime.core.program import Step
+from graphcore.runtime.plan.buffers import reuse_buffers
+from graphcore.runtime.plan.loop_structure import find_structure
+from graphcore.runtime.plan.loops_memory import peak_of_loops
+from graphcore.runtime.plan.loops_schedule import Begin, LoopSchedule, schedule_loops
+from graphcore.runtime.plan.loops_text import loops_text
+from graphcore.runtime.plan.parallel import has_large, mark_long
+from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
+from graphcore.runtime.plan.plan import Plan
+from graphcore.runtime.plan.plan_instrumentation import Note, Watcher
+from graphcore.runtime.plan.schedule import MakeKernel, Schedule
+from graphcore.runtime.plan.size_guards import guard_sizes
+
+
+class LoopPlan(Plan):
+    """A compiled subgraph with branches and loops."""
+
+    __slots__ = ()
+    _text = staticmethod(loops_text)
+
+    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """Run it recorded, node by node with loop and iteration, and stop before the next node when the step is cancelled.
+
+        Raises:
+            CancelledError: it was cancelled.
+        """
+        run = self._compile_watched()
+        watcher = _LoopWatcher(self.schedule, step, self._notes, values)
+        try:
+            return run(watcher.before, watcher.after, watcher.begin, watcher.note, watcher.turn, watcher.leave, *values)
+        finally:
+            watcher.close()
+
+    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
+        assert isinstance(self.schedule, LoopSchedule)
+        return peak_of_loops(self.schedule, sizes)
+
+
+class _LoopWatcher(Watcher):
+    """Keeps the step of a watched run at the loop and iteration that it is in."""
+
+    __slots__ = ("_around", "_loops")
+
+    def __init__(self, schedule: Schedule, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
+        super().__init__(schedule, step, notes, given)
+        self._around: list[tuple[int, str, int, Around]] = []
+        self._loops = {
+            number: operation.loop.name
+            for number, operation in enumerate(schedule.operations)
+            if isinstance(operation, Begin) and operation.loop is not None
+        }
+
+    def turn(self, loop: int) -> None:
+        """An iteration of the loop that begins with operation `loop` begins."""
+        step = self._step
+        self._check(loop)
+        if self._around and self._around[-1][0] == loop:
+            step.iteration += 1
+            return
+        self._around.append((loop, step.frame, step.iteration, step.around))
+        step.frame, step.iteration, step.around = self._loops[loop], 0, step.within()
+
+    def leave(self) -> None:
+        """The innermost loop has ended."""
+        step = self._step
+        _, step.frame, step.iteration, step.around = self._around.pop()
+
+    def close(self) -> None:
+        """The run is over, also if in the middle of a loop."""
+        while self._around:
+            self.leave()
+        super().close()
+
+
+def build_loop_plan(
+    nodes: Sequence[Node],
+    info: Mapping[Node, NodeFrame],
+    fetches: Sequence[Tensor],
+    targets: Collection[Node],
+    feeds: Sequence[Tensor],
+    make_kernel: MakeKernel,
+) -> LoopPlan:
+    """Compile `nodes`, which are what `fetches` and `targets` need when `feeds` are given, producers first; `info` says their frames.
+
+    Raises:
+        UnimplementedError: they are not made of branches and loops only.
+        GraphError: a node carries an error or cannot run; a tensor is larger than the memory.
+    """
+    structure = find_structure(nodes, info, feeds)
+    schedule = schedule_loops(structure, nodes, fetches, targets, feeds, make_kernel)
+    any_large = has_large(nodes, feeds)
+    guard_sizes(schedule, any_large=any_large)
+    mark_long(schedule, any_large=any_large)
+    reuse_buffers(schedule)
+    return LoopPlan(schedule)

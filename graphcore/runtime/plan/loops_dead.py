@@ -1,0 +1,68 @@
+"""What a recorded run of a plan tells of branches that are not taken and loops that do not begin.
+
+The rules are those of dead values: a node is dead if anything that it waits for is, a Merge if all its inputs are, a ControlTrigger never.
+A loop that does not begin is dead in its first iteration, other than what depends only on values that enter it alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from graphcore.graph.control_flow import MERGE
+from graphcore.graph.model.node import Node
+from graphcore.runtime.core.events import UNNEEDED
+from graphcore.runtime.plan.loop_structure import BEFORE, INSIDE, Loop, Unit, Ways
+from graphcore.runtime.plan.loops_schedule import enter_guard, enter_phase
+from graphcore.runtime.plan.plan_instrumentation import Note
+
+_ALWAYS_ALIVE = frozenset({"ControlTrigger"})
+
+
+def dead_phase(ways: Ways, loop: Loop, phase: int) -> list[Note]:
+    """What is told of a phase of `loop` in an iteration in which it does not run."""
+    notes: list[Note] = []
+    for unit in loop.phases[phase]:
+        if unit.node is not None:
+            notes.append(_note(unit.node, unit.node.op in _ALWAYS_ALIVE, ()))
+        if unit.loop is None:
+            continue
+        enters = {enter: enter_phase(ways, loop, enter) for enter in unit.loop.enters}
+        notes += [Note(enter.name) for enter, own in enters.items() if own == phase]
+        notes += _dead_loop(unit.loop, [enter for enter, own in enters.items() if own != phase])
+    if phase == INSIDE:
+        notes += [Note(variable.next.name) for variable in loop.variables]
+    return notes
+
+
+def dead_unit(ways: Ways, around: Loop, unit: Unit) -> list[Note]:
+    """What is told of a loop on a branch that is not taken, other than of its Enters."""
+    assert unit.loop is not None
+    enters = unit.loop.enters
+    alive = [enter for enter in enters if enter_phase(ways, around, enter) == BEFORE and not enter_guard(ways, around, enter)]
+    return _dead_loop(unit.loop, alive)
+
+
+def _dead_loop(loop: Loop, entering: Iterable[Node], around: tuple[str, ...] = ()) -> list[Note]:
+    """What is told of a loop that does not begin, nor do those around it; the Enters `entering` are alive."""
+    alive, frames = set(entering), (*around, loop.name)
+    notes = [Note(variable.merge.name, frames=frames) for variable in loop.variables]
+    for unit in [unit for phase in loop.phases for unit in phase]:
+        nodes = [unit.node] if unit.node is not None else list(unit.loop.enters) if unit.loop is not None else []
+        for node in nodes:
+            if _is_alive(node, alive):
+                alive.add(node)
+            notes.append(_note(node, node in alive, frames))
+        if unit.loop is not None:
+            notes += _dead_loop(unit.loop, [enter for enter in unit.loop.enters if enter in alive], frames)
+    return notes + [Note(variable.next.name, frames=frames) for variable in loop.variables]
+
+
+def _is_alive(node: Node, alive: Collection[Node]) -> bool:
+    if node.op in _ALWAYS_ALIVE:
+        return True
+    inputs = [tensor.node in alive for tensor in node.inputs]
+    return all(control in alive for control in node.control_inputs) and (any(inputs) if node.op in MERGE else all(inputs))
+
+
+def _note(node: Node, is_alive: bool, frames: tuple[str, ...]) -> Note:
+    return Note(node.name, UNNEEDED if is_alive else "", frames)

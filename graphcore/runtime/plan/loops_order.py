@@ -1,0 +1,50 @@
+"""An order to run things in: what they need first, and what is alike together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphcore.runtime.plan.loop_structure import Unit
+
+
+def in_order(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit] | None:
+    """`units`, each after what it needs; None if that cannot be."""
+    found = _sorted(units, needs, together=False)
+    return found if len(found) == len(units) else None
+
+
+def clustered(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit]:
+    """The same, where those with the same guard follow each other as far as possible. `units` can be put in order."""
+    return _sorted(units, needs, together=True)
+
+
+def _sorted(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]], *, together: bool) -> list[Unit]:
+    place = {unit: i for i, unit in enumerate(units)}
+    waiting = {}
+    followers: dict[Unit, list[Unit]] = {}
+    ready: dict[object, list[int]] = {}
+    for unit in units:
+        own = {need for need in needs[unit] if need in place}
+        waiting[unit] = len(own)
+        for need in own:
+            followers.setdefault(need, []).append(unit)
+        if not own:
+            heappush(ready.setdefault(unit.guard if together else None, []), place[unit])
+    order: list[Unit] = []
+    current: object = None
+    while ready:
+        if current not in ready:
+            current = min(ready, key=lambda guard: ready[guard][0])
+        heap = ready[current]
+        unit = units[heappop(heap)]
+        if not heap:
+            del ready[current]
+        order.append(unit)
+        for follower in followers.get(unit, ()):
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                heappush(ready.setdefault(follower.guard if together else None, []), place[follower])
+    return order

@@ -1,0 +1,202 @@
+"""Heavy nodes that do not depend on each other run at once, where that is quicker."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, Final
+
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.registry import Kernel
+from graphcore.runtime.core.interruptible_call import call_aside
+from graphcore.runtime.core.plan_checks import is_ours
+from graphcore.runtime.plan.buffers import is_elementwise
+from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
+from graphcore.support.thread_pool import core_count
+
+PAYS_FROM: Final = 300.0
+"""Microseconds that a kernel must take for another thread to be worth while: handing it over and back takes some 50."""
+_PRODUCTS: Final = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
+_CONVOLUTIONS: Final = frozenset({"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "DepthwiseConv2dNative"})
+_SLOW: Final = frozenset(
+    {"Exp", "Log", "Log1p", "Expm1", "Tanh", "Sigmoid", "Pow", "Sin", "Cos", "Tan", "Erf", "Softmax", "LogSoftmax", "Softplus"}
+)
+_CUBIC: Final = frozenset({"MatrixDeterminant", "MatrixInverse", "MatrixSolve"})
+_TRANSFORMS: Final = frozenset({"FFT", "IFFT", "FFT2D", "IFFT2D", "FFT3D", "IFFT3D"})
+_SORTING: Final = frozenset({"TopKV2", "NthElement", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"})
+_BY_FIRST_INPUT: Final = _CUBIC | _TRANSFORMS | _SORTING
+"""What their kernels cost the shape of the first input tells, and nothing tells them to stop while they run."""
+LONG_FROM: Final = 2.0e5
+"""Microseconds of a kernel that people would not wait for to end when they press Ctrl-C."""
+_LARGE: Final = 5_000
+"""Kernels whose tensors all have fewer elements neither pay in another thread nor take long."""
+_FLOPS_PER_MICROSECOND: Final = 2.0e4
+_SLOW_PER_MICROSECOND: Final = 300.0
+_FAST_PER_MICROSECOND: Final = 1500.0
+_TRANSFORMED_PER_MICROSECOND: Final = 500.0
+_SORTED_PER_MICROSECOND: Final = 300.0
+
+
+def cost(node: Node) -> float:
+    """About how many microseconds the kernel of `node` takes by itself, as the shapes tell; 0 where they do not."""
+    if node.op in _BY_FIRST_INPUT:
+        known = node.inputs[0].shape.as_list() if node.inputs[0].shape.is_fully_defined else ()
+        return _cost_by_first_input(node.op, tuple([size or 0 for size in known]))
+    sizes = [tensor.shape.num_elements for tensor in (*node.inputs, *node.outputs)]
+    if not sizes or min(sizes) < 0:
+        return 0.0
+    if node.op in _PRODUCTS:
+        left = node.inputs[0].shape.as_list()
+        transposed = node.attr.get("transpose_a") or node.attr.get("adj_x")
+        depth = (left[-2] if transposed else left[-1]) or 0
+        return 2.0 * depth * node.outputs[0].shape.num_elements / _FLOPS_PER_MICROSECOND
+    if node.op in _CONVOLUTIONS:
+        filters = next((tensor.shape for tensor in (*node.inputs, *node.outputs) if tensor.shape.rank == 4), None)
+        window = 1 if filters is None else math.prod([size or 1 for size in filters.as_list()[:3]])
+        return 2.0 * min(window, 10_000) * max(sizes) / _FLOPS_PER_MICROSECOND
+    if node.op == "Einsum":  # of two matrices: the root of (ij)(jk)(ik) is what a product costs
+        return 2.0 * math.sqrt(math.prod(sizes)) / _FLOPS_PER_MICROSECOND
+    per_microsecond = _SLOW_PER_MICROSECOND if node.op in _SLOW else _FAST_PER_MICROSECOND
+    return max(sizes) / per_microsecond
+
+
+def _cost_by_first_input(op: str, shape: tuple[int, ...]) -> float:
+    size = math.prod(shape)
+    if op in _CUBIC:
+        return 10.0 * max(shape[-2:], default=1) * size / _FLOPS_PER_MICROSECOND
+    return size * math.log2(size + 2) / (_TRANSFORMED_PER_MICROSECOND if op in _TRANSFORMS else _SORTED_PER_MICROSECOND)
+
+
+def has_large(nodes: Iterable[Node], feeds: Iterable[Tensor] = ()) -> bool:
+    """Whether any kernel of `nodes`, where `feeds` are given, may be worth a thread of its own."""
+    tensors = chain(feeds, chain.from_iterable([node.outputs for node in nodes]))
+    return any(tensor.shape.num_elements >= _LARGE for tensor in tensors)
+
+
+def is_long(node: Node) -> bool:
+    """Whether the kernel of `node` takes so long that who waits for it must be able to leave: it has no state, then."""
+    if node.op_def.is_stateful or node.registration.is_function or any(dtype.is_ref for dtype in (*node.input_types, *node.output_types)):
+        return False
+    return cost(node) >= LONG_FROM and not any("func" in attr.type for attr in node.op_def.attr)
+
+
+def mark_long(schedule: Schedule, *, any_large: bool = True) -> None:
+    """Have kernels that take long called so that Ctrl-C need not wait for them.
+
+    Args:
+        any_large: whether any known shape is large at all.
+    """
+    for operation in schedule.operations:
+        if any_large:
+            operation.is_long = operation.kernel is not None and not operation.apart and is_long(operation.node)
+        if operation.node.op in _BY_FIRST_INPUT and operation.kernel is not None:
+            operation.kernel = aside_if_long(operation.node, operation.kernel)
+
+
+def aside_if_long(node: Node, kernel: Kernel) -> Kernel:
+    """`kernel`, called so that Ctrl-C need not wait for it, where the arrays that it gets tell that it takes long and no shape told before."""
+    if node.op not in _BY_FIRST_INPUT or node.inputs[0].shape.is_fully_defined:
+        return kernel
+    op = node.op
+
+    def call(first: Any, *others: Any) -> Any:
+        if _cost_by_first_input(op, first.shape) >= LONG_FROM:
+            return call_aside(kernel, first, *others)
+        return kernel(first, *others)
+
+    return call
+
+
+def run_apart(schedule: Schedule, nodes: Iterable[Node], threads: int = 0) -> None:
+    """Have heavy operations that do not depend on each other run at once, all but one in other threads.
+
+    Operations with state keep their order.
+
+    Args:
+        nodes: what the operations were made of, producers first.
+        threads: how many may run at once; 0 for as many as there are cores.
+    """
+    if (threads or core_count()) < 2 or len(schedule.operations) < 3:
+        return
+    heavy = {operation for operation in schedule.operations if _may_move(operation) and cost(operation.node) >= PAYS_FROM}
+    if len(heavy) < 2:
+        return
+    levels = _levels(schedule, nodes, heavy)
+    if len(levels) < len(schedule.operations):
+        return
+    groups: dict[int, list[Operation]] = {}
+    for operation in schedule.operations:
+        if operation in heavy:
+            groups.setdefault(levels[operation], []).append(operation)
+    if not any(len(group) > 1 for group in groups.values()):
+        return
+    apart = {operation for group in groups.values() for operation in group[:-1]}
+    schedule.operations = _in_two_steps(sorted(schedule.operations, key=levels.__getitem__), apart)
+    begun = {operation.node: operation for operation in schedule.operations if operation.apart == BEGIN}
+    for operation in apart & schedule.skipped.keys():
+        schedule.skipped[begun[operation.node]] = schedule.skipped.pop(operation)
+    number(schedule.operations, schedule.results)
+
+
+def _may_move(operation: Operation) -> bool:
+    """True iff it may run in any thread: it has no state, calls nothing, and is no product, which BLAS has threads for."""
+    node = operation.node
+    if operation.kernel is None or any(operation.reads) or not node.outputs:
+        return False
+    if node.op_def.is_stateful or node.registration.is_function or not is_ours(node):
+        return False
+    if any(value.is_reference for value in (*operation.inputs, *operation.outputs)):
+        return False
+    return is_elementwise(operation.kernel) or node.op in _SLOW
+
+
+def _levels(schedule: Schedule, nodes: Iterable[Node], heavy: set[Operation]) -> dict[Operation, int]:
+    """How many heavy operations must be done, one after the other, before each operation."""
+    operations = {operation.node: operation for operation in schedule.operations}
+    levels: dict[Operation, int] = {}
+    values: dict[Value, int] = {}
+    after: dict[Node, int] = {}
+    last_state = 0
+    for node in nodes:
+        known = [after.get(other, 0) for other in (*[tensor.node for tensor in node.inputs], *node.control_inputs)]
+        level = max(known, default=0)
+        operation = operations.get(node)
+        if operation is not None:
+            level = max([level, *[values.get(value, 0) for value in operation.inputs]])
+            if node.op_def.is_stateful or any(value.is_reference for value in (*operation.inputs, *operation.outputs)):
+                level = last_state = max(level, last_state)
+            levels[operation] = level
+            level += operation in heavy
+            values.update(dict.fromkeys(operation.outputs, level))
+        after[node] = level
+    return levels
+
+
+def _in_two_steps(operations: list[Operation], apart: set[Operation]) -> list[Operation]:
+    """Operations apart begin where they stand and are joined where somebody first needs them."""
+    ordered: list[Operation] = []
+    under_way: dict[Value, Operation] = {}
+
+    def join(values: Iterable[Value]) -> None:
+        for value in values:
+            joining = under_way.get(value)
+            if joining is not None:
+                ordered.append(joining)
+                for output in joining.outputs:
+                    del under_way[output]
+
+    for operation in operations:
+        join(operation.inputs)
+        if operation not in apart:
+            ordered.append(operation)
+            continue
+        task = Value(operation.outputs[0].tensor, f"f{operation.outputs[0].name}")
+        begin = Operation(operation.node, operation.kernel, operation.inputs, operation.reads, [task])
+        begin.apart = BEGIN
+        joining = Operation(operation.node, None, [task, *operation.inputs], [False] * (1 + len(operation.inputs)), operation.outputs)
+        joining.apart = JOIN
+        under_way.update(dict.fromkeys(operation.outputs, joining))
+        ordered.append(begin)
+    join(list(under_way))
+    return ordered

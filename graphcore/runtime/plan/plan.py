@@ -1,0 +1,185 @@
+"""The plan engine: an acyclic subgraph becomes one generated Python function over local variables."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+from graphcore.errors import GraphError, InternalError
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.error_notes import explain_at
+from graphcore.runtime.core.memory import keep_freed_memory
+from graphcore.runtime.core.plan_checks import outputs_unset, shown_name
+from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.prune import needed_nodes
+from graphcore.runtime.plan.buffers import reuse_buffers
+from graphcore.runtime.plan.parallel import has_large, mark_long, run_apart
+from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes, peak_of_plan
+from graphcore.runtime.plan.plan_instrumentation import Note, Watcher
+from graphcore.runtime.plan.plan_text import PlanText, plan_text
+from graphcore.runtime.plan.schedule import JOIN, MakeKernel, Schedule, Value, schedule_nodes
+from graphcore.runtime.plan.size_guards import guard_sizes
+from graphcore.support.deadline import check_time
+
+_numbers: Final = itertools.count(1)
+_NAMED: Final = 4
+"""Feeds and fetches that a plan names where it is shown."""
+_UNPACKING: Final = ("values to unpack", "cannot unpack", "has no attribute 'dtype'")
+
+
+class Plan:
+    """A compiled subgraph; several threads may run it at once.
+
+    Attributes:
+        source: the generated code, one line a node, which it names; tracebacks and profilers point into it.
+        nodes: the nodes that really run, in order.
+        run: the function: fed arrays in, fetched arrays out.
+        schedule: the operations behind the code.
+    """
+
+    __slots__ = ("_line_nodes", "_lock", "_notes", "_watched", "filename", "nodes", "run", "schedule", "source")
+    _text = staticmethod(plan_text)
+
+    def __init__(self, schedule: Schedule) -> None:
+        text = self._text(schedule)
+        self.schedule = schedule
+        self.source = text.annotated()
+        self.filename, self.run = _compiled(text, self.source)
+        self._line_nodes = {self.filename: text.line_nodes}
+        self._lock = threading.Lock()
+        self._watched: Callable[..., list[Any]] | None = None
+        self._notes: Sequence[Note] = ()
+        self.nodes = [operation.node for operation in schedule.operations if operation.apart != JOIN]
+
+    def __repr__(self) -> str:
+        given, gives = _named(self.schedule.feeds), _named(self.schedule.results)
+        count = len(self.nodes)
+        return f"<{type(self).__name__} of {count} node{'s' * (count != 1)}: {given} -> {gives}; its code is in .source>"
+
+    def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
+        """Run it recorded, node by node, and stop before the next node when the step is cancelled.
+
+        Raises:
+            CancelledError: it was cancelled.
+        """
+        run = self._watched or self._compile_watched()
+        watcher = Watcher(self.schedule, step, self._notes, values)
+        try:
+            return run(watcher.before, watcher.after, watcher.begin, watcher.note, *values)
+        finally:
+            watcher.close()
+
+    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
+        """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
+        return peak_of_plan(self.schedule, sizes)
+
+    def node_at(self, traceback: TracebackType | None) -> Node | None:
+        """The node whose line the innermost frame of this plan was at."""
+        found = None
+        while traceback is not None:
+            lines = self._line_nodes.get(traceback.tb_frame.f_code.co_filename)
+            if lines is not None:
+                found = lines.get(traceback.tb_lineno, found)
+            traceback = traceback.tb_next
+        return found
+
+    def explain(self, error: BaseException) -> BaseException:
+        """`error` as a GraphError that names the node, its inputs and the user's line.
+
+        What is no Exception (Ctrl-C) stays what it is and gets a note that says so.
+        """
+        node = self.node_at(error.__traceback__)
+        is_plain = isinstance(error, Exception) and not isinstance(error, GraphError)
+        if node is None:
+            return InternalError(f"{type(error).__name__}: {error}") if is_plain else error
+        if is_plain and isinstance(error, AttributeError | TypeError | ValueError) and any(text in str(error) for text in _UNPACKING):
+            return outputs_unset(node, f"it left some unset or gave more ({error})")
+        return explain_at(node, error, self._actual(error, node))
+
+    def close(self) -> None:
+        """Forget the source text."""
+        for filename in self._line_nodes:
+            linecache.cache.pop(filename, None)
+
+    def _compile_watched(self) -> Callable[..., list[Any]]:
+        with self._lock:
+            if self._watched is None:
+                text = self._text(self.schedule, watched=True)
+                filename, run = _compiled(text, text.annotated())
+                self._line_nodes = {**self._line_nodes, filename: text.line_nodes}
+                self._notes = text.notes
+                self._watched = run
+            return self._watched
+
+    def _actual(self, error: BaseException, node: Node) -> Iterator[Any]:
+        """What the inputs really were, where the plan's frame still tells."""
+        traceback, frame = error.__traceback__, None
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename in self._line_nodes:
+                frame = traceback.tb_frame
+            traceback = traceback.tb_next
+        operation = next((operation for operation in self.schedule.operations if operation.node is node), None)
+        if frame is None or operation is None or not operation.inputs:
+            return
+        shared, variables = frame.f_locals.get("v"), self.schedule.variables
+        for value in operation.inputs:
+            name = value.name
+            in_scope = variables.get(name, value.constant)
+            yield shared[int(name[2:-1])] if shared is not None and name[0] == "v" else frame.f_locals.get(name, in_scope)
+
+
+def _named(values: Sequence[Value]) -> str:
+    """The first few of `values`, for people."""
+    names = [shown_name(value.tensor) for value in values[:_NAMED]] + [f"{len(values) - _NAMED} more"] * (len(values) > _NAMED)
+    return ", ".join(names) or "nothing"
+
+
+def build_plan(
+    fetches: Sequence[Tensor],
+    targets: Sequence[Node],
+    feeds: Sequence[Tensor],
+    make_kernel: MakeKernel,
+    needed: Sequence[Node] | None = None,
+    threads: int = 0,
+) -> Plan:
+    """Compile what `fetches` and `targets` need when `feeds` are given.
+
+    Args:
+        needed: the nodes that this needs, producers first, where they are known already.
+        threads: how many heavy nodes may run at once; 0 for as many as pay on this machine.
+
+    Raises:
+        GraphError: a needed node carries an error, cannot run, or depends on itself; a tensor is larger than the memory.
+    """
+    nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
+    schedule = schedule_nodes(nodes, fetches, targets, feeds, make_kernel)
+    any_large = has_large(nodes, feeds)
+    guard_sizes(schedule, any_large=any_large)
+    keep_freed_memory()
+    if any_large:
+        run_apart(schedule, nodes, threads)
+    mark_long(schedule, any_large=any_large)
+    reuse_buffers(schedule)
+    return Plan(schedule)
+
+
+def _compiled(text: PlanText, source: str) -> tuple[str, Callable[..., list[Any]]]:
+    """Compile `text`, function by function, so that Ctrl-C and a time limit need not wait for all of a long one.
+
+    Tracebacks show `source` in its place, line by line.
+    """
+    filename = f"<graphcore plan {next(_numbers)}>"
+    lines = text.source.split("\n")
+    for first, end in itertools.pairwise([*text.starts, len(lines)]):
+        node = text.line_nodes.get(first + 2)  # that of the first line within the function
+        if node is not None:
+            check_time(node.name, node.op)
+        piece = "\n" * first + "\n".join(lines[first:end])
+        exec(compile(piece, filename, "exec"), text.scope)  # noqa: S102 - the text holds nothing but names made here
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    run: Callable[..., list[Any]] = text.scope["run"]
+    return filename, run

@@ -1,0 +1,128 @@
+"""What a watched run of a plan calls around each node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from graphcore.errors import CancelledError
+from graphcore.runtime.core.events import Around, Recorder
+from graphcore.runtime.core.live_array_accounting import Holdings, gives_to_variables
+from graphcore.runtime.core.program import Step
+from graphcore.runtime.plan.schedule import Schedule
+from graphcore.support.thread_pool import Task, kernel_pool
+
+SENDING: Final = frozenset({"_Send", "_HostSend"})
+
+
+class Note(NamedTuple):
+    """What is told of a node whose kernel is not called.
+
+    Attributes:
+        name: the node.
+        how: why it need not run (see `events.SKIPPED`); "" if it is dead.
+        frames: the loops that it would have run in, had they begun, outermost first; none for the one that the run is in.
+    """
+
+    name: str
+    how: str = ""
+    frames: tuple[str, ...] = ()
+
+
+class Watcher:
+    """Records the nodes of one run, and stops it when it is cancelled.
+
+    Attributes:
+        before, after: to be called with a node's number, and after it with its outputs too (a sending node's input).
+    """
+
+    __slots__ = ("_call", "_giving", "_holdings", "_names", "_notes", "_record", "_schedule", "_sends", "_step", "after", "before")
+
+    def __init__(self, schedule: Schedule, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
+        self._schedule = schedule
+        self._step = step
+        self._notes = notes
+        self._call = step.call
+        self._record = (Recorder() if step.recorder is None else step.recorder).record
+        self._holdings = Holdings(step, given)
+        self.before: Callable[[int], None] = self._check
+        self.after: Callable[..., None] = _nothing
+        if step.recorder is None:
+            return
+        self.before, self.after = self._start, self._end
+        self._names = [operation.node.name for operation in schedule.operations]
+        self._giving = {number for number, operation in enumerate(schedule.operations) if gives_to_variables(operation.node)}
+        self._sends = {number for number, operation in enumerate(schedule.operations) if operation.node.op in SENDING}
+
+    def note(self, first: int, last: int) -> None:
+        """The notes from `first` to `last` are due now."""
+        step, record, call = self._step, self._record, self._call
+        if step.recorder is None:
+            return
+        for name, how, inner in self._notes[first : last + 1]:
+            frame, iteration, around = step.frame, step.iteration, step.around
+            if inner:
+                frame, iteration, around = inner[-1], 0, (*step.within(), *[(loop, 0) for loop in inner[:-1]])
+            record("scheduled", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
+            if how:
+                record("start", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
+            record("end" if how else "dead", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
+
+    def begin(self, number: int, kernel: Callable[..., Any], *inputs: Any) -> Task:
+        """Have a kernel called in another thread, which records when it does."""
+        if self._step.recorder is None:
+            self._check(number)
+            return kernel_pool.submit(kernel, *inputs)
+        if self._step.cancellation is not None:
+            self._check(number)
+        step = self._step
+        self._record("scheduled", self._names[number], frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+        return kernel_pool.submit(self._apart, number, kernel, (step.frame, step.iteration, step.around), *inputs)
+
+    def _apart(self, number: int, kernel: Callable[..., Any], place: tuple[str, int, Around], *inputs: Any) -> Any:
+        name, record, (frame, iteration, around) = self._names[number], self._record, place
+        record("start", name, frame=frame, iteration=iteration, call=self._call, around=around)
+        given = kernel(*inputs)
+        values = given if type(given) is tuple else (given,)
+        record("end", name, bytes=_size(values), frame=frame, iteration=iteration, call=self._call, around=around)
+        self._holdings.add(values)
+        return given
+
+    def _check(self, number: int) -> None:
+        step, node = self._step, self._schedule.operations[number].node
+        cancellation = step.cancellation
+        step.node = node  # before asking: who cancels asks afterwards what is under way
+        if cancellation is not None and (cancellation.is_cancelled() or cancellation.is_cancelling() or step.is_late()):
+            raise CancelledError.at(node, f"The run was stopped before '{node.name}' (op {node.op})")
+
+    def _start(self, number: int) -> None:
+        if self._step.cancellation is not None:
+            self._check(number)
+        step, name, record = self._step, self._names[number], self._record
+        step.begin(name)
+        record("scheduled", name, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+        record("start", name, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+
+    def _end(self, number: int, *values: Any) -> None:
+        step, name = self._step, self._names[number]
+        size = _size(values)
+        if number in self._sends:
+            self._record("end", name, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+            self._record("sent", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+            return
+        self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
+        self._holdings.add(values)
+        if number in self._giving:
+            self._holdings.settle()
+
+    def close(self) -> None:
+        """The run is over: what it gives belongs to who called it."""
+        self._holdings.close()
+
+
+def _size(values: Sequence[Any]) -> int:
+    return sum([getattr(value, "nbytes", 0) for value in values])
+
+
+def _nothing(_number: int, *_outputs: Any) -> None:
+    return None

@@ -1,0 +1,248 @@
+"""The text of a plan: one generated Python function, a line a node; a long one in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.dtypes import string
+from graphcore.graph.model.node import Node
+from graphcore.runtime.core.interruptible_call import call_aside
+from graphcore.runtime.core.plan_checks import wrong_dtype
+from graphcore.runtime.plan.plan_instrumentation import SENDING, Note
+from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value
+from graphcore.support.deadline import check_time
+from graphcore.support.thread_pool import kernel_pool
+
+PART: Final = 2000
+"""How many lines one generated function has at most: compiling takes longer than in proportion."""
+_UFUNCS: Final = {name: found for name, found in vars(np).items() if type(found) is np.ufunc and found.__name__ == name}
+_NUMPY_NAMES: Final = {id(found): name for name, found in {**_UFUNCS, "dot": np.dot}.items()}
+"""What NumPy calls its functions, by their ids. Their results are of the type that they should be."""
+_BY_KEYWORD: Final = (np.maximum, np.minimum)
+
+
+class PlanText:
+    """Generated code.
+
+    Attributes:
+        source: the text; it defines `run`.
+        scope: the kernels and constants that it refers to.
+        line_nodes: the node of each line, by line number from 1.
+        notes: what the watched text tells of without calling a kernel.
+        starts: the lines, from 0, that functions begin at: what can be compiled by itself.
+    """
+
+    __slots__ = ("line_nodes", "notes", "scope", "source", "starts")
+
+    def __init__(
+        self, source: str, scope: dict[str, Any], line_nodes: dict[int, Node], notes: Sequence[Note] = (), starts: Sequence[int] = (0,)
+    ) -> None:
+        self.notes = notes
+        self.starts = starts
+        self.source = source
+        self.scope = scope
+        self.line_nodes = line_nodes
+
+    def annotated(self) -> str:
+        """The text with each node's name and op behind its line, for people."""
+        lines = self.source.split("\n")
+        for number, node in self.line_nodes.items():
+            lines[number - 1] += f"  # {node.name} ({node.op})"
+        return "\n".join(lines)
+
+
+def plan_text(schedule: Schedule, *, watched: bool = False) -> PlanText:
+    """Generate the code of `schedule`.
+
+    Args:
+        watched: call `before(number)` and `after(number, *outputs)` around each node, `begin(number, kernel, *inputs)` for one that
+            runs in another thread, and `note(first, last)` for those that need no kernel; `run` then takes these four first.
+    """
+    return Writer(schedule, watched).write()
+
+
+class Writer:
+    """Writes the function of some operations."""
+
+    _takes_over = True
+
+    def __init__(self, schedule: Schedule, watched: bool) -> None:
+        self.operations = schedule.operations
+        self.results = schedule.results
+        self.scope: dict[str, Any] = dict(schedule.variables)
+        self.observers = ["before", "after", "begin", "note"] if watched else []
+        self.feeds = [value.name for value in schedule.feeds]
+        self.parameters = ", ".join(self.observers + self.feeds)
+        self.watched = watched
+        self.released = schedule.released()
+        self.skipped = schedule.skipped
+        self.notes: list[Note] = []
+
+    def write(self) -> PlanText:
+        """The text of everything."""
+        count = len(self.operations)
+        if count <= PART:
+            lines = [f"def run({self.parameters}):", *[self._line(i, operation) for i, operation in enumerate(self.operations)]]
+            lines += [f"    {self._noted(None)}return {self._list_of_results()}", ""]
+            nodes = {number + 2: operation.node for number, operation in enumerate(self.operations)}
+            return PlanText("\n".join(lines), self.scope, nodes, self.notes)
+        return self._in_parts()
+
+    def _in_parts(self) -> PlanText:
+        """What one part makes and another reads lies in the list `v`."""
+        places = self._share_between_parts()
+        lines: list[str] = []
+        nodes: dict[int, Node] = {}
+        parts = range(0, len(self.operations), PART)
+        given: list[str] = []
+        starts = []
+        for first in parts:
+            node = self.operations[first].node
+            check_time(node.name, node.op)
+            starts.append(len(lines))
+            given.append(", ".join(["v", *self.observers, *self._feeds_of(self.operations[first : first + PART])]))
+            lines.append(f"def part{first}({given[-1]}):")
+            for number in range(first, min(first + PART, len(self.operations))):
+                lines.append(self._line(number, self.operations[number]))
+                nodes[len(lines)] = self.operations[number].node
+        starts.append(len(lines))
+        lines += [f"def run({self.parameters}):", f"    v = [None] * {places}"]
+        lines += [f"    part{first}({names})" for first, names in zip(parts, given, strict=True)]
+        lines += [f"    {self._noted(None)}return {self._list_of_results()}", ""]
+        return PlanText("\n".join(lines), self.scope, nodes, self.notes, starts)
+
+    def _feeds_of(self, operations: Sequence[Operation]) -> list[str]:
+        """The feeds that these read: a part with all of many would take long to compile and to call."""
+        read = {value.name for operation in operations for value in operation.inputs}
+        return [name for name in self.feeds if name in read]
+
+    def _share_between_parts(self) -> int:
+        places = 0
+        for number, operation in enumerate(self.operations):
+            for value in operation.outputs:
+                if value.name not in self.scope and (value.is_kept or value.last_use // PART != number // PART):
+                    value.name = f"v[{places}]"
+                    places += 1
+        return places
+
+    def _line(self, number: int, operation: Operation) -> str:
+        released: Collection[Value] = self.released.get(number, ())
+        ending, released = released, self._take_over(operation, released) if released else released
+        line = self._call(number, operation)
+        if self.watched:
+            if not operation.apart:
+                told = [value.name for value in (operation.inputs if operation.node.op in SENDING else operation.outputs)]
+                line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
+                taken = [value.name for value in ending if value not in released]
+                if taken:  # while the kernel ran there were both
+                    line = f"old = {', '.join(taken)}; {line}; del old"
+            line = self._noted(operation) + line
+        if not released:
+            return f"    {line}"
+        gone = [value.name for value in released]
+        local = [name for name in gone if name[0] != "v"]
+        line += "".join([f"; {name} = None" for name in gone if name[0] == "v"])
+        return f"    {line}; del {', '.join(local)}" if local else f"    {line}"
+
+    def _take_over(self, operation: Operation, released: Collection[Value]) -> Collection[Value]:
+        """Have results take the names of inputs that nobody needs any more: a function with few names is compiled sooner.
+
+        Who asks what a kernel that failed was given finds it under its name: nothing has been assigned by then.
+
+        Returns:
+            what is still to be given free.
+        """
+        if operation.apart or not self._takes_over:
+            return released
+        left = dict.fromkeys(released)
+        inputs = operation.inputs if operation.into is None else [operation.inputs[operation.into], *operation.inputs]
+        ending = iter(inputs)
+        for heir in operation.outputs:
+            if heir in left or heir.name[0] == "v":
+                continue
+            for value in ending:
+                if value in left and value.name[0] != "v":
+                    heir.name = value.name
+                    del left[value]
+                    break
+        return left
+
+    def _noted(self, operation: Operation | None) -> str:
+        """The call that tells of what is skipped before `operation`."""
+        due = self.skipped.get(operation) if self.watched else None
+        if not due:
+            return ""
+        first = len(self.notes)
+        self.notes += [Note(skipped.node.name, skipped.how) for skipped in due]
+        return f"note({first}, {len(self.notes) - 1}); "
+
+    def _call(self, number: int, operation: Operation) -> str:
+        arguments = []
+        for value in operation.inputs:
+            if value.constant is not None:
+                self._hold(value, value.constant)
+            arguments.append(value.name)
+        if True in operation.reads:
+            arguments = [f"{name}.read()" if read else name for name, read in zip(arguments, operation.reads, strict=True)]
+        outputs = [value.name for value in operation.outputs]
+        if operation.apart == JOIN:
+            return f"{', '.join(outputs)} = {arguments[0]}.result()"
+        if operation.kernel is None:
+            return f"{outputs[0]} = {arguments[0]}" if arguments else outputs[0]
+        kernel = self._kernel(number, operation.kernel)
+        if operation.into is not None:
+            # By position is quicker; NumPy wants it by keyword where people take the third for one more operand.
+            target = arguments[operation.into]
+            arguments.append(f"out={target}" if operation.kernel in _BY_KEYWORD else target)
+        if operation.apart == BEGIN and self.watched:
+            return f"{outputs[0]} = begin({', '.join([str(number), kernel, *arguments])})"
+        if operation.apart == BEGIN:
+            self.scope["submit"] = kernel_pool.submit
+            return f"{outputs[0]} = submit({', '.join([kernel, *arguments])})"
+        call = f"{kernel}({', '.join(arguments)})"
+        if operation.is_long:
+            self.scope["aside"] = call_aside
+            call = f"aside({', '.join([kernel, *arguments])})"
+        if not outputs:
+            return call
+        return f"{', '.join(outputs)} = {call}{self._check(number, operation)}"
+
+    def _kernel(self, number: int, kernel: Any) -> str:
+        """What the text calls a kernel. NumPy's functions go by their own names: each that many nodes call is one name to compile."""
+        name = _NUMPY_NAMES.get(id(kernel))
+        if name is None:
+            name = f"k{number}"
+        self.scope[name] = kernel
+        return name
+
+    def _check(self, number: int, operation: Operation) -> str:
+        """What follows the call, to find a kernel that breaks its word."""
+        kernel, node = operation.kernel, operation.node
+        if id(kernel) in _NUMPY_NAMES or type(kernel) is np.ufunc or node.registration.is_function:
+            return ""
+        checks: list[str] = []
+        for value, dtype in zip(operation.outputs, node.output_types, strict=True):
+            wanted = None if dtype.is_ref or dtype is string else dtype.as_numpy
+            if wanted is None:
+                continue
+            self.scope[f"d_{dtype.name}"] = wanted
+            checks.append(f"; {value.name}.dtype is d_{dtype.name} or w{number}({value.tensor.index}, {value.name})")
+        if checks:
+            self.scope[f"w{number}"] = wrong_dtype(node)
+        return "".join(checks)
+
+    def _argument(self, value: Value, read: bool) -> str:
+        if value.constant is not None:
+            self._hold(value, value.constant)
+        return f"{value.name}.read()" if read else value.name
+
+    def _hold(self, value: Value, constant: Array) -> None:
+        """Have the text's name of a constant stand for it."""
+        self.scope[value.name] = constant
+
+    def _list_of_results(self) -> str:
+        return f"[{', '.join([self._argument(value, value.is_reference) for value in self.results])}]"

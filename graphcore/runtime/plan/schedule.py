@@ -1,0 +1,369 @@
+"""The schedule of a plan: from nodes to operations. Constants are folded, equal computations merged, what only passes values on is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from graphcore.attrs import Array
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError
+from graphcore.graph import constant_value
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.shapes.kernels import kernel_context
+from graphcore.kernel_context import KernelContext
+from graphcore.registry import Kernel
+from graphcore.runtime.core.events import CONSTANT, MERGED, PASSED, UNNEEDED
+from graphcore.runtime.core.failing import may_fail
+from graphcore.runtime.core.prune import is_replaced
+from graphcore.runtime.core.redundant_calls import find_twins, in_twin_order
+from graphcore.support.deadline import check_time, has_time_limit
+
+MakeKernel = Callable[[Node, KernelContext], Kernel]
+ALIASES: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
+_VARIABLES: Final = frozenset({"VariableV2", "Variable"})
+_FROM_SHAPE: Final = frozenset({"Shape", "ShapeN", "Rank", "Size"})
+_SAME_SHAPE: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "BroadcastTo", "Tile"})
+"""Ops that keep the elements where the shape is the same before and after."""
+_TOLD_SHAPE: Final = frozenset({"Reshape", "BroadcastTo", "Tile"})
+"""Of these, what the run may tell something that does not fit: that is an error, so they are left out only where it is constant."""
+_REDUCTIONS: Final = frozenset({"Sum", "Mean", "Prod", "Max", "Min"})
+BEGIN: Final = "begin"
+JOIN: Final = "join"
+_MAX_FOLDED_ELEMENTS: Final = 1 << 20
+
+
+class Value(msgspec.Struct, eq=False):
+    """Something that operations read or give.
+
+    Attributes:
+        tensor: the first tensor that has this value.
+        name: what the generated text calls it.
+        constant: its value if it is the same in every run.
+        is_reference: a variable, which must be read to get an array.
+        producer: the number of the operation that gives it, -1 for feeds and constants.
+        last_use: the number of the last operation that reads it, -1 if none does.
+        is_kept: it is fetched.
+    """
+
+    tensor: Tensor
+    name: str
+    constant: Array | None = None
+    is_reference: bool = False
+    producer: int = -1
+    last_use: int = -1
+    is_kept: bool = False
+
+
+class Operation:
+    """One call of a kernel.
+
+    Attributes:
+        kernel: what is called; None where the first input is passed on, or where a variable is named.
+        inputs: what it reads, by slot.
+        reads: which inputs are variables to be read.
+        into: the number of the input whose buffer takes the result, None if it gets one of its own.
+        apart: BEGIN where the kernel is handed to another thread, and the output is what to ask for the result; JOIN where that is
+            asked, and the outputs are the node's; "" for a call like any other.
+        is_long: the kernel takes so long that it is called aside, for Ctrl-C not to wait for it.
+    """
+
+    __slots__ = ("apart", "inputs", "into", "is_long", "kernel", "node", "outputs", "reads")
+
+    def __init__(self, node: Node, kernel: Any, inputs: list[Value], reads: list[bool], outputs: list[Value]) -> None:
+        self.node = node
+        self.kernel = kernel
+        self.inputs = inputs
+        self.reads = reads
+        self.outputs = outputs
+        self.into: int | None = None
+        self.apart = ""
+        self.is_long = False
+
+    def may_fail(self) -> bool:
+        """Whether running it may be an error, as far as is known before."""
+        return may_fail(self.node, [value.constant for value in self.inputs], reads_variable=any(self.reads))
+
+
+class Skipped(Operation):
+    """A node whose kernel need not be called: a recorded run tells of it all the same.
+
+    Attributes:
+        how: why; see `events.SKIPPED`.
+    """
+
+    __slots__ = ("how",)
+
+    def __init__(self, node: Node, how: str) -> None:
+        super().__init__(node, None, [], [], [])
+        self.how = how
+
+
+class Schedule:
+    """What a plan does.
+
+    Attributes:
+        operations: in the order to run them in.
+        feeds, results: values given and wanted.
+        variables: what names of variables stand for.
+        skipped: what a recorded run tells of before each operation, and at the end (None).
+    """
+
+    __slots__ = ("feeds", "operations", "results", "skipped", "variables")
+
+    def __init__(self, operations: list[Operation], feeds: list[Value], results: list[Value], variables: dict[str, Any]) -> None:
+        self.operations, self.skipped = _without_skipped(operations)
+        self.feeds = feeds
+        self.results = results
+        self.variables = variables
+
+    def released(self) -> dict[int, list[Value]]:
+        """What nobody needs any more after each operation, by its number."""
+        released: dict[int, list[Value]] = {}
+        for operation in self.operations:
+            for value in operation.outputs:
+                if not value.is_kept and value.name not in self.variables:
+                    released.setdefault(value.last_use, []).append(value)
+        return released
+
+
+def schedule_nodes(
+    needed: Iterable[Node], fetches: Sequence[Tensor], targets: Collection[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel
+) -> Schedule:
+    """The operations that compute `fetches` and run `targets`.
+
+    Args:
+        needed: the nodes, producers first.
+        feeds: tensors that are given.
+        make_kernel: makes the kernel of a node.
+
+    Raises:
+        GraphError: a node carries an error or cannot run.
+    """
+    scheduler = Scheduler(feeds, make_kernel)
+    nodes = list(needed)
+    twins = find_twins(nodes)
+    if twins:
+        nodes, targets = in_twin_order(nodes, twins), {twins.get(target, target) for target in targets}
+    is_limited = has_time_limit()
+    for node in nodes:
+        if is_limited:
+            check_time(node.name, node.op)
+        if node in twins:
+            scheduler.stand_in(node, twins[node])
+        else:
+            scheduler.add(node)
+    results = [scheduler.values[tensor] for tensor in fetches]
+    operations = _without_dead(scheduler.operations, results, nodes, targets)
+    schedule = Schedule(operations, [scheduler.values[tensor] for tensor in feeds], results, scheduler.variables)
+    number(schedule.operations, results)
+    for operation in schedule.operations:
+        if is_limited:
+            check_time(operation.node.name, operation.node.op)
+        bind(operation, make_kernel, scheduler.variables)
+    return schedule
+
+
+class Scheduler:
+    """Makes operations of nodes, one after the other; `values` says what stands for each tensor so far."""
+
+    def __init__(self, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
+        self.make_kernel = make_kernel
+        self.values: dict[Tensor, Value] = {tensor: Value(tensor, f"feed{i}") for i, tensor in enumerate(feeds)}
+        self.operations: list[Operation] = []
+        self.variables: dict[str, Any] = {}
+        self.merged: dict[Any, Operation] = {}
+        self.constants = 0
+        self.skips = 0
+
+    @property
+    def next_number(self) -> int:
+        """What the values of the next operation are called after."""
+        return len(self.operations) - self.skips
+
+    def add(self, node: Node) -> None:
+        """Make the operation of a node, if it needs one.
+
+        Raises:
+            GraphError: the node carries an error or cannot run.
+        """
+        check_runs(node)
+        values = self.values
+        if is_replaced(node, values):
+            return
+        inputs = [values[tensor] for tensor in node.inputs]
+        if self._fold(node, inputs):
+            self.skip(node, CONSTANT)
+        elif self._alias(node, inputs):
+            self.skip(node, PASSED)
+        else:
+            self._emit(node, inputs)
+
+    def skip(self, node: Node, how: str) -> None:
+        """Note that `node` needs no kernel, and why."""
+        self.skips += 1
+        self.operations.append(Skipped(node, how))
+
+    def stand_in(self, node: Node, twin: Node) -> None:
+        """What `twin`, which has been added, gives is what `node` gives."""
+        for mine, theirs in zip(node.outputs, twin.outputs, strict=False):
+            self.values.setdefault(mine, self.values[theirs])
+
+    def _fold(self, node: Node, inputs: list[Value]) -> bool:
+        """A node whose outputs are the same in every run becomes constants."""
+        if node.op != "Const" and node.op not in _FROM_SHAPE:
+            for value in inputs:
+                if value.constant is None:
+                    return False
+        if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
+            return False
+        found = [constant_value(tensor) for tensor in node.outputs]
+        known = [value for value in found if value is not None and (value.size <= _MAX_FOLDED_ELEMENTS or node.op == "Const")]
+        if len(known) != len(found):
+            return False
+        for tensor, constant in zip(node.outputs, known, strict=True):
+            self.values.setdefault(tensor, Value(tensor, f"c{self.constants}", constant))
+            self.constants += 1
+        return True
+
+    def _alias(self, node: Node, inputs: list[Value]) -> bool:
+        """A node that only passes its input on needs no call. Reading a variable does: it is a line of its own."""
+        if not inputs or inputs[0].is_reference or not (node.op in ALIASES or _keeps_all(node, inputs)):
+            return False
+        self.values.setdefault(node.outputs[0], inputs[0])
+        return True
+
+    def _emit(self, node: Node, inputs: list[Value]) -> None:
+        types = node.input_types
+        reads: list[bool] = []
+        has_state = node.op_def.is_stateful
+        for value in inputs:
+            is_ref = types[len(reads)].is_ref
+            if is_ref and not value.is_reference:
+                raise no_reference(node, len(reads), value.tensor)
+            reads.append(value.is_reference and not is_ref)
+            has_state = has_state or value.is_reference
+        operation = Operation(node, None, inputs, reads, [])
+        values = self.values
+        if node.output_types and not has_state:  # the same op on the same values is computed once
+            key = (node.op, tuple([id(value) for value in inputs]), frozenset(node.attr.items()))
+            first = self.merged.setdefault(key, operation)
+            if first is not operation:
+                for tensor, theirs in zip(node.outputs, first.outputs, strict=True):
+                    values.setdefault(tensor, theirs)
+                self.skip(node, MERGED)
+                return
+        operation.outputs = outputs = self._outputs(node)
+        for value in outputs:
+            values.setdefault(value.tensor, value)
+        self.operations.append(operation)
+
+    def _outputs(self, node: Node) -> list[Value]:
+        number = self.next_number
+        if len(node.output_types) == 1:
+            return [Value(node.outputs[0], f"t{number}_0", None, node.output_types[0].is_ref)]
+        return [Value(tensor, f"t{number}_{tensor.index}", None, tensor.dtype.is_ref) for tensor in node.outputs]
+
+
+def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
+    """The error for a node that changes a variable, where a value is fed in the variable's place."""
+    return InvalidArgumentError.at(
+        node,
+        f"Input {slot} of {node.name} was passed {fed.dtype.base.name} from {node.inputs[slot].name}, which is fed, "
+        f"incompatible with expected {node.input_types[slot].name}: what is fed is no variable",
+    )
+
+
+def _keeps_all(node: Node, inputs: list[Value]) -> bool:
+    """Whether the node gives its first input as it is: reshaped to the shape that it has, summed over no axes."""
+    if node.op in _SAME_SHAPE:
+        before, after = node.inputs[0].shape, node.outputs[0].shape
+        if node.op in _TOLD_SHAPE and inputs[1].constant is None:
+            return False
+        return before.is_fully_defined and before.dims == after.dims
+    if node.op in _REDUCTIONS:
+        axes = inputs[1].constant
+        return axes is not None and not axes.size
+    return False
+
+
+def _without_dead(operations: list[Operation], results: list[Value], nodes: list[Node], targets: Collection[Node]) -> list[Operation]:
+    """Without what nobody reads any more, because only the shape was wanted and that is known."""
+    wanted = set(targets)
+    for node in nodes:
+        wanted.update(node.control_inputs)
+    used = set(results)
+    kept: list[Operation] = []
+    for operation in reversed(operations):
+        node = operation.node
+        if type(operation) is Skipped:
+            kept.append(operation)
+            continue
+        is_wanted = not used.isdisjoint(operation.outputs) or node in wanted or _acts(node)
+        if node.op == "NoOp" or not (is_wanted or operation.may_fail()):
+            kept.append(Skipped(node, PASSED if node.op == "NoOp" else UNNEEDED))
+            continue
+        used.update(operation.inputs)
+        kept.append(operation)
+    kept.reverse()
+    return kept
+
+
+def _acts(node: Node) -> bool:
+    """Whether `node` does something beside what it gives."""
+    return not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
+
+
+def _without_skipped(operations: list[Operation]) -> tuple[list[Operation], dict[Operation | None, list[Skipped]]]:
+    kept: list[Operation] = []
+    skipped: dict[Operation | None, list[Skipped]] = {}
+    waiting: list[Skipped] = []
+    for operation in operations:
+        if type(operation) is Skipped:
+            waiting.append(operation)
+            continue
+        kept.append(operation)
+        if waiting:
+            skipped[operation] = waiting
+            waiting = []
+    if waiting:
+        skipped[None] = waiting
+    return kept, skipped
+
+
+def number(operations: list[Operation], results: list[Value]) -> None:
+    """Note for each value which operation gives it and which is the last to read it."""
+    for value in results:
+        value.is_kept = True
+    for place, operation in enumerate(operations):
+        for value in operation.outputs:
+            value.producer = value.last_use = place
+        for value in operation.inputs:
+            value.last_use = place
+
+
+def bind(operation: Operation, make_kernel: MakeKernel, variables: dict[str, Any]) -> None:
+    """Make the kernel of an operation; a variable is looked up now."""
+    node = operation.node
+    if node.op in ALIASES:
+        return
+    kernel = make_kernel(node, kernel_context(node, tuple([value.constant for value in operation.inputs])))
+    if node.op in _VARIABLES:
+        variables[operation.outputs[0].name] = kernel()
+    else:
+        operation.kernel = kernel
+
+
+def check_runs(node: Node) -> None:
+    """Require that `node` can run.
+
+    Raises:
+        GraphError: it carries an error, or its op has no kernel.
+    """
+    if node.error is not None:
+        raise type(node.error).at(node, node.error.message)
+    if node.input_errors:  # something that it waits for is gone
+        raise FailedPreconditionError.at(node, "; ".join(node.input_errors.values()))
+    if node.registration.kernel is None and not node.registration.is_function:
+        raise InvalidArgumentError.at(node, f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run")

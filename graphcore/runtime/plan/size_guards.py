@@ -1,0 +1,305 @@
+"""The refusal of what can never fit: of tensors that are larger than the memory, before anything is allocated.
+
+Where the shape is known it is refused before the run. Where it is not, the kernel of a node whose output may be larger than its inputs is
+called by a guard, which asks the op's shape function when, and only when, what the kernel gets could make something that large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from graphcore.attrs import Array
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError, ResourceExhaustedError
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.inference import InferenceContext, ShapeHandle, handle_to_shape
+from graphcore.inference.handles import DimensionHandle, is_fully_defined, shape_of_sizes
+from graphcore.inference.partial_types import PartialValue
+from graphcore.inference.partial_values import as_shape_handle
+from graphcore.inference.shape_fns.broadcast import broadcast_binary_op_shape_fn
+from graphcore.registry import Kernel
+from graphcore.runtime.core.error_notes import too_large
+from graphcore.runtime.core.memory import VIEWS, tensor_bytes
+from graphcore.runtime.plan.schedule import Schedule
+from graphcore.shapes import Shape
+from graphcore.support.memory_limits import memory_limit
+
+_NOT_LARGER: Final = VIEWS - {"BroadcastTo"}
+_HIGHEST_RANK_OF_SIZES: Final = 2
+"""Of what says sizes: numbers, shapes, and the margins of padding, two a dimension."""
+_LONGEST_VALUE: Final = 64
+"""Elements of a value that says sizes: a longer one is left to the shape function."""
+_SQUARING: Final = frozenset({"MatrixDiagV2", "MatrixDiagV3"})
+"""Ops that make a number say the size of two dimensions."""
+_EMPTY: Final = 1 << 62
+"""Counts for an array without elements: other arrays made of it may have many."""
+
+
+def guard_sizes(schedule: Schedule, *, any_large: bool = True) -> None:
+    """Refuse what is larger than the memory, now where the shape is known, else before it is made.
+
+    Args:
+        any_large: whether any known shape is large at all.
+
+    Raises:
+        ResourceExhaustedError: a tensor can never fit.
+    """
+    for operation in schedule.operations:
+        node = operation.node
+        if any_large:
+            refuse_known(node)
+        if operation.kernel is not None:
+            operation.kernel = guarded(node, operation.kernel, [value.constant for value in operation.inputs])
+    for value in schedule.results if any_large else ():
+        refuse_fetched(value.tensor)
+
+
+def refuse_known(node: Node) -> None:
+    """Require that the outputs of `node` fit into the memory, as far as their shapes are known.
+
+    Raises:
+        ResourceExhaustedError: one can never fit.
+    """
+    if node.op not in VIEWS:
+        for tensor in node.outputs:
+            refuse_fetched(tensor)
+
+
+def refuse_fetched(tensor: Tensor) -> None:
+    """The same for one tensor that is an array of its own, as is what is fetched.
+
+    Raises:
+        ResourceExhaustedError: it can never fit.
+    """
+    size = tensor_bytes(tensor)
+    if size is not None and size > memory_limit() and not tensor.dtype.is_ref:
+        raise _too_large(tensor.node, tensor.shape, tensor.dtype, size)
+
+
+def guarded(node: Node, kernel: Kernel, constants: Sequence[Array | None]) -> Kernel:
+    """`kernel`, which refuses to make what is larger than the memory, where that is known only when it runs.
+
+    Args:
+        constants: the inputs that are the same in every run.
+    """
+    if not _is_of_unknown_size(node):
+        return kernel
+    asked = _asked_slots(node, constants)
+    if not asked and not _may_outgrow(node):
+        return kernel
+    guard = _Guard(node, constants, asked)
+    is_of_both = not asked and node.registration.shape_fn is broadcast_binary_op_shape_fn
+    call = _guarding_both(guard, kernel) if is_of_both else _guarding(guard, kernel, bool(asked))
+    call.__module__ = getattr(kernel, "__module__", None) or "numpy"  # whose kernel it is matters to who reuses buffers
+    return call
+
+
+def _guarding_both(guard: _Guard, kernel: Kernel) -> Kernel:
+    """`kernel`, of two inputs that broadcast: loops call it all the time, so it asks little."""
+    most = guard.most
+
+    def call(first: Any, second: Any) -> Any:
+        if first.size * second.size > most:
+            guard.check((first, second))
+        return kernel(first, second)
+
+    return call
+
+
+def _guarding(guard: _Guard, kernel: Kernel, asks: bool) -> Kernel:
+    power, most = guard.power, guard.most
+
+    def call(*values: Any) -> Any:
+        total = 0
+        for value in values:
+            total += value.size or _EMPTY
+        if total**power > most or (asks and guard.may_be_large(total, values)):
+            guard.check(values)
+        return kernel(*values)
+
+    return call
+
+
+class _Guard:
+    """What is asked before a kernel runs.
+
+    Attributes:
+        most: the elements that fit; fewer where attrs may multiply what comes in.
+        power: no output has more elements than all inputs together to this power, whatever their shapes.
+    """
+
+    __slots__ = ("_asked", "_constants", "_node", "_seen", "_times", "most", "power")
+
+    def __init__(self, node: Node, constants: Sequence[Array | None], asked: Sequence[int]) -> None:
+        self._node = node
+        self._constants = constants
+        self._asked = asked
+        largest = max([_itemsize(dtype) for dtype in node.output_types], default=1)
+        numbers = [number for value in node.attr.values() if isinstance(value, tuple) for number in value if isinstance(number, int)]
+        self.most = memory_limit() // largest // math.prod([abs(number) + 1 for number in numbers])
+        self.power = max(2, len(node.inputs)) if node.op == "Einsum" else 2
+        self._times = 2 if node.op in _SQUARING else 1
+        self._seen: tuple[Any, ...] | None = None
+
+    def may_be_large(self, total: int, values: Sequence[Any]) -> bool:
+        """Whether what the inputs say may be a size beyond what fits."""
+        for slot in self._asked:
+            value = values[slot]
+            if value.dtype.kind not in "iu" or value.size > _LONGEST_VALUE:
+                return True
+            for number in value.reshape(-1).tolist():
+                total *= (abs(number) + 1) ** self._times
+        return total > self.most
+
+    def check(self, values: Sequence[Any]) -> None:
+        """Require that the outputs fit.
+
+        Raises:
+            ResourceExhaustedError: one never will.
+        """
+        shapes = tuple([value.shape for value in values])
+        if not self._asked and shapes == self._seen:
+            return
+        node = self._node
+        known = dict(enumerate(self._constants)) | {slot: values[slot] for slot in self._asked}
+        context = InferenceContext(
+            node.name,
+            node.op_def,
+            node.attr,
+            [shape_of_sizes(shape) for shape in shapes],
+            input_tensor=lambda slot: _on_host(known.get(slot)),
+            input_partial_shape=lambda slot: _as_shape(_on_host(known.get(slot))),
+            num_outputs=len(node.outputs),
+        )
+        assert node.registration.shape_fn is not None  # it has a guard
+        try:
+            context.run(node.registration.shape_fn)
+        except GraphError:
+            return  # the kernel will say what does not fit
+        for handle, dtype in zip(context.outputs, node.output_types, strict=True):
+            shape = Shape(None) if handle is None else handle_to_shape(handle)
+            size = shape.num_elements * _itemsize(dtype)
+            if size > memory_limit():
+                raise _too_large(node, shape, dtype, size)
+        self._seen = shapes
+
+
+def _is_of_unknown_size(node: Node) -> bool:
+    """Whether `node` may make an array of which only its shape function will know the size."""
+    registration = node.registration
+    if registration.shape_fn is None or registration.is_function or node.op in _NOT_LARGER or not node.inputs:
+        return False
+    if all(is_fully_defined(shape) for shape in node.output_handles):
+        return False
+    return not any(dtype.is_ref or dtype.as_numpy is None for dtype in (*node.input_types, *node.output_types))
+
+
+def _asked_slots(node: Node, constants: Sequence[Array | None]) -> list[int]:
+    """The inputs whose values the shape function asks for, other than constants."""
+    shape_fn = node.registration.shape_fn
+    if not node.asked_values or shape_fn is None:
+        return []
+    inputs = [_handle(tensor) for tensor in node.inputs]
+    may_say_sizes = [slot for slot, shape in enumerate(inputs) if constants[slot] is None and shape.rank <= _HIGHEST_RANK_OF_SIZES]
+    if not may_say_sizes:
+        return []
+    context = InferenceContext(node.name, node.op_def, node.attr, inputs, num_outputs=len(node.outputs))
+    with suppress(GraphError):
+        context.run(shape_fn)
+        asked = context.requested_input_tensors | context.requested_input_tensors_as_partial_shapes
+        return [slot for slot in may_say_sizes if slot in asked]
+    return may_say_sizes
+
+
+def _may_outgrow(node: Node) -> bool:
+    """Whether what `node` gives may take more than each of its inputs because of their shapes, as far as the graph knows them."""
+    if len(node.output_handles) == 1:  # most nodes give what has the shape of something that they take
+        dims, size = node.output_handles[0].dims, _itemsize(node.output_types[0])
+        for tensor in node.inputs if dims is not None else ():
+            if _handle(tensor).dims is dims and size <= _itemsize(tensor.dtype):
+                return False
+    inputs = [(_handle(tensor), _itemsize(tensor.dtype)) for tensor in node.inputs]
+    given = [(shape, _itemsize(dtype)) for shape, dtype in zip(node.output_handles, node.output_types, strict=False)]
+    if node.registration.shape_fn is broadcast_binary_op_shape_fn and given[0][1] <= min(inputs[0][1], inputs[1][1]):
+        return _may_outgrow_both(inputs[0][0], inputs[1][0])
+    return not all(any(_covers(*source, *output) for source in inputs) for output in given)
+
+
+def _handle(tensor: Tensor) -> ShapeHandle:
+    handles = tensor.node.output_handles
+    return handles[tensor.index] if tensor.index < len(handles) else ShapeHandle()
+
+
+def _itemsize(dtype: DType) -> int:
+    return 1 if dtype.as_numpy is None else dtype.as_numpy.itemsize
+
+
+def _covers(source: ShapeHandle, source_itemsize: int, shape: ShapeHandle, itemsize: int) -> bool:
+    """Whether all that makes up `shape` is in `source` too, so that it takes no more."""
+    if source is shape:
+        return itemsize <= source_itemsize
+    if source.dims is None or shape.dims is None:
+        return False
+    if source.dims is shape.dims:
+        return itemsize <= source_itemsize
+    there, size = _parts(source.dims)
+    wanted, wanted_size = _parts(shape.dims)
+    if wanted_size * itemsize > size * source_itemsize:
+        return False
+    for dim in wanted:
+        if dim not in there:
+            return False
+        there.remove(dim)
+    return True
+
+
+def _parts(dims: tuple[DimensionHandle, ...]) -> tuple[list[DimensionHandle], int]:
+    """The unknown dimensions, and the product of the known ones."""
+    known = 1
+    unknown: list[DimensionHandle] = []
+    for dim in dims:
+        if dim.value < 0:
+            unknown.append(dim)
+        else:
+            known *= dim.value
+    return unknown, known
+
+
+def _may_outgrow_both(x: ShapeHandle, y: ShapeHandle) -> bool:
+    """Whether two shapes may be broadcast to one that is larger than both: each must be the smaller one somewhere."""
+    if x is y:
+        return False
+    if x.dims is None or y.dims is None:
+        return not (x.rank == 0 or y.rank == 0)
+    rank = max(len(x.dims), len(y.dims))
+    ones = [None] * rank
+    left = right = either = 0
+    for a, b in zip([*ones, *x.dims][-rank:], [*ones, *y.dims][-rank:], strict=True) if rank else ():
+        mine, theirs = 1 if a is None else a.value, 1 if b is None else b.value
+        if a is b or (mine == theirs and mine >= 0):
+            continue
+        if theirs == 1 or mine > 1:
+            left += 1
+        elif mine == 1 or theirs > 1:
+            right += 1
+        else:
+            either += 1
+    return bool(left and right) or (either > 0 and left + right + either > 1)
+
+
+def _on_host(value: Any) -> Array | None:
+    array: Array | None = value.get() if hasattr(value, "get") else value
+    return array
+
+
+def _as_shape(value: Array | None) -> ShapeHandle | None:
+    if value is None or value.ndim != 1 or value.dtype.kind not in "iu":
+        return None
+    return as_shape_handle(PartialValue(tuple(value.tolist())))
+
+
+def _too_large(node: Node, shape: Shape, dtype: DType, size: int) -> ResourceExhaustedError:
+    return too_large(node, f"has shape {shape} and type {dtype.name}", size)

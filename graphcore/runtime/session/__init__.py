@@ -1,0 +1,1 @@
+"""Sessions: the client API, planning with its cache, and running."""

@@ -1,0 +1,64 @@
+"""Callables: a run that is prepared once and called with values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from graphcore.errors import InvalidArgumentError
+from graphcore.runtime.session.prepared import Prepared
+
+if TYPE_CHECKING:
+    from graphcore.runtime.session.session import Session
+
+RELEASED = "Attempted to run callable after handle was released"
+
+
+class SessionCallable:
+    """A function of the feeds' values; made by `Session.make_callable`.
+
+    It follows its graph: when a node that it depends on has changed it is prepared again.
+    """
+
+    __slots__ = ("_connections", "_feeds", "_fetches", "_is_released", "_prepared", "_session")
+
+    def __init__(self, session: Session, fetches: Any, feeds: Sequence[Any], connections: tuple[tuple[str, str], ...] = ()) -> None:
+        self._session = session
+        self._fetches = fetches
+        self._feeds = tuple(feeds)
+        self._connections = connections
+        self._is_released = False
+        self._prepared: Prepared | None = session.prepare(fetches, self._feeds, self, connections)
+
+    def __repr__(self) -> str:
+        if self._prepared is None or self._is_released:
+            return "<SessionCallable released>"
+        return f"<SessionCallable ({', '.join([tensor.name for tensor in self._prepared.feeds])})>"
+
+    def __call__(self, *values: Any) -> Any:
+        """The fetches, in their structure.
+
+        Raises:
+            InvalidArgumentError: it was released, or got another number of values, or one that does not fit.
+        """
+        prepared = self._prepared
+        if prepared is None or self._is_released:
+            raise InvalidArgumentError(RELEASED)
+        if len(values) != len(self._feeds):
+            raise InvalidArgumentError(f"Required {len(self._feeds)} values, one a feed, got {len(values)}")
+        session = self._session
+        if prepared.version != session.graph.version:
+            prepared = self._prepare_again()
+        return prepared.finish(session.execute(prepared, [feed(value) for feed, value in zip(prepared.feeders, values, strict=True)]))
+
+    def _prepare_again(self) -> Prepared:
+        prepared = self._prepared = self._session.prepare(self._fetches, self._feeds, self, self._connections)
+        if self._is_released:  # by another thread meanwhile: this call still ends well, and nothing stays
+            self.release()
+        return prepared
+
+    def release(self) -> None:
+        """Give it free; calling it is an error from then on. Calls that other threads have begun end well."""
+        self._is_released = True
+        self._prepared = None
+        self._session.forget(self)

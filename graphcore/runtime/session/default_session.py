@@ -1,0 +1,86 @@
+"""The default session: the innermost that is entered with `with`, in each thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from graphcore.errors import FailedPreconditionError
+from graphcore.graph import Graph, default_graph
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core import arguments
+from graphcore.support.critical_section import critical_contextmanager, critical_section
+
+if TYPE_CHECKING:
+    from graphcore.runtime.session.session import Session
+
+
+class _Entered(threading.local):
+    """The `with` blocks of a session that each thread is in."""
+
+    def __init__(self) -> None:
+        self.blocks: list[AbstractContextManager[Any]] = []
+
+
+class DefaultSession:
+    """The part of a `Session` that makes it the default one."""
+
+    graph: Graph
+
+    def __init__(self) -> None:
+        self._entered = _Entered()
+
+    @critical_contextmanager
+    def as_default(self) -> Iterator[Self]:
+        """Make this the default session, and its graph the default graph, within a `with` block."""
+        with default_graph(self.graph):
+            token = _default_session.set(self)
+            try:
+                yield self
+            finally:
+                _default_session.reset(token)
+
+    def __enter__(self) -> Self:
+        blocks = self._entered.blocks
+        count = len(blocks)
+        try:
+            blocks.append(self.as_default())
+            blocks[-1].__enter__()
+        except BaseException:  # Ctrl-C
+            del blocks[count:]
+            raise
+        return self
+
+    @critical_section.cover
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        critical_section.begin()
+        try:
+            self._entered.blocks.pop().__exit__(kind, error, traceback)
+        finally:
+            if critical_section.deferred is not None:
+                critical_section.end()
+
+
+_default_session: ContextVar[Any] = ContextVar("default_session", default=None)
+
+
+def get_default_session() -> Session | None:
+    """The innermost session entered with `with`, None if there is none."""
+    found: Session | None = _default_session.get()
+    return found
+
+
+def _evaluate(what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
+    chosen = get_default_session() if session is None else session
+    if chosen is None:
+        how, node = ("evaluate", what.node) if isinstance(what, Tensor) else ("run", what)
+        text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"
+        raise FailedPreconditionError(text, node=node.name)
+    return arguments.runner(chosen)(what, feed_dict)
+
+
+Graph.evaluator = staticmethod(_evaluate)

@@ -1,0 +1,85 @@
+"""Executors by type: factories that make what runs the graph of an instantiated function, and the ones that are built in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from graphcore.errors import AlreadyExistsError, NotFoundError
+from graphcore.functions.canonicalize import DEFAULT_EXECUTORS
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.program import Executor
+from graphcore.runtime.plan.plan import build_plan
+from graphcore.runtime.plan.schedule import MakeKernel
+from graphcore.runtime.session.engines import build_program
+
+
+class ExecutorParams(msgspec.Struct, frozen=True):
+    """The feeds, fetches and targets that an executor is made for; all belong to one graph.
+
+    Args:
+        feeds: the tensors that a run is given values for, in this order: the function's arguments.
+        fetches: the tensors whose values a run gives, in this order: the function's returns.
+        targets: the nodes that have to run besides.
+        create_kernel: makes the kernel of a node.
+    """
+
+    feeds: Sequence[Tensor]
+    fetches: Sequence[Tensor]
+    targets: Sequence[Node]
+    create_kernel: MakeKernel
+
+
+ExecutorFactory = Callable[[ExecutorParams], Executor]
+"""Makes an executor of one type."""
+
+
+def _default(params: ExecutorParams) -> Executor:
+    return build_program(params.fetches, params.targets, params.feeds, params.create_kernel)
+
+
+def _single_threaded(params: ExecutorParams) -> Executor:
+    return build_plan(params.fetches, params.targets, params.feeds, params.create_kernel, threads=1)
+
+
+_FACTORIES: Final[dict[str, ExecutorFactory]] = {
+    **dict.fromkeys(sorted(DEFAULT_EXECUTORS), _default),
+    "SINGLE_THREADED_EXECUTOR": _single_threaded,
+}
+
+
+def register_executor_factory(executor_type: str, factory: ExecutorFactory) -> None:
+    """Have functions run by what `factory` makes, where `InstantiateOptions.executor_type` or attr `_executor` names `executor_type`.
+
+    Raises:
+        AlreadyExistsError: there is a factory for that type.
+    """
+    if _FACTORIES.setdefault(executor_type, factory) is not factory:
+        raise AlreadyExistsError(f"Executor factory already registered under name '{executor_type}'")
+
+
+def get_executor_factory(executor_type: str) -> ExecutorFactory:
+    """The factory for a type of executor; "" and "DEFAULT" name the one that functions have unless another is named.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    found = _FACTORIES.get(executor_type)
+    if found is None:
+        raise NotFoundError(
+            f"No executor factory registered for the given executor type: {executor_type} "
+            f"Registered factories are {{{', '.join(_FACTORIES)}}}."
+        )
+    return found
+
+
+def new_executor(executor_type: str, params: ExecutorParams) -> Executor:
+    """An executor of that type.
+
+    Raises:
+        NotFoundError: there is no factory for it.
+        GraphError: what the factory raises.
+    """
+    return get_executor_factory(executor_type)(params)

@@ -1,0 +1,55 @@
+"""From a function body to what runs: pruned, its calls inlined, optimised."""
+
+from __future__ import annotations
+
+from graphcore.graph import Graph, Node, copy_sharing_library
+from graphcore.graph.control_flow import CONTROL_FLOW, build_control_flow_info
+from graphcore.passes import FunctionBody, InstantiatedFunctions, OptimizerOptions, optimize_graph
+from graphcore.passes.infra.alias_removal import is_kept, prune
+from graphcore.runtime.core.redundant_calls import find_twins, merge_twins
+from graphcore.text.printer import ARG_OPS, RET_OPS
+
+
+class RunnableBody:
+    """A graph to run, with its arguments, its returns, and what must run besides the returns."""
+
+    __slots__ = ("args", "graph", "rets", "targets")
+
+    def __init__(self, graph: Graph, args: list[Node], rets: list[Node], targets: list[Node]) -> None:
+        self.graph = graph
+        self.args = args
+        self.rets = rets
+        self.targets = targets
+
+
+def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> RunnableBody:
+    """A copy of `body` without the nodes that no return, control return or stateful node needs, unused arguments too; optimised.
+
+    Calls are inlined, but for those of functions that call themselves and those that are marked `_noinline`.
+
+    Raises:
+        InvalidArgumentError: its loops are malformed.
+    """
+    if any(node.op in CONTROL_FLOW for node in body.graph.op_nodes()):
+        build_control_flow_info(body.graph)
+    graph, copies = copy_sharing_library(body.graph)
+    args = [copies[node] for node in body.arg_nodes]
+    rets = [copies[node] for node in body.ret_nodes]
+    awaited = [copies[node] for node in body.control_ret_nodes]
+    prune_function_graph(graph, awaited)
+    standing_in = find_twins(graph.nodes)
+    awaited = [standing_in.get(node, node) for node in awaited]
+    merge_twins(graph, standing_in)
+    options = OptimizerOptions(keep=frozenset([node.name for node in awaited]))
+    if optimize_graph(functions, graph, options):
+        # In the place of a call that somebody waits for there is another node of its name.
+        awaited = [graph.get_operation_by_name(node.name) for node in awaited]
+        prune_function_graph(graph, awaited)
+    targets = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS and node.op not in RET_OPS]
+    return RunnableBody(graph, args, rets, [*targets, *[node for node in awaited if node not in targets]])
+
+
+def prune_function_graph(graph: Graph, control_rets: list[Node]) -> bool:
+    """Remove what no return, control return, stateful or control-flow node needs, arguments among it. True iff there was any."""
+    roots = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS]
+    return prune(graph, [*roots, *control_rets])

@@ -1,0 +1,58 @@
+"""The handles of instantiated functions, which all runtimes of a process share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from graphcore.errors import NotFoundError
+from graphcore.runtime.session.function_item import FunctionItem
+from graphcore.support.critical_section import critical_section
+
+
+class FunctionHandles:
+    """Instantiations by handle, and handles by the device and the canonical name of what was instantiated."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._by_key: dict[tuple[str, str], int] = {}
+        self._items: dict[int, FunctionItem] = {}
+        self._next = 0
+
+    def get(self, key: tuple[str, str], make: Callable[[], FunctionItem]) -> int:
+        """The handle of what is known under `key`, made by `make` if nothing is."""
+        with self.lock:
+            handle = self._by_key.get(key)
+            if handle is None:
+                item = make()
+                handle = self._next
+                with critical_section:
+                    self._next += 1
+                    self._by_key[key] = handle
+                    self._items[handle] = item
+            return handle
+
+    def item(self, handle: int) -> FunctionItem:
+        """What a handle stands for.
+
+        Raises:
+            NotFoundError: nothing, or it was released.
+        """
+        item = self._items.get(handle)
+        if item is None:
+            raise NotFoundError(f"Handle {handle} not found.")
+        return item
+
+    def release(self, handle: int) -> None:
+        """Give a handle back; when all have been that were given for an instantiation, it ends.
+
+        Raises:
+            NotFoundError: there is none, or it was released.
+        """
+        with self.lock, critical_section:
+            item = self.item(handle)
+            item.users -= 1
+            if item.users > 0:
+                return
+            del self._items[handle], self._by_key[item.key]
+            item.close()

@@ -1,0 +1,123 @@
+"""One instantiation of a function: its body, what runs, its state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphcore.attrs import Attrs
+from graphcore.dtypes import DType
+from graphcore.functions import FunctionLibraryDefinition, InstantiateOptions
+from graphcore.functions.canonicalize import EXECUTOR_ATTR, named_executor
+from graphcore.graph import Graph
+from graphcore.kernel_context import ResourceManager
+from graphcore.passes import FunctionBody, InstantiatedFunctions
+from graphcore.passes.functions.recursion import calls_itself
+from graphcore.runtime.core.program import Executor
+from graphcore.runtime.session.function_graph import RunnableBody
+from graphcore.runtime.session.specialise import Specialised
+
+if TYPE_CHECKING:
+    from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+
+Types = tuple[tuple[DType, ...], tuple[DType, ...]]
+
+
+class FunctionItem:
+    """One instantiation of a function.
+
+    Attributes:
+        name, attrs, options: what was instantiated.
+        runtime: what runs it.
+        body: the instantiated function; another one when a function behind it has been replaced.
+        types: what it takes and what it gives; the same object until one of them is another.
+        recursive: whether it can come to call itself.
+        resources: its state.
+        runnable: the graph that runs, made when it first runs.
+        executor_type: the type of the executor that runs it.
+        executor: what runs it, made when it first runs.
+        specialised: the plans for the very shapes that it is called with, None where that makes no difference.
+        users: how many times a handle was given for it and not yet released.
+        version: that of the library when the body was last looked at.
+    """
+
+    __slots__ = (
+        "attrs",
+        "body",
+        "executor",
+        "executor_type",
+        "functions",
+        "key",
+        "library",
+        "name",
+        "options",
+        "recursive",
+        "resources",
+        "runnable",
+        "runtime",
+        "specialised",
+        "types",
+        "users",
+        "version",
+    )
+
+    def __init__(
+        self,
+        runtime: FunctionLibraryRuntime,
+        name: str,
+        attrs: Attrs,
+        options: InstantiateOptions,
+        key: tuple[str, str],
+        functions: InstantiatedFunctions,
+    ) -> None:
+        self.runtime = runtime
+        self.name = name
+        self.attrs = {key: value for key, value in attrs.items() if key != EXECUTOR_ATTR}
+        self.options = options
+        self.key = key
+        self.functions = functions
+        self.library: FunctionLibraryDefinition = functions.library
+        self.resources = ResourceManager()
+        self.runnable: RunnableBody | None = None
+        self.executor_type = named_executor(attrs, options)
+        self.executor: Executor | None = None
+        self.specialised: Specialised | None = None
+        self.users = 0
+        self.version = self.library.version
+        self.body: FunctionBody = functions.body_of(name, self.attrs)
+        self.types: Types = (self.body.arg_types, self.body.ret_types)
+        self.recursive = calls_itself(self.library, self.body)
+
+    @property
+    def graph(self) -> Graph:
+        """What runs: the body without what nothing needs, its calls inlined, optimised."""
+        assert self.runnable is not None
+        return self.runnable.graph
+
+    def renew(self) -> None:
+        """Look at the library again: if a function behind this one has been replaced, it is instantiated anew. Its state stays.
+
+        Raises:
+            NotFoundError: the function is no longer there.
+            InvalidArgumentError: it cannot be instantiated any more.
+        """
+        version = self.library.version
+        body = self.functions.body_of(self.name, self.attrs)
+        if body is not self.body:
+            types = (body.arg_types, body.ret_types)
+            self.types = self.types if types == self.types else types
+            self.recursive = calls_itself(self.library, body)
+            self.body = body
+            self.close()
+        self.version = version
+
+    def close(self) -> None:
+        """Give free what runs it."""
+        executor, self.executor, self.runnable = self.executor, None, None
+        specialised, self.specialised = self.specialised, None
+        if executor is not None:
+            executor.close()
+        if specialised is not None:
+            specialised.close()
+
+    def __repr__(self) -> str:
+        return f"<gc.FunctionItem {self.key[1]} on {self.key[0]}{'' if self.executor is None else ', ready'}>"

@@ -1,0 +1,97 @@
+"""The function runtimes of one process: one a device, which run each other's instantiations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+from graphcore.device_spec import DeviceSpec
+from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, InstantiateOptions
+from graphcore.kernel_context import ResourceManager
+from graphcore.runtime.session.function_handles import FunctionHandles
+from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime, KernelCreator
+
+
+class ProcessFunctionLibraryRuntime:
+    """A FunctionLibraryRuntime for each of several devices.
+
+    A function whose options name a target device runs there, whichever of them is asked to run it.
+
+    Args:
+        library: the functions.
+        devices: the full names of the devices.
+        resources: the variables that functions share with whoever calls them; none unless given.
+        custom_kernel_creator: asked first for the kernel of each node.
+
+    Raises:
+        InvalidArgumentError: there is no device, or one that is not fully named.
+    """
+
+    def __init__(
+        self,
+        library: FunctionLibraryDefinition,
+        devices: Sequence[str],
+        *,
+        resources: ResourceManager | None = None,
+        custom_kernel_creator: KernelCreator | None = None,
+    ) -> None:
+        incomplete = [device for device in devices if not DeviceSpec.parse(device).is_complete]
+        if incomplete or not devices:
+            raise InvalidArgumentError(f"Required full names of one device or more, got {incomplete[0] if incomplete else 'none'!r}")
+        shared, handles = resources or ResourceManager(), FunctionHandles()
+        runtimes: dict[str, FunctionLibraryRuntime] = {}
+        for device in devices:
+            runtimes[device] = FunctionLibraryRuntime(
+                library, resources=shared, custom_kernel_creator=custom_kernel_creator, device=device, peers=runtimes, handles=handles
+            )
+        self._runtimes = runtimes
+
+    @property
+    def devices(self) -> list[str]:
+        """The names of the devices."""
+        return list(self._runtimes)
+
+    def get_flr(self, device: str) -> FunctionLibraryRuntime:
+        """The runtime for a device.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        found = self._runtimes.get(device)
+        if found is None:
+            raise NotFoundError(f"No function runtime for device '{device}'; there is one for {', '.join(self._runtimes)}")
+        return found
+
+    def instantiate(self, name: str, attrs: Mapping[str, object] | None = None, options: InstantiateOptions | None = None) -> int:
+        """The handle of a function on the target device of its options, on the first device if it has none.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: as `FunctionLibraryRuntime.instantiate`.
+        """
+        return self._first().instantiate(name, attrs, options)
+
+    @overload
+    def run(self, handle: int, args: Sequence[Any] = ()) -> list[Any]: ...
+
+    @overload
+    def run(self, handle: int, args: FunctionCallFrame) -> None: ...
+
+    def run(self, handle: int, args: Sequence[Any] | FunctionCallFrame = ()) -> list[Any] | None:
+        """Call an instantiated function, on its device; see `FunctionLibraryRuntime.run`.
+
+        Raises:
+            GraphError: as `FunctionLibraryRuntime.run`.
+        """
+        return self._first().run(handle, args)
+
+    def release_handle(self, handle: int) -> None:
+        """Give an instantiation back.
+
+        Raises:
+            NotFoundError: there is none, or it was released.
+        """
+        self._first().release_handle(handle)
+
+    def _first(self) -> FunctionLibraryRuntime:
+        return next(iter(self._runtimes.values()))

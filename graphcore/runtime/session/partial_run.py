@@ -1,0 +1,185 @@
+"""Partial runs: one run in several steps, each with some of the feeds and some of the fetches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphcore.attrs import Array
+from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.graph.control_flow import ENTER
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.fed_shapes import inferred_from_feeds
+from graphcore.runtime.core.feeds import Feeder, make_feeder
+from graphcore.runtime.core.fetches import FetchStructure
+from graphcore.runtime.core.program import Step
+from graphcore.runtime.core.prune import needed_nodes
+from graphcore.runtime.core.timed_run import run_watched
+from graphcore.runtime.dataflow.program import build_dataflow
+from graphcore.runtime.plan.schedule import MakeKernel
+from graphcore.runtime.session.prepared import meets
+
+SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
+
+
+class PartialRun:
+    """A run under way, by the dataflow engine. A node runs once, as soon as all that it needs is there; branches and loops among them.
+
+    Args:
+        structure: all that the steps may fetch.
+        feeds: all that the steps may feed.
+        make_kernel: makes the kernel of a node.
+        watched: who may stop the run, if anybody may.
+
+    Attributes:
+        meets: whether its nodes send or receive.
+
+    Raises:
+        GraphError: a node cannot run, or a loop is malformed, fed or fetched from.
+    """
+
+    def __init__(self, structure: FetchStructure, feeds: Sequence[Tensor], make_kernel: MakeKernel, watched: Step | None = None) -> None:
+        self._waiting_fetches = {*structure.tensors, *structure.targets}
+        self._fetches = frozenset(self._waiting_fetches)
+        self._feeders: dict[Tensor, Feeder] = {tensor: make_feeder(tensor) for tensor in feeds}
+        self._unfed = set(feeds)
+        self._fed: dict[Tensor, Any] = {}
+        self._feed_numbers = {tensor: number for number, tensor in enumerate(feeds)}
+        self._fetch_numbers = {tensor: number for number, tensor in reversed(list(enumerate(structure.tensors)))}
+        what = structure.tensors, structure.targets, list(feeds)
+        program = build_dataflow(*inferred_from_feeds(*what), make_kernel)
+        self._run = program.begin(watched)
+        self._watched = watched
+        self.meets = meets(program.nodes)
+        self._enters: dict[object, list[Node]] = {}
+        for node in needed_nodes(*what):
+            if node.op in ENTER:
+                self._enters.setdefault(node.node_def.attr["frame_name"], []).append(node)
+        self._has_begun = False
+        self._failed = False
+        self._lock = threading.Lock()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all has been fed and fetched, or a node has failed."""
+        return self._failed or not (self._unfed or self._waiting_fetches)
+
+    def step_within(self, timeout_in_ms: int, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> Any:
+        """As `step`, in so many milliseconds at most, if somebody may stop the run; when they have passed the run is over.
+
+        Raises:
+            DeadlineExceededError: they have passed.
+        """
+        watched = self._watched
+        if watched is None:
+            return self.step(structure, feeds)
+        try:
+            return run_watched(_OneStep(self, structure, feeds), (), watched, timeout_in_ms)[0]
+        finally:
+            # Stopped: over, even where a kernel that nobody waits for has not come to its end.
+            self._failed = self._failed or (watched.cancellation is not None and watched.cancellation.is_cancelled())
+
+    def step(self, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> Any:
+        """Take some feeds, give some fetches. If either is refused, nothing has happened.
+
+        Raises:
+            InvalidArgumentError: a feed or fetch that was not announced or has been there before, a fetch whose feeds are missing, or
+                one that lies on a branch that was not taken, which ends the run.
+            GraphError: a node failed, and with it the run.
+        """
+        with self._lock:
+            if self.is_over:
+                raise InvalidArgumentError(SET_UP_FIRST)
+            values = {tensor: self._checked(tensor, value) for tensor, value in feeds.items()}
+            wanted: list[Tensor | Node] = [*structure.tensors, *structure.targets]
+            for fetch in wanted:
+                self._check_fetch(fetch, self._unfed - values.keys())
+            try:
+                with np.errstate(all="ignore"):
+                    self._go_on(values)
+                results = structure.pack([self._result(tensor) for tensor in structure.tensors])
+                self._waiting_fetches -= set(wanted)
+            except BaseException:
+                self._failed = True
+                raise
+            return results
+
+    def _go_on(self, values: Mapping[Tensor, Array]) -> None:
+        for tensor, value in values.items():
+            # Later steps may read it, when the caller has long changed his array.
+            self._fed[tensor] = kept = value.copy()
+            kept.flags.writeable = False
+            self._run.feed(self._feed_numbers[tensor], kept)
+        self._unfed -= values.keys()
+        if not self._has_begun:
+            self._has_begun = True
+            self._run.start()
+        self._run.go_on()
+
+    def _result(self, tensor: Tensor) -> Any:
+        """A value that the caller may change."""
+        value = self._fed[tensor] if tensor in self._fed else self._run.result(self._fetch_numbers[tensor])
+        if not isinstance(value, np.ndarray):
+            return value
+        return value.copy() if value.ndim else value[()]
+
+    def _checked(self, tensor: Tensor, value: Any) -> Array:
+        feeder = self._feeders.get(tensor)
+        if feeder is None:
+            raise _refused(f"The feed {tensor.name} was not specified in partial_run_setup.", tensor.node)
+        if tensor not in self._unfed:
+            raise _refused(f"The feed {tensor.name} has already been fed.", tensor.node)
+        return feeder(value)
+
+    def _check_fetch(self, fetch: Tensor | Node, unfed: Collection[Tensor]) -> None:
+        node = fetch if isinstance(fetch, Node) else fetch.node
+        if fetch not in self._fetches:
+            raise _refused(f"The fetch {fetch.name} was not specified in partial_run_setup.", node)
+        if fetch not in self._waiting_fetches:
+            raise _refused(f"The fetch {fetch.name} was already fetched.", node)
+        if self._needs(fetch, unfed):
+            raise _refused(f"Tensor {fetch.name} can't be computed from the feeds that have been fed so far.", node)
+
+    def _needs(self, fetch: Tensor | Node, unfed: Collection[Tensor]) -> bool:
+        """Whether something that `fetch` depends on is still to be fed."""
+        pending: list[Tensor | Node] = [fetch]
+        seen: set[Tensor | Node] = set()
+        while pending:
+            item = pending.pop()
+            if item in unfed:
+                return True
+            if item in seen or item in self._feeders:
+                continue
+            seen.add(item)
+            if isinstance(item, Tensor):
+                pending.append(item.node)
+            elif self._is_fed(item):
+                pending += item.outputs
+            else:
+                pending += [*item.inputs, *item.control_inputs]
+                if item.op in ENTER:  # no iteration of a loop ends before all that enters it is there
+                    pending += self._enters.get(item.node_def.attr["frame_name"], ())
+        return False
+
+    def _is_fed(self, node: Node) -> bool:
+        return bool(node.outputs) and all(tensor in self._feeders for tensor in node.outputs)
+
+
+class _OneStep:
+    """One step of a partial run, in the place of a program."""
+
+    def __init__(self, run: PartialRun, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> None:
+        self._run = run
+        self._structure = structure
+        self._feeds = feeds
+
+    def run_step(self, _step: Step, _values: Sequence[Any]) -> list[Any]:
+        """What the step gives, as the only result."""
+        return [self._run.step(self._structure, self._feeds)]
+
+
+def _refused(text: str, node: Node) -> GraphError:
+    return InvalidArgumentError.at(node, text)

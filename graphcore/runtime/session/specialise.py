@@ -1,0 +1,89 @@
+"""Plans for the very shapes that are fed: then shapes are constants, and what only computes with them is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from graphcore.errors import GraphError
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.plan_checks import is_ours
+from graphcore.runtime.core.rewrite import copy_with_shapes
+from graphcore.runtime.plan.plan import Plan
+from graphcore.shapes import Shape
+
+_READS_SHAPES: Final = frozenset({"Shape", "ShapeN", "Size", "Rank", "BroadcastGradientArgs"})
+_RUNS_BEFORE: Final = 2
+"""So often must the same shapes have been fed before it is thought worth while."""
+_MOST: Final = 8
+"""For so many shapes; who feeds more of them has no use for it."""
+
+Build = Callable[[Sequence[Tensor], Sequence[Node], list[Tensor]], Plan]
+
+
+class Specialised:
+    """The plans of one run, by the shapes of what is fed.
+
+    Args:
+        general: the plan for all shapes.
+        fetches, targets, feeds: what it is for.
+        build: makes a plan of other fetches, targets and feeds.
+
+    Attributes:
+        is_useless: it is called with scalars, and a plan for them is no better: looking at shapes only takes time.
+    """
+
+    __slots__ = ("_build", "_counts", "_feeds", "_fetches", "_plans", "_targets", "general", "is_useless")
+
+    def __init__(self, general: Plan, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], build: Build) -> None:
+        self.general = general
+        self._fetches = fetches
+        self._targets = targets
+        self._feeds = feeds
+        self._build = build
+        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._counts: dict[tuple[Any, ...], int] = {}
+        self.is_useless = False
+
+    @staticmethod
+    def pays(plan: Plan, feeds: Sequence[Tensor]) -> bool:
+        """Whether `plan` computes with shapes that are known only when they are fed."""
+        return any(not tensor.shape.is_fully_defined for tensor in feeds) and any(node.op in _READS_SHAPES for node in plan.nodes)
+
+    @staticmethod
+    def pays_in_function(plan: Plan, feeds: Sequence[Tensor]) -> bool:
+        """Whether `plan`, the body of a function, can be better where the shapes of its arguments are known.
+
+        Then results go into the buffers of inputs, heavy nodes run at once, and what only computes with shapes is left out. The kernels
+        must be of this package: others may keep a state, which plans for other shapes would not share.
+        """
+        if len(plan.nodes) < 2 or all(tensor.shape.is_fully_defined for tensor in feeds):
+            return False
+        if any(tensor.dtype.is_ref or tensor.dtype.as_numpy is None for tensor in feeds):
+            return False
+        return all(is_ours(node) or node.registration.is_function for node in plan.nodes)
+
+    def plan_for(self, values: Sequence[Any]) -> Plan:
+        """The plan to run on `values`."""
+        shapes = tuple([value.shape for value in values])
+        found = self._plans.get(shapes)
+        return found if found is not None else self._count(shapes)
+
+    def _count(self, shapes: tuple[Any, ...]) -> Plan:
+        count = self._counts[shapes] = self._counts.get(shapes, 0) + 1
+        if count <= _RUNS_BEFORE or len(self._plans) >= _MOST:
+            if len(self._counts) > 4 * _MOST:
+                self._counts.clear()
+            return self.general
+        try:
+            copied = copy_with_shapes(self._fetches, self._targets, self._feeds, [Shape(shape) for shape in shapes])
+            made = self._build(*copied)
+        except GraphError:  # the general plan will say what is wrong, when and if it comes to it
+            made = self.general
+        self.is_useless = not any(shapes) and len(made.schedule.operations) >= len(self.general.schedule.operations)
+        return self._plans.setdefault(shapes, made)
+
+    def close(self) -> None:
+        """Give free what the plans hold."""
+        for plan in self._plans.values():
+            plan.close()

@@ -1,0 +1,1 @@
+"""Services that know nothing of graphs: memory limits, threads, deadlines, critical sections, files."""

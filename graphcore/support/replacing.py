@@ -1,0 +1,125 @@
+"""A file that is there completely or not at all: written beside its place, flushed, and then put there.
+
+A symbolic link is followed, and a device or a pipe is written into: neither is a file that could be replaced. Who writes holds a lock on what lies beside; the system takes it away from a process that dies, however it dies. So whoever comes next can
+tell what was left from what another one, on this machine or another, is just writing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from importlib import import_module
+from pathlib import Path
+from secrets import token_hex
+from typing import IO, Any
+
+from graphcore.errors import FailedPreconditionError
+from graphcore.support.critical_section import critical_contextmanager
+
+fcntl: Any = import_module("fcntl") if os.name == "posix" else None
+"""Locks. On Windows an open file can be neither moved nor removed: nothing is cleared up there."""
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write `data` to a file, as `replacing` does.
+
+    Raises:
+        FailedPreconditionError: it cannot be written.
+    """
+    with replacing(path) as file:
+        file.write(data)
+
+
+@critical_contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `path` at the end of the block; if the block fails, nothing has happened.
+
+    A file that was there before hands on its mode. What was left beside by others that did not come to that end is removed.
+
+    Raises:
+        FailedPreconditionError: it cannot be written: a folder is missing, the disk is full.
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        mode = target.lstat().st_mode if os.path.lexists(target) else None
+        is_file = mode is None or stat.S_ISREG(mode)
+        with _beside(target, mode) if is_file else target.open("wb") as file:
+            yield file
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError) and not path.parent.exists()
+        why = f"there is no folder '{path.parent}'" if is_missing else error.strerror or str(error)
+        raise FailedPreconditionError(f"Cannot write '{path}': {why}") from error
+
+
+@critical_contextmanager
+def _beside(target: Path, mode: int | None) -> Iterator[IO[bytes]]:
+    """A file beside `target`, which gets `mode` and takes its place at the end of the block."""
+    _clear_up(target)
+    file, beside = _opened(target)
+    try:
+        if mode is not None:
+            beside.chmod(stat.S_IMODE(mode))
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        if fcntl is None:
+            file.close()
+        beside.replace(target)
+    finally:
+        if fcntl is None:
+            file.close()
+        with closing(file):  # after it has its name, or is gone: until then nobody else may have it
+            beside.unlink(missing_ok=True)
+    _flush_folder(target.parent)
+
+
+def _opened(target: Path) -> tuple[IO[bytes], Path]:
+    """A new file beside `target`, locked, and its name."""
+    while True:
+        path = target.with_name(f".{target.name}.{os.getpid()}.{token_hex(8)}.part")
+        file = path.open("xb")
+        try:
+            is_locked = _lock(file)
+            if is_locked is None or (is_locked and path.exists()):
+                return file, path
+        except Exception:
+            file.close()
+            raise
+        file.close()  # before it was locked somebody took it for one that was left, and clears it up
+
+
+def _lock(file: IO[bytes]) -> bool | None:
+    """Lock a file if nobody else has; None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+def _clear_up(target: Path) -> None:
+    """Remove what lies beside `target` and nobody holds. Who may not, or cannot tell, leaves it."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.\d+\.[0-9a-f]+\.part")
+    with suppress(OSError):
+        for left in [path for path in target.parent.iterdir() if pattern.fullmatch(path.name)]:
+            with suppress(OSError), left.open("r+b") as file:
+                if _lock(file):
+                    left.unlink()
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new name last too, where folders can be flushed."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

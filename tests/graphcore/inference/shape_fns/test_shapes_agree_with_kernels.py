@@ -1,0 +1,238 @@
+"""Every op: whatever is known of its inputs, what its shape function says is true of what its kernel gives, and less knowledge says less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.errors import GraphError, InternalError
+from graphcore.inference import HandleData, ShapeAndType, handle_to_shape, shape_to_handle
+from graphcore.kernel_context import RefVariable
+from tests.graphcore.inference.knowledge import Knowledge, Partial
+from tests.graphcore.inference.probes import SEEN, held, probe, probes, registry, shape_of
+from tests.graphcore.inference.surroundings import Built, build
+from tests.graphcore.inference.sweep_cases import sweep_cases
+from tests.graphcore.opset.op_cases import Case
+from tests.graphcore.opset.test_registry_sweep import FROM_VALUES
+from tests.oracle.draws import Drawer, general
+from tests.oracle.draws_of_arrays import DRAWERS
+
+pytestmark = pytest.mark.sweep
+
+BY_OP = sweep_cases()
+REGISTRY = registry()
+ONE_OF_SEVERAL = {"Switch", "RefSwitch", "_SwitchN"}
+"""Ops that give something on one output only."""
+UNTOLD = {
+    *FROM_VALUES,
+    # What one branch gives, or one turn, may be another shape than the next one's.
+    *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "Enter", "Exit", "NextIteration"),
+    # What comes from elsewhere, or was put there in any shape.
+    *("_Recv", "_HostRecv", "StackPopV2", "TensorArrayConcatV3", "TensorListConcat", "TensorListConcatV2", "TensorListStack"),
+    *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2"),
+}
+"""Ops of whose outputs not all is known although all is known of their inputs."""
+Told = tuple[gc.Shape, HandleData | None]
+
+
+def drawers() -> dict[str, Drawer]:
+    found = dict(DRAWERS)
+    for entry in gc.op_registry:
+        drawer = general(entry)
+        if drawer is not None:
+            found.setdefault(entry.op_def.name, drawer)
+    return dict(sorted(found.items()))
+
+
+DRAWN = drawers()
+
+
+def inferred(tensor: gc.Tensor) -> Told:
+    """What is known of a tensor, and of what it stands for if it is a handle."""
+    return tensor.shape, tensor.graph.refiner.output_handle_data(tensor.node, tensor.index)
+
+
+def told(case: Case, know: Knowledge) -> list[Told]:
+    """What is inferred of the op of a case, and of all that is looked at around it, by a graph that is told so much."""
+    with gc.Graph(REGISTRY).as_default() as graph:
+        return all_inferred(graph, build(case, know))
+
+
+def all_inferred(graph: gc.Graph, built: Built) -> list[Told]:
+    return [inferred(tensor) for node in (built.node, *probes(graph)) for tensor in node.outputs]
+
+
+def observed(graph: gc.Graph, built: Built) -> list[tuple[gc.Tensor, Any]]:
+    """Run the op: what its outputs are, and the other tensors that were looked at."""
+    outputs = [probe(output).node for output in built.node.outputs]
+    looking = outputs if built.loop else probes(graph)
+    SEEN.clear()
+    with gc.Session() as session:
+        if built.start:
+            session.run(built.start)
+        session.run([built.node, *looking], built.feeds)
+    found = [(node.inputs[0], value) for node in probes(graph) for value in SEEN.get(node.name, ())]
+    if built.loop is not None:
+        handed, seen = built.loop
+        found += [(handed, value) for value in SEEN[seen.node.name][1:]]
+    return found
+
+
+def true_of(tensor: gc.Tensor, known: Told, value: Any) -> bool:
+    """Whether what was inferred of a tensor is true of its value."""
+    shape, data = known
+    if not shape.is_compatible_with(gc.Shape(shape_of(tensor, value))):
+        return False
+    what = held(value)
+    if not data or what is None:
+        return not data
+    return data[0].dtype in {None, what[0]} and all(handle_to_shape(data[0].shape).is_compatible_with(each) for each in what[1])
+
+
+def check(case: Case, know: Knowledge) -> list[Told]:
+    """Run the op of a case in a graph that is told so much: all that was inferred is true of what comes. Gives what `told` gives."""
+    name = case.op_def.name
+    with gc.Graph(REGISTRY).as_default() as graph:
+        built = build(case, know)
+        before = all_inferred(graph, built)
+        if built.fails is not None:
+            with pytest.raises(built.fails):
+                observed(graph, built)
+            return before
+        found, count = observed(graph, built), len(built.node.outputs)
+        for tensor, value in found:
+            known = inferred(tensor)
+            assert true_of(tensor, known, value), f"{tensor.name}: {known[0]}, but the kernel gives {shape_of(tensor, value)}"
+        seen = {tensor for tensor, _ in found if tensor.node.op == name}
+        assert len(seen) >= (1 if name in ONE_OF_SEVERAL else count), "an output was not looked at"
+        return before
+
+
+def says_no_more(less: Told, more: Told) -> bool:
+    """All that is known in `less` is known in `more`, and is the same."""
+    if not _known_in(less[0], more[0]):
+        return False
+    if not less[1]:
+        return True
+    pairs = zip(less[1], more[1] or (), strict=False)
+    return len(less[1]) == len(more[1] or ()) and all(
+        mine.dtype in {None, theirs.dtype} and _known_in(handle_to_shape(mine.shape), handle_to_shape(theirs.shape))
+        for mine, theirs in pairs
+    )
+
+
+def _known_in(less: gc.Shape, more: gc.Shape) -> bool:
+    if less.dims is None:
+        return True
+    return more.dims is not None and len(less) == len(more) and all(a in {None, b} for a, b in zip(less.dims, more.dims, strict=True))
+
+
+def check_all(case: Case, all_of_it: list[Told], draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+    """What is said of a case is true whatever is known, and is part of `all_of_it`, which is said if all is known."""
+    check(case, Partial(draw))
+    some, least = told(case, more := Partial(draw)), told(case, Partial(draw, more))
+    for less, greater in ((some, all_of_it), (least, some)):
+        for mine, theirs in zip(less, greater, strict=True):
+            assert says_no_more(mine, theirs), f"{mine} is said from less, {theirs} from more"
+
+
+@cache
+def told_all(name: str, number: int) -> list[Told]:
+    """What is said of a case of the sweep if all is known."""
+    return told(BY_OP[name][number], Knowledge())
+
+
+def test_no_op_is_left_out() -> None:
+    assert set(BY_OP) == set(gc.op_registry.names())
+    assert all(gc.op_registry.look_up(name).kernel is not None for name in BY_OP)
+
+
+@pytest.mark.parametrize("name", BY_OP)
+def test_what_is_said_of_the_outputs_of_every_op_is_true_of_them(name: str) -> None:
+    for case in BY_OP[name]:
+        all_of_it = check(case, Knowledge())
+        assert name in UNTOLD or all(shape.is_fully_defined for shape, _ in all_of_it)
+
+
+@pytest.mark.parametrize("name", BY_OP)
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_it_is_true_of_them_whatever_is_known_and_less_says_less(name: str, data: st.DataObject) -> None:
+    number = data.draw(st.sampled_from(range(len(BY_OP[name]))))
+    check_all(BY_OP[name][number], told_all(name, number), data.draw)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_it_is_true_for_inputs_and_attrs_that_are_drawn(name: str) -> None:
+    entry, taken = gc.op_registry.look_up(name), 0
+
+    @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def draw(data: st.DataObject) -> None:
+        nonlocal taken
+        drawn = DRAWN[name](data.draw, entry)
+        case = Case(entry, 0, drawn.inputs, drawn.attrs, None, differentiable=False)
+        with np.errstate(all="ignore"):
+            try:
+                all_of_it = check(case, Knowledge())
+            except InternalError:
+                raise
+            except GraphError:
+                return  # what does not fit is drawn too, and refused
+            taken += 1
+            check_all(case, all_of_it, data.draw)
+
+    draw()
+    assert taken, "everything that was drawn was refused"
+
+
+# ---- the sweep itself ----------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_shape_and_wrong_handle_data_are_seen() -> None:
+    with gc.Graph().as_default():
+        tensor = gc.placeholder(gc.resource, [])
+        variable = RefVariable("v", gc.float32, gc.Shape([None, 3]))
+        variable.assign(np.zeros((2, 3), np.float32))
+
+        def holds(shape: Any, dtype: gc.DType | None, of_handle: Any = ()) -> bool:
+            data = [ShapeAndType(shape_to_handle(gc.Shape(shape)), dtype)]
+            return true_of(tensor, (gc.Shape(of_handle), data), variable)
+
+        assert holds([2, None], gc.float32)
+        assert holds(None, None)
+        assert not holds([3, None], gc.float32)
+        assert not holds([2], gc.float32)
+        assert not holds([2, 3], gc.int32)
+        assert not holds([2, 3], gc.float32, [1])
+        assert not true_of(tensor, (gc.Shape([2]), None), np.zeros(3))
+
+
+def test_a_guess_is_seen() -> None:
+    data = [ShapeAndType(shape_to_handle(gc.Shape([2])), gc.float32)]
+    assert says_no_more((gc.Shape([None, 3]), None), (gc.Shape([2, 3]), data))
+    assert not says_no_more((gc.Shape([2, 3]), None), (gc.Shape([None, 3]), None))
+    assert not says_no_more((gc.Shape([2, 3]), None), (gc.Shape([2, 4]), None))
+    assert not says_no_more((gc.Shape([]), data), (gc.Shape([]), None))
+
+
+def test_a_lying_shape_function_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the op stands in a loop, gets its value from a partner, or gives a handle."""
+    for name in ("Square", "NextIteration", "_Recv", "Switch", "TensorArrayReadV3", "EmptyTensorList", "VarHandleOp", "RefExit"):
+        with monkeypatch.context() as patch:
+            patch.setattr(REGISTRY.look_up(name), "shape_fn", _lie)
+            patch.setattr(REGISTRY.look_up(name), "direct_shape", None)
+            with pytest.raises((AssertionError, GraphError)):
+                check(BY_OP[name][0], Knowledge())
+
+
+def _lie(c: gc.InferenceContext) -> None:
+    for i in range(c.num_outputs):
+        c.set_output(i, c.make_shape([7] * 7))

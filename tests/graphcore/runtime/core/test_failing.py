@@ -1,0 +1,172 @@
+"""What fails fails in both engines, whatever is wanted of it; what cannot fail is left out where only its shape is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphcore as gc
+from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
+from graphcore.runtime.core import failing
+from tests.graphcore.opset.op_cases import Array, Case, all_cases, constants, run
+from tests.graphcore.runtime.loop_graphs import cond, while_loop
+
+ENGINES = pytest.mark.parametrize("engine", ["plan", "dataflow"])
+Made = tuple[Any, dict[Any, Any], str]
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def fed(shape: Any = (2,), dtype: gc.DType = gc.float32) -> Any:
+    return gc.placeholder(dtype, shape)
+
+
+def of_nan() -> Made:
+    x = fed()
+    return gc.ops.check_numerics(x, message="bad", name="fails"), {x: [np.nan, 1]}, "bad : Tensor had NaN values"
+
+
+def of_nan_passed_on() -> Made:
+    x = fed()
+    return gc.tanh(gc.exp(gc.ops.check_numerics(x, message="bad", name="fails"))), {x: [np.nan, 1]}, "bad : Tensor had NaN values"
+
+
+def of_a_missing_row() -> Made:
+    x, i = fed(), fed((1,), gc.int32)
+    return gc.ops.gather(x, i, name="fails"), {x: [1, 2], i: [9]}, r"indices\[0\] = 9 is not in \[0, 2\)"
+
+
+def of_a_division() -> Made:
+    x = fed(dtype=gc.int32)
+    return gc.ops.floor_div(x, x, name="fails"), {x: [0, 1]}, "Integer division by zero"
+
+
+def of_a_reshape() -> Made:
+    x = fed((None,))
+    return gc.ops.reshape(x, [3], name="fails"), {x: [1, 2]}, "reshape"
+
+
+def of_shapes_that_clash() -> Made:
+    x, y = fed((None,)), fed((3,))
+    return gc.ops.add_v2(x, y, name="fails"), {x: [1, 2], y: [1, 2, 3]}, "broadcast"
+
+
+def of_an_assertion() -> Made:
+    x = fed()
+    with gc.control_dependencies([gc.apply_op("Assert", [gc.constant(False), [x]])]):
+        return gc.identity(x), {x: [0, 1]}, "assertion failed"
+
+
+def of_no_value() -> Made:
+    return gc.exp(gc.Variable([1.0, 2.0], name="fails")), {}, "uninitialized value"
+
+
+def of_no_feed() -> Made:
+    return gc.exp(gc.placeholder(gc.float32, [2], name="fails")), {}, "You must feed a value for placeholder tensor 'fails'"
+
+
+FAILING: tuple[Callable[[], Made], ...] = (
+    of_nan,
+    of_nan_passed_on,
+    of_a_missing_row,
+    of_a_division,
+    of_a_reshape,
+    of_shapes_that_clash,
+    of_an_assertion,
+    of_no_value,
+    of_no_feed,
+)
+
+
+def one_more(shape: Any) -> Any:
+    return gc.ops.shape(shape) * 2 + 1
+
+
+WANTED = {"the shape": gc.ops.shape, "the size": gc.ops.size, "what follows from it": one_more}
+
+
+@ENGINES
+@pytest.mark.parametrize("wanted", WANTED)
+@pytest.mark.parametrize("make", FAILING, ids=lambda make: make.__name__)
+def test_what_fails_is_an_error_even_where_only_its_shape_is_wanted_which_is_known(
+    make: Callable[[], Made], wanted: str, engine: str
+) -> None:
+    """TensorFlow raises these too with its graph optimiser off; with it, all but the reshape."""
+    y, feeds, text = make()
+    with pytest.raises((InvalidArgumentError, FailedPreconditionError), match=text) as caught:
+        gc.Session(engine=engine).run(WANTED[wanted](y), feeds)
+    assert caught.value.source is not None
+
+
+@ENGINES
+def test_it_is_an_error_in_branches_loops_and_functions_too(engine: str) -> None:
+    x, p = fed(dtype=gc.int32), gc.placeholder(gc.bool_, [], name="p")
+
+    def shape_of_quotient(x: Any, *_: Any) -> Any:
+        return [gc.ops.shape(gc.ops.floor_div(x, x)) * 2]
+
+    def again(x: Any, i: Any, end: Any) -> Any:
+        return [x, i + gc.ops.size(gc.ops.floor_div(x, x)), end]
+
+    in_branch = cond(p, [x], shape_of_quotient, lambda x: [gc.ops.shape(x)])[0]
+    in_loop = while_loop(lambda _x, i, end: i < end, again, [x, gc.constant(0), gc.constant(5)])[1]
+    in_function: Any = gc.function(lambda x: shape_of_quotient(x)[0])
+    session = gc.Session(engine=engine)
+    for fetch in (in_branch, in_loop, in_function(x)):
+        assert np.sum(session.run(fetch, {x: [1, 1], p: True})) in (4, 6)
+        with pytest.raises(InvalidArgumentError, match="Integer division by zero"):
+            session.run(fetch, {x: [0, 1], p: True})
+    assert session.run(in_branch, {x: [0, 1], p: False}).tolist() == [2]
+
+
+def test_what_cannot_fail_does_not_run_where_only_its_shape_is_wanted_which_is_known() -> None:
+    x, y, i = fed((2, 3)), fed((3, 4)), fed((2, 3), gc.int32)
+    product = gc.ops.softmax(gc.matmul(gc.tanh(x) * 2.0, y))
+    total = gc.reduce_sum(gc.transpose(gc.cast(i + i, gc.float32), [1, 0]), [0])
+    plan = gc.Session().plan([gc.ops.shape(product) * 2, gc.ops.shape(total)], {x: None, y: None, i: None})
+    assert plan.nodes == []
+
+
+HOSTILE: dict[str, tuple[Any, ...]] = {
+    "f": (np.nan, np.inf, -np.inf, 0.0, -1.0, 1e30),
+    "c": (complex(np.nan, np.inf), 0.0),
+    "i": (0, -1, -(2**7), 2**7 - 1),
+    "u": (0, 2**7),
+    "b": (True, False),
+    "V": (np.nan, np.inf, 0.0),
+}
+
+
+def hostile(case: Case) -> Iterator[list[Array]]:
+    """The inputs of a case with other values; what says axes, sizes and places is as it was."""
+    kept = {"Fill": 1, "Split": 1}.get(case.op_def.name, 0)
+    among = range(len(case.arrays)) if case.op_def.name not in failing._BY_CONSTANTS else [kept]
+    for number in range(max([len(HOSTILE.get(array.dtype.kind, ())) for array in case.arrays], default=0)):
+        arrays = []
+        for slot, array in enumerate(case.arrays):
+            values = HOSTILE.get(array.dtype.kind, ())
+            is_axis = case.op_def.name == "ExpandDims" and slot > 0
+            arrays.append(np.full_like(array, values[number % len(values)]) if slot in among and values and not is_axis else array)
+        yield arrays
+
+
+@pytest.mark.parametrize("case", [case for case in all_cases() if case.op_def.name in failing._CANNOT], ids=lambda case: case.id)
+def test_what_is_left_out_fails_for_no_values(case: Case) -> None:
+    assert case.runs
+    for arrays in hostile(case):
+        with gc.Graph().as_default(), np.errstate(all="ignore"):
+            try:
+                run(case.build(constants(arrays)))
+            except GraphError as error:
+                pytest.fail(f"{arrays}: {error.message}")
+
+
+def test_each_op_that_cannot_fail_is_one() -> None:
+    assert {entry.op_def.name for entry in gc.op_registry} >= failing._CANNOT

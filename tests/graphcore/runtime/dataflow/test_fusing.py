@@ -1,0 +1,193 @@
+"""Nodes that the dataflow engine runs in one go: fewer tokens, the same results, and nothing waits for what it does not need."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.errors import GraphError
+from graphcore.runtime.dataflow.fusing import fuse
+from graphcore.runtime.dataflow.table import Table, build_table
+from tests.graphcore.runtime.loop_graphs import cond, enter, kernel_of, merge, op, outputs, switch, while_loop
+from tests.graphcore.runtime.random_programs import Program
+
+DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def tables(fetches: list[gc.Tensor], feeds: list[gc.Tensor] | None = None) -> tuple[Table, Table]:
+    """The items node by node, and in groups."""
+    table = build_table(fetches, [], feeds or [], kernel_of)
+    return table, fuse(table)
+
+
+def outcome(program: Program, feeds: dict[Any, Any], options: gc.RunOptions | None) -> list[Any]:
+    """Values and variable after a run, and what lies on branches that may not be taken."""
+    with gc.Session(program.graph, engine="dataflow") as session:
+        session.run(program.start)
+        found = list(session.run([*program.values, program.end], feeds, options))
+        found.append(session.run(program.state))
+        for tensor in program.inner:
+            session.run(program.start)
+            try:
+                found.append(session.run(tensor, feeds, options))
+            except GraphError as error:
+                found.append(error.message)
+        return [value if isinstance(value, str) else (value.dtype.name, value.tolist()) for value in found]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.integers(0, 2**16), min_size=30, max_size=160), st.booleans())
+def test_random_graphs_give_the_same_in_groups_as_node_by_node(numbers: list[int], flag: bool) -> None:
+    """A recorded run goes node by node."""
+    program = Program(numbers)
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+    assert outcome(program, feeds, None) == outcome(program, feeds, gc.RunOptions(trace=True))
+
+
+def edge(name: str) -> dict[str, Any]:
+    return {"tensor_name": name, "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_what_is_received_in_answer_to_what_is_sent_never_holds_up_the_sending(data: st.DataObject) -> None:
+    """Each answer comes only when its question has been sent, and questions depend on other answers in any way."""
+    with gc.Graph().as_default() as graph:
+        x = gc.placeholder(gc.float32, [], name="x")
+        p = gc.placeholder(gc.bool_, [], name="p")
+        made, known = [x, gc.constant(1.0)], [np.float32(0.5), np.float32(1.0)]
+        targets, pairs = [], 0
+        for _ in range(data.draw(st.integers(3, 20))):
+            i, j = (data.draw(st.integers(0, len(made) - 1)) for _ in range(2))
+            kind = data.draw(st.integers(0, 4))
+            if kind <= 1:
+                made.append(op("AddV2", [made[i], made[j]]))
+                known.append(known[i] + known[j])
+            elif kind == 2:
+                made.append(cond(p, [made[i]], lambda a: [op("Neg", [a])], lambda a: [op("Abs", [a])])[0])
+                known.append(-known[i])
+            else:
+                targets.append(graph.apply_op("_Send", [made[i]], edge(f"question {pairs}")))
+                made.append(outputs("_Recv", [], {"tensor_type": gc.float32, **edge(f"answer {pairs}")}, f"answer_{pairs}")[0])
+                known.append(known[i] * np.float32(0.5))
+                pairs += 1
+        with gc.Session(engine="dataflow") as session:
+            meeting = session.rendezvous
+
+            def ask(number: int) -> None:
+                def answer(status: GraphError | None, _sent: Any, _own: Any, value: Any, _is_dead: bool) -> None:
+                    if status is None:
+                        meeting.send(gc.create_key(DEVICE, 1, DEVICE, f"answer {number}"), None, value * np.float32(0.5))
+
+                meeting.recv_async(gc.create_key(DEVICE, 1, DEVICE, f"question {number}"), None, answer)
+
+            for number in range(pairs):
+                ask(number)
+            got = session.run([made, targets], {x: 0.5, p: True}, gc.RunOptions(timeout_in_ms=20_000))[0]
+        assert [float(value) for value in got] == [float(value) for value in known]
+
+
+def test_a_chain_is_one_item_and_a_constant_is_written_into_what_reads_it() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    y = x
+    for _ in range(500):
+        y = gc.tanh(y) * 0.5
+    plain, fused = tables([y], [x])
+    assert len(plain.items) > 1000
+    assert len(fused.items) == 1
+
+
+def test_a_loop_takes_few_items_and_reads_what_stays_the_same_without_waiting_for_it() -> None:
+    one, limit = enter(gc.constant(1), "f", constant=True), enter(gc.constant(5), "f", constant=True)
+    half = enter(gc.constant(0.5), "f", constant=True)
+    results = while_loop(
+        lambda i, _: op("Less", [i, limit]),
+        lambda i, a: [op("AddV2", [i, one]), op("Tanh", [op("Mul", [a, half])])],
+        [gc.constant(0), gc.constant(2.0)],
+        "f",
+    )
+    plain, fused = tables(list(results))
+    turning = [item for item in fused.items if item.frame.name == "f" and item not in {mover for i in fused.items for _, mover in i.movers}]
+    assert {item.tape is not None for item in turning if item.node.op in ("Less", "AddV2", "Mul")} == {True}
+    assert len(turning) <= 8 < len([item for item in plain.items if item.frame.name == "f"])
+    with gc.Session(engine="dataflow") as session:
+        turns, value = session.run(list(results))
+    expected = np.float32(2)
+    for _ in range(5):
+        expected = np.tanh(expected * np.float32(0.5))
+    assert (turns, value) == (5, expected)
+
+
+def test_what_is_computed_on_a_branch_runs_with_its_switch_and_only_if_it_is_taken() -> None:
+    x, p = gc.placeholder(gc.float32, [None], name="x"), gc.placeholder(gc.bool_, [], name="p")
+    no, yes = switch(op("Abs", [x]) * 1.0, op("LogicalNot", [op("LogicalNot", [p])]))
+    inner_no, inner_yes = switch(op("Abs", [no]), op("Greater", [op("Sum", [no, gc.constant(0)]), gc.constant(4.0)]))
+    checked = merge(
+        op("Reshape", [inner_no, gc.constant([3])]), op("Sqrt", [inner_yes])
+    )  # two elements are no three: refused where it runs
+    result = merge(checked, op("Neg", [op("AddV2", [yes, x])]))
+    plain, fused = tables([result], [x, p])
+    assert len(fused.items) <= 4 < len(plain.items)
+    for engine in ("dataflow", "plan"):
+        session = gc.Session(engine=engine)
+        assert session.run(result, {x: [1.0, 2.0], p: True}).tolist() == [-2.0, -4.0]
+        assert session.run(result, {x: [-1.0, 4.0], p: False}).tolist() == [1.0, 2.0]
+        with pytest.raises(GraphError, match="Reshape"):
+            session.run(result, {x: [-1.0, -2.0], p: False})
+        with pytest.raises(GraphError, match=r"[Dd]ead|not taken|no value"):
+            session.run(op("Exp", [yes]), {x: [1.0, 2.0], p: False})
+        assert session.run(op("Exp", [no]), {x: [0.0, 0.0], p: False}).tolist() == [1.0, 1.0]
+
+
+def test_long_chains_of_branches_merges_and_loops_need_no_stack() -> None:
+    y = gc.constant(1.0)
+    for _ in range(600):
+        y = cond(gc.constant(True), [y], lambda a: [op("Neg", [a])], lambda a: [a])[0]
+    for _ in range(3_000):
+        y = outputs("Merge", [[y, y]])[0]
+    for i in range(100):
+        one = enter(gc.constant(1), f"f{i}", constant=True)
+        y = while_loop(lambda n, _: op("Less", [n, n]), lambda n, a, one=one: [op("AddV2", [n, one]), a], [gc.constant(0), y], f"f{i}")[1]
+    with gc.Session(engine="dataflow") as session:
+        assert session.run(y) == 1.0
+
+
+def test_values_of_a_group_are_given_free_when_nobody_needs_them_any_more() -> None:
+    x = gc.placeholder(gc.float32, [250_000], name="x")
+    y = x
+    for _ in range(40):
+        y = gc.tanh(y) + gc.abs(y)
+    last = gc.reduce_sum(y)
+    feeds = {x: np.ones(250_000, np.float32)}
+    with gc.Session(engine="dataflow") as session:
+        session.run(last, feeds)
+        tracemalloc.start()
+        session.run(last, feeds)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 6_000_000  # a value takes 1 MB, and there are 120
+
+
+def test_an_error_in_the_middle_of_a_group_names_its_node_and_its_inputs() -> None:
+    x = gc.placeholder(gc.float32, None, name="x")
+    y = gc.placeholder(gc.float32, None, name="y")
+    total = gc.tanh(gc.add(gc.exp(x), gc.abs(y), name="sum"))
+    with gc.Session(engine="dataflow") as session:
+        with pytest.raises(GraphError) as caught:
+            session.run(total, {x: [1.0, 2.0, 3.0], y: [1.0, 2.0]})
+        assert (caught.value.node, caught.value.op) == ("sum", total.node.inputs[0].node.op)
+        assert "on float32 [3], float32 [2]" in caught.value.message
+        assert session.run(total, {x: [0.0], y: [0.0]}).shape == (1,)

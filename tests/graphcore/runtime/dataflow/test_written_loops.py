@@ -1,0 +1,412 @@
+"""What the dataflow engine repeats in a loop is written out as Python: the same values, errors, stops and order as item by item."""
+
+from __future__ import annotations
+
+import gc as collector
+import operator
+import weakref
+from collections.abc import Callable, Iterator
+from functools import reduce
+from types import CodeType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from graphcore.errors import CancelledError, GraphError, InternalError
+from graphcore.runtime import dataflow_text
+from graphcore.runtime.core.program import Step
+from graphcore.runtime.dataflow.frames import Iteration
+from graphcore.runtime.dataflow.fused import prepare
+from graphcore.runtime.dataflow.fusing import fuse
+from graphcore.runtime.dataflow.program import build_dataflow
+from graphcore.runtime.dataflow.table import Table, build_table
+from graphcore.runtime.dataflow.text import MOST_CALLS
+from tests.graphcore.runtime.loop_graphs import cond, enter, kernel_of, merge, op, outputs, switch, while_loop
+from tests.graphcore.runtime.random_programs import Program
+
+Tensor = gc.Tensor
+TURNS = 4
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[gc.Graph]:
+    with gc.Graph().as_default() as graph:
+        yield graph
+
+
+def noting(call: Callable[..., Any], note: Callable[[Any], None]) -> Callable[..., Any]:
+    """`call`, of whose first input a note is taken before."""
+
+    def noted(*inputs: Any) -> Any:
+        note(inputs[0])
+        return call(*inputs)
+
+    return noted
+
+
+def counted(body: Callable[[Tensor, Tensor], Any], start: Any, turns: Any = TURNS, frame: str = "f", parallel: int = 10) -> Tensor:
+    """The value of a loop that makes `body(i, value)` of its value, so often."""
+    one, limit = enter(gc.constant(1), frame, constant=True), enter(gc.constant(turns), frame, constant=True)
+    return while_loop(
+        lambda i, _: op("Less", [i, limit]),
+        lambda i, a: [op("AddV2", [i, one]), body(i, a)],
+        [gc.constant(0), start],
+        frame,
+        parallel,
+    )[1]
+
+
+def within(value: Any, frame: str = "f") -> Tensor:
+    """What is the same in all iterations."""
+    return enter(gc.constant(value), frame, constant=True)
+
+
+def written(fetches: list[Tensor], feeds: list[Tensor] | None = None) -> Table:
+    """The items as they run, those of loops written out."""
+    return prepare(fuse(build_table(fetches, [], feeds or [], kernel_of)))
+
+
+def run(fetches: Any, feeds: dict[Any, Any] | None = None, **options: Any) -> Any:
+    with gc.Session(engine="dataflow") as session:
+        return session.run(fetches, feeds, gc.RunOptions(**options) if options else None)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.integers(0, 2**16), min_size=30, max_size=160), st.booleans())
+def test_random_graphs_give_the_same_whether_their_loops_are_written_out_or_not(numbers: list[int], flag: bool) -> None:
+    """Neither is anything else under a time limit, when every node asks whether to go on."""
+    program = Program(numbers)
+    feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
+    found = []
+    for most, options in ((MOST_CALLS, None), (-1, None), (MOST_CALLS, gc.RunOptions(timeout_in_ms=60_000))):
+        with pytest.MonkeyPatch.context() as patched, gc.Session(program.graph, engine="dataflow") as session:
+            patched.setattr("graphcore.runtime.dataflow.text.MOST_CALLS", most)
+            session.run(program.start)
+            values = session.run([*program.values, program.end], feeds, options)
+            found.append([(value.dtype.name, value.tolist()) for value in (*values, session.run(program.state))])
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_is_in_a_loop_is_written_out_and_what_runs_once_is_not() -> None:
+    result = gc.tanh(counted(lambda _i, a: op("Tanh", [op("Mul", [a, within(0.5)])]), gc.exp(gc.constant(1.0))))
+    table = written([result])
+    tapes = [item for item in table.items if item.tape is not None]
+    assert {bool(item.frame.name): item.advance is not None for item in tapes} == {True: True, False: False}
+    assert len(table.texts) == len([item for item in tapes if item.frame.name])
+
+
+def alike(variables: int) -> list[Tensor]:
+    """The values of a loop that sends so many variables the same way, each from another number."""
+    one, limit = within(1), within(TURNS)
+    return while_loop(
+        lambda i, *_: op("Less", [i, limit]),
+        lambda i, *values: [op("AddV2", [i, one]), *(op("Tanh", [op("Neg", [value])]) for value in values)],
+        [gc.constant(0), *(gc.constant(float(start)) for start in range(variables))],
+        "f",
+    )[1:]
+
+
+def test_what_has_one_form_is_compiled_once_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many variables that go through a loop in the same way take no more texts than a few do, and each goes its own way."""
+    code = dataflow_text._code
+    counts = []
+    for variables in (3, 9):
+        texts: set[str] = set()
+
+        def remember(text: str, texts: set[str] = texts) -> CodeType:
+            texts.add(text)
+            return code(text)
+
+        monkeypatch.setattr(dataflow_text, "_code", remember)
+        with gc.Graph().as_default():
+            got = run(alike(variables))
+        for start, value in enumerate(got):
+            assert value == pytest.approx(reduce(lambda a, _: np.tanh(-a), range(TURNS), np.float32(start)), rel=1e-6)
+        counts.append(len(texts))
+    assert counts[0] == counts[1] > 0
+
+
+def test_a_body_too_long_to_be_written_out_gives_the_same() -> None:
+    def body(_i: Tensor, a: Tensor) -> Any:
+        return reduce(lambda value, _: op("Neg", [value]), range(MOST_CALLS + 1), a)
+
+    result = counted(body, gc.constant(2.0), 3)
+    assert [item for item in written([result]).items if item.tape is not None and item.frame.name and item.advance is None]
+    assert run(result) == -2.0
+
+
+def test_an_error_in_a_loop_names_its_node_its_inputs_and_its_line() -> None:
+    x = gc.placeholder(gc.float32, None, name="x")
+
+    def body(_i: Tensor, a: Tensor) -> Any:
+        wide = op("Abs", [op("Neg", [a])])
+        return outputs("AddV2", [op("Tanh", [wide]), enter(x, "f", constant=True)], node_name="sum")[0]
+
+    result = counted(body, gc.constant(np.ones(3, np.float32)))
+    with pytest.raises(GraphError) as caught:
+        run(result, {x: [1.0, 2.0]})
+    assert (caught.value.node, caught.value.op) == ("sum", "AddV2")
+    assert "on float32 [3], float32 [2]" in caught.value.message
+    assert caught.value.source is not None
+    assert "outputs(" in str(caught.value.source) or "loop_graphs" in str(caught.value.source)
+    assert run(result, {x: [0.0]}).shape == (3,)
+
+
+def test_of_loops_that_read_the_same_the_one_that_failed_is_named() -> None:
+    names = [f"loop{i}" for i in range(4)]
+    values = [gc.placeholder(gc.float32, None, name=f"{name}_value") for name in names]
+
+    def sums(name: str, value: Tensor) -> Tensor:
+        start = gc.constant(np.ones(3, np.float32))
+        return counted(
+            lambda _i, a: outputs("AddV2", [a, enter(value, name, constant=True)], node_name=f"{name}_sum")[0], start, frame=name
+        )
+
+    results = [sums(name, value) for name, value in zip(names, values, strict=True)]
+    for name, bad in zip(names, values, strict=True):
+        with pytest.raises(GraphError) as caught:
+            run(results, {value: [1.0, 2.0] if value is bad else [1.0] for value in values})
+        assert caught.value.node == f"{name}_sum"
+
+
+@pytest.mark.parametrize(
+    ("given_value", "text"),
+    [
+        (np.float64(1.0), "Output 0 of type double does not match declared output type float for node {{node broken}}"),
+        (None, "Missing 0-th output from {{node broken}}"),
+        ("text", "Output 0 of type str (no array)"),
+        ((np.float32(1.0), np.float32(1.0)), "gave 2 outputs"),
+    ],
+)
+def test_a_kernel_in_a_loop_that_breaks_its_word_is_an_internal_error(given_value: Any, text: str) -> None:
+    result = counted(lambda _i, a: outputs("Neg", [a], node_name="broken")[0], gc.constant(1.0))
+
+    def kernel(node: gc.Node, context: Any) -> Any:
+        return (lambda _: given_value) if node.name == "broken" else kernel_of(node, context)
+
+    with pytest.raises(InternalError) as caught:
+        build_dataflow([result], [], [], kernel).run()
+    assert text in caught.value.message
+    assert caught.value.node == "broken"
+
+
+def test_ctrl_c_in_a_kernel_of_a_loop_stays_what_it_is_and_tells_the_node() -> None:
+    result = counted(lambda _i, a: outputs("Neg", [op("Tanh", [a])], node_name="pressed")[0], gc.constant(1.0))
+
+    def press(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    program = build_dataflow([result], [], [], lambda node, context: press if node.name == "pressed" else kernel_of(node, context))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        program.run()
+    assert any("stopped while running 'pressed'" in note for note in caught.value.__notes__)
+
+
+def test_a_cancelled_run_stops_before_the_next_node_of_an_iteration() -> None:
+    manager = gc.CancellationManager()
+    made: list[str] = []
+
+    def kernel(node: gc.Node, context: Any) -> Any:
+        call = kernel_of(node, context)
+
+        def noted(*inputs: Any) -> Any:
+            made.append(node.name)
+            if made.count("first") == 2:
+                manager.start_cancel()
+            return call(*inputs)
+
+        return noted if node.name in ("first", "second") else call
+
+    def body(_i: Tensor, a: Tensor) -> Any:
+        return outputs("Neg", outputs("Abs", [a], node_name="first"), node_name="second")[0]
+
+    program = build_dataflow([counted(body, gc.constant(1.0))], [], [], kernel)
+    step = Step(None, manager)
+    with pytest.raises(CancelledError) as caught:
+        program.run_step(step, [])
+    assert made == ["first", "second", "first"]
+    assert caught.value.node == "second"
+    assert step.node is not None
+    assert step.node.name == "second"
+
+
+@pytest.mark.parametrize("symbol", ["AddV2", "Sub", "Mul", "Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"])
+def test_what_is_written_as_an_operator_of_python_gives_what_the_op_gives(symbol: str) -> None:
+    other = within(2)
+
+    def body(i: Tensor, a: Tensor) -> Any:
+        found = op(symbol, [i, other])
+        return op("AddV2", [op("Mul", [a, within(3)]), found if found.dtype == gc.int32 else op("Cast", [found], {"DstT": gc.int32})])
+
+    python = {"AddV2": "add", "Sub": "sub", "Mul": "mul", "Less": "lt", "LessEqual": "le", "Greater": "gt", "GreaterEqual": "ge"}
+    call = getattr(operator, {**python, "Equal": "eq", "NotEqual": "ne"}[symbol])
+    expected = reduce(lambda value, i: value * 3 + int(call(i, 2)), range(6), 1)
+    assert run(counted(body, gc.constant(1), 6)) == expected
+
+
+@pytest.mark.parametrize("axes", [(), (1,)])
+def test_branches_in_a_loop_run_only_where_they_are_taken(axes: tuple[int, ...]) -> None:
+    """By a predicate that is a scalar, or an array of no axes from a reduction."""
+    made: list[str] = []
+
+    def kernel(node: gc.Node, context: Any) -> Any:
+        call = kernel_of(node, context)
+        return noting(call, lambda _: made.append(node.name)) if node.name in ("yes", "no") else call
+
+    def body(i: Tensor, a: Tensor) -> Any:
+        odd = op("Less", [within(0), op("FloorMod", [i, within(2)])])
+        if axes:
+            odd = op("Any", [op("Reshape", [odd, within(list(axes))]), within(0)])
+        found = cond(
+            odd,
+            [a],
+            lambda b: [outputs("Mul", [b, within(3.0)], node_name="yes")[0]],
+            lambda b: [outputs("AddV2", [b, within(1.0)], node_name="no")[0]],
+        )[0]
+        return op("Identity", [found])
+
+    result = counted(body, gc.constant(1.0))
+    assert build_dataflow([result], [], [], kernel).run() == [((1.0 + 1) * 3 + 1) * 3]
+    assert sorted(made) == ["no", "no", "yes", "yes"]
+
+
+def test_loops_within_loops_open_a_frame_in_every_iteration() -> None:
+    def outer(_i: Tensor, a: Tensor) -> Any:
+        limit = enter(enter(gc.constant(3), "f", constant=True), "inner", constant=True)
+        one = enter(enter(gc.constant(1), "f", constant=True), "inner", constant=True)
+        zero = op("Sub", [within(1), within(1)])
+        return while_loop(
+            lambda j, _: op("Less", [j, limit]), lambda j, b: [op("AddV2", [j, one]), op("AddV2", [b, b])], [zero, a], "inner"
+        )[1]
+
+    assert run(counted(outer, gc.constant(1.0))) == 2.0 ** (3 * TURNS)
+
+
+@pytest.mark.parametrize("parallel", [1, 2, 10])
+def test_a_counter_that_runs_ahead_waits_for_the_others(parallel: int) -> None:
+    """What is put by goes on when the oldest iteration is done."""
+    inputs: list[int] = []
+
+    def kernel(node: gc.Node, context: Any) -> Any:
+        call = kernel_of(node, context)
+        return noting(call, lambda i: inputs.append(int(i))) if node.op == "FloorMod" else call
+
+    def body(i: Tensor, a: Tensor) -> Any:
+        return op("AddV2", [op("Mul", [a, within(2)]), op("FloorMod", [i, within(3)])])
+
+    result = counted(body, gc.constant(1), 30, parallel=parallel)
+    expected = reduce(lambda value, i: np.int32(value * np.int32(2) + np.int32(i % 3)), range(10), np.int32(1))
+    assert run(counted(body, gc.constant(1), 10, parallel=parallel)) == expected
+    assert build_dataflow([result], [], [], kernel).run()[0].dtype == np.int32
+    assert inputs == list(range(30))
+
+
+def test_what_enters_a_loop_as_a_constant_late_is_there_in_every_iteration() -> None:
+    """It also goes into iterations that are under way, and into what waits for nothing else."""
+    x = gc.placeholder(gc.float32, [], name="x")
+    slow = reduce(lambda value, _: op("Tanh", [value]), range(30), x)
+
+    def body(_i: Tensor, a: Tensor) -> Any:
+        late = enter(slow, "f", constant=True)
+        return op("AddV2", [op("AddV2", [a, late]), op("Neg", [op("Neg", [late])])])
+
+    step = reduce(lambda value, _: np.tanh(value), range(30), np.float32(0.5))
+    result = run(counted(body, gc.constant(0.0), 15), {x: 0.5})
+    assert result == reduce(lambda value, _: (value + step) + step, range(15), np.float32(0))
+
+
+def test_iterations_and_frames_are_given_free_without_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Any]] = []
+
+    class Noted(Iteration):
+        __slots__ = ("__weakref__",)
+
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr("graphcore.runtime.dataflow.frames.Iteration", Noted)
+    monkeypatch.setattr("graphcore.runtime.dataflow.propagation.Iteration", Noted)
+    program = build_dataflow([counted(lambda _i, a: op("Neg", [a]), gc.constant(1.0), 50)], [], [], kernel_of)
+    collector.collect()
+    collector.disable()
+    try:
+        assert program.run() == [1.0]
+        assert len(made) == 52
+        assert [found for found in made if found() is not None] == []
+    finally:
+        collector.enable()
+
+
+def test_what_is_fed_or_computed_of_it_and_enters_a_loop_as_a_constant_parts_no_group() -> None:
+    x = gc.placeholder(gc.float32, [2], name="x")
+    y = gc.exp(x)
+
+    def body(_i: Tensor, a: Tensor) -> Any:
+        inside, computed = enter(x, "f", constant=True), enter(y, "f", constant=True)
+        return op("Tanh", [op("Sub", [op("Mul", [a, inside]), computed])])
+
+    result = counted(body, gc.constant(np.ones(2, np.float32)))
+    tapes = [item for item in written([result], [x]).items if item.tape is not None and item.frame.name]
+    assert sorted(len(item.tape.calls) for item in tapes if item.tape is not None) == [3, 3]  # condition, Switch, counter; body
+    fed, expected = np.array([0.5, -0.25], np.float32), np.ones(2, np.float32)
+    for _ in range(TURNS):
+        expected = np.tanh(expected * fed - np.exp(fed))
+    np.testing.assert_allclose(run(result, {x: fed}), expected, rtol=1e-6)
+
+
+def edge(name: str) -> dict[str, Any]:
+    device = "/job:localhost/replica:0/task:0/device:CPU:0"
+    return {"tensor_name": name, "send_device": device, "send_device_incarnation": 1, "recv_device": device}
+
+
+def test_who_receives_in_a_loop_from_a_side_not_taken_hears_that_it_is_dead() -> None:
+    """In every iteration one of two sides sends a value and the other word of its death; the run would wait for ever otherwise."""
+
+    graph, sends = gc.get_default_graph(), []
+
+    def body(i: Tensor, a: Tensor) -> Any:
+        no, yes = switch(a, op("Less", [i, within(2)]))
+        received = []
+        for name, side in (("no", op("Neg", [no])), ("yes", op("AddV2", [yes, within(5.0)]))):
+            sends.append(graph.apply_op("_Send", [side], edge(name)))
+            with gc.control_dependencies([i.node]):
+                received.append(outputs("_Recv", [], {"tensor_type": gc.float32, **edge(name)})[0])
+        return merge(*received)
+
+    result = counted(body, gc.constant(1.0))
+    assert run([result, sends], timeout_in_ms=60_000)[0] == 11.0
+
+
+def test_what_takes_both_sides_of_a_branch_in_a_loop_is_dead_and_so_is_what_waits_for_it() -> None:
+    def body(i: Tensor, a: Tensor) -> Any:
+        no, yes = switch(a, op("Less", [i, within(2)]))
+        never = op("Tanh", [op("AddV2", [no, yes])])
+        with gc.control_dependencies([never.node]):
+            waiting = op("Identity", [a])
+        return merge(op("Neg", [never]), op("Abs", [waiting]), op("Mul", [a, within(2.0)]))
+
+    assert run(counted(body, gc.constant(1.0))) == 2.0**TURNS
+
+
+def test_a_loop_that_is_not_entered_for_it_is_on_a_branch_not_taken_gives_nothing() -> None:
+    p = gc.placeholder(gc.bool_, [], name="p")
+    x = gc.constant(3.0)
+    result = cond(p, [x], lambda a: [counted(lambda _i, b: op("Neg", [b]), a, 3)], lambda a: [op("Abs", [a])])[0]
+    with gc.Session(engine="dataflow") as session:
+        assert session.run(result, {p: True}) == -3.0
+        assert session.run(result, {p: False}) == 3.0
+
+
+def test_a_merge_in_a_loop_of_sides_that_wait_for_something_gives_the_one_that_lives() -> None:
+    def body(i: Tensor, a: Tensor) -> Any:
+        no, yes = outputs("Switch", [a, op("Less", [i, within(2)])])
+        with gc.control_dependencies([op("Neg", [i]).node]):
+            yes = op("Identity", [yes])
+        return merge(op("AddV2", [no, within(1.0)]), op("Mul", [yes, within(10.0)]))
+
+    assert run(counted(body, gc.constant(1.0))) == 102.0

@@ -1,0 +1,182 @@
+// What every drawing of a scene has, whichever engine made it: marks on boxes, frames and lines, a lens, and what is selected.
+import { fullName } from "../scene/boxes";
+import { s, setAttributes } from "../dom";
+import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
+import { PLAIN_LENS } from "./legend";
+import { ellipsize, oneLine, textWidth } from "../scene/measure";
+
+type Words = ReadonlySet<string>;
+
+const NOTHING: Words = new Set();
+/** Marks that outlast another scene. */
+const LASTING = ["gl-selected", "gl-pulse"];
+
+/** What a screen reader says of a box. */
+export function nodeLabel(node: SceneNode): string {
+  const parts = [
+    node.role === "gradient" ? "gradient" : "",
+    node.op || node.kind,
+    fullName(node),
+    node.detail,
+    node.count > 1 ? `${node.count} nodes` : "",
+    node.state === "normal" ? "" : node.state,
+    node.error,
+  ];
+  return oneLine(parts.filter(Boolean).join(", "));
+}
+
+/** Gives an element the classes of the viewer; what is not the viewer's stays. */
+function dress(element: Element, ...classes: string[]): void {
+  const kept = [...element.classList].filter((name) => !name.startsWith("gl-") || LASTING.includes(name));
+  setAttributes(element, { class: [...kept, ...classes.filter(Boolean)].join(" ") });
+}
+
+export function markBox(element: SVGGraphicsElement, node: SceneNode): void {
+  const { kind, role, state } = node;
+  dress(element, "gl-node", `gl-${kind}`, `gl-role-${role}`, `gl-state-${state}`, node.clash ? "gl-clash" : "");
+  setAttributes(element, {
+    "data-node-id": node.id,
+    "data-name": fullName(node),
+    "data-state": state,
+    "data-role": role,
+    "data-kind": kind,
+    role: "img",
+    "aria-label": nodeLabel(node),
+    tabindex: "-1",
+  });
+}
+
+export function markFrame(element: SVGGraphicsElement, { id, kind, role }: SceneGroup): void {
+  dress(element, "gl-group", `gl-${kind}`, `gl-role-${role}`);
+  setAttributes(element, {
+    "data-group-id": id,
+    "data-role": role,
+    role: "group",
+    "aria-label": oneLine(`open ${kind} ${id}`),
+  });
+}
+
+/** Of the ways of the numbers that clash the first is a plain line, the others are dashed. */
+export function markLine(element: SVGGraphicsElement, edge: SceneEdge): void {
+  const { kind, role, error, clash } = edge;
+  dress(
+    element,
+    "gl-edge",
+    `gl-${kind}`,
+    `gl-role-${role}`,
+    error ? "gl-error" : "",
+    clash > 0 ? "gl-chain" : "",
+    clash > 1 ? "gl-chain-other" : "",
+  );
+  setAttributes(element, {
+    "data-edge-id": edge.id,
+    "data-error": error || null,
+    "data-role": role,
+    role: "img",
+    "aria-label": oneLine(`${kind} from ${edge.source} to ${edge.target}, ${edge.label} ${error}`),
+  });
+}
+
+/** The words on the lines that leave each box. */
+function outgoingLabels(scene: Scene): ReadonlyMap<string, Words> {
+  const outgoing = new Map<string, Set<string>>();
+  for (const { source, label } of scene.edges) outgoing.set(source, (outgoing.get(source) ?? new Set()).add(label));
+  return outgoing;
+}
+
+/** Whether the words of a lens are not on the picture yet. */
+function tells(mark: LensMark, node: SceneNode, outgoing: Words): boolean {
+  return (mark.tone & 7) !== 0 && node.kind !== "stub" && mark.text !== node.detail && !outgoing.has(mark.text);
+}
+
+/** A small tag over the upper edge of a box that says in words what the lens sees. */
+export function lensTag(mark: LensMark, boxWidth: number): SVGElement[] {
+  const room = Math.max(boxWidth - 30, 34);
+  // Of the name of a device its end tells it from others.
+  const short = mark.text.replace(/^\/\S*device:(?=\S+$)/, "");
+  const text = ellipsize(textWidth(mark.text, "label") > room ? short : mark.text, "label", room);
+  if (!text) return [];
+  const width = textWidth(text, "label") + 10;
+  return [s("rect", { x: 6, y: -9, width, height: 13, rx: 6.5 }), s("text", { x: 6 + width / 2, y: 1 }, text)];
+}
+
+export abstract class Drawing {
+  abstract readonly world: SVGGElement;
+  /** The prefix of the pattern definitions that lenses fill boxes with. */
+  patterns = "";
+  #scene: Scene | null = null;
+  #lens = "";
+
+  /** The element of a box, for focus and tests. */
+  abstract nodeElement(id: string): SVGGraphicsElement | null;
+  protected abstract frameElement(id: string): SVGGraphicsElement | null;
+  protected abstract lineElement(id: string): SVGGraphicsElement | null;
+  /** Fills a box; with "" as it is without a lens. */
+  protected abstract fill(box: SVGGraphicsElement, paint: string): void;
+  /** Puts the words of a lens over a box; null takes them away. */
+  protected abstract tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void;
+  protected abstract empty(): void;
+
+  /** The elements of `scene` stand where they belong. */
+  protected drawn(scene: Scene): void {
+    this.#scene = scene;
+    this.#applyLens();
+  }
+
+  clear(): void {
+    this.#scene = null;
+    this.empty();
+  }
+
+  /** Looks through another lens; nothing moves. */
+  setLens(lens: string): void {
+    this.#lens = lens;
+    this.#applyLens();
+  }
+
+  /** Marks the selected box or frame and the lines that touch it. */
+  select(id: string): void {
+    for (const node of this.#scene?.nodes ?? []) {
+      const element = this.nodeElement(node.id);
+      element?.classList.toggle("gl-selected", node.id === id);
+      if (element) setAttributes(element, { "aria-current": node.id === id ? "true" : null });
+    }
+    for (const group of this.#scene?.groups ?? []) {
+      this.frameElement(group.id)?.classList.toggle("gl-selected", group.id === id);
+    }
+    for (const { id: line, source, target } of this.#scene?.edges ?? []) {
+      this.lineElement(line)?.classList.toggle("gl-touched", source === id || target === id);
+    }
+  }
+
+  /** Draws attention to a box for a moment. */
+  pulse(id: string): void {
+    const element = this.nodeElement(id) ?? this.frameElement(id);
+    element?.classList.remove("gl-pulse");
+    element?.getBoundingClientRect();
+    element?.classList.add("gl-pulse");
+  }
+
+  /** Tone 0 is nothing special: such boxes stay plain, and their words are in the tooltip only. */
+  #applyLens(): void {
+    const scene = this.#scene;
+    if (!scene) return;
+    const lens = this.#lens === PLAIN_LENS ? "" : this.#lens;
+    const outgoing = outgoingLabels(scene);
+    for (const node of scene.nodes) {
+      const element = this.nodeElement(node.id);
+      if (!element) continue;
+      const mark = node.lenses[lens] ?? null;
+      const tone = (mark?.tone ?? 0) & 7;
+      setAttributes(element, { "data-tone": tone || null, "data-lens-text": mark?.text || null });
+      this.fill(element, tone ? `url(#${this.patterns}-${tone})` : "");
+      this.tag(element, node, mark && tells(mark, node, outgoing.get(node.id) ?? NOTHING) ? mark : null);
+    }
+    for (const edge of scene.edges) {
+      const element = this.lineElement(edge.id);
+      const mark = edge.lenses[lens];
+      if (element)
+        setAttributes(element, { "data-tone": (mark?.tone ?? 0) & 7 || null, "data-lens-text": mark?.text || null });
+    }
+  }
+}

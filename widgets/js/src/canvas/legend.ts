@@ -1,0 +1,99 @@
+// What the colours and patterns of the lens mean, and the patterns themselves.
+import { h, s } from "../dom";
+import type { Lens, Scene, SceneNode } from "../scene/generated";
+import { detailPath, outlinePath } from "../scene/shapes";
+
+/** One pattern for each tone, so that tones differ without colour: lines in four directions, grids, dots, none. */
+const PATTERNS = [
+  "",
+  "M-1,1l2,-2M0,6l6,-6M5,7l2,-2",
+  "M0,3H6",
+  "M1.5,3a1.2,1.2 0 1 0 2.4,0a1.2,1.2 0 1 0 -2.4,0",
+  "M3,0V6",
+  "M-1,5l2,2M0,0l6,6M5,-1l2,2",
+  "M0,3H6M3,0V6",
+  "M0,0l6,6M0,6l6,-6",
+];
+
+/** SVG definitions `<prefix>-0` to `<prefix>-7`: the tone's colour with its pattern. */
+export function patternDefs(prefix: string): SVGDefsElement {
+  const patterns = PATTERNS.map((d, tone) =>
+    s(
+      "pattern",
+      { id: `${prefix}-${tone}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+      s("rect", { class: `gl-tone-fill gl-tone-${tone}`, width: 6, height: 6 }),
+      d ? s("path", { class: `gl-tone-line gl-tone-${tone}`, d }) : null,
+    ),
+  );
+  return s("defs", {}, ...patterns);
+}
+
+/** The lens that marks nothing: kinds and roles have shapes and colours of their own. */
+export const PLAIN_LENS = "structure";
+
+const KINDS: readonly (readonly [SceneNode["kind"], string])[] = [
+  ["op", "computation"],
+  ["placeholder", "input"],
+  ["return", "what a function returns"],
+  ["constant", "constant"],
+  ["variable", "variable"],
+  ["control", "control flow"],
+  ["scope", "closed scope"],
+  ["function", "function call"],
+  ["stub", "stands for a box far away"],
+];
+
+function swatch(...drawing: SVGElement[]): SVGSVGElement {
+  return s("svg", { class: "gl-swatch", viewBox: "-1 -1 26 16", "aria-hidden": "true" }, ...drawing);
+}
+
+function boxSwatch(kind: SceneNode["kind"], role: string): SVGSVGElement {
+  const shape = s("path", { class: "gl-shape", d: outlinePath(kind, 24, 14) });
+  const detail = s("path", { class: "gl-shape-detail", d: detailPath(kind, 24, 14) });
+  return swatch(s("g", { class: `gl-node gl-${kind} gl-role-${role}` }, shape, detail));
+}
+
+function lineSwatch(kind: string): SVGSVGElement {
+  const line = s("path", { class: "gl-line", d: "M0,7H24" });
+  const core = s("path", { class: kind === "reference" ? "gl-line-core" : "", d: "M0,7H24", fill: "none" });
+  return swatch(s("g", { class: `gl-${kind}` }, line, core));
+}
+
+/** What the shapes and lines of this scene mean, the ones that occur. */
+function plainRows({ nodes, edges }: Scene): HTMLElement[] {
+  const row = (sign: SVGSVGElement, text: string): HTMLElement => h("li", {}, sign, h("span", {}, text));
+  const kinds = new Set(nodes.map((node) => node.kind));
+  const rows = KINDS.filter(([kind]) => kinds.has(kind)).map(([kind, text]) => row(boxSwatch(kind, "forward"), text));
+  if (nodes.some((node) => node.role === "gradient")) rows.push(row(boxSwatch("op", "gradient"), "∇ gradient"));
+  if (edges.some((edge) => edge.kind === "control")) rows.push(row(lineSwatch("control"), "runs before"));
+  if (edges.some((edge) => edge.kind === "reference"))
+    rows.push(row(lineSwatch("reference"), "reference to a variable"));
+  return rows;
+}
+
+function lensRows(lens: Lens, prefix: string): HTMLElement[] {
+  return lens.legend.map(({ tone, text }) => {
+    const fill = tone & 7 ? `url(#${prefix}-${tone & 7})` : "none";
+    const box = s("rect", { width: 24, height: 14, rx: 3, fill, class: `gl-tone-edge gl-tone-${tone & 7}` });
+    return h("li", {}, swatch(box), h("span", {}, text));
+  });
+}
+
+/** The legend of a scene seen through a lens, folded or not; `folded` hears when the user folds it. */
+export function legendElement(
+  scene: Scene,
+  lens: Lens | undefined,
+  prefix: string,
+  open: boolean,
+  toggled: (open: boolean) => void,
+): HTMLElement {
+  const rows = lens && lens.name !== PLAIN_LENS ? lensRows(lens, prefix) : plainRows(scene);
+  const legend = h(
+    "details",
+    { class: "gl-legend", open, hidden: rows.length === 0 },
+    h("summary", {}, "Legend"),
+    h("ul", {}, ...rows),
+  );
+  legend.addEventListener("toggle", () => toggled(legend.open));
+  return legend;
+}

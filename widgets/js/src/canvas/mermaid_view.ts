@@ -1,0 +1,131 @@
+// The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, cleaned, and tied to the same scene.
+import { s, setAttributes } from "../dom";
+import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
+import type { LensMark, Scene, SceneEdge, SceneNode } from "../scene/generated";
+import type { Geometry, Rect } from "../scene/geometry";
+import { sanitizeSvg } from "../engines/sanitize";
+
+interface MermaidEngine {
+  render(text: string): Promise<string>;
+}
+
+/** The scene's index in an element id such as `graphloupe-mermaid-1-flowchart-n12-7`. */
+function indexIn(id: string, letter: "n" | "g"): number {
+  const match = new RegExp(`(?:^|-)${letter}(\\d+)(?:-\\d+)?$`).exec(id);
+  return match ? Number(match[1]) : -1;
+}
+
+/** The edges between each two boxes, in the order of the scene, under the id that Mermaid gives them without its number. */
+function edgesByEnds({ nodes, edges }: Scene): Map<string, SceneEdge[]> {
+  const index = new Map(nodes.map((node, number) => [node.id, number]));
+  const byEnds = new Map<string, SceneEdge[]>();
+  for (const edge of edges) {
+    const key = `L_n${index.get(edge.source)}_n${index.get(edge.target)}`;
+    byEnds.set(key, [...(byEnds.get(key) ?? []), edge]);
+  }
+  return byEnds;
+}
+
+/** What Mermaid draws a box of. */
+const SHAPES = ".label-container, .label-container path, .outer-path path";
+
+export class MermaidView extends Drawing {
+  readonly world = s("g", { class: "gl-world gl-mermaid" });
+  readonly #engine: () => Promise<string>;
+  #nodes = new Map<string, SVGGraphicsElement>();
+  #frames = new Map<string, SVGGraphicsElement>();
+  #lines = new Map<string, SVGPathElement>();
+
+  constructor(engine: () => Promise<string>) {
+    super();
+    this.#engine = engine;
+  }
+
+  nodeElement(id: string): SVGGraphicsElement | null {
+    return this.#nodes.get(id) ?? null;
+  }
+
+  protected frameElement(id: string): SVGGraphicsElement | null {
+    return this.#frames.get(id) ?? null;
+  }
+
+  protected lineElement(id: string): SVGGraphicsElement | null {
+    return this.#lines.get(id) ?? null;
+  }
+
+  protected fill(box: SVGGraphicsElement, paint: string): void {
+    for (const shape of box.querySelectorAll<SVGElement>(SHAPES)) shape.style.fill = paint;
+  }
+
+  protected tag(box: SVGGraphicsElement, _node: SceneNode, mark: LensMark | null): void {
+    box.querySelector(":scope > .gl-mark")?.remove();
+    if (!mark) return;
+    const { x, y, width } = box.getBBox?.() ?? { x: 0, y: 0, width: 100 };
+    box.append(s("g", { class: "gl-mark", transform: `translate(${x},${y})` }, ...lensTag(mark, width)));
+  }
+
+  protected empty(): void {
+    this.#nodes = new Map();
+    this.#frames = new Map();
+    this.#lines = new Map();
+    this.world.replaceChildren();
+  }
+
+  /** Draws Mermaid text to clean SVG, not yet in the page. */
+  async render(text: string): Promise<SVGSVGElement> {
+    if (!text) throw new Error("the kernel sent no Mermaid text");
+    const engine = (await import(/* @vite-ignore */ await this.#engine())) as MermaidEngine;
+    return sanitizeSvg(await engine.render(text));
+  }
+
+  /** Puts a drawing into the world, marks its boxes with the ids of the scene, and tells where they are. */
+  show(svg: SVGSVGElement, scene: Scene): Geometry {
+    const [, , width = 100, height = 100] = (svg.getAttribute("viewBox") ?? "").split(/[\s,]+/).map(Number);
+    setAttributes(svg, { width, height, style: null });
+    this.empty();
+    this.world.append(svg);
+    const nodes = new Map<string, Rect>();
+    const groups = new Map<string, Rect>();
+    for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.node")) {
+      const node = scene.nodes[indexIn(element.id, "n")];
+      if (!node) continue;
+      markBox(element, node);
+      this.#nodes.set(node.id, element);
+      nodes.set(node.id, this.#place(element, svg));
+    }
+    for (const element of svg.querySelectorAll<SVGGraphicsElement>("g.cluster")) {
+      const group = scene.groups[indexIn(element.id, "g")];
+      if (!group) continue;
+      markFrame(element, group);
+      this.#frames.set(group.id, element);
+      groups.set(group.id, this.#place(element, svg));
+    }
+    this.#markEdges(svg, scene);
+    this.drawn(scene);
+    return { width, height, nodes, groups, edges: new Map() };
+  }
+
+  #markEdges(svg: SVGSVGElement, scene: Scene): void {
+    const byEnds = edgesByEnds(scene);
+    for (const path of svg.querySelectorAll<SVGPathElement>("path.flowchart-link")) {
+      const key = /(L_n\d+_n\d+)_\d+$/.exec(path.dataset.id ?? path.id)?.[1];
+      const edge = byEnds.get(key ?? "")?.shift();
+      if (!edge) continue;
+      markLine(path, edge);
+      this.#lines.set(edge.id, path);
+    }
+  }
+
+  /** Where an element is, in the coordinates of the drawing with its upper left corner at 0,0. */
+  #place(element: SVGGraphicsElement, svg: SVGSVGElement): Rect {
+    const outer = svg.getBoundingClientRect();
+    const inner = element.getBoundingClientRect();
+    const scale = (Number(svg.getAttribute("width")) || 1) / (outer.width || 1);
+    return {
+      x: (inner.left - outer.left) * scale,
+      y: (inner.top - outer.top) * scale,
+      width: inner.width * scale,
+      height: inner.height * scale,
+    };
+  }
+}

@@ -1,0 +1,280 @@
+// Draws a laid-out scene as SVG. Elements are keyed by id and keep their identity from one scene to the next.
+import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from "../scene/boxes";
+import { isKnown } from "./dim_light";
+import { reducedMotion, s } from "../dom";
+import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
+import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
+import type { Geometry, Rect, Route } from "../scene/geometry";
+import { textWidth } from "../scene/measure";
+import { arrowPath, detailPath, outlinePath } from "../scene/shapes";
+
+const ANIMATED_BOXES = 500;
+const MOVE_MS = 260;
+const BADGES: Readonly<Record<string, string>> = { new: "+", changed: "~", error: "!", stale: "!" };
+
+/** One keyed element with the drawing it shows now. */
+interface Kept {
+  readonly element: SVGGElement;
+  signature: string;
+  place: Rect | null;
+}
+
+function tooltip(node: SceneNode): string {
+  const lines = [fullName(node), node.op && node.op !== fullName(node) ? node.op : "", node.detail];
+  if (node.mirrors) lines.push(`differentiates ${node.mirrors}`);
+  if (node.cell) lines.push(`made by ${node.cell}`);
+  if (node.clash) lines.push(`clashes further on: ${node.clash}`);
+  if (node.state === "stale") lines.push("left by a cell that failed; running it again replaces it");
+  if (node.error) lines.push(`Error: ${node.error}`);
+  return lines.filter(Boolean).join("\n");
+}
+
+function badge(state: string, x: number): SVGGElement | null {
+  const sign = BADGES[state];
+  if (!sign) return null;
+  return s(
+    "g",
+    { class: "gl-badge", transform: `translate(${x},0)` },
+    s("circle", { r: 7 }),
+    s("text", { y: 3.6 }, sign),
+  );
+}
+
+function expandHandle(look: Look): SVGGElement {
+  const x = look.width - HANDLE_WIDTH / 2 - 5;
+  const y = look.height / 2 + 1;
+  return s(
+    "g",
+    { class: "gl-handle", "data-action": "expand", transform: `translate(${x},${y})` },
+    s("title", {}, "Expand"),
+    s("rect", { x: -8, y: -8, width: 16, height: 16, rx: 4 }),
+    s("path", { d: "M-4,0H4M0,-4V4" }),
+  );
+}
+
+function drawBox(node: SceneNode): (SVGElement | null)[] {
+  const look = boxLook(node);
+  const details = detailPath(node.kind, look.width, look.height);
+  const texts = look.lines.map((line) =>
+    s(
+      "text",
+      { class: line.font === "note" ? "gl-detail gl-clash-note" : `gl-${line.font}`, x: look.middle, y: line.y },
+      line.text,
+    ),
+  );
+  return [
+    s("title", {}, tooltip(node)),
+    s("path", { class: "gl-shape", d: outlinePath(node.kind, look.width, look.height) }),
+    s("path", { class: "gl-lens", d: outlinePath(node.kind, look.width, look.height) }),
+    details ? s("path", { class: "gl-shape-detail", d: details }) : null,
+    ...texts,
+    node.expandable ? expandHandle(look) : null,
+    s("g", { class: "gl-mark" }),
+    badge(node.state, look.width - 3),
+  ];
+}
+
+function drawGroup(group: SceneGroup, rect: Rect, offline: boolean): (SVGElement | null)[] {
+  const label = groupText(group);
+  const handle = s(
+    "g",
+    { class: "gl-handle", "data-action": "collapse", transform: "translate(16,15)" },
+    s("title", {}, "Collapse"),
+    s("rect", { x: -8, y: -8, width: 16, height: 16, rx: 4 }),
+    s("path", { d: "M-4,0H4" }),
+  );
+  return [
+    s("title", {}, `${group.id}${group.count ? `\n${group.count} nodes` : ""}`),
+    s("rect", { class: "gl-frame", width: rect.width, height: rect.height, rx: 10 }),
+    offline ? null : handle,
+    s("text", { class: "gl-group-label", x: offline ? 12 : 30, y: 19 }, label),
+  ];
+}
+
+function drawEdge(edge: SceneEdge, route: Route): (SVGElement | null)[] {
+  const text = edgeText(edge);
+  const { label } = route;
+  const width = textWidth(text, edgeFont(edge)) + 6;
+  const line = `${route.path}L${route.tip.x},${route.tip.y}`;
+  const title = `${edge.source} → ${edge.target}\n${edge.label}${edge.error ? `\nError: ${edge.error}` : ""}`;
+  return [
+    s("title", {}, title),
+    s("path", { class: "gl-reach", d: line }),
+    s("path", { class: "gl-line", d: line }),
+    edge.kind === "reference" ? s("path", { class: "gl-line-core", d: route.path }) : null,
+    s("path", { class: "gl-arrow", d: arrowPath(route.base, route.tip) }),
+    label && text
+      ? s("rect", { class: "gl-label-back", x: label.x - width / 2, y: label.y - 7, width, height: 14, rx: 3 })
+      : null,
+    label && text
+      ? s("text", { class: "gl-edge-label", x: label.x, y: label.y + 3.5 }, ...labelParts(edge, text))
+      : null,
+  ];
+}
+
+/** The words of a line, each dimension by itself; those that are known only when the graph runs stand out. */
+function labelParts({ dims }: SceneEdge, text: string): (SVGElement | string)[] {
+  const open = text.lastIndexOf("[");
+  if (dims.length === 0 || open < 0 || !text.endsWith("]")) {
+    return text.endsWith(" ?") ? [text.slice(0, -1), s("tspan", { class: "gl-unknown" }, "?")] : [text];
+  }
+  const parts = dims.flatMap(({ text: size, key }, place) => {
+    const unknown = isKnown(size) ? "" : " gl-unknown";
+    return [place > 0 ? "," : "", s("tspan", { class: `gl-dim${unknown}`, "data-dim": key }, size)];
+  });
+  return [text.slice(0, open + 1), ...parts, "]"];
+}
+
+/** Reuses the elements of `kept` for the ids of now, makes the missing, and drops the others. */
+function keep(layer: SVGGElement, kept: Map<string, Kept>, ids: readonly string[]): Set<string> {
+  const wanted = new Set(ids);
+  for (const [id, { element }] of kept) {
+    if (wanted.has(id)) continue;
+    element.remove();
+    kept.delete(id);
+  }
+  const made = new Set<string>();
+  for (const id of ids) {
+    if (kept.has(id)) continue;
+    const element = s("g");
+    layer.append(element);
+    kept.set(id, { element, signature: "", place: null });
+    made.add(id);
+  }
+  return made;
+}
+
+function redraw(kept: Kept, signature: string, draw: () => (SVGElement | null)[]): boolean {
+  if (kept.signature === signature) return false;
+  kept.signature = signature;
+  kept.element.replaceChildren(...draw().filter((child) => child !== null));
+  return true;
+}
+
+export class Picture extends Drawing {
+  readonly world: SVGGElement;
+  readonly #layers = { groups: s("g"), edges: s("g"), nodes: s("g") };
+  readonly #nodes = new Map<string, Kept>();
+  readonly #groups = new Map<string, Kept>();
+  readonly #edges = new Map<string, Kept>();
+  readonly #offline: boolean;
+
+  constructor(offline: boolean) {
+    super();
+    this.#offline = offline;
+    // Frames lie over the lines, so that no line crosses out a frame's name; they let the mouse through to the lines.
+    this.world = s("g", { class: "gl-world" }, this.#layers.edges, this.#layers.groups, this.#layers.nodes);
+  }
+
+  nodeElement(id: string): SVGGElement | null {
+    return this.#nodes.get(id)?.element ?? null;
+  }
+
+  protected frameElement(id: string): SVGGElement | null {
+    return this.#groups.get(id)?.element ?? null;
+  }
+
+  protected lineElement(id: string): SVGGElement | null {
+    return this.#edges.get(id)?.element ?? null;
+  }
+
+  protected fill(box: SVGGraphicsElement, paint: string): void {
+    box.querySelector(".gl-lens")?.setAttribute("fill", paint || "none");
+  }
+
+  protected tag(box: SVGGraphicsElement, node: SceneNode, mark: LensMark | null): void {
+    box.querySelector(".gl-mark")?.replaceChildren(...(mark ? lensTag(mark, boxLook(node).width) : []));
+  }
+
+  protected empty(): void {
+    for (const kept of [this.#nodes, this.#groups, this.#edges]) keep(this.world, kept, []);
+  }
+
+  /** Draws a scene at the places given, and moves what stays from where it was. */
+  draw(scene: Scene, geometry: Geometry): void {
+    const animated = scene.nodes.length <= ANIMATED_BOXES && this.#nodes.size > 0 && !reducedMotion();
+    this.#drawGroups(scene, geometry, animated);
+    this.#drawEdges(scene, geometry, animated);
+    this.#drawNodes(scene, geometry, animated);
+    this.drawn(scene);
+  }
+
+  #drawGroups(scene: Scene, geometry: Geometry, animated: boolean): void {
+    const drawn = scene.groups.filter((group) => geometry.groups.has(group.id));
+    const made = keep(
+      this.#layers.groups,
+      this.#groups,
+      drawn.map((group) => group.id),
+    );
+    // The biggest frames first, so that inner ones lie on top.
+    const area = (group: SceneGroup): number => {
+      const rect = geometry.groups.get(group.id);
+      return rect ? rect.width * rect.height : 0;
+    };
+    for (const group of [...drawn].sort((a, b) => area(b) - area(a))) {
+      const kept = this.#groups.get(group.id);
+      const rect = geometry.groups.get(group.id);
+      if (!kept || !rect) continue;
+      redraw(kept, JSON.stringify([group, rect.width, rect.height]), () => drawGroup(group, rect, this.#offline));
+      markFrame(kept.element, group);
+      this.#layers.groups.append(kept.element);
+      move(kept, rect, made.has(group.id), animated);
+    }
+  }
+
+  #drawEdges(scene: Scene, geometry: Geometry, animated: boolean): void {
+    const drawn = scene.edges.filter((edge) => geometry.edges.has(edge.id));
+    const made = keep(
+      this.#layers.edges,
+      this.#edges,
+      drawn.map((edge) => edge.id),
+    );
+    for (const edge of drawn) {
+      const kept = this.#edges.get(edge.id);
+      const route = geometry.edges.get(edge.id);
+      if (!kept || !route) continue;
+      const changed = redraw(kept, JSON.stringify([edge, route]), () => drawEdge(edge, route));
+      markLine(kept.element, edge);
+      if (edge.error || edge.clash) this.#layers.edges.append(kept.element);
+      if (animated && (changed || made.has(edge.id))) appear(kept.element, MOVE_MS * 0.6);
+    }
+  }
+
+  #drawNodes(scene: Scene, geometry: Geometry, animated: boolean): void {
+    const drawn = scene.nodes.filter((node) => geometry.nodes.has(node.id));
+    const made = keep(
+      this.#layers.nodes,
+      this.#nodes,
+      drawn.map((node) => node.id),
+    );
+    for (const node of drawn) {
+      const kept = this.#nodes.get(node.id);
+      const rect = geometry.nodes.get(node.id);
+      if (!kept || !rect) continue;
+      redraw(kept, JSON.stringify({ ...node, lenses: {}, group: "" }), () => drawBox(node));
+      markBox(kept.element, node);
+      move(kept, rect, made.has(node.id), animated);
+    }
+  }
+}
+
+function appear(element: SVGElement, delay = 0): void {
+  element.animate?.([{ opacity: 0 }, { opacity: 1 }], {
+    duration: MOVE_MS,
+    delay,
+    fill: "backwards",
+    easing: "ease-out",
+  });
+}
+
+/** Puts an element at its place; with animation it starts from where it was (FLIP), or fades in when it is new. */
+function move(kept: Kept, to: Rect, isNew: boolean, animated: boolean): void {
+  const from = kept.place;
+  kept.place = to;
+  kept.element.setAttribute("transform", `translate(${to.x},${to.y})`);
+  if (!animated) return;
+  if (isNew || !from) return appear(kept.element);
+  if (Math.abs(from.x - to.x) + Math.abs(from.y - to.y) < 0.5) return;
+  const at = (rect: Rect): Keyframe => ({ transform: `translate(${rect.x}px,${rect.y}px)` });
+  kept.element.animate?.([at(from), at(to)], { duration: MOVE_MS, easing: "cubic-bezier(.2,.7,.3,1)" });
+}

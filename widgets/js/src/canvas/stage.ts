@@ -1,0 +1,215 @@
+// The window onto the picture: canvas, camera, the two renderers' drawings, legend and hint.
+import { Camera } from "./camera";
+import { h, iconButton, s } from "../dom";
+import type { Drawing } from "./drawing";
+import { standaloneSvg } from "./export_svg";
+import type { Renderer, Scene } from "../scene/generated";
+import { beginning, type Geometry, type Rect, union } from "../scene/geometry";
+import { listenToGestures, type Press } from "./gestures";
+import { ICONS } from "../style/icons";
+import { legendElement, PLAIN_LENS, patternDefs } from "./legend";
+import type { MermaidView } from "./mermaid_view";
+import { Picture } from "./picture";
+
+const KEYS_HELP =
+  "Graph. Arrow keys walk along the lines, Enter inspects, Space expands or collapses, o opens the function of a call, f fits, slash searches.";
+
+let serial = 0;
+
+export interface StageOptions {
+  readonly offline: boolean;
+  readonly mermaid: MermaidView;
+  press(press: Press): void;
+  key(event: KeyboardEvent): void;
+  readonly signal: AbortSignal;
+}
+
+export class Stage {
+  readonly element: HTMLElement;
+  readonly canvas: HTMLElement;
+  readonly camera: Camera;
+  readonly #svg: SVGSVGElement;
+  readonly #defs: SVGDefsElement;
+  readonly #hint = h("div", { class: "gl-hint" }, h("p", {}, "Waiting for the graph…"));
+  readonly #legendPlace = h("div");
+  readonly #patterns: string;
+  readonly #picture: Picture;
+  readonly #mermaid: MermaidView;
+  #drawing: Renderer = "graphviz";
+  #scene: Scene | null = null;
+  #geometry: Geometry | null = null;
+  /** Whether the user wants the legend open; null as long as the user has not said. */
+  #legendOpen: boolean | null = null;
+
+  constructor({ offline, mermaid, press, key, signal }: StageOptions) {
+    serial += 1;
+    this.#patterns = `gl-pattern-${serial}`;
+    this.#picture = new Picture(offline);
+    this.#mermaid = mermaid;
+    for (const drawing of [this.#picture, mermaid]) drawing.patterns = this.#patterns;
+    this.#defs = patternDefs(this.#patterns);
+    this.#svg = s("svg", { class: "gl-svg" }, this.#defs, this.#picture.world);
+    const canvas = { class: "gl-canvas", tabindex: "0", role: "application", "aria-roledescription": "dataflow graph" };
+    this.canvas = h(
+      "div",
+      { ...canvas, "aria-label": KEYS_HELP, keydown: key },
+      this.#svg,
+      this.#hint,
+      this.#legendPlace,
+    );
+    this.camera = new Camera(
+      this.#picture.world,
+      () => ({ width: this.canvas.clientWidth, height: this.canvas.clientHeight }),
+      (scale) => this.canvas.classList.toggle("gl-far", scale < 0.4),
+    );
+    const zoom = h(
+      "div",
+      { class: "gl-zoom" },
+      iconButton(ICONS.plus, "Zoom in (+)", () => this.camera.zoom(1.3)),
+      iconButton(ICONS.minus, "Zoom out (-)", () => this.camera.zoom(1 / 1.3)),
+      iconButton(ICONS.fit, "Fit the whole graph (f)", () => this.fit()),
+    );
+    this.element = h("div", { class: "gl-stage" }, this.canvas, zoom);
+    listenToGestures(this.canvas, this.camera, press, signal);
+  }
+
+  get geometry(): Geometry | null {
+    return this.#geometry;
+  }
+
+  /** Draws a scene. `place` puts it into the page and gives its geometry; `chosen` is what the user looks at. */
+  show(scene: Scene, renderer: Renderer, place: () => Geometry, chosen: string): void {
+    const before = this.#geometry;
+    const news = this.#news(scene);
+    const hadFocus = this.#svg.contains(document.activeElement);
+    const fresh = this.#scene === null || this.#drawing !== renderer;
+    this.#use(renderer);
+    const geometry = place();
+    this.#geometry = geometry;
+    this.#scene = scene;
+    this.camera.beginning = beginning(geometry);
+    if (renderer === "graphviz") this.#picture.draw(scene, geometry);
+    this.#hint.hidden = scene.nodes.length > 0;
+    if (scene.nodes.length === 0) this.#emptyHint();
+    const follows = this.camera.following && (news.length > 0 || this.camera.showsAll(this.bounds()));
+    if (fresh) this.camera.follow(this.bounds(), null, false);
+    else if (follows || !this.#holdView(before, geometry, chosen)) this.#follow(news);
+    if (hadFocus && !this.#svg.contains(document.activeElement)) this.focus();
+  }
+
+  /** Looks through a lens of the scene: its marks, its legend. Gives the name of the lens that is on. */
+  look(name: string): string {
+    const scene = this.#scene;
+    if (!scene) return "";
+    const lens = scene.lenses.find((other) => other.name === name) ?? scene.lenses[0];
+    this.#view.setLens(lens?.name ?? "");
+    const open = this.#legendOpen ?? (lens !== undefined && lens.name !== PLAIN_LENS);
+    const legend = legendElement(scene, lens, this.#patterns, open, (now) => {
+      if (now !== open) this.#legendOpen = now;
+      this.camera.covered = legend.offsetHeight;
+      this.camera.resettle(this.bounds(), true);
+    });
+    this.#legendPlace.replaceChildren(legend);
+    const covered = this.camera.covered;
+    this.camera.covered = legend.offsetHeight;
+    if (this.camera.covered !== covered) this.camera.resettle(this.bounds(), false);
+    return lens?.name ?? "";
+  }
+
+  select(id: string): void {
+    this.#view.select(id);
+  }
+
+  pulse(id: string): void {
+    this.#view.pulse(id);
+  }
+
+  /** Puts the keyboard focus on a box, or on the whole canvas. */
+  focus(id = ""): void {
+    (this.#view.nodeElement(id) ?? this.canvas).focus({ preventScroll: true });
+  }
+
+  /** Where a box or frame is, in the picture. */
+  rectOf(id: string): Rect | null {
+    return this.#geometry?.nodes.get(id) ?? this.#geometry?.groups.get(id) ?? null;
+  }
+
+  bounds(): Rect | null {
+    const geometry = this.#geometry;
+    return geometry?.nodes.size ? { x: 0, y: 0, width: geometry.width, height: geometry.height } : null;
+  }
+
+  fit(): void {
+    this.camera.fit(this.bounds());
+  }
+
+  /** The picture as an SVG file, null when there is none. */
+  svgText(): string | null {
+    const bounds = this.bounds();
+    if (!bounds) return null;
+    return standaloneSvg(this.#view.world, this.#defs, bounds, getComputedStyle(this.canvas).backgroundColor);
+  }
+
+  get #view(): Drawing {
+    return this.#drawing === "mermaid" ? this.#mermaid : this.#picture;
+  }
+
+  #use(renderer: Renderer): void {
+    if (renderer === this.#drawing) return;
+    const goes = this.#view;
+    this.#drawing = renderer;
+    goes.clear();
+    goes.world.replaceWith(this.#view.world);
+    this.camera.attach(this.#view.world);
+  }
+
+  #emptyHint(): void {
+    this.#hint.replaceChildren(
+      h("p", { class: "gl-hint-title" }, "The graph is empty"),
+      h("p", {}, "Add a node in a cell, for example"),
+      h("code", {}, 'x = gc.placeholder(gc.float32, [None, 64], name="x")'),
+      h("p", {}, "and it appears here."),
+    );
+  }
+
+  /** The boxes that became new, changed or wrong with this scene; none when that is all of them. */
+  #news({ nodes }: Scene): readonly string[] {
+    const before = new Map(this.#scene?.nodes.map(({ id, state }) => [id, state]));
+    const news = nodes.filter(({ id, state }) => state !== "normal" && before.get(id) !== state);
+    return news.length === nodes.length ? [] : news.map(({ id }) => id);
+  }
+
+  #follow(news: readonly string[]): void {
+    if (!this.camera.following) return;
+    this.camera.follow(this.bounds(), union(news.flatMap((id) => this.rectOf(id) ?? [])), true);
+  }
+
+  /** What the user looks at stays where it is: the box they opened or chose, or the one in the middle. False when none of that is left. */
+  #holdView(before: Geometry | null, after: Geometry, chosen: string): boolean {
+    if (!before) return false;
+    const [opened = "", another] = [...before.nodes.keys()].filter((id) => after.groups.has(id));
+    const [box, frame] = [before.nodes.get(opened), after.groups.get(opened)];
+    if (box && frame && !another) {
+      this.camera.hold(box, frame);
+      this.camera.ensureVisible(frame);
+      return true;
+    }
+    const stays = (id: string): boolean => before.nodes.has(id) && after.nodes.has(id);
+    const kept = stays(chosen) ? chosen : this.#middleBox(before, stays);
+    const [from, to] = [before.nodes.get(kept), after.nodes.get(kept)];
+    if (from && to) this.camera.hold(from, to);
+    return Boolean(from && to);
+  }
+
+  #middleBox(before: Geometry, stays: (id: string) => boolean): string {
+    const middle = this.camera.middle();
+    let best = "";
+    let lowest = Infinity;
+    for (const [id, rect] of before.nodes) {
+      if (!stays(id)) continue;
+      const distance = Math.hypot(rect.x + rect.width / 2 - middle.x, rect.y + rect.height / 2 - middle.y);
+      if (distance < lowest) [best, lowest] = [id, distance];
+    }
+    return best;
+  }
+}

@@ -1,0 +1,25 @@
+// Code as a figure: lines that hang, and a button that copies.
+import { h, iconButton } from "../dom";
+import { ICONS } from "../style/icons";
+
+/** Lines of code; one that is too long goes on further in than it began. */
+function codeLines(text: string): HTMLElement[] {
+  const lines = text.replace(/\n+$/, "").split("\n");
+  return lines.map((line, index) => {
+    const hang = (/^ */.exec(line)?.[0].length ?? 0) + 4;
+    const style = `padding-left:${hang}ch;text-indent:-${hang}ch`;
+    return h("span", { class: "gl-code-line", style }, index < lines.length - 1 ? `${line}\n` : line);
+  });
+}
+
+/** A piece of code under a title. */
+export function codeFigure(text: string, title: string, copy: (text: string) => void): HTMLElement {
+  const button = iconButton(ICONS.copy, title ? `Copy: ${title}` : "Copy", () => copy(text));
+  return h(
+    "figure",
+    { class: "gl-code" },
+    h("figcaption", {}, title),
+    button,
+    h("pre", { tabindex: "0" }, ...codeLines(text)),
+  );
+}

@@ -1,0 +1,243 @@
+// A function: left its definition, right its body for the attrs chosen, each as text and picture; above them the way here.
+import { AttrForm } from "./attr_form";
+import { codeFigure } from "./code";
+import { h, ownKeys, reason } from "../dom";
+import { copyText } from "../shell/files";
+import type { FromKernel, FromViewer, FunctionMessage, Pane, PictureRequest } from "../scene/generated";
+import type { Host, MountOptions } from "../shell/host";
+import { Link } from "../shell/link";
+import { Status } from "./status";
+import { followTheme } from "../shell/theme";
+import { Viewer } from "../shell/viewer";
+
+/** Whose messages go through the pane's own host, unwrapped. */
+type Own = Exclude<FromViewer, PictureRequest>;
+
+/** One side: a heading, what may stand above the text, the text, the picture. */
+class Side {
+  readonly element: HTMLElement;
+  readonly viewer: Viewer;
+  readonly #title = h("h3", {});
+  readonly #text = h("div", { class: "gl-fn-text" });
+  readonly #copy: (text: string) => void;
+  #shown = "";
+
+  constructor(name: string, viewer: Viewer, copy: (text: string) => void, ...above: readonly HTMLElement[]) {
+    this.viewer = viewer;
+    this.#copy = copy;
+    this.element = h(
+      "section",
+      { class: "gl-fn-side", "data-side": name, "aria-label": name },
+      this.#title,
+      ...above,
+      this.#text,
+      h("div", { class: "gl-fn-picture" }, viewer.root),
+    );
+  }
+
+  show(title: string, text: string): void {
+    this.#title.textContent = title;
+    if (text === this.#shown) return;
+    this.#shown = text;
+    this.#text.replaceChildren(...(text ? [codeFigure(text, "", this.#copy)] : []));
+  }
+}
+
+/** The host of one of the two pictures: what it says is marked with its name, and it hears what is for it. */
+function paneHost(host: Host, pane: Pane): Host {
+  return {
+    send: (message) => {
+      if (isOwn(message)) host.send(message);
+      else host.send({ type: "to_pane", pane, message });
+    },
+    onMessage: (callback) =>
+      host.onMessage((message, buffers) => {
+        if (message.type === "engine") callback(message, buffers);
+        if (message.type === "pane" && message.pane === pane) callback(message.message, buffers);
+      }),
+  };
+}
+
+const OWN: ReadonlySet<FromViewer["type"]> = new Set<Own["type"]>([
+  "need_engine",
+  "to_pane",
+  "set_attr",
+  "choose_use",
+  "differentiate",
+  "back",
+]);
+
+function isOwn(message: FromViewer): message is Own {
+  return OWN.has(message.type);
+}
+
+export interface PaneOptions extends MountOptions {
+  /** It lies over the picture of a graph, and this is the first function to show. */
+  readonly over?: FunctionMessage;
+}
+
+export class FunctionPane {
+  readonly root: HTMLElement;
+  readonly #link: Link;
+  readonly #end = new AbortController();
+  readonly #over: FunctionMessage | undefined;
+  readonly #crumbs = h("ol", { class: "gl-crumbs" });
+  readonly #uses: HTMLSelectElement;
+  readonly #usesBox: HTMLElement;
+  readonly #gradient: HTMLButtonElement;
+  readonly #form: AttrForm;
+  readonly #problem = h("p", { class: "gl-fn-problem", role: "alert", hidden: true });
+  readonly #sides: Readonly<Record<Pane, Side>>;
+  readonly #status = new Status();
+  #shown: FunctionMessage | null = null;
+
+  constructor(host: Host, options: PaneOptions) {
+    this.#link = new Link(host, (text) => this.#status.fail(text));
+    this.#over = options.over;
+    this.#form = new AttrForm((name, value) => this.#send({ type: "set_attr", name, value }));
+    this.#uses = h("select", {
+      class: "gl-uses",
+      title: "Instantiations and calls of this function",
+      change: () => this.#send({ type: "choose_use", place: Number(this.#uses.value) }),
+    });
+    this.#usesBox = h("label", { class: "gl-lens-box", hidden: true }, h("span", {}, "Used as"), this.#uses);
+    this.#gradient = h("button", {
+      type: "button",
+      class: "gl-text-button",
+      "data-differentiate": "true",
+      click: () => this.#send({ type: "differentiate" }),
+    });
+    const copy = (text: string): void => {
+      copyText(text).then(
+        () => this.#status.say("Copied"),
+        (error: unknown) => this.#status.fail(reason(error)),
+      );
+    };
+    const viewer = (pane: Pane): Viewer =>
+      new Viewer(paneHost(host, pane), { ...options, height: "fill", bare: pane === "definition" });
+    this.#sides = {
+      definition: new Side("Definition", viewer("definition"), copy),
+      instance: new Side("Instantiation", viewer("instance"), copy, this.#form.element, this.#problem),
+    };
+    const bar = h(
+      "header",
+      { class: "gl-fn-bar" },
+      h("nav", { "aria-label": "Way to this function" }, this.#crumbs),
+      h("span", { class: "gl-spacer" }),
+      this.#usesBox,
+      this.#gradient,
+    );
+    const sides = h("div", { class: "gl-fn-sides" }, this.#sides.definition.element, this.#sides.instance.element);
+    const pane = h("div", { class: "gl-fn", "data-function": "" }, bar, sides, this.#status.element);
+    this.root = options.over ? pane : h("div", { class: "graphloupe gl-of-function" }, pane);
+    pane.addEventListener("keydown", (event) => this.#key(event));
+    if (options.over) return;
+    if (options.height) this.root.style.setProperty("--gl-height", options.height === "fill" ? "100%" : options.height);
+    ownKeys(this.root);
+    followTheme(this.root, this.#end.signal);
+  }
+
+  start(): void {
+    this.#link.listen((message) => this.#receive(message), this.root, this.#end.signal);
+    this.#watchSize();
+    if (this.#over) this.#show(this.#over);
+    else this.#link.send({ type: "ready" });
+    this.#sides.definition.viewer.start();
+    this.#sides.instance.viewer.start();
+    if (this.#over) this.#focusHere();
+  }
+
+  dispose(): void {
+    this.#form.dispose();
+    for (const { viewer } of Object.values(this.#sides)) viewer.dispose();
+    if (!this.#over) this.#link.send({ type: "closed" });
+    this.#end.abort();
+    this.root.remove();
+  }
+
+  #send(message: Own): void {
+    this.#link.send(message);
+  }
+
+  #receive(message: FromKernel): void {
+    if (message.type === "function") this.#show(message);
+    if (message.type === "failure") this.#status.fail(message.text);
+  }
+
+  #show(message: FunctionMessage): void {
+    const before = this.#shown;
+    this.#shown = message;
+    const moved = before !== null && before.crumbs.length !== message.crumbs.length;
+    this.#showCrumbs(message);
+    this.#showUses(message);
+    this.#form.show(message.fields);
+    this.#problem.textContent =
+      message.problem &&
+      `${message.problem.replace(/\s+/g, " ")}${message.instantiated ? " What is shown is the last body that could be had." : ""}`;
+    this.#problem.hidden = message.problem === "";
+    this.#gradient.textContent = "∇ Gradient";
+    this.#gradient.title = `Differentiate the instantiated body: ${message.gradient}`;
+    this.#gradient.hidden = message.gradient === "";
+    const { definition, instance } = this.#sides;
+    definition.show(message.derived ? "Derived by differentiating" : "Definition", message.definition);
+    instance.show("Instantiated", message.instantiated);
+    this.root.dataset.function = message.name;
+    this.root.dataset.steps = String(message.crumbs.length);
+    this.#status.say("");
+    if (moved) this.#focusHere();
+  }
+
+  #showCrumbs({ crumbs }: FunctionMessage): void {
+    const rows = crumbs.map(({ label, detail }, index) => {
+      const here = index === crumbs.length - 1;
+      const name = h("span", { class: "gl-crumb-name" }, label);
+      const told = detail ? h("span", { class: "gl-crumb-detail" }, detail) : null;
+      const go = (): void => this.#send({ type: "back", crumb: index });
+      return h(
+        "li",
+        {},
+        here
+          ? h("span", { class: "gl-crumb", tabindex: "-1", "aria-current": "page" }, name, told)
+          : h(
+              "button",
+              { type: "button", class: "gl-crumb", "data-crumb": index, title: detail || null, click: go },
+              name,
+            ),
+      );
+    });
+    this.#crumbs.replaceChildren(...rows);
+  }
+
+  #showUses({ uses, chosen }: FunctionMessage): void {
+    const rows = uses.map(({ label, detail }, index) =>
+      h("option", { value: index }, detail ? `${label}: ${detail}` : label),
+    );
+    if (chosen < 0) rows.unshift(h("option", { value: -1, disabled: true }, "attrs chosen by hand"));
+    this.#uses.replaceChildren(...rows);
+    this.#uses.value = String(chosen);
+    this.#usesBox.hidden = uses.length === 0;
+  }
+
+  #focusHere(): void {
+    this.#crumbs.querySelector<HTMLElement>("[aria-current]")?.focus({ preventScroll: true });
+  }
+
+  /** Backspace and Alt+left lead back, where nobody is typing. */
+  #key(event: KeyboardEvent): void {
+    const typing = event.target instanceof Element && event.target.matches("input, select, textarea");
+    const asks = event.key === "Backspace" || (event.key === "ArrowLeft" && event.altKey);
+    const crumbs = this.#shown?.crumbs.length ?? 0;
+    if (typing || !asks || event.defaultPrevented || crumbs < 2) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.#send({ type: "back", crumb: crumbs - 2 });
+  }
+
+  #watchSize(): void {
+    const observer = new ResizeObserver(() => {
+      this.root.classList.toggle("gl-fn-narrow", this.root.clientWidth < 760);
+    });
+    observer.observe(this.root);
+    this.#end.signal.addEventListener("abort", () => observer.disconnect());
+  }
+}

@@ -1,0 +1,254 @@
+// The pane that tells everything about the selected box.
+import { codeFigure } from "./code";
+import { isKnown } from "../canvas/dim_light";
+import { type Child, h, iconButton } from "../dom";
+import type { Clash, FunctionInfo, GradientInfo, Inspection, SourceRow, TensorRow, Why, WhyStep } from "../scene/generated";
+import { ICONS } from "../style/icons";
+
+export interface InspectorActions {
+  /** Goes to another box of the diagram. */
+  goTo(id: string): void;
+  /** Shows a function that a box calls by itself. */
+  openFunction(id: string, place: number): void;
+  close(): void;
+  copy(text: string): void;
+}
+
+function section(title: string, ...children: Child[]): HTMLElement | null {
+  const kept = children.filter(Boolean);
+  return kept.length > 0 ? h("section", {}, h("h3", {}, title), ...kept) : null;
+}
+
+/** Plain text in which `code` stands between backquotes. */
+function prose(text: string): Child[] {
+  return text.split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
+}
+
+function source(row: SourceRow | null): HTMLElement | null {
+  if (!row) return null;
+  const place = `${row.cell || row.file || "unknown place"}${row.line ? `, line ${row.line}` : ""}`;
+  return h(
+    "div",
+    { class: "gl-source" },
+    h("span", { class: "gl-place" }, place),
+    row.text ? h("code", {}, row.text.trim()) : null,
+  );
+}
+
+export class Inspector {
+  readonly element = h("aside", { class: "gl-inspector", "aria-label": "Inspector", hidden: true });
+  readonly #actions: InspectorActions;
+  readonly #offline: boolean;
+  #shown = "";
+  /** The dimensions that the user wants explained, by what they are called. */
+  readonly #opened = new Set<string>();
+
+  /** `offline`: nobody is there to show a function by itself. */
+  constructor(actions: InspectorActions, offline = false) {
+    this.#offline = offline;
+    this.#actions = actions;
+  }
+
+  /** The id of the box it tells about; "" when closed. */
+  get shown(): string {
+    return this.#shown;
+  }
+
+  close(): void {
+    this.#shown = "";
+    this.element.hidden = true;
+    this.element.replaceChildren();
+  }
+
+  show(node: Inspection): void {
+    const scrolled = this.#shown === node.id ? this.element.scrollTop : 0;
+    this.#shown = node.id;
+    const gradient = node.gradient && this.#gradient(node.gradient);
+    const sections: Child[] = [
+      this.#header(node),
+      this.#error(node),
+      gradient && section("Gradient", ...gradient),
+      node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
+      ...node.functions.map((called) => this.#called(node.id, called)),
+      section("Made by", source(node.source)),
+      section("Inputs", this.#tensors(node.inputs)),
+      section("Outputs", this.#tensors(node.outputs)),
+      section("Why this shape", ...node.why.map((why) => this.#why(why))),
+      section("Control inputs", this.#tensors(node.control_inputs)),
+      section("Control outputs", this.#tensors(node.control_outputs)),
+      section("Attributes", this.#attributes(node.attrs)),
+      node.device ? section("Device", h("code", {}, node.device)) : null,
+      section("Contents", this.#contents(node.contents)),
+      node.summary ? section("Summary", h("p", {}, ...prose(node.summary))) : null,
+      node.signature ? section("Signature", this.#code(node.signature)) : null,
+      node.node_def ? section("NodeDef", this.#code(node.node_def)) : null,
+      node.registered_gradient && section("Registered gradient", ...this.#gradient(node.registered_gradient)),
+    ];
+    this.element.replaceChildren(...sections.filter((part) => part instanceof Node));
+    this.element.hidden = false;
+    this.element.scrollTop = scrolled;
+  }
+
+  #header(node: Inspection): HTMLElement {
+    const kind = node.gradient ? `${node.kind} · gradient` : node.kind;
+    return h(
+      "header",
+      { class: node.gradient ? "gl-is-gradient" : "" },
+      h(
+        "div",
+        {},
+        h("span", { class: "gl-kind" }, kind),
+        h("h2", {}, node.op || node.name),
+        h("p", { class: "gl-name" }, node.name),
+      ),
+      iconButton(ICONS.close, "Close the inspector (Esc)", () => this.#actions.close()),
+    );
+  }
+
+  #error(node: Inspection): HTMLElement | null {
+    if (!node.error && node.clashes.length === 0) return null;
+    return h(
+      "section",
+      { class: "gl-error-box", role: "alert" },
+      h("h3", {}, "Error"),
+      node.error ? h("p", { class: "gl-error-text" }, node.error) : null,
+      node.clashes.length > 0 && node.chains.length === 0 ? this.#clashes(node.clashes) : null,
+      ...node.chains.map((chain) => this.#chain(chain)),
+    );
+  }
+
+  /** The way of one of the numbers that clash, back to where it was written. */
+  #chain(chain: Why): HTMLElement {
+    const title = h("p", { class: "gl-why-head" }, h("code", {}, chain.size), ` is ${chain.what}`.replaceAll("`", ""));
+    return h("div", { class: "gl-chain-text" }, title, this.#steps(chain.steps));
+  }
+
+  #why(why: Why): HTMLElement {
+    const unknown = isKnown(why.size) ? "" : "gl-unknown";
+    const size = h("code", { class: `gl-dim ${unknown}`, "data-dim": why.key || null }, why.size);
+    const details = h(
+      "details",
+      { class: "gl-why", open: this.#opened.has(why.what) },
+      h("summary", { "data-dim": why.key || null }, `${why.what} = `, size),
+      this.#steps(why.steps),
+    );
+    details.addEventListener("toggle", () => {
+      if (details.open) this.#opened.add(why.what);
+      else this.#opened.delete(why.what);
+    });
+    return details;
+  }
+
+  #steps(steps: readonly WhyStep[]): HTMLElement {
+    const rows = steps.map((step) =>
+      h(
+        "li",
+        { style: `--gl-level:${step.depth}` },
+        h("span", {}, ...prose(step.text)),
+        step.name && step.name !== this.#shown
+          ? h("span", { class: "gl-at" }, " at ", this.#link(step.name, step.node))
+          : null,
+        source(step.source),
+      ),
+    );
+    return h("ol", { class: "gl-steps" }, ...rows);
+  }
+
+  #clashes(clashes: readonly Clash[]): HTMLElement {
+    const head = h("tr", {}, h("th", {}, "Tensor"), h("th", {}, "Shape"), h("th", {}, "Made by"));
+    const rows = clashes.map((clash) =>
+      h(
+        "tr",
+        {},
+        h("td", {}, h("code", {}, clash.tensor)),
+        h("td", {}, h("code", {}, clash.shape)),
+        h("td", {}, source(clash.source)),
+      ),
+    );
+    return h("table", { class: "gl-clashes" }, h("thead", {}, head), h("tbody", {}, ...rows));
+  }
+
+  /** A function that this call calls: what it is called, how it is defined, and its body with the types of this call. */
+  #called(id: string, called: FunctionInfo): HTMLElement | null {
+    const kind = called.label ? `Function · ${called.label}` : "Function";
+    return section(
+      kind,
+      h("p", {}, h("code", {}, called.attrs ? `${called.name}[${called.attrs}]` : called.name)),
+      called.note ? h("p", { class: "gl-note" }, called.note) : null,
+      called.opens && !this.#offline ? this.#opener(id, called) : null,
+      called.definition
+        ? this.#code(called.definition, called.derived ? "Derived by differentiating" : "Definition")
+        : null,
+      called.instantiated ? this.#code(called.instantiated, "Body of this call") : null,
+    );
+  }
+
+  #opener(id: string, called: FunctionInfo): HTMLElement {
+    const press = (): void => this.#actions.openFunction(id, called.place);
+    return h(
+      "button",
+      { type: "button", class: "gl-text-button", "data-open-function": called.name, click: press },
+      "Open function",
+    );
+  }
+
+  #gradient(info: GradientInfo): Child[] {
+    const forward = info.differentiates
+      ? h(
+          "p",
+          {},
+          "differentiates ",
+          this.#link(info.differentiates, info.differentiates_id),
+          info.body_node ? ` as its node ${info.body_node}` : "",
+        )
+      : null;
+    return [
+      forward,
+      info.function ? h("p", {}, "by the registered gradient function ", h("code", {}, info.function)) : null,
+      info.definition ? this.#code(info.definition, "Registered gradient function") : null,
+      info.instantiated ? this.#code(info.instantiated, "Instantiated body") : null,
+      info.built ? this.#code(info.built, "What of it is in this graph") : null,
+    ];
+  }
+
+  #tensors(rows: readonly TensorRow[]): HTMLElement | null {
+    if (rows.length === 0) return null;
+    const items = rows.map((row) =>
+      h(
+        "li",
+        { class: row.error ? "gl-tensor gl-bad" : "gl-tensor" },
+        row.name ? h("span", { class: "gl-arg" }, row.name) : null,
+        row.dtype || row.shape
+          ? h("span", { class: "gl-type" }, [row.dtype, row.shape].filter(Boolean).join(" "))
+          : null,
+        row.tensor || row.node ? this.#link(row.tensor || row.node, row.node) : null,
+        row.note ? h("span", { class: "gl-note" }, row.note) : null,
+        row.error ? h("span", { class: "gl-error-text" }, row.error) : null,
+      ),
+    );
+    return h("ul", { class: "gl-tensors" }, ...items);
+  }
+
+  #attributes(attrs: Inspection["attrs"]): HTMLElement | null {
+    if (attrs.length === 0) return null;
+    return h("dl", {}, ...attrs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  }
+
+  #contents(contents: Inspection["contents"]): HTMLElement | null {
+    if (contents.length === 0) return null;
+    return h(
+      "ul",
+      { class: "gl-contents" },
+      ...contents.map(([op, count]) => h("li", {}, h("code", {}, op), ` × ${count}`)),
+    );
+  }
+
+  #link(text: string, id: string): HTMLElement {
+    if (!id) return h("span", { class: "gl-far" }, text);
+    return h("button", { type: "button", class: "gl-link", click: () => this.#actions.goTo(id) }, text);
+  }
+
+  #code(text: string, title = ""): HTMLElement {
+    return codeFigure(text, title, (copied) => this.#actions.copy(copied));
+  }
+}

@@ -1,0 +1,115 @@
+// The viewer as an anywidget. A notebook saves this module with every widget, so it only loads the viewer: the "core"
+// engine, which travels once a page like the others. Custom messages of the widget's model are the host.
+import { reason } from "../dom";
+import { engineUrl } from "../engines/load";
+import type { FromKernel } from "../scene/generated";
+import type { Host } from "./host";
+import type { mount } from "./mount";
+import { panelOf, SidePanel, settle } from "./side_panel";
+
+/** The part of anywidget's model that is used here. */
+interface Model {
+  send(content: unknown, callbacks?: unknown, buffers?: readonly ArrayBuffer[]): void;
+  on(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
+  off(event: "msg:custom", callback: (content: unknown, buffers: readonly DataView[]) => void): void;
+  get(name: "home"): { notebook: string; kernel: string };
+  get(name: "title" | "panel"): string;
+  get(name: "kind"): "graph" | "function";
+  readonly widget_manager?: { get_model(id: string): Promise<unknown> };
+}
+
+/** A view between cells takes this much of the page. */
+const HEIGHTS = { graph: "480px", function: "640px" } as const;
+/** A panel that is dragged to another place is out of the page for a moment. */
+const LEAVE_MS = 300;
+
+function hostOf(model: Model): Host {
+  return {
+    send: (message, buffers) => model.send(message, undefined, buffers),
+    onMessage: (callback) => {
+      const listen = (content: unknown, buffers: readonly DataView[]): void =>
+        callback(content as FromKernel, buffers ?? []);
+      model.on("msg:custom", listen);
+      return () => model.off("msg:custom", listen);
+    },
+  };
+}
+
+/** The panel around `el`, in its place among the others; null where there is none, or JupyterLab gives no way to it. */
+async function takePlace(model: Model, el: HTMLElement): Promise<SidePanel | null> {
+  const manager = model.widget_manager;
+  if (!manager || !model.get("panel")) return null;
+  try {
+    const panel = await SidePanel.find(el, model.get("panel"), (id) => manager.get_model(id));
+    panel?.join();
+    return panel;
+  } catch (error) {
+    // The view is as good in the place where the panel has opened.
+    console.debug("Graphloupe's panel stays where it is:", error);
+    return null;
+  }
+}
+
+/** Puts the viewer into `el`; gives the function that takes it out again. */
+async function mountIn(model: Model, el: HTMLElement): Promise<() => void> {
+  const waiting = document.createElement("p");
+  waiting.textContent = "Waiting for the kernel…";
+  el.append(waiting);
+  const host = hostOf(model);
+  const around = panelOf(el);
+  settle(around ?? el, { ...model.get("home"), title: model.get("title") });
+  const panel = around && (await takePlace(model, el));
+  try {
+    const core = (await import(await engineUrl("core", host))) as { mount: typeof mount };
+    // A panel of its own gives the view all its height; between cells it takes a fixed part of the page.
+    const kind = model.get("kind");
+    if (around) el.style.height = "100%";
+    const { dispose } = core.mount(el, host, { height: around ? "fill" : HEIGHTS[kind], kind });
+    const ignore = host.onMessage((message) => {
+      // A cell has ended, of the notebook that the user works with now.
+      const news = message.type === "scene" && message.sent_at > 0;
+      if (message.type === "to_front" || (news && panel?.isBehindAnotherNotebook)) panel?.comeForward();
+    });
+    waiting.remove();
+    panel?.closeForerunners();
+    return () => {
+      ignore();
+      dispose();
+      panel?.nameTabs();
+    };
+  } catch (error) {
+    waiting.textContent = `The graph cannot be shown: ${reason(error)}. Run the cell again.`;
+    return () => waiting.remove();
+  }
+}
+
+/**
+ * Shows one view of a widget while it is in the page; gives the function that ends it.
+ * JupyterLab keeps the views of a closed panel alive out of sight: they must neither work nor count as seen.
+ */
+function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+  let mounted: Promise<() => void> | null = null;
+  let leaving: ReturnType<typeof setTimeout> | undefined;
+  const leave = (): void => {
+    void mounted?.then((dispose) => dispose());
+    mounted = null;
+  };
+  const look = (): void => {
+    clearTimeout(leaving);
+    if (el.isConnected) mounted ??= mountIn(model, el);
+    else leaving = setTimeout(leave, LEAVE_MS);
+  };
+  const observer = new ResizeObserver(look);
+  observer.observe(el);
+  look();
+  return () => {
+    observer.disconnect();
+    clearTimeout(leaving);
+    leave();
+  };
+}
+
+/** Nothing to prepare: the kernel is never waited for here. */
+function initialize(): void {}
+
+export default { initialize, render };

@@ -1,0 +1,17 @@
+// The one way in: a viewer of a graph, or of a function, in an element of the page.
+import { FunctionPane } from "../panes/function_pane";
+import type { Handle, Host, MountOptions } from "./host";
+import { installStyle } from "../style/style";
+import { Viewer } from "./viewer";
+
+/** Puts a viewer into an element. */
+export function mount(element: HTMLElement, host: Host, options: MountOptions = {}): Handle {
+  installStyle(element);
+  const viewer =
+    options.kind === "function"
+      ? new FunctionPane(host, options)
+      : new Viewer(host, options, (message) => new FunctionPane(host, { ...options, over: message }));
+  element.append(viewer.root);
+  viewer.start();
+  return { dispose: () => viewer.dispose() };
+}

@@ -1,0 +1,211 @@
+// The panels that jupyterlab-sidecar opens beside notebooks: one column of tabs, whichever notebook and kernel they are of.
+import { afterPaint } from "../dom";
+import { ENDED_EVENT } from "./link";
+
+const PANEL = ".jp-LinkedOutputView, .jupyterlab-sidecar";
+
+/** The part of a Lumino widget that is used here; JupyterLab is made of them. */
+export interface Widget {
+  readonly node: HTMLElement;
+  readonly title: { label: string; caption: string };
+  readonly parent: object | null;
+  close(): void;
+}
+
+interface TabBar {
+  readonly node: HTMLElement;
+  readonly titles: readonly object[];
+  readonly currentTitle: { readonly owner: Widget } | null;
+}
+
+/** JupyterLab's main area. */
+export interface Dock {
+  widgets(): Iterable<Widget>;
+  tabBars(): Iterable<TabBar>;
+  addWidget(widget: Widget, options: { readonly mode: "tab-after"; readonly ref: Widget }): void;
+  selectWidget(widget: Widget): void;
+  /** What lies between the columns and rows, to be dragged. */
+  readonly layout: { handles(): Iterable<HTMLElement>; moveHandle(handle: HTMLElement, x: number, y: number): void };
+}
+
+/** The part of the widget that sidecar opens a panel with. */
+interface SidecarModel {
+  readonly views?: Readonly<Record<string, Promise<{ readonly _outputView?: Widget }>>>;
+}
+
+/** Finds the model of a widget on this page by its id. */
+export type FindModel = (id: string) => Promise<unknown>;
+
+/** What a view belongs to: its notebook's path, the kernel process that feeds it, and its title. */
+export interface Home {
+  readonly notebook: string;
+  readonly kernel: string;
+  readonly title: string;
+}
+
+/** The side panel that `element` lies in; null between cells. */
+export function panelOf(element: Element): HTMLElement | null {
+  return element.closest<HTMLElement>(PANEL);
+}
+
+/** Writes on a panel, or on a view between cells, what it belongs to. The views of an earlier kernel hear that nobody feeds them any more. */
+export function settle(place: HTMLElement, { notebook, kernel, title }: Home): void {
+  Object.assign(place.dataset, { graphloupeNotebook: notebook, graphloupeKernel: kernel, graphloupeTitle: title });
+  if (!notebook) return;
+  for (const other of document.querySelectorAll<HTMLElement>("[data-graphloupe-notebook]")) {
+    if (!isForerunner(other, place)) continue;
+    for (const view of other.querySelectorAll(".graphloupe")) view.dispatchEvent(new Event(ENDED_EVENT));
+  }
+}
+
+/** Whether `other` is of the same notebook as `place`, and of another kernel. */
+function isForerunner({ dataset: other }: HTMLElement, { dataset: place }: HTMLElement): boolean {
+  const same = other.graphloupeNotebook === place.graphloupeNotebook;
+  return same && Boolean(place.graphloupeNotebook) && other.graphloupeKernel !== place.graphloupeKernel;
+}
+
+function isDock(parent: object | null): parent is Dock {
+  return (
+    parent !== null && ["widgets", "tabBars", "addWidget", "selectWidget", "layout"].every((name) => name in parent)
+  );
+}
+
+function leftOf(element: HTMLElement): number {
+  return element.getBoundingClientRect().left;
+}
+
+/**
+ * Where the bars between columns were before the column number `column` took half of the room of the one at its left:
+ * all columns have become narrower by one more bar. Places are the left edges of the bars, from the left edge of the
+ * first column that is one of `room` pixels; a bar is `gap` wide.
+ */
+export function placesBefore(places: readonly number[], column: number, room: number, gap: number): number[] {
+  const bars = places.length;
+  const scale = (room - (bars - 1) * gap) / (room - bars * gap);
+  const columnsBefore = (bar: number): number => ((places[bar] ?? 0) - bar * gap) * scale;
+  return places.slice(1).map((_, bar) => columnsBefore(bar < column - 1 ? bar : bar + 1) + bar * gap);
+}
+
+/** One panel among those of JupyterLab's main area. */
+export class SidePanel {
+  readonly #widget: Widget;
+  readonly #dock: Dock;
+
+  constructor(widget: Widget, dock: Dock) {
+    this.#widget = widget;
+    this.#dock = dock;
+  }
+
+  /** The panel that `element` lies in, opened by the widget called `sidecar`; null where JupyterLab gives no way to it. */
+  static async find(element: HTMLElement, sidecar: string, findModel: FindModel): Promise<SidePanel | null> {
+    const { views } = (await findModel(sidecar)) as SidecarModel;
+    for (const view of Object.values(views ?? {})) {
+      const widget = (await view)._outputView;
+      if (widget?.node.contains(element) && isDock(widget.parent)) return new SidePanel(widget, widget.parent);
+    }
+    return null;
+  }
+
+  /**
+   * Becomes a tab beside the panels that are there: the one that it takes the place of, else one of its notebook, else
+   * any. Only a panel that has just opened does: later on it lies where the user wants it.
+   */
+  join(): void {
+    const { node } = this.#widget;
+    if (node.dataset.graphloupeJoined) return;
+    node.dataset.graphloupeJoined = "true";
+    node.dataset.graphloupeTab = this.#widget.title.label;
+    const others = this.#panels().filter((other) => other !== this.#widget);
+    const ofNotebook = others.filter(
+      (other) => other.node.dataset.graphloupeNotebook === node.dataset.graphloupeNotebook,
+    );
+    const neighbour = others.find((other) => this.#isSame(other)) ?? ofNotebook.at(-1) ?? others.at(-1);
+    if (neighbour && !others.some((other) => this.#together(other))) {
+      const restoreWidths = this.#widthsWithout();
+      this.#dock.addWidget(this.#widget, { mode: "tab-after", ref: neighbour });
+      this.#dock.selectWidget(this.#widget);
+      afterPaint(restoreWidths);
+    }
+    this.nameTabs();
+  }
+
+  /** Closes the panels of the same graph that an earlier kernel of the notebook has left behind. */
+  closeForerunners(): void {
+    for (const other of this.#panels()) {
+      if (this.#isSame(other) && isForerunner(other.node, this.#widget.node)) other.close();
+    }
+  }
+
+  /** Comes before those that cover it, without taking the focus from the cells. */
+  comeForward(): void {
+    this.#dock.selectWidget(this.#widget);
+  }
+
+  /** Whether what is to be seen in its place is a panel of another notebook. */
+  get isBehindAnotherNotebook(): boolean {
+    const seen = this.#barOf(this.#widget)?.currentTitle?.owner.node.dataset.graphloupeNotebook;
+    return seen !== undefined && seen !== this.#widget.node.dataset.graphloupeNotebook;
+  }
+
+  /** Tabs say the name of their notebook where there are panels of several. */
+  nameTabs(): void {
+    const panels = this.#panels();
+    const several = new Set(panels.map(({ node }) => node.dataset.graphloupeNotebook)).size > 1;
+    for (const { node, title } of panels) {
+      const { graphloupeTab: tab = title.label, graphloupeNotebook: path = "" } = node.dataset;
+      const name = /([^/\\]*?)(\.ipynb)?$/.exec(path)?.[1];
+      title.label = several && name ? `${tab} · ${name}` : tab;
+      title.caption = path ? `${tab} of ${path}` : tab;
+    }
+  }
+
+  /**
+   * Gives what is called when the panel's own column has gone: puts the others back to where they were before it came.
+   * JupyterLab gives its room to all of them, and the notebook would be narrower with each restart.
+   */
+  #widthsWithout(): () => void {
+    const { layout } = this.#dock;
+    const seen = (): HTMLElement[] =>
+      [...layout.handles()]
+        .filter((handle) => !handle.classList.contains("lm-mod-hidden"))
+        .sort((a, b) => leftOf(a) - leftOf(b));
+    const bars = [...this.#dock.tabBars()].map(({ node }) => node.getBoundingClientRect());
+    const start = Math.min(...bars.map(({ left }) => left));
+    const room = Math.max(...bars.map(({ right }) => right)) - start;
+    const handles = seen();
+    const column = handles.filter((handle) => leftOf(handle) < leftOf(this.#widget.node)).length;
+    const places = placesBefore(
+      handles.map((handle) => leftOf(handle) - start),
+      column,
+      room,
+      handles[0]?.offsetWidth ?? 0,
+    );
+    return () => {
+      const left = seen();
+      const plain = [...handles, ...left].every(({ dataset }) => dataset.orientation === "horizontal");
+      if (!plain || left.length !== places.length) return;
+      for (const [index, handle] of left.entries()) {
+        const moved = (places[index] ?? 0) + start - leftOf(handle);
+        if (Math.abs(moved) >= 1) layout.moveHandle(handle, handle.offsetLeft + moved, handle.offsetTop);
+      }
+    };
+  }
+
+  /** All panels with views of this project. */
+  #panels(): Widget[] {
+    return [...this.#dock.widgets()].filter(({ node }) => node.dataset.graphloupeNotebook !== undefined);
+  }
+
+  #isSame({ node }: Widget): boolean {
+    const { graphloupeNotebook: notebook, graphloupeTitle: title } = this.#widget.node.dataset;
+    return node.dataset.graphloupeNotebook === notebook && node.dataset.graphloupeTitle === title;
+  }
+
+  #barOf(widget: Widget): TabBar | undefined {
+    return [...this.#dock.tabBars()].find(({ titles }) => titles.includes(widget.title));
+  }
+
+  #together(other: Widget): boolean {
+    return this.#barOf(other) === this.#barOf(this.#widget);
+  }
+}

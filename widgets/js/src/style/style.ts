@@ -1,0 +1,23 @@
+// Puts the style sheet into the page once, whatever root (document or shadow) the viewer lives in.
+import controls from "./controls.css";
+import functions from "./function.css";
+import mermaid from "./mermaid.css";
+import panes from "./panes.css";
+import picture from "./picture.css";
+import theme from "./theme.css";
+
+const css = [theme, controls, picture, mermaid, panes, functions].join("\n");
+
+const MARK = "data-graphloupe-style";
+
+/** Adds the viewer's style sheet beside the element, unless the same one is there already. */
+export function installStyle(element: HTMLElement): void {
+  const root = element.getRootNode();
+  const place = root instanceof ShadowRoot ? root : document.head;
+  const known = [...place.querySelectorAll(`style[${MARK}]`)].some((style) => style.textContent === css);
+  if (known) return;
+  const style = document.createElement("style");
+  style.setAttribute(MARK, "");
+  style.textContent = css;
+  place.append(style);
+}

@@ -1,0 +1,1 @@
+"""Live views in a notebook and the messages between page and kernel."""

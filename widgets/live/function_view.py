@@ -1,0 +1,103 @@
+"""The view of a function: its definition beside what it becomes for the attrs one chooses, and the way into what it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphcore.api import Function
+from graphcore.attrs import AttrValue, as_attr_value
+from graphcore.definitions import FunctionDef
+from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph import Graph, get_default_graph
+from graphcore.passes import InstantiatedFunctions
+from widgets.function import FunctionSession, Subject, Use, first_uses
+from widgets.live import messages
+from widgets.live.live_view import LiveView
+from widgets.render.function_display import to_function_bundle
+
+
+class FunctionView(LiveView):
+    """A live view of a function. Left its definition, as text and diagram; right its body for the attrs chosen in a small form.
+
+    Args:
+        function: what `gc.function` gave, a FunctionDef, or the name of a function of the graph.
+        graph: whose functions and calls count; the default graph unless given.
+        attrs: values to begin with; the others have their defaults.
+
+    Raises:
+        NotFoundError: the graph has no function of this name.
+        InvalidArgumentError: the function has not been called yet, so that there is nothing to see; or `attrs` are none of its attrs.
+    """
+
+    def __init__(
+        self, function: Function | FunctionDef | str, graph: Graph | None = None, attrs: Mapping[str, object] | None = None
+    ) -> None:
+        where = get_default_graph() if graph is None else graph
+        uses, library = _uses(function, where)
+        first = _with_attrs(uses[0], attrs or {})
+        subject = Subject(first, InstantiatedFunctions(library), [first, *uses[1:]] if len(uses) > 1 else [])
+        self._session = FunctionSession(self._tell)
+        self._session.open(subject)
+        super().__init__(subject.name, "function")
+
+    @property
+    def subject(self) -> Subject:
+        """What is shown: the function, its form, its body."""
+        return self._session.subject
+
+    def still_bundle(self) -> dict[str, str]:
+        """The picture and the text that stay, as MIME data."""
+        return to_function_bundle(self.subject)
+
+    def static_html(self) -> str:
+        """The picture and the text that stay, as HTML without script."""
+        return self.still_bundle()["text/html"]
+
+    def _answer(self, request: Any) -> None:
+        match request:
+            case messages.BackRequest(crumb=crumb):
+                self._session.back(crumb)
+            case _:
+                self._session.answer(request)
+
+
+def _uses(function: Function | FunctionDef | str, graph: Graph) -> tuple[list[Use], FunctionLibraryDefinition]:
+    library = graph.library
+    if isinstance(function, Function):
+        made = [item for item in function.instantiations if library.find(item.fdef.name) is item.fdef] or function.instantiations
+        if not made:
+            raise InvalidArgumentError(f"{function.name} has not been called yet: it is traced for the types of its first call")
+        traced = [Use(item.fdef.name, item.fdef, {}, ", ".join(dtype.name for dtype in item.input_types)) for item in made]
+        return [*traced, *first_uses(graph, [item.fdef.name for item in made])], _library_with(library, [item.fdef for item in made])
+    if isinstance(function, FunctionDef):
+        known = _library_with(library, [function])
+        return [Use(function.name, function, {}), *(first_uses(graph, [function.name]) if known is library else [])], known
+    found = library.find(function)
+    if found is None:
+        names = ", ".join(library.list_function_names()) or "none"
+        raise NotFoundError(f"Function {function} is not defined. The functions of the graph are: {names}", op=function)
+    return [Use(function, found, {}), *first_uses(graph, [function])], library
+
+
+def _library_with(library: FunctionLibraryDefinition, functions: list[FunctionDef]) -> FunctionLibraryDefinition:
+    """The graph's own library where it has these very functions, else one that knows them too, the graph's as it was."""
+    if all(library.find(function.name) is function for function in functions):
+        return library
+    extended = FunctionLibraryDefinition(library.default_registry, library.to_proto())
+    for function in functions:
+        if extended.find(function.name) is None and function.name not in extended.default_registry:
+            extended.add_function_def(function)
+    return extended
+
+
+def _with_attrs(use: Use, attrs: Mapping[str, object]) -> Use:
+    kinds = {attr.name: attr.type for attr in use.fdef.signature.attr}
+    unknown = [name for name in attrs if name not in kinds]
+    if unknown:
+        raise InvalidArgumentError(
+            f"{use.fdef.name} has no attr '{unknown[0]}'; its attrs are: {', '.join(kinds) or 'none'}", attr=unknown[0]
+        )
+    values: dict[str, AttrValue] = {name: as_attr_value(value, kinds[name]) for name, value in attrs.items()}
+    return Use(use.label, use.fdef, {**use.attrs, **values}, use.detail)

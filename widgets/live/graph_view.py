@@ -1,0 +1,112 @@
+"""The live view of a graph: an anywidget that sends scenes and answers what the viewer asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphcore.graph import Graph
+from graphcore.passes import InstantiatedFunctions
+from widgets.function import FunctionSession, opened_from
+from widgets.live import messages
+from widgets.live.live_view import LiveView
+from widgets.messages import FunctionClosedMessage
+from widgets.port import Port
+from widgets.render.static_display import to_static_bundle, to_static_html
+from widgets.scene.state import SceneState
+from widgets.scene.types import Scene
+
+
+class GraphView(LiveView):
+    """A live picture of a graph. Show it like any widget; call `refresh` when the graph may have changed.
+
+    Nothing here raises into the user's cell: what fails is logged and told in the viewer's status line.
+
+    Args:
+        graph: the graph to show.
+        title: what the picture is called.
+        state: what is open, the lens and the renderer to begin with.
+    """
+
+    def __init__(self, graph: Graph, *, title: str = "graph", state: SceneState | None = None) -> None:
+        self._port = Port(graph, self._tell, title=title, state=state)
+        self._session: FunctionSession | None = None
+        super().__init__(title, "graph")
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is shown."""
+        return self._port.graph
+
+    @property
+    def state(self) -> SceneState:
+        """What the user has chosen to see."""
+        return self._port.state
+
+    @property
+    def drawn(self) -> messages.DrawnReport | None:
+        """The viewer's latest report of a picture on the screen, None before the first."""
+        return self._port.drawn
+
+    @property
+    def scene(self) -> Scene:
+        """What the view shows, or is about to show, as data."""
+        return self._port.scene
+
+    def show(self, graph: Graph) -> None:
+        """Show another graph from the next `refresh` on; what is open stays open where names agree."""
+        self._port.show(graph)
+
+    def choose(self, *, renderer: str = "", lens: str = "") -> None:
+        """Draw with another renderer (`graphviz`, `mermaid`) or look through another lens from the next `refresh` on; "" keeps it."""
+        self._port.choose(renderer=renderer, lens=lens)
+
+    def refresh(self, *, sent_at: float | None = None) -> None:
+        """Send the graph as it is now: once a cell, coalesced to ten a second.
+
+        Args:
+            sent_at: when the cell ended, in ms since the epoch; now if None.
+        """
+        try:
+            self._port.refresh(self._failed, sent_at=sent_at)
+        except Exception as error:  # noqa: BLE001 - a view must never break the user's cell
+            self._failed("refresh", error)
+
+    def still_bundle(self) -> dict[str, str]:
+        """The picture that stays, as MIME data."""
+        return to_static_bundle(self.scene)
+
+    def static_html(self) -> str:
+        """The picture that stays, as HTML without script."""
+        return to_static_html(self.scene)
+
+    def close(self) -> None:
+        """Take the view off every page."""
+        self._port.close()
+        super().close()
+
+    def _answer(self, request: Any) -> None:
+        with self._port.lock:
+            match request:
+                case messages.OpenFunctionRequest(id=box_id, place=place):
+                    self._open_function(box_id, place)
+                case messages.BackRequest(crumb=crumb):
+                    if self._session is not None and not self._session.back(crumb):
+                        self._session = None
+                        self._tell(FunctionClosedMessage())
+                case messages.PaneRequest() | messages.SetAttrRequest() | messages.ChooseUseRequest() | messages.DifferentiateRequest():
+                    if self._session is not None:
+                        self._session.answer(request)
+                case messages.ReadyRequest():
+                    self._port.answer(request)
+                    if self._session is not None:
+                        self._session.send()
+                case _:
+                    self._port.answer(request)
+
+    def _open_function(self, box_id: str, place: int) -> None:
+        graph = self._port.graph
+        subject = opened_from(graph, self._port.state, InstantiatedFunctions(graph.library), box_id, place)
+        session = FunctionSession(self._tell, self._port.title)
+        session.open(subject)
+        session.send()
+        self._session = session

@@ -1,0 +1,94 @@
+"""What every live view is: an anywidget that carries the viewer, and never breaks the user's cell."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import anywidget
+import msgspec
+import traitlets
+from traitlets.log import get_logger
+
+from widgets.live import messages
+from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, Message, ToFrontMessage
+
+STATIC: Final = Path(__file__).resolve().parent.parent / "static"
+_KERNEL: Final = uuid.uuid4().hex
+
+
+class LiveView(anywidget.AnyWidget):
+    """A widget that shows the viewer. Nothing here raises into the user's cell: what fails is logged and told in the viewer's status line.
+
+    Args:
+        title: what the picture is called.
+
+    Attributes:
+        home: the notebook and the kernel process that it belongs to, by which a page tells it from its forerunners.
+        kind: what the page is to show, a graph or a function.
+        panel: the model id of the widget that opened the panel it is in; "" between cells.
+    """
+
+    _esm = (STATIC / "viewer.js").read_text("utf-8")
+    title = traitlets.Unicode().tag(sync=True)
+    home = traitlets.Dict().tag(sync=True)
+    kind = traitlets.Unicode("graph").tag(sync=True)
+    panel = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, title: str, kind: str) -> None:
+        super().__init__(title=title, kind=kind, home={"notebook": os.environ.get("JPY_SESSION_NAME", ""), "kernel": _KERNEL})
+        self._is_closed = False
+        self.on_msg(self._heard)
+
+    def fail(self, text: str, *, request: str = "") -> None:
+        """Say in the viewer's status line that something went wrong, with what it asked for (its message's type)."""
+        try:
+            self._tell(FailureMessage(request=request, text=text))
+        except Exception as error:  # noqa: BLE001 - where even this fails only the log is left
+            get_logger().warning("Graphloupe cannot reach its view: %s", error)
+
+    def come_forward(self) -> None:
+        """Bring the panel that the view is in before those that cover it; without one nothing happens."""
+        self._tell(ToFrontMessage())
+
+    def close(self) -> None:
+        """Take the view off every page."""
+        self._is_closed = True
+        super().close()
+
+    def _answer(self, request: Any) -> None:
+        """Answer what the page asks for; each kind of view has its own way."""
+        get_logger().debug("Graphloupe's view has no answer to %r", request)
+
+    def _tell(self, message: Message, buffers: list[bytes] | None = None) -> None:
+        if not self._is_closed:
+            self.send(msgspec.to_builtins(message), buffers)
+
+    def _failed(self, request: str, error: Exception) -> None:
+        # The application's logger writes to the server's log; a warning on stderr would land in the user's cell.
+        get_logger().warning("Graphloupe's view failed at '%s'", request, exc_info=error)
+        self.fail(str(error) or type(error).__name__, request=request)
+
+    def _heard(self, _widget: object, content: object, _buffers: object) -> None:
+        kind = str(content.get("type", "")) if isinstance(content, dict) else ""
+        try:
+            request = msgspec.convert(content, FromViewer)
+            if isinstance(request, EngineRequest):
+                self._tell(EngineMessage(engine=request.engine), [packed_engine(request.engine)])
+            else:
+                self._answer(request)
+        except Exception as error:  # noqa: BLE001 - whatever the page asks for, the kernel stays whole
+            self._failed(kind[:40], error)
+
+
+@lru_cache
+def packed_engine(engine: messages.Engine) -> bytes:
+    """The gzipped script of an engine.
+
+    Raises:
+        OSError: it is missing.
+    """
+    return (STATIC / f"{engine}.js.gz").read_bytes()
