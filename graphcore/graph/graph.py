@@ -33,6 +33,7 @@ from graphcore.graph.model.change_publisher import ChangeTeller
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
+from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.live_graphs import note_graph
 from graphcore.graph.model.names import NameTable
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
@@ -139,7 +140,7 @@ class Graph(GraphReader, ChangeTeller):
         """Add a node whose inputs are resolved already. The way in for all builders; users take `add_node`."""
         with self.lock:
             rewiring.require_new(self, node_def.name, node_def.op)
-            rewiring.check_inputs(node_def, input_types, inputs, source)
+            check_inputs(node_def, input_types, inputs, source)
             return self.insert_matched(node_def.name, registration, node_def, inputs, controls, input_types, output_types, source)
 
     def insert_matched(

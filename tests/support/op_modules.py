@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +23,9 @@ OP_MODULES: Final = {
 
 def registered() -> dict[str, list[str]]:
     """The ops that each module of `graphcore.opset` registers, by the module's full name. For a process that has imported none of them."""
+    package = ModuleType("graphcore")  # in the place of the real one, whose import imports some of the op modules already
+    package.__path__ = [str(ROOT / "graphcore")]
+    sys.modules["graphcore"] = package
     from graphcore.registry import op_registry
 
     found: dict[str, list[str]] = {}

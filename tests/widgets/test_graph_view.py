@@ -18,8 +18,7 @@ from traitlets.log import get_logger
 
 import graphcore as gc
 from tests.widgets.conftest import RunCell
-from widgets import GraphView
-from widgets.live import port
+from widgets import GraphView, port
 from widgets.messages import FromKernel, SceneMessage
 
 Sent = list[tuple[Any, list[bytes] | None]]

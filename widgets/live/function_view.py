@@ -12,8 +12,8 @@ from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Graph, get_default_graph
 from graphcore.passes import InstantiatedFunctions
+from widgets import messages
 from widgets.function import FunctionSession, Subject, Use, first_uses
-from widgets.live import messages
 from widgets.live.live_view import LiveView
 from widgets.render.function_display import to_function_bundle
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from graphcore.graph import Graph
 from graphcore.passes import InstantiatedFunctions
+from widgets import messages
 from widgets.function import FunctionSession, opened_from
-from widgets.live import messages
 from widgets.live.live_view import LiveView
 from widgets.messages import FunctionClosedMessage
 from widgets.port import Port

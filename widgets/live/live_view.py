@@ -13,7 +13,7 @@ import msgspec
 import traitlets
 from traitlets.log import get_logger
 
-from widgets.live import messages
+from widgets import messages
 from widgets.messages import EngineMessage, EngineRequest, FailureMessage, FromViewer, Message, ToFrontMessage
 
 STATIC: Final = Path(__file__).resolve().parent.parent / "static"

@@ -19,7 +19,7 @@ from graphcore.kernel_context import KernelContext
 from graphcore.opset.numerics import philox
 from graphcore.registry import OpRegistration, op_registry
 from graphcore.runtime.core.interruptible_call import Aside, LeftError, call_aside
-from graphcore.runtime.plan.plan import parallel
+from graphcore.runtime.plan import parallel
 from tests.graphcore.runtime.loop_graphs import op, while_loop
 from tests.support.threads import LiveThreads
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.errors import CancelledError, GraphError, InternalError
-from graphcore.runtime import dataflow_text
 from graphcore.runtime.core.program import Step
+from graphcore.runtime.dataflow import text as dataflow_text
 from graphcore.runtime.dataflow.frames import Iteration
 from graphcore.runtime.dataflow.fused import prepare
 from graphcore.runtime.dataflow.fusing import fuse

@@ -9,7 +9,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.runtime.core.prune import needed_nodes
-from graphcore.runtime.plan.plan import buffers
+from graphcore.runtime.plan import buffers
 from graphcore.runtime.plan.schedule import Operation, schedule_nodes
 from tests.graphcore.opset.op_cases import Array, Case, all_cases
 

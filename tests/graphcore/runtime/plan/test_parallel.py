@@ -10,7 +10,8 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import GraphError
-from graphcore.runtime.plan.plan import Plan, parallel
+from graphcore.runtime.plan import parallel
+from graphcore.runtime.plan.plan import Plan
 from graphcore.support import thread_pool as pool
 from tests.support.threads import LiveThreads
 

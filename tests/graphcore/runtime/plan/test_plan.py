@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.errors import GraphError
-from graphcore.runtime.plan.plan import Plan, plan_text
+from graphcore.runtime.plan import plan_text
+from graphcore.runtime.plan.plan import Plan
 
 
 @pytest.fixture(autouse=True)

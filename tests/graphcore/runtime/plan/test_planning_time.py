@@ -15,8 +15,8 @@ import pytest
 import graphcore as gc
 from graphcore.errors import DeadlineExceededError
 from graphcore.runtime.core.interruptible_call import Aside, LeftError
+from graphcore.runtime.plan import plan as plan_module
 from graphcore.runtime.plan.plan import Plan
-from graphcore.runtime.plan.plan import plan as plan_module
 from graphcore.runtime.plan.plan_text import PART
 from graphcore.runtime.session.prepared import Prepared
 from graphcore.support.deadline import time_limit

@@ -11,7 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.opset.math import sorting
-from graphcore.runtime.plan.plan import parallel, size_guards
+from graphcore.runtime.plan import parallel, size_guards
 from graphcore.runtime.session.session import Session
 from graphcore.support import memory_limits as room
 from tests.graphcore.opset.op_cases import Array, Case, all_cases, constants, run
