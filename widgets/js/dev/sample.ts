@@ -1,5 +1,13 @@
 // A scene to look at while working on the viewer: the training graph of the quickstart, with gradients, frames and an error.
-import type { Inspection, LensMark, Scene, SceneEdge, SceneGroup, SceneMessage, SceneNode } from "../src/scene/generated";
+import type {
+  Inspection,
+  LensMark,
+  Scene,
+  SceneEdge,
+  SceneGroup,
+  SceneMessage,
+  SceneNode,
+} from "../src/scene/generated";
 
 const DEFAULT_NODE: Omit<SceneNode, "id" | "label"> = {
   kind: "op",

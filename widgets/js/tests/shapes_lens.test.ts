@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Dim, Why } from "../src/scene/generated";
 import { MermaidView } from "../src/canvas/mermaid_view";
+import type { Dim, Why } from "../src/scene/generated";
 import { edge, group, inspection, node, Page, scene } from "./support";
 
 let page: Page;

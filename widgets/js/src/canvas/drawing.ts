@@ -1,9 +1,10 @@
 // What every drawing of a scene has, whichever engine made it: marks on boxes, frames and lines, a lens, and what is selected.
-import { fullName } from "../scene/boxes";
+
 import { s, setAttributes } from "../dom";
+import { fullName } from "../scene/boxes";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
-import { PLAIN_LENS } from "./legend";
 import { ellipsize, oneLine, textWidth } from "../scene/measure";
+import { PLAIN_LENS } from "./legend";
 
 type Words = ReadonlySet<string>;
 

@@ -1,7 +1,7 @@
 // Exports: SVG from the page itself, DOT and Mermaid from the kernel; saved as a file or put on the clipboard.
 import { reason } from "../dom";
-import { copyText, download } from "../shell/files";
 import type { ExportFormat, ExportMessage } from "../scene/generated";
+import { copyText, download } from "../shell/files";
 
 export interface ExporterActions {
   /** The picture as an SVG file, null when there is none. */

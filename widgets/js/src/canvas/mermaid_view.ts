@@ -1,9 +1,9 @@
 // The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, cleaned, and tied to the same scene.
 import { s, setAttributes } from "../dom";
-import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
+import { sanitizeSvg } from "../engines/sanitize";
 import type { LensMark, Scene, SceneEdge, SceneNode } from "../scene/generated";
 import type { Geometry, Rect } from "../scene/geometry";
-import { sanitizeSvg } from "../engines/sanitize";
+import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
 
 interface MermaidEngine {
   render(text: string): Promise<string>;

@@ -1,12 +1,13 @@
 // Draws a laid-out scene as SVG. Elements are keyed by id and keep their identity from one scene to the next.
-import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from "../scene/boxes";
-import { isKnown } from "./dim_light";
+
 import { reducedMotion, s } from "../dom";
-import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
+import { boxLook, edgeFont, edgeText, fullName, groupText, HANDLE_WIDTH, type Look } from "../scene/boxes";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import type { Geometry, Rect, Route } from "../scene/geometry";
 import { textWidth } from "../scene/measure";
 import { arrowPath, detailPath, outlinePath } from "../scene/shapes";
+import { isKnown } from "./dim_light";
+import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
 
 const ANIMATED_BOXES = 500;
 const MOVE_MS = 260;

@@ -1,12 +1,13 @@
 // The window onto the picture: canvas, camera, the two renderers' drawings, legend and hint.
-import { Camera } from "./camera";
+
 import { h, iconButton, s } from "../dom";
-import type { Drawing } from "./drawing";
-import { standaloneSvg } from "./export_svg";
 import type { Renderer, Scene } from "../scene/generated";
 import { beginning, type Geometry, type Rect, union } from "../scene/geometry";
-import { listenToGestures, type Press } from "./gestures";
 import { ICONS } from "../style/icons";
+import { Camera } from "./camera";
+import type { Drawing } from "./drawing";
+import { standaloneSvg } from "./export_svg";
+import { listenToGestures, type Press } from "./gestures";
 import { legendElement, PLAIN_LENS, patternDefs } from "./legend";
 import type { MermaidView } from "./mermaid_view";
 import { Picture } from "./picture";

@@ -1,14 +1,15 @@
 // A function: left its definition, right its body for the attrs chosen, each as text and picture; above them the way here.
-import { AttrForm } from "./attr_form";
-import { codeFigure } from "./code";
+
 import { h, ownKeys, reason } from "../dom";
-import { copyText } from "../shell/files";
 import type { FromKernel, FromViewer, FunctionMessage, Pane, PictureRequest } from "../scene/generated";
+import { copyText } from "../shell/files";
 import type { Host, MountOptions } from "../shell/host";
 import { Link } from "../shell/link";
-import { Status } from "./status";
 import { followTheme } from "../shell/theme";
 import { Viewer } from "../shell/viewer";
+import { AttrForm } from "./attr_form";
+import { codeFigure } from "./code";
+import { Status } from "./status";
 
 /** Whose messages go through the pane's own host, unwrapped. */
 type Own = Exclude<FromViewer, PictureRequest>;

@@ -1,9 +1,19 @@
 // The pane that tells everything about the selected box.
-import { codeFigure } from "./code";
+
 import { isKnown } from "../canvas/dim_light";
 import { type Child, h, iconButton } from "../dom";
-import type { Clash, FunctionInfo, GradientInfo, Inspection, SourceRow, TensorRow, Why, WhyStep } from "../scene/generated";
+import type {
+  Clash,
+  FunctionInfo,
+  GradientInfo,
+  Inspection,
+  SourceRow,
+  TensorRow,
+  Why,
+  WhyStep,
+} from "../scene/generated";
 import { ICONS } from "../style/icons";
+import { codeFigure } from "./code";
 
 export interface InspectorActions {
   /** Goes to another box of the diagram. */

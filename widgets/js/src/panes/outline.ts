@@ -1,6 +1,7 @@
 // The same graph as a tree of names: for screen readers, for the keyboard, and for those who like lists.
-import { h } from "../dom";
+
 import { nodeLabel } from "../canvas/drawing";
+import { h } from "../dom";
 import type { Scene, SceneGroup, SceneNode } from "../scene/generated";
 
 export interface OutlineActions {

@@ -1,8 +1,9 @@
 // From a scene to geometry: the layout engine with its cache, its time limit and its short cut.
+
+import { Layouter, Superseded } from "../engines/layouter";
 import type { Scene } from "./generated";
 import { type Geometry, parseGeometry } from "./geometry";
 import { layoutDot } from "./layout_dot";
-import { Layouter, Superseded } from "../engines/layouter";
 
 const LIMIT_MS = 6_000;
 const FAST_LIMIT_MS = 20_000;

@@ -1,7 +1,7 @@
 // The one way in: a viewer of a graph, or of a function, in an element of the page.
 import { FunctionPane } from "../panes/function_pane";
-import type { Handle, Host, MountOptions } from "./host";
 import { installStyle } from "../style/style";
+import type { Handle, Host, MountOptions } from "./host";
 import { Viewer } from "./viewer";
 
 /** Puts a viewer into an element. */

@@ -1,8 +1,18 @@
 // The viewer: takes scenes and answers from its host, and ties picture, inspector, outline, search and controls together.
 import { lightDimensions } from "../canvas/dim_light";
-import { afterPaint, h, ownKeys, reason } from "../dom";
-import { engineUrl } from "../engines/load";
 import { Exporter } from "../canvas/exporter";
+import type { Press } from "../canvas/gestures";
+import { MermaidView } from "../canvas/mermaid_view";
+import { Stage } from "../canvas/stage";
+import { afterPaint, h, ownKeys, reason } from "../dom";
+import { Superseded } from "../engines/layouter";
+import { engineUrl } from "../engines/load";
+import { Inspector } from "../panes/inspector";
+import { Outline } from "../panes/outline";
+import { Search } from "../panes/search";
+import { splitter } from "../panes/splitter";
+import { Status } from "../panes/status";
+import { Toolbar } from "../panes/toolbar";
 import type {
   FailureMessage,
   FromKernel,
@@ -13,21 +23,11 @@ import type {
   SceneNode,
 } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
-import type { Press } from "../canvas/gestures";
-import type { Host, MountOptions, Overlay } from "./host";
-import { Inspector } from "../panes/inspector";
-import { Superseded } from "../engines/layouter";
 import { Layouts } from "../scene/layouts";
-import { Link } from "./link";
-import { MermaidView } from "../canvas/mermaid_view";
-import { Outline } from "../panes/outline";
-import { Search } from "../panes/search";
-import { splitter } from "../panes/splitter";
-import { Stage } from "../canvas/stage";
-import { Status } from "../panes/status";
-import { followTheme } from "./theme";
-import { Toolbar } from "../panes/toolbar";
 import { ARROWS, type Direction, endOfLine, firstBox, PANS, walk } from "../scene/walk";
+import type { Host, MountOptions, Overlay } from "./host";
+import { Link } from "./link";
+import { followTheme } from "./theme";
 
 const DOUBLE_CLICK_MS = 350;
 /** A picture ready to be put on the screen. */
