@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
+from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError, EncodeError
 
 from graphcore.definitions.types import FunctionDef, GraphDef, NodeDef, OpDef
@@ -22,7 +23,6 @@ from graphcore.definitions.wire.json_reader import JsonError, read_json
 from graphcore.definitions.wire.ops import read_op_def, write_op_def
 from graphcore.definitions.wire.text_cursor import TextError
 from graphcore.definitions.wire.text_reader import read_text
-from graphcore.definitions.wire.writers import write_json, write_text
 from graphcore.errors import InvalidArgumentError, ResourceExhaustedError
 
 _CONTROL: Final = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r")
@@ -128,6 +128,11 @@ def serialize(message: Any, what: str) -> bytes:
     return data
 
 
+def to_text(message: Any) -> str:
+    """The message in protobuf's text form."""
+    return str(text_format.MessageToString(message, descriptor_pool=schema.POOL))
+
+
 def _written(value: _Value, write: Callable[[_Value, Any], None], message: Any, what: str) -> Any:
     try:
         write(value, message)
@@ -161,12 +166,13 @@ def graph_def_to_bytes(graph_def: GraphDef) -> bytes:
 
 def graph_def_to_text(graph_def: GraphDef) -> str:
     """A GraphDef in protobuf's text form (pbtxt). Fields that are unknown here cannot be named and are left out."""
-    return write_text(_written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef"))
+    return to_text(_written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef"))
 
 
 def graph_def_to_json(graph_def: GraphDef) -> str:
     """A GraphDef in protobuf's JSON form. Fields that are unknown here cannot be named and are left out."""
-    return write_json(_written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef"))
+    message = _written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef")
+    return str(json_format.MessageToJson(message, descriptor_pool=schema.POOL))
 
 
 def op_list_from_bytes(data: bytes) -> list[OpDef]:

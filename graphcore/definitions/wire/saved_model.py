@@ -20,12 +20,12 @@ from graphcore.definitions.wire.files import (
     looks_binary,
     may_have_unknown,
     reason,
+    to_text,
 )
 from graphcore.definitions.wire.graphs import read_graph_def
 from graphcore.definitions.wire.tensors import read_shape, write_shape
 from graphcore.definitions.wire.text_cursor import TextError
 from graphcore.definitions.wire.text_reader import read_text
-from graphcore.definitions.wire.writers import write_text
 from graphcore.dtypes import DType, dtype_from_wire
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.shapes import Shape
@@ -236,7 +236,7 @@ def meta_graphs_to_bytes(meta_graphs: Collection[MetaGraph], *, text: bool = Fal
         for name, signature in meta_graph.signatures.items():
             _write_signature(signature, made.signature_def[name])
     if text:
-        return write_text(message).encode()
+        return to_text(message).encode()
     data: bytes = message.SerializeToString(deterministic=True)
     return data
 
