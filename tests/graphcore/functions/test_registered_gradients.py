@@ -1,21 +1,32 @@
-"""Every registered gradient as a function: it reads back from its text, and its instantiation fits the op."""
+"""Registered gradients as functions, and the functions of data files: each reads back from its text; a gradient fits its op."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 import graphcore as gc
+from graphcore.attrs import AttrValue
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from tests.graphcore.opset.op_cases import Case, all_cases, constants
 
 pytestmark = pytest.mark.sweep
 
+DATA = Path(__file__).parents[2] / "data"
 REFUSES = "PreventGradient"  # its gradient function is there to be an error
-CASES = [
-    case
-    for case in all_cases()
-    if case.entry.gradient is not None and case.runs and not case.takes_variable and case.op_def.name != REFUSES
-]
+PLAIN: dict[str, AttrValue] = {
+    "type": gc.float32,
+    "list(type)": (gc.float32,),
+    "int": 1,
+    "func": gc.Func("Square", {"T": gc.float32}),
+    "shape": gc.Shape([2]),
+    "list(int)": (1,),
+    "string": b"",
+}
+EXAMPLES = [case for case in all_cases() if case.entry.gradient is not None and case.op_def.name != REFUSES]
+CASES = [case for case in EXAMPLES if case.runs and not case.takes_variable]
+NOT_BUILT = [case for case in EXAMPLES if case not in CASES]
 
 
 def node_of(case: Case) -> gc.Node:
@@ -28,21 +39,32 @@ def gradient_of(case: Case, node: gc.Node) -> gc.FunctionDef:
     return case.entry.gradient(node.node_def.attr)
 
 
-def test_there_are_gradients_to_look_at() -> None:
-    assert len({case.op_def.name for case in CASES}) > 40
+def attrs_of(case: Case) -> dict[str, AttrValue]:
+    """A value for every attr: what the example gives, the default, a plain one."""
+    defaults = {attr.name: attr.default_value for attr in case.op_def.attr if attr.default_value is not None}
+    plain = {attr.name: PLAIN[attr.type] for attr in case.op_def.attr if attr.name not in defaults and attr.type in PLAIN}
+    given = gc.FunctionDefHelper.Node(["n"], case.op_def.name, attr=dict(case.attrs)).to_node_def().attr
+    types = {attr.name for attr in case.op_def.attr if attr.type in {"type", "list(type)"}}
+    return {**plain, **defaults, **{name: value for name, value in given.items() if name not in types}}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_gradient_reads_back_from_its_text(case: Case) -> None:
-    function = gradient_of(case, node_of(case))
+def assert_reads_back(function: gc.FunctionDef) -> None:
     assert gc.parse_function(gc.debug_string(function)) == function
-    assert not function.signature.is_stateful or case.op_def.is_stateful
+
+
+@pytest.mark.parametrize("case", NOT_BUILT, ids=lambda case: case.id)
+def test_the_gradient_of_an_op_on_handles_reads_back_from_its_text(case: Case) -> None:
+    assert case.entry.gradient is not None
+    assert_reads_back(case.entry.gradient(attrs_of(case)))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_gradient_takes_inputs_and_output_gradients_and_gives_input_gradients(case: Case) -> None:
+def test_a_gradient_reads_back_and_takes_inputs_and_output_gradients_and_gives_input_gradients(case: Case) -> None:
     node = node_of(case)
-    result = gc.instantiate_function(gradient_of(case, node), node.node_def.attr)
+    function = gradient_of(case, node)
+    assert_reads_back(function)
+    assert not function.signature.is_stateful or case.op_def.is_stateful
+    result = gc.instantiate_function(function, node.node_def.attr)
     types = [dtype.base for dtype in node.input_types]
     assert result.arg_types == types + [dtype.base for dtype in node.output_types]
     assert result.ret_types == types
@@ -105,3 +127,12 @@ def test_f7_a_gradient_that_depends_on_the_type_must_be_told_it(op: str) -> None
     with pytest.raises(NotFoundError, match="No attr named 'T' in NodeDef:"):
         gc.InstantiatedFunctions(gc.FunctionLibraryDefinition()).body_of("SymbolicGradient", {"f": gc.Func(op)})
     assert creator({"T": gc.float32}).signature.name
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.pb")), ids=lambda path: path.stem)
+def test_functions_of_graphs_made_by_tensorflow_read_back_from_their_text(path: Path) -> None:
+    library = gc.load(path, allow_unknown_ops=True).library
+    for function in library:
+        again = gc.parse_function(gc.debug_string(function, library.look_up_op_def), library.look_up_op_def)
+        assert again == function
+    assert len(library) > 0 or path.stem != "functions_v2"

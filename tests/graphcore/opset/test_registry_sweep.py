@@ -63,25 +63,16 @@ def test_a_signature_is_read_back_as_it_is_printed(entry: OpRegistration) -> Non
 
 
 @pytest.mark.parametrize("case", RUNNABLE, ids=lambda case: case.id)
-def test_the_shape_function_says_the_shape_that_the_kernel_gives(case: Case) -> None:
+def test_an_example_gives_the_declared_types_the_inferred_shapes_and_the_outputs_it_shows(case: Case) -> None:
     node, values = result_of(case)
+    assert [gc.as_dtype(value.dtype) for value in values] == [output.dtype.base for output in node.outputs]
     for output, value in zip(node.outputs, values, strict=True):
         assert output.shape.is_compatible_with(gc.Shape(value.shape))
         if case.op_def.name not in FROM_VALUES and not case.takes_handle and not case.is_of_lists:
             assert output.shape.dims == value.shape
-
-
-@pytest.mark.parametrize("case", RUNNABLE, ids=lambda case: case.id)
-def test_the_kernel_gives_the_declared_type(case: Case) -> None:
-    node, values = result_of(case)
-    assert [gc.as_dtype(value.dtype) for value in values] == [output.dtype.base for output in node.outputs]
-
-
-@pytest.mark.parametrize("case", [case for case in RUNNABLE if case.outputs is not None], ids=lambda case: case.id)
-def test_an_example_gives_the_outputs_it_shows(case: Case) -> None:
-    _, values = result_of(case)
-    assert len(values) == len(case.outputs or ())
-    for value, expected in zip(values, case.outputs or (), strict=True):
+    if case.outputs is not None:
+        assert len(values) == len(case.outputs)
+    for value, expected in zip(values, case.outputs or (), strict=False):
         wanted = np.asarray(expected)
         if value.dtype.kind in "OSb":
             assert value.tolist() == wanted.tolist()
