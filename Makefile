@@ -8,7 +8,7 @@
 SHELL := /bin/sh
 
 # The oldest that there is: what passes there uses nothing newer. Recursive on purpose: the search happens only where an environment is made.
-PYTHON ?= $(shell sh tests/support/find_python.sh 3.11 3.12 3.13 3 3.14)
+PYTHON ?= $(shell sh tests/support/tools/find_python.sh 3.11 3.12 3.13 3 3.14)
 
 VENV ?= .venv
 ORACLE_VENV ?= .venv-oracle
@@ -21,7 +21,7 @@ WITHOUT_BROWSER = $(IN_WORKERS) -m "not browser and not oracle and not slow" $(A
 # Each worker has a JupyterLab and a browser of its own: more than a few of them only get into each other's way.
 IN_BROWSERS = $(IN_WORKERS) --maxprocesses 4 -m "browser and not slow" $(ARGS)
 # Tests in a browser wait half of their time: for a server, a kernel, a page. All others use it.
-SIDE_BY_SIDE = $(BIN)/python tests/support/side_by_side.py '$(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
+SIDE_BY_SIDE = $(BIN)/python tests/support/tools/side_by_side.py '$(WITHOUT_BROWSER)' '$(IN_BROWSERS)'
 # Whoever gives arguments has chosen a few tests, or wants to talk to one.
 IN_TURN = failed=0; $(WITHOUT_BROWSER) || $(UNLESS_NONE_CHOSEN) failed=1; $(IN_BROWSERS) || $(UNLESS_NONE_CHOSEN) failed=1; exit $$failed
 # `ARGS="-k placer"` may choose nothing from one of two runs, and no test may be slow, which pytest says by 5.
@@ -65,12 +65,12 @@ lab: $(VENV)/.lab ## Open JupyterLab on the quick-start notebook
 # ---- for developers --------------------------------------------------------------------------------------------------
 
 test: $(VENV)/.dev ## Run all tests but the slow ones, those in the browser included
-	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
+	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
 	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)"; export GRAPHLOUPE_BROWSER; \
 	$(if $(ARGS),$(IN_TURN),$(SIDE_BY_SIDE))
 
 slow: $(VENV)/.dev ## Run the tests that take longer than 20 seconds each
-	@$(BIN)/python tests/support/find_browser.py > $(VENV)/.browser
+	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
 	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
 
 unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook and no sweep over all ops
@@ -86,7 +86,7 @@ bench: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Time this project, TensorFlow and N
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m tests.benchmarks $(ARGS)
 
 op-index: $(VENV)/.dev ## Write the index of the op modules after an op was added or moved
-	$(BIN)/python -m tests.support.op_modules
+	$(BIN)/python -m tests.support.tools.op_modules
 
 lint: $(VENV)/.dev ## Check the style
 	$(BIN)/python -m ruff check .
@@ -100,10 +100,10 @@ types: $(VENV)/.dev ## Check the types
 	$(BIN)/python -m mypy
 
 front: $(VENV)/.dev ## Check and test the viewer; fail when the committed build is stale (needs Node)
-	sh tests/support/front.sh $(BIN)/python
+	sh tests/support/tools/front.sh $(BIN)/python
 
 wheel: $(BIN)/python ## Build the wheel, install it into an empty environment, use it there
-	$(BIN)/python tests/support/wheel_smoke.py
+	$(BIN)/python tests/support/tools/wheel_smoke.py
 
 clean: ## Remove environments and everything generated
 	rm -rf $(VENV) $(ORACLE_VENV) .venv-3.* dist build artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis widgets/js/node_modules

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Viewp
 from tests.browser.notebook_page import READY_MS, NotebookPage, prepare
 from tests.browser.server import LabServer
 from tests.browser.traffic import Traffic, outside_blocker
-from tests.support.find_browser import ADVICE, find_browser
+from tests.support.tools.find_browser import ADVICE, find_browser
 
 VIEWPORT: ViewportSize = {"width": 1600, "height": 1000}
 STARTED = """() => {

@@ -31,9 +31,9 @@ from graphcore.definitions.attr_text import parse_attr_value
 from graphcore.definitions.wire import node_def_to_bytes, op_def_from_bytes, op_def_to_bytes, op_list_from_bytes, op_list_to_bytes, schema
 from graphcore.definitions.wire.values import write_attr_value
 from graphcore.errors import GraphError
+from tests.oracle.cases.definition_cases import ANY_KIND, ANY_VALUE, nodes, op_specs
 from tests.oracle.conftest import Oracle
-from tests.oracle.definition_cases import ANY_KIND, ANY_VALUE, nodes, op_specs
-from tests.oracle.probe import Probe, compile_probe, compiler
+from tests.oracle.sides.probe import Probe, compile_probe, compiler
 
 MANY = settings(max_examples=2_500, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 # Where this project refuses what TensorFlow takes. Each is counted and printed; a difference without a reason fails.

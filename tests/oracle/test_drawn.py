@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from tests.oracle.cases.draws import Drawer, Drawn, general
+from tests.oracle.cases.draws_of_arrays import DRAWERS
+from tests.oracle.cases.op_examples import OpExample
 from tests.oracle.conftest import Oracle
-from tests.oracle.draws import Drawer, Drawn, general
-from tests.oracle.draws_of_arrays import DRAWERS
-from tests.oracle.op_examples import OpExample
 from tests.oracle.test_dtypes import close
 from tests.oracle.test_ops import OURS_ONLY
 from tests.support.remote import RemoteError

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 
 import graphcore as gc
+from tests.oracle.cases.op_examples import OpExample, all_examples, natural_array
 from tests.oracle.conftest import Oracle
-from tests.oracle.op_examples import OpExample, all_examples, natural_array
 from tests.support.remote import RemoteError
 
 Array = npt.NDArray[Any]

@@ -14,8 +14,8 @@ from graphcore.definitions import GraphDef, OpDef, summarize_node_def
 from graphcore.definitions.wire import graph_def_to_bytes
 from graphcore.errors import GraphError
 from graphcore.graph import import_graph_def
+from tests.oracle.cases.graph_cases import case
 from tests.oracle.conftest import Oracle
-from tests.oracle.graph_cases import case
 
 SIDE = "tests.oracle.sides.graph_side"
 CASES = 3_000

@@ -13,8 +13,8 @@ import graphcore as gc
 from graphcore.definitions import OpDef
 from graphcore.definitions.wire import op_list_from_bytes
 from graphcore.registry import OpRegistration
+from tests.oracle.cases.op_examples import OpExample, all_examples
 from tests.oracle.conftest import Oracle
-from tests.oracle.op_examples import OpExample, all_examples
 from tests.support.remote import RemoteError
 
 Array = npt.NDArray[Any]

@@ -11,8 +11,8 @@ import pytest
 import graphcore as gc
 from graphcore.dtypes import dtype_by_number
 from tests.graphcore.opset.op_cases import make_old_enough
+from tests.oracle.cases.op_examples import OpExample, Sent, all_examples
 from tests.oracle.conftest import Oracle
-from tests.oracle.op_examples import OpExample, Sent, all_examples
 from tests.oracle.test_ops import OURS_ONLY
 
 DRAWS = 20

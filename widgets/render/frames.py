@@ -1,7 +1,7 @@
 """Frames hold the words of the lines between their boxes: the layout engine sees to the boxes only.
 
 The viewer has the same rule (`js/src/frames.ts`): it lays out without a kernel, and this without a page. One file of cases, made by
-`tests/support/frame_cases.py`, holds both to it.
+`tests/support/tools/frame_cases.py`, holds both to it.
 """
 
 from __future__ import annotations

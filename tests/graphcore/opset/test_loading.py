@@ -15,7 +15,7 @@ from graphcore.errors import AlreadyExistsError
 from graphcore.opset import promise_modules
 from graphcore.registry import OpRegistry
 from graphcore.support.safe_import import import_whole
-from tests.support.op_modules import INDEX, index_text
+from tests.support.tools.op_modules import INDEX, index_text
 
 FAMILY = (
     "import time\n"

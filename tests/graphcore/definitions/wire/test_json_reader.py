@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphcore.definitions.wire import schema
 from graphcore.definitions.wire.json_reader import JsonError, read_json
-from tests.support.messages import damaged_json, random_message, same
+from tests.support.fuzzing.messages import damaged_json, random_message, same
 
 PRINTING = ("preserving_proto_field_name", "use_integers_for_enums", "always_print_fields_with_no_presence", "ensure_ascii", "sort_keys")
 INT64 = "expected an integer from -9223372036854775808 to 9223372036854775807"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from graphcore.definitions.wire import schema
 from graphcore.definitions.wire.text_cursor import TextError
 from graphcore.definitions.wire.text_reader import read_text
-from tests.support.messages import damaged_text, random_message, same
+from tests.support.fuzzing.messages import damaged_text, random_message, same
 
 PRINTING = ("as_utf8", "as_one_line", "use_short_repeated_primitives", "pointy_brackets", "force_colon", "use_index_order")
 COUNT = 5_000

@@ -21,8 +21,8 @@ from tests.graphcore.inference.surroundings import Built, build
 from tests.graphcore.inference.sweep_cases import sweep_cases
 from tests.graphcore.opset.op_cases import Case
 from tests.graphcore.opset.test_registry_sweep import FROM_VALUES
-from tests.oracle.draws import Drawer, general
-from tests.oracle.draws_of_arrays import DRAWERS
+from tests.oracle.cases.draws import Drawer, general
+from tests.oracle.cases.draws_of_arrays import DRAWERS
 
 pytestmark = pytest.mark.sweep
 

@@ -2,7 +2,7 @@
 # Check and test the viewer's TypeScript, and compare the committed build with what the sources give. Argument: the tests' Python.
 set -eu
 python=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
-cd "$(dirname "$0")/../../widgets/js"
+cd "$(dirname "$0")/../../../widgets/js"
 command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || {
   echo "make front needs Node 20 or newer with npm; using Graphloupe does not." >&2
   exit 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from tests.support.frame_cases import FILE, written
+from tests.support.tools.frame_cases import FILE, written
 
 
 def test_the_cases_that_the_viewer_is_held_to_are_what_still_pictures_do() -> None:
-    assert FILE.read_text(encoding="utf-8") == written(), "python -m tests.support.frame_cases writes it anew"
+    assert FILE.read_text(encoding="utf-8") == written(), "python -m tests.support.tools.frame_cases writes it anew"
 
 
 def test_the_cases_have_frames_that_grow_labels_that_move_and_some_that_stay() -> None:

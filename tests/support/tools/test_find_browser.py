@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import find_browser as search
+from tests.support.tools import find_browser as search
 
 
 def program(folder: Path, name: str, prints: str) -> str:

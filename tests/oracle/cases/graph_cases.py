@@ -10,7 +10,7 @@ import msgspec
 
 from graphcore.attrs import NO_VALUE, AttrValue
 from graphcore.definitions import GraphDef, NodeDef, OpDef, VersionDef
-from tests.support.fuzz_inputs import MORE, VALUES, random_graph, right_graph
+from tests.support.fuzzing.fuzz_inputs import MORE, VALUES, random_graph, right_graph
 
 Nodes = list[NodeDef]
 Damage = Callable[[Nodes, random.Random], None]

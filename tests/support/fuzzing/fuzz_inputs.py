@@ -24,7 +24,7 @@ from graphcore.definitions.wire import (
 from graphcore.errors import GraphError
 from graphcore.text import attr_value_text
 
-DATA: Final = Path(__file__).parents[1] / "data"
+DATA: Final = Path(__file__).parents[2] / "data"
 SMALL_FILE: Final = 30_000
 PIECE: Final = 5
 TRIES: Final = 8

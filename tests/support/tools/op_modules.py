@@ -1,4 +1,4 @@
-"""The index of op modules: `python -m tests.support.op_modules` writes `graphcore/opset/op_modules.py` from what the modules register."""
+"""The index of op modules: `python -m tests.support.tools.op_modules` writes `graphcore/opset/op_modules.py` from what the modules register."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 INDEX = ROOT / "graphcore" / "opset" / "op_modules.py"
 HEAD = '''"""The ops of each module, so that a module need not be imported to know them. Written by `make op-index`; do not edit."""
 
@@ -54,7 +54,7 @@ def text_of(modules: dict[str, list[str]]) -> str:
 
 def index_text() -> str:
     """The text that the index should have, found by importing all modules in a fresh interpreter."""
-    command = [sys.executable, "-m", "tests.support.op_modules", "--print"]
+    command = [sys.executable, "-m", "tests.support.tools.op_modules", "--print"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support import side_by_side
+from tests.support.tools import side_by_side
 
 PROGRAM = side_by_side.__file__
 # Where a shell started the tests in the background, they ignore Ctrl-C, and so would all that they start.

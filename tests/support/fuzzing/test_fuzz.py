@@ -1,8 +1,8 @@
-"""A short run of the fuzz target; `python -m tests.support.fuzz --runs 100000` is a long one."""
+"""A short run of the fuzz target; `python -m tests.support.fuzzing.fuzz --runs 100000` is a long one."""
 
 from __future__ import annotations
 
-from tests.support import fuzz
+from tests.support.fuzzing import fuzz
 
 SEED = 2026
 RUNS = 2_000

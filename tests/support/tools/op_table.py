@@ -1,4 +1,4 @@
-"""The README's table of ops, made from the registry. `python -m tests.support.op_table` writes it anew."""
+"""The README's table of ops, made from the registry. `python -m tests.support.tools.op_table` writes it anew."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 import graphcore as gc
 from graphcore.opset.op_modules import OP_MODULES
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 README: Final = ROOT / "README.md"
-BEGIN: Final = "<!-- ops: made by python -m tests.support.op_table -->"
+BEGIN: Final = "<!-- ops: made by python -m tests.support.tools.op_table -->"
 END: Final = "<!-- end of ops -->"
 
 FAMILIES: Final[dict[str, str]] = {

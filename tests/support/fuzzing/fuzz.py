@@ -1,7 +1,7 @@
 """Feed damaged input to everything that reads files or text: only a GraphError may come out, soon, and little memory may go in.
 
-    python -m tests.support.fuzz --runs 100000 --seed 1
-    python -m tests.support.fuzz --seed 1 --only 4711       repeat one input and show the traceback
+    python -m tests.support.fuzzing.fuzz --runs 100000 --seed 1
+    python -m tests.support.fuzzing.fuzz --seed 1 --only 4711       repeat one input and show the traceback
 
 Input and outcome of run N depend on the seed and on N alone.
 """
@@ -39,8 +39,8 @@ from graphcore.definitions.wire.files import looks_binary
 from graphcore.errors import GraphError
 from graphcore.graph import ImportOptions, import_graph_def
 from graphcore.text import attr_value_text, debug_string_whole, parse_attr_text
-from tests.support.fuzz_inputs import Input, corpus, damaged, graph_inputs, random_graph, right_graph
-from tests.support.messages import damaged_json, damaged_text
+from tests.support.fuzzing.fuzz_inputs import Input, corpus, damaged, graph_inputs, random_graph, right_graph
+from tests.support.fuzzing.messages import damaged_json, damaged_text
 from tests.support.yardstick import loop_seconds
 
 TURNS = 140_000_000

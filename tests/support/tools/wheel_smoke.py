@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PIP = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 # Runs in the empty environment. Nothing of the checkout is importable there, and no extra is installed.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import graphcore as gc
 from graphcore.registry import OpRegistration
-from tests.oracle.draws import (
+from tests.oracle.cases.draws import (
     SIZES,
     Draw,
     Drawer,

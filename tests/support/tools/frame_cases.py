@@ -1,7 +1,7 @@
 """Cases of one rule that lives twice: how frames hold the labels of their lines.
 
 A page lays out without a kernel, and a kernel draws still pictures without a page, so the rule is in `widgets/render/frames.py` and in
-`widgets/js/src/scene/frames.ts`. Both are held to these cases. `python -m tests.support.frame_cases` writes the file anew.
+`widgets/js/src/scene/frames.ts`. Both are held to these cases. `python -m tests.support.tools.frame_cases` writes the file anew.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from widgets.render.frames import hold_labels
 from widgets.render.geometry import Geometry, Point, Rect, Route
 from widgets.scene import Scene, SceneEdge, SceneGroup, SceneNode
 
-FILE: Final = Path(__file__).parents[1] / "data" / "frame_cases.json"
+FILE: Final = Path(__file__).parents[2] / "data" / "frame_cases.json"
 CASES: Final = 60
 
 Case = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.op_table import FAMILIES, README, family_of, modules, with_table
+from tests.support.tools.op_table import FAMILIES, README, family_of, modules, with_table
 
 
 def test_every_module_of_ops_belongs_to_one_family_and_no_family_is_empty() -> None:
@@ -11,4 +11,4 @@ def test_every_module_of_ops_belongs_to_one_family_and_no_family_is_empty() -> N
 
 def test_the_table_of_ops_in_the_readme_is_current() -> None:
     text = README.read_text(encoding="utf-8")
-    assert with_table(text) == text, "python -m tests.support.op_table makes it anew"
+    assert with_table(text) == text, "python -m tests.support.tools.op_table makes it anew"
