@@ -16,8 +16,6 @@ from graphcore.api.arrays import (
     zeros_like,
 )
 from graphcore.api.branches import case, cond, switch_case
-from graphcore.api.check_gradient import check_gradient
-from graphcore.api.explain_gradient import explain_gradient
 from graphcore.api.explain_shape import explain_shape
 from graphcore.api.framework import (
     add_to_collection,
@@ -35,9 +33,11 @@ from graphcore.api.framework import (
     zeros,
 )
 from graphcore.api.function import Function, Instantiation, function
-from graphcore.api.gradient_check import GradientCheck, InputCheck
-from graphcore.api.gradient_explanation import BackwardNode, GradientCut, GradientExplanation, GradientPart, GradientStep, GradientSum
-from graphcore.api.gradients import gradients
+from graphcore.api.gradients.check_gradient import check_gradient
+from graphcore.api.gradients.check_report import GradientCheck, InputCheck
+from graphcore.api.gradients.explain_gradient import explain_gradient
+from graphcore.api.gradients.explanation import BackwardNode, GradientCut, GradientExplanation, GradientPart, GradientStep, GradientSum
+from graphcore.api.gradients.gradients import gradients
 from graphcore.api.interchange import import_graph_def, load, register_op_list, save, save_saved_model
 from graphcore.api.loops import while_loop
 from graphcore.api.math import (
@@ -73,9 +73,9 @@ from graphcore.api.math import (
 from graphcore.api.nn import bias_add, log_softmax, relu, softmax, softmax_cross_entropy_with_logits
 from graphcore.api.optimizers import AdamOptimizer, GradientDescentOptimizer, MomentumOptimizer, Optimizer
 from graphcore.api.random import random_normal, random_uniform, set_random_seed, truncated_normal
-from graphcore.api.saving import report_uninitialized_variables, restore_variables, save_variables
-from graphcore.api.variable_collections import GraphKeys
-from graphcore.api.variables import (
+from graphcore.api.variables.collections import GraphKeys
+from graphcore.api.variables.saving import report_uninitialized_variables, restore_variables, save_variables
+from graphcore.api.variables.variables import (
     Variable,
     all_variables,
     initialize_all_variables,

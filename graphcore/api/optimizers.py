@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from typing import Any
 
 from graphcore.api.framework import constant, group, zeros
-from graphcore.api.gradients import gradients
+from graphcore.api.gradients.gradients import gradients
 from graphcore.api.math import cast
-from graphcore.api.variable_collections import TRAINABLE_VARIABLES, VariableChoice
-from graphcore.api.variables import Variable, listed_variables
+from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VariableChoice
+from graphcore.api.variables.variables import Variable, listed_variables
 from graphcore.brief import brief
 from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError

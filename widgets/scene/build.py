@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from widgets.scene.calls import callees
-from widgets.scene.clash_lines import ClashLines
-from widgets.scene.dimensions import Dimensions
 from widgets.scene.edges import LostInput, bundle_edges, scene_edge
 from widgets.scene.lenses import LensView, all_lenses, cell_label
 from widgets.scene.roles import Roles
+from widgets.scene.shapes.clash_lines import ClashLines
+from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.snapshot import Snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.stubs import cut_long_edges

@@ -12,8 +12,8 @@ from widgets.scene.words import tensor_label
 if TYPE_CHECKING:
     from graphcore.graph import Node, Tensor
     from widgets.scene.calls import CallBody
-    from widgets.scene.clash_lines import ClashLines
-    from widgets.scene.dimensions import Dimensions
+    from widgets.scene.shapes.clash_lines import ClashLines
+    from widgets.scene.shapes.dimensions import Dimensions
     from widgets.scene.tree import Call
 
 _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "&"}

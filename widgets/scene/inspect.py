@@ -14,15 +14,15 @@ from graphcore.errors import GraphError
 from graphcore.text import debug_string
 from widgets.messages import FunctionInfo, Inspection, TensorRow
 from widgets.scene.build import node_error
-from widgets.scene.clashes import clashes_of, source_row
-from widgets.scene.dimensions import Dimensions
 from widgets.scene.function_info import function_infos
 from widgets.scene.gradient_info import body_info, gradient_info, registered_gradient
+from widgets.scene.shapes.clashes import clashes_of, source_row
+from widgets.scene.shapes.dimensions import Dimensions
+from widgets.scene.shapes.why import chains_of, why_of
 from widgets.scene.state import SceneState
 from widgets.scene.tree import Call, Part, Scope
 from widgets.scene.types import Scene
 from widgets.scene.visible import Box, Frame, Visible, visible_boxes
-from widgets.scene.why import chains_of, why_of
 from widgets.scene.words import attr_text, counted, node_kind, value_text
 
 if TYPE_CHECKING:

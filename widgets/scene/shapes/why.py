@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from graphcore.api import explain_shape
 from graphcore.errors import GraphError
 from widgets.messages import Why, WhyStep
-from widgets.scene.clashes import source_row
-from widgets.scene.dimensions import Dimensions
 from widgets.scene.outside import from_outside
+from widgets.scene.shapes.clashes import source_row
+from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from graphcore.api.variable_reads import check_read_outside
+from graphcore.api.gradients.variable_reads import check_read_outside
 from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError

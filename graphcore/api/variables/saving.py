@@ -16,7 +16,7 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.api.arrays import reshape, stack
 from graphcore.api.framework import constant
-from graphcore.api.variables import Variable, all_variables, listed_variables
+from graphcore.api.variables.variables import Variable, all_variables, listed_variables
 from graphcore.attrs import Array
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError

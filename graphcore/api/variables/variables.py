@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from graphcore.api.framework import group
-from graphcore.api.variable_collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
+from graphcore.api.variables.collections import TRAINABLE_VARIABLES, VARIABLES, VariableChoice
 from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError

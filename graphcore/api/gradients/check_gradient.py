@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore.api.gradient_check import GradientCheck, InputCheck
-from graphcore.api.gradients import gradients, tensors_of
-from graphcore.api.twin import Twin
+from graphcore.api.gradients.check_report import GradientCheck, InputCheck
+from graphcore.api.gradients.gradients import gradients, tensors_of
+from graphcore.api.gradients.stateless_copy import Twin
 from graphcore.attrs import Array
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError

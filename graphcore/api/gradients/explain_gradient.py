@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from graphcore import dtypes
-from graphcore.api.gradient_explanation import (
+from graphcore.api.gradients.explanation import (
     BackwardNode,
     GradientCut,
     GradientExplanation,
@@ -14,8 +14,8 @@ from graphcore.api.gradient_explanation import (
     GradientStep,
     GradientSum,
 )
-from graphcore.api.gradients import result_name, summed, tensors_of
-from graphcore.api.variable_reads import check_read_outside
+from graphcore.api.gradients.gradients import result_name, summed, tensors_of
+from graphcore.api.gradients.variable_reads import check_read_outside
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.topological_order import renew_stale_ranks

@@ -1,0 +1,1 @@
+"""Gradients: building, explaining and checking them."""

@@ -1,0 +1,1 @@
+"""Variables: creating, collecting and saving them."""
