@@ -20,8 +20,8 @@ LARGE = {
     "list": ARRAY[:40, :40].tolist(),
     "list of arrays": list(ARRAY.reshape(5, 200, 1000)),
     "dict": dict(enumerate(ARRAY.reshape(5, 200, 1000))),
-    "strings": np.full((1000, 1000), "word"),
-    "objects": np.full((1000, 1000), None, object),
+    "strings": np.full((100, 100), "word"),
+    "objects": np.full((100, 100), None, object),
 }
 MOST_LINES, MOST_CHARACTERS = 14, 2000
 
