@@ -12,6 +12,8 @@
 
 `@op` refuses a block that lacks a part, and otherwise notes it: nothing is parsed before the op is first asked for.
 
+The ops of a family are made by a factory: a plain function that takes what differs and calls `define_op`.
+
 Two more parts are for gradients that are not the whole truth: `full_gradient` is used where a gradient comes to an output, or is wanted of an
 input, that `gradient` leaves out; `no_gradient_through` names outputs, with the reason, through which none is defined: a gradient that comes to
 one of them is an error.
@@ -35,7 +37,7 @@ from graphcore.kernel_context import KernelContext
 from graphcore.registry import GradientCreator, Kernel, OpRegistration, op_registry
 from graphcore.text import parse_op_signature
 
-__all__ = ["NO_GRADIENT", "Example", "InferenceContext", "Kernel", "KernelContext", "no_registered_gradient", "op"]
+__all__ = ["NO_GRADIENT", "Example", "InferenceContext", "Kernel", "KernelContext", "define_op", "no_registered_gradient", "op"]
 
 Block = TypeVar("Block", bound=type)
 GradientText = str | Callable[[Attrs], str | FunctionDef]
@@ -128,6 +130,22 @@ def op(block: Block) -> Block:
         )
     op_registry.register_lazy(block.__name__, lambda: make_registration(block))
     return block
+
+
+def define_op(name: str, doc: str | None, *bases: type, **parts: Any) -> type:
+    """Register an op by a block made in code, as a factory does for each op of a family.
+
+    Args:
+        name: the name of the op.
+        doc: the docstring of the block.
+        bases: the classes that the block inherits parts from.
+        parts: the other parts, by the names they have in a block.
+
+    Raises:
+        InvalidArgumentError: a part is missing.
+        AlreadyExistsError: the op exists.
+    """
+    return op(type(name, bases, {"__doc__": doc, **parts}))
 
 
 def make_registration(block: Any) -> OpRegistration:

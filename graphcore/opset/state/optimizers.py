@@ -1,183 +1,197 @@
-"""Optimizers on reference variables: one op changes a variable and its slots.
+"""The update rules of optimizers, each of which makes an op on reference variables and one on resources.
 
-The rules themselves are in update_rules.
+A rule takes the array module, the values of the variables and the other inputs, and gives the new values of the variables.
 """
 
 from __future__ import annotations
 
-from graphcore.opset.framework.block import no_registered_gradient, op
-from graphcore.opset.numerics import update_rules as rules
+from typing import Any
 
-_NO_GRADIENT = no_registered_gradient("it changes variables; differentiate before it")
+from graphcore.opset.state.optimizer_blocks import optimizer
+
+Values = tuple[Any, ...]
 
 
-@op
-class ApplyGradientDescent:
+@optimizer("GradientDescent")
+def gradient_descent(_xp: Any, var: Any, /, alpha: Any, delta: Any) -> Values:
     """Gradient descent: `var -= alpha * delta`."""
-
-    signature = rules.DESCENT.signature("ApplyGradientDescent")
-    shape = rules.DESCENT.shape
-    kernel = rules.DESCENT.kernel
-    gradient = _NO_GRADIENT
-    examples = rules.DESCENT.examples()
+    return (var - alpha * delta,)
 
 
-@op
-class ApplyProximalGradientDescent:
+@optimizer("ProximalGradientDescent")
+def proximal_gradient_descent(xp: Any, var: Any, /, alpha: Any, l1: Any, l2: Any, delta: Any) -> Values:
     """Gradient descent with penalties on the sum of magnitudes and of squares."""
-
-    signature = rules.PROXIMAL.signature("ApplyProximalGradientDescent")
-    shape = rules.PROXIMAL.shape
-    kernel = rules.PROXIMAL.kernel
-    gradient = _NO_GRADIENT
-    examples = rules.PROXIMAL.examples()
+    moved = var - alpha * delta
+    shrunk = xp.sign(moved) * xp.maximum(xp.abs(moved) - alpha * l1, 0) if l1 > 0 else moved
+    return (shrunk / (1 + l2 * alpha),)
 
 
-@op
-class ApplyMomentum:
+@optimizer("Momentum")
+def momentum(_xp: Any, var: Any, accum: Any, /, lr: Any, grad: Any, momentum: Any, *, use_nesterov: bool = False) -> Values:
     """Descent with momentum: `accum = accum * momentum + grad`, `var -= lr * accum`.
 
     use_nesterov: look ahead along the momentum.
     """
-
-    signature = rules.MOMENTUM.signature("ApplyMomentum")
-    shape = rules.MOMENTUM.shape
-    kernel = rules.MOMENTUM.kernel
-    gradient = _NO_GRADIENT
-    examples = (*rules.MOMENTUM.examples(), *rules.MOMENTUM.examples({"use_nesterov": True}))
+    accum = accum * momentum + grad
+    step = grad * lr + accum * momentum * lr if use_nesterov else accum * lr
+    return var - step, accum
 
 
-@op
-class ApplyAdam:
+@optimizer("KerasMomentum", prefixes=("ResourceApply",))
+def keras_momentum(_xp: Any, var: Any, accum: Any, /, lr: Any, grad: Any, momentum: Any, *, use_nesterov: bool = False) -> Values:
+    """Descent with momentum: `accum = accum * momentum - lr * grad`, `var += accum`.
+
+    use_nesterov: look ahead along the momentum.
+    """
+    accum = accum * momentum - grad * lr
+    return var + (accum * momentum - grad * lr if use_nesterov else accum), accum
+
+
+@optimizer("Adam")
+def adam(
+    xp: Any,
+    var: Any,
+    m: Any,
+    v: Any,
+    /,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Any,
+    *,
+    use_nesterov: bool = False,
+) -> Values:
     """Adam: steps by the running mean of gradients over the root of that of their squares, both corrected for their start at 0.
 
     use_nesterov: look ahead along the mean.
     """
+    alpha = lr * xp.sqrt(1 - beta2_power) / (1 - beta1_power)
+    m = m + (grad - m) * (1 - beta1)
+    v = v + (grad * grad - v) * (1 - beta2)
+    direction = grad * (1 - beta1) + beta1 * m if use_nesterov else m
+    return var - direction * alpha / (xp.sqrt(v) + epsilon), m, v
 
-    signature = rules.ADAM.signature("ApplyAdam")
-    shape = rules.ADAM.shape
-    kernel = rules.ADAM.kernel
-    gradient = _NO_GRADIENT
-    examples = (*rules.ADAM.examples(), *rules.ADAM.examples({"use_nesterov": True}))
 
-
-@op
-class ApplyAdaMax:
+@optimizer("AdaMax")
+def ada_max(xp: Any, var: Any, m: Any, v: Any, /, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any) -> Values:
     """AdaMax: Adam with the running maximum of magnitudes in the place of squares."""
-
-    signature = rules.ADA_MAX.signature("ApplyAdaMax")
-    shape = rules.ADA_MAX.shape
-    kernel = rules.ADA_MAX.kernel
-    gradient = _NO_GRADIENT
-    examples = rules.ADA_MAX.examples()
+    m = m + (grad - m) * (1 - beta1)
+    v = xp.maximum(beta2 * v, xp.abs(grad))
+    return var - lr / (1 - beta1_power) * (m / (v + epsilon)), m, v
 
 
-@op
-class ApplyAdagrad:
+@optimizer("Adagrad")
+def adagrad(xp: Any, var: Any, accum: Any, /, lr: Any, grad: Any, *, update_slots: bool = True) -> Values:
     """Adagrad: steps over the root of the sum of all squared gradients.
 
     update_slots: if false, the sum stays as it is.
     """
-
-    signature = rules.ADAGRAD.signature("ApplyAdagrad")
-    shape = rules.ADAGRAD.shape
-    kernel = rules.ADAGRAD.kernel
-    gradient = _NO_GRADIENT
-    examples = (*rules.ADAGRAD.examples(), *rules.ADAGRAD.examples({"update_slots": False}))
+    accum = accum + grad * grad if update_slots else accum
+    return var - grad * lr / xp.sqrt(accum), accum
 
 
-@op
-class ApplyAdagradV2:
+@optimizer("AdagradV2")
+def adagrad_v2(xp: Any, var: Any, accum: Any, /, lr: Any, epsilon: Any, grad: Any, *, update_slots: bool = True) -> Values:
     """Adagrad with `epsilon` added to the root.
 
     update_slots: if false, the sum stays as it is.
     """
-
-    signature = rules.ADAGRAD_V2.signature("ApplyAdagradV2")
-    shape = rules.ADAGRAD_V2.shape
-    kernel = rules.ADAGRAD_V2.kernel
-    gradient = _NO_GRADIENT
-    examples = (*rules.ADAGRAD_V2.examples(), *rules.ADAGRAD_V2.examples({"update_slots": False}))
+    accum = accum + grad * grad if update_slots else accum
+    return var - grad * lr / (xp.sqrt(accum) + epsilon), accum
 
 
-@op
-class ApplyAdadelta:
+@optimizer("Adadelta")
+def adadelta(xp: Any, var: Any, accum: Any, accum_update: Any, /, lr: Any, rho: Any, epsilon: Any, grad: Any) -> Values:
     """Adadelta: steps scaled by the running means of squared updates and squared gradients."""
-
-    signature = rules.ADADELTA.signature("ApplyAdadelta")
-    shape = rules.ADADELTA.shape
-    kernel = rules.ADADELTA.kernel
-    gradient = _NO_GRADIENT
-    examples = rules.ADADELTA.examples()
+    accum = accum * rho + grad * grad * (1 - rho)
+    update = xp.sqrt(accum_update + epsilon) / xp.sqrt(accum + epsilon) * grad
+    return var - update * lr, accum, accum_update * rho + update * update * (1 - rho)
 
 
-@op
-class ApplyRMSProp:
+@optimizer("RMSProp")
+def rms_prop(xp: Any, var: Any, ms: Any, mom: Any, /, lr: Any, rho: Any, momentum: Any, epsilon: Any, grad: Any) -> Values:
     """RMSProp: steps over the root of the running mean of squared gradients, with momentum."""
-
-    signature = rules.RMS_PROP.signature("ApplyRMSProp")
-    shape = rules.RMS_PROP.shape
-    kernel = rules.RMS_PROP.kernel
-    gradient = _NO_GRADIENT
-    examples = rules.RMS_PROP.examples()
+    ms = ms + (grad * grad - ms) * (1 - rho)
+    mom = mom * momentum + grad * lr / xp.sqrt(ms + epsilon)
+    return var - mom, ms, mom
 
 
-@op
-class ApplyCenteredRMSProp:
+@optimizer("CenteredRMSProp")
+def centered_rms_prop(
+    xp: Any, var: Any, mg: Any, ms: Any, mom: Any, /, lr: Any, rho: Any, momentum: Any, epsilon: Any, grad: Any
+) -> Values:
     """RMSProp with the variance of the gradients in the place of their mean square."""
-
-    signature = rules.CENTERED_RMS_PROP.signature("ApplyCenteredRMSProp")
-    shape = rules.CENTERED_RMS_PROP.shape
-    kernel = rules.CENTERED_RMS_PROP.kernel
-    gradient = _NO_GRADIENT
-    examples = rules.CENTERED_RMS_PROP.examples()
+    ms = ms + (grad * grad - ms) * (1 - rho)
+    mg = mg + (grad - mg) * (1 - rho)
+    mom = mom * momentum + grad * lr / xp.sqrt(ms - mg * mg + epsilon)
+    return var - mom, mg, ms, mom
 
 
-@op
-class ApplyFtrl:
+@optimizer("Ftrl")
+def ftrl(
+    xp: Any,
+    var: Any,
+    accum: Any,
+    linear: Any,
+    /,
+    grad: Any,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    lr_power: Any,
+    *,
+    multiply_linear_by_lr: bool = False,
+) -> Values:
     """FTRL-proximal: follow the regularised leader.
 
     multiply_linear_by_lr: keep the linear part multiplied by lr.
     """
-
-    signature = rules.FTRL.signature("ApplyFtrl")
-    shape = rules.FTRL.shape
-    kernel = rules.FTRL.kernel
-    gradient = _NO_GRADIENT
-    examples = (*rules.FTRL.examples(), *rules.FTRL.examples({"multiply_linear_by_lr": True}))
+    zero = lr.dtype.type(0)
+    return ftrl_v2(xp, var, accum, linear, grad, lr, l1, l2, zero, lr_power, multiply_linear_by_lr=multiply_linear_by_lr)
 
 
-@op
-class ApplyFtrlV2:
+@optimizer("FtrlV2")
+def ftrl_v2(
+    xp: Any,
+    var: Any,
+    accum: Any,
+    linear: Any,
+    /,
+    grad: Any,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    l2_shrinkage: Any,
+    lr_power: Any,
+    *,
+    multiply_linear_by_lr: bool = False,
+) -> Values:
     """FTRL-proximal with a penalty on magnitudes that does not enter the sums.
 
     multiply_linear_by_lr: keep the linear part multiplied by lr.
     """
+    scale = lr if multiply_linear_by_lr else lr.dtype.type(1)
+    shrunk = grad + 2 * l2_shrinkage * var
+    new = accum + grad * grad
+    power, old_power = new**-lr_power, accum**-lr_power
+    linear = linear + shrunk * scale - (power - old_power) * (scale / lr) * var
+    quadratic = power * (scale / lr) + 2 * l2 * scale
+    chosen = (l1 * scale * xp.sign(linear) - linear) / quadratic
+    return xp.where(xp.abs(linear) > l1 * scale, chosen, chosen.dtype.type(0)), new, linear
 
-    signature = rules.FTRL_V2.signature("ApplyFtrlV2")
-    shape = rules.FTRL_V2.shape
-    kernel = rules.FTRL_V2.kernel
-    gradient = _NO_GRADIENT
-    examples = (*rules.FTRL_V2.examples(), *rules.FTRL_V2.examples({"multiply_linear_by_lr": True}))
 
-
-@op
-class ApplyAddSign:
+@optimizer("AddSign")
+def add_sign(xp: Any, var: Any, m: Any, /, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any) -> Values:
     """AddSign: steps are larger where gradient and running mean agree in sign."""
-
-    signature = rules.ADD_SIGN.signature("ApplyAddSign")
-    shape = rules.ADD_SIGN.shape
-    kernel = rules.ADD_SIGN.kernel
-    gradient = _NO_GRADIENT
-    examples = rules.ADD_SIGN.examples()
+    m = m * beta + grad * (1 - beta)
+    return var - lr * (alpha + sign_decay * xp.sign(grad) * xp.sign(m)) * grad, m
 
 
-@op
-class ApplyPowerSign:
+@optimizer("PowerSign")
+def power_sign(xp: Any, var: Any, m: Any, /, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any) -> Values:
     """PowerSign: steps are exponentially larger where gradient and running mean agree in sign."""
-
-    signature = rules.POWER_SIGN.signature("ApplyPowerSign")
-    shape = rules.POWER_SIGN.shape
-    kernel = rules.POWER_SIGN.kernel
-    gradient = _NO_GRADIENT
-    examples = rules.POWER_SIGN.examples()
+    m = m * beta + grad * (1 - beta)
+    return var - lr * xp.exp(logbase * sign_decay * xp.sign(grad) * xp.sign(m)) * grad, m

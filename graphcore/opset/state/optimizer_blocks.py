@@ -1,0 +1,162 @@
+"""Makes the ops of an optimizer from its rule: one on reference variables, one on resources."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import Any, Final
+
+from graphcore.inference import InferenceContext, ShapeHandle
+from graphcore.kernel_context import KernelContext, RefVariable
+from graphcore.opset.framework.block import Example, Kernel, define_op, no_registered_gradient
+from graphcore.opset.framework.kernels import invalid
+from graphcore.opset.framework.type_sets import NUMBER
+from graphcore.registry import KernelFactory, ShapeFn
+from graphcore.support.critical_section import critical_section
+
+Rule = Callable[..., tuple[Any, ...]]
+
+_NO_GRADIENT: Final = no_registered_gradient("it changes variables; differentiate before it")
+_GRADIENTS: Final = frozenset({"grad", "delta"})
+"""The inputs that are shaped like the variable; all others are scalars."""
+_EXAMPLE_VARIABLE: Final = [[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]]
+_EXAMPLE_GRADIENT: Final = [[0.5, 0.25, -1.0], [2.0, -0.5, 0.125]]
+_EXAMPLE_SLOT: Final = [[2.0, 1.5, 3.0], [4.5, 2.5, 1.75]]
+_EXAMPLE_SCALARS: Final = {"lr_power": -0.5, "epsilon": 0.125, "beta1_power": 0.5, "beta2_power": 0.25}
+
+
+def optimizer(name: str, *, prefixes: Sequence[str] = ("Apply", "ResourceApply")) -> Callable[[Rule], Rule]:
+    """Register the ops that apply an update rule, a function of values that gives new values.
+
+    The op's inputs and attrs are the parameters of the rule: after the array module, those before `/` are variables, the trained one first, whose
+    new values it returns; then come the other inputs; those after `*` are attrs with their defaults. The op's docstring is the rule's.
+
+    Args:
+        name: the name of the ops after the prefix.
+        prefixes: `Apply` for the op on reference variables, `ResourceApply` for the one on resources.
+    """
+
+    def register(rule: Rule) -> Rule:
+        parameters = list(inspect.signature(rule).parameters.values())
+        variables = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_ONLY][1:]
+        inputs = [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+        flags = {parameter.name: parameter.default for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+        for prefix in prefixes:
+            define_op(
+                f"{prefix}{name}",
+                rule.__doc__,
+                signature=_signature(f"{prefix}{name}", variables, inputs, flags, on_references=prefix == "Apply"),
+                shape=_shape(len(variables), inputs),
+                kernel=_kernel(rule, len(variables), inputs, flags),
+                gradient=_NO_GRADIENT,
+                examples=_examples(len(variables), inputs, flags),
+            )
+        return rule
+
+    return register
+
+
+def _signature(name: str, variables: Sequence[str], inputs: Sequence[str], flags: dict[str, bool], *, on_references: bool) -> str:
+    attrs = "".join([f", {flag}:bool = {str(default).lower()}" for flag, default in flags.items()])
+    kind, output = ("Ref(T)", "out:Ref(T)") if on_references else ("resource", "")
+    args = ", ".join([*[f"{arg}:{kind}" for arg in variables], *[f"{arg}:T" for arg in inputs]])
+    return f"{name}[T:{NUMBER}, use_locking:bool = false{attrs}]({args}) -> ({output})"
+
+
+def _shape(count: int, inputs: Sequence[str]) -> ShapeFn:
+    """Variables and gradients agree; the rest are scalars."""
+
+    def shape(c: InferenceContext) -> None:
+        known = _variable_shape(c, 0)
+        for i in range(1, count):
+            known = c.merge(known, _variable_shape(c, i))
+        for i, name in enumerate(inputs, count):
+            if name in _GRADIENTS:
+                known = c.merge(known, c.input(i))
+            else:
+                c.with_rank(c.input(i), 0)
+        if c.num_outputs:
+            c.set_output(0, known)
+
+    return shape
+
+
+def _variable_shape(c: InferenceContext, i: int) -> ShapeHandle:
+    if c.op_def.input_arg[i].is_ref:
+        return c.input(i)
+    data = c.input_handle_shapes_and_types(i)
+    return data[0].shape if data else c.unknown_shape()
+
+
+def _kernel(rule: Rule, count: int, inputs: Sequence[str], flags: dict[str, bool]) -> KernelFactory:
+    """Reads the variables, checks the shape of the gradient, and assigns the new values."""
+    gradients = [i for i, name in enumerate(inputs, count) if name in _GRADIENTS]
+
+    def kernel(k: KernelContext) -> Kernel:
+        xp, gives_variable = k.xp, bool(k.output_types)
+        chosen = {flag: k.attrs.get(flag) for flag in flags}
+
+        def apply(*arguments: Any) -> RefVariable | None:
+            variables = arguments[:count]
+            with variables[0].lock if count == 1 else _Locks(variables):
+                values = [variable.read() for variable in variables]
+                for shape in [*[value.shape for value in values[1:]], *[arguments[i].shape for i in gradients]]:
+                    if shape != values[0].shape:
+                        raise invalid(k, f"var and its gradient and slots must have the same shape: {list(values[0].shape)} {list(shape)}")
+                _assign(variables, rule(xp, *values, *arguments[count:], **chosen))
+            return variables[0] if gives_variable else None
+
+        return apply
+
+    return kernel
+
+
+def _examples(count: int, inputs: Sequence[str], flags: dict[str, bool]) -> tuple[Example, ...]:
+    """One example with numbers that suit every rule, and one for each flag turned over."""
+    values = [_EXAMPLE_GRADIENT if name in _GRADIENTS else _EXAMPLE_SCALARS.get(name, 0.75) for name in inputs]
+    values = [_EXAMPLE_VARIABLE, *[_EXAMPLE_SLOT] * (count - 1), *values]
+    return (Example(values), *[Example(values, {flag: not default}) for flag, default in flags.items()])
+
+
+class _Locks:
+    """The locks of several variables, taken in the same order by everybody, and once each."""
+
+    __slots__ = ("_locks", "_taken")
+
+    def __init__(self, variables: Iterable[RefVariable]) -> None:
+        self._locks = sorted({variable.lock for variable in variables}, key=id)
+        self._taken: list[Lock] = []
+
+    @critical_section.cover
+    def __enter__(self) -> None:
+        critical_section.begin()
+        try:
+            for lock in self._locks:
+                if not lock.acquire(blocking=False):
+                    critical_section.acquire(lock)
+                self._taken.append(lock)
+            if critical_section.deferred is not None:
+                critical_section.end()
+        except BaseException:  # Ctrl-C while it waits
+            self.__exit__()
+            raise
+
+    @critical_section.cover
+    def __exit__(self, *_error: object) -> None:
+        for lock in self._taken:
+            lock.release()
+        if critical_section.deferred is not None:
+            critical_section.end()
+
+
+@critical_section.cover
+def _assign(variables: Iterable[RefVariable], values: Iterable[Any]) -> None:
+    """Give several variables new values, all of them or, where Ctrl-C comes before, none; their locks are held."""
+    critical_section.begin()
+    try:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+    finally:
+        if critical_section.deferred is not None:
+            critical_section.end()
