@@ -12,6 +12,7 @@ from graphcore.definitions.op_def_validation import validate_op_def
 from graphcore.definitions.types import FunctionDef, OpDef
 from graphcore.errors import AlreadyExistsError, GraphError, NotFoundError
 from graphcore.support.critical_section import critical_section
+from graphcore.traits import NO_TRAITS, Traits
 
 ShapeFn = Callable[[Any], None]
 """Takes an InferenceContext and sets its outputs."""
@@ -30,6 +31,7 @@ class OpRegistration:
     `why_no_gradient` says in words why there is none, where the op says so.
     `full_gradient` takes the place of a `gradient` that leaves out an output or an input, where that counts.
     `no_gradient_through` says of outputs why no gradient goes back through them, though one goes through others.
+    `traits` holds the facts that passes, engines and views rely on.
     `waits` marks an op whose kernel gives a `Pending`: what comes of it may depend on other nodes of the same run.
     `is_opaque` marks what stands for an op that nobody registered, so that nodes of foreign graphs can be held.
     """
@@ -47,6 +49,7 @@ class OpRegistration:
         "no_gradient_through",
         "op_def",
         "shape_fn",
+        "traits",
         "waits",
         "why_no_gradient",
     )
@@ -59,6 +62,7 @@ class OpRegistration:
         self.is_function = is_function
         self.is_opaque = is_opaque
         self.waits = False
+        self.traits: Traits = NO_TRAITS
         self.kernel: KernelFactory | None = None
         self.gradient: GradientCreator | None = None
         self.has_gradient = False

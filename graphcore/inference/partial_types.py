@@ -25,6 +25,11 @@ class NodeLike(Protocol):
         ...
 
     @property
+    def registration(self) -> Any:
+        """The registration of the op, with its traits."""
+        ...
+
+    @property
     def attr(self) -> Mapping[str, AttrValue]:
         """The attrs."""
         ...
@@ -100,3 +105,15 @@ class ValueView:
         """An int or bool attr, 0 if it is missing."""
         value = self.attrs.get(name, 0)
         return value if isinstance(value, int) else 0
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """How the value of an output follows from values that are known in part.
+
+    Args:
+        apply: gives what is known of the output, None if that is nothing.
+        reads_values: False if the shapes of the inputs are enough.
+    """
+
+    apply: Callable[[ValueView], PartialValue | None]
+    reads_values: bool = True

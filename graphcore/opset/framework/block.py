@@ -18,6 +18,8 @@ Two more parts are for gradients that are not the whole truth: `full_gradient` i
 input, that `gradient` leaves out; `no_gradient_through` names outputs, with the reason, through which none is defined: a gradient that comes to
 one of them is an error.
 
+Traits (`graphcore.traits`) are attributes as well, such as `can_fail = False`; most come from a base class or from the kernel.
+
 `waits = True` says that the kernel gives a `Pending` in place of its outputs.
 """
 
@@ -36,6 +38,7 @@ from graphcore.inference import InferenceContext
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import GradientCreator, Kernel, OpRegistration, op_registry
 from graphcore.text import parse_op_signature
+from graphcore.traits import traits_of
 
 __all__ = ["NO_GRADIENT", "Example", "InferenceContext", "Kernel", "KernelContext", "define_op", "no_registered_gradient", "op"]
 
@@ -158,6 +161,7 @@ def make_registration(block: Any) -> OpRegistration:
     entry.kernel = block.kernel
     entry.examples = tuple(block.examples)
     entry.waits = getattr(block, "waits", False)
+    entry.traits = traits_of(block, (block.shape, block.kernel))
     gradient = block.gradient
     if isinstance(gradient, NoGradient):
         entry.has_gradient = gradient.registered
