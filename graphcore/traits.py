@@ -50,7 +50,6 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         cost: how the time of a kernel grows with the shapes.
         role: the kind of box that stands for a node in a picture.
         partial_rule: how an output follows from inputs that are known in part, None if nothing can be said.
-        value_from_shapes: computes the outputs from the input shapes, None if they do not tell them.
         needs_only_shapes: True if the outputs follow from the shapes and types of the inputs, whatever their elements.
         same_elements: True if the output has the elements of the first input, in order, wherever both have the same shape.
         reduces: True if the second input names axes to reduce, and none of them leaves the first input as it is.

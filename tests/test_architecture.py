@@ -20,7 +20,7 @@ LAYERS = (
     ("attrs", "tensor_encoding", "shared_resources"),
     ("definitions",),
     ("inference",),
-    ("inference.shape_fns", "kernel_context", "registry"),
+    ("inference.shape_fns", "kernel_context", "registry", "traits"),
     ("text",),  # reading a function looks its ops up
     ("functions",),
     ("graph.model",),

@@ -21,6 +21,7 @@ from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_typed
 from graphcore.opset.framework.kernels import constant_int, constant_ints, ints, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.registry import KernelFactory
+from graphcore.traits import FailsOn
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 
@@ -31,6 +32,8 @@ class Shape:
 
     signature = f"Shape[T:type, out_type:{INDEX} = int32](input:T) -> (output:out_type)"
     shape = shape_shape
+    can_fail = False
+    memory = "separate"
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[[2, 3]]), Example([5.0], {"out_type": "int64"}, outputs=[[]]))
 
@@ -45,6 +48,7 @@ class ShapeN:
 
     signature = f"ShapeN[N:int, T:type, out_type:{INDEX} = int32](input:N*T) -> (output:N*out_type)"
     shape = shape_shape
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (Example([[_X, [[1.0]]]], outputs=[[2, 3], [1, 1]]),)
 
@@ -61,6 +65,7 @@ class Rank:
 
     signature = "Rank[T:type](input:T) -> (output:int32)"
     shape = scalar_shape
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[2]),)
 
@@ -75,6 +80,7 @@ class Size:
 
     signature = f"Size[T:type, out_type:{INDEX} = int32](input:T) -> (output:out_type)"
     shape = scalar_shape
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[6]),)
 
@@ -107,6 +113,8 @@ class Reshape:
 
     signature = f"Reshape[T:type, Tshape:{INDEX} = int32](tensor:T, shape:Tshape) -> (output:T)"
     shape = reshape_shape
+    can_fail = FailsOn(values=("shape",))
+    memory = "view"
     gradient = index_typed("Tshape", RESHAPE_GRADIENT)
     examples = (Example([_X, [3, 2]]), Example([_X, [-1]]), Example([[7.0], np.zeros(0, np.int32)], outputs=[7.0]))
 
@@ -134,6 +142,8 @@ class ExpandDims:
 
     signature = f"ExpandDims[T:type, Tdim:{INDEX} = int32](input:T, dim:Tdim) -> (output:T)"
     shape = expand_dims_shape
+    can_fail = FailsOn(values=("dim",))
+    memory = "view"
     gradient = index_typed("Tdim", RESHAPE_GRADIENT)
     examples = (Example([_X, 0]), Example([_X, -1]), Example([_X, [1]]))
 
@@ -160,6 +170,8 @@ class Squeeze:
 
     signature = "Squeeze[T:type, squeeze_dims:list(int) >= 0 = []](input:T) -> (output:T)"
     shape = squeeze_shape
+    can_fail = False
+    memory = "view"
     gradient = """[T:type](x:T, dy:T) -> (dx:T) {
       x_shape = Shape[T=$T](x)
       dx = Reshape[T=$T](dy, x_shape)
@@ -219,6 +231,8 @@ class Transpose:
 
     signature = f"Transpose[T:type, Tperm:{INDEX} = int32](x:T, perm:Tperm) -> (y:T)"
     shape = transpose_shape
+    can_fail = FailsOn(values=("perm",))
+    memory = "view"
     kernel = _transpose(conjugate=False)
     gradient = _transpose_grad("Transpose")
     examples = (Example([_X, [1, 0]]), Example([[_X, _X], [1, 2, 0]]))
@@ -233,6 +247,7 @@ class ConjugateTranspose:
 
     signature = f"ConjugateTranspose[T:type, Tperm:{INDEX} = int32](x:T, perm:Tperm) -> (y:T)"
     shape = transpose_shape
+    can_fail = FailsOn(values=("perm",))
     kernel = _transpose(conjugate=True)
     gradient = _transpose_grad("ConjugateTranspose")
     examples = (Example([_X, [1, 0]]), Example([np.array([[1 + 2j, 3 - 1j]], np.complex64), [1, 0]]))

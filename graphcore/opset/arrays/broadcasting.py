@@ -16,6 +16,7 @@ from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, Kernel
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_type, index_typed, scalar, vector
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
+from graphcore.traits import FailsOn
 
 Sizes = tuple[int, ...]
 
@@ -94,6 +95,8 @@ class BroadcastTo:
 
     signature = f"BroadcastTo[T:type, Tidx:{INDEX} = int32](input:T, shape:Tidx) -> (output:T)"
     shape = broadcast_to_shape
+    can_fail = FailsOn(values=("shape",), empty=True)
+    memory = "view"
     examples = (Example([_X, [2, 2, 3]]), Example([[[1.0], [2.0]], [2, 3]]), Example([7.0, [2, 2]]))
 
     def gradient(attrs: Any) -> str:
@@ -122,6 +125,7 @@ class Tile:
 
     signature = f"Tile[T:type, Tmultiples:{INDEX} = int32](input:T, multiples:Tmultiples) -> (output:T)"
     shape = tile_shape
+    can_fail = FailsOn(values=("multiples",))
     examples = (Example([_X, [2, 1]]), Example([_X, [2, 3]]), Example([_X, [0, 1]]))
 
     # Repeats and elements become dimensions of their own, and the repeats are summed.

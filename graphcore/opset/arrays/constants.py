@@ -20,11 +20,13 @@ from graphcore.inference.shape_fns.common_shape_fns import (
 )
 from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_typed, scalar
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid, pass_through
 from graphcore.opset.framework.type_sets import FLOATING, INDEX
 from graphcore.opset.numerics.tensor_list_values import zeros_like_list
 from graphcore.shapes import Shape, as_shape
+from graphcore.traits import FailsOn
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _ONES_TYPES: Final = (
@@ -38,6 +40,7 @@ class Const:
 
     signature = "Const[value:tensor, dtype:type]() -> (output:dtype)"
     shape = const_shape
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (
         Example([], {"value": TensorValue(np.float32(2.5)), "dtype": "float"}),
@@ -106,13 +109,14 @@ class PlaceholderWithDefault:
 
     signature = "PlaceholderWithDefault[dtype:type, shape:shape](input:dtype) -> (output:dtype)"
     shape = _merged_with_attr
+    memory = "unknown"
     kernel = pass_through
     gradient = "[dtype:type](x:dtype, dy:dtype) -> (dx:dtype) {\n  dx = Identity[T=$dtype](dy)\n}"
     examples = (Example([_X], {"shape": Shape([None, 3])}),)
 
 
 @op
-class ZerosLike:
+class ZerosLike(Elementwise):
     """Zeros of the shape and type of x; False for booleans, empty strings for strings, a list of zeros for a list."""
 
     signature = "ZerosLike[T:type](x:T) -> (y:T)"
@@ -130,7 +134,7 @@ class ZerosLike:
 
 
 @op
-class OnesLike:
+class OnesLike(Elementwise):
     """Ones of the shape and type of x."""
 
     signature = f"OnesLike[T:{_ONES_TYPES}](x:T) -> (y:T)"
@@ -153,6 +157,7 @@ class Fill:
 
     signature = f"Fill[T:type, index_type:{INDEX} = int32](dims:index_type, value:T) -> (output:T)"
     shape = fill_shape
+    can_fail = FailsOn(values=("dims",))
     gradient = index_typed(
         "index_type",
         f"""[T:type](dims:{INDEX_TYPE}, x:T, dy:T) -> (d_dims:{INDEX_TYPE}, dx:T) {{
@@ -188,6 +193,7 @@ class Range:
         "(start:Tidx, limit:Tidx, delta:Tidx) -> (output:Tidx)"
     )
     shape = range_shape
+    can_fail = FailsOn(values=("start", "limit", "delta"))
     gradient = NO_GRADIENT
     examples = (
         Example([3, 18, 3], outputs=[[3, 6, 9, 12, 15]]),
@@ -230,6 +236,7 @@ class LinSpace:
 
     signature = f"LinSpace[T:{FLOATING}, Tidx:{INDEX} = int32](start:T, stop:T, num:Tidx) -> (output:T)"
     shape = linspace_shape
+    can_fail = FailsOn(values=("num",))
     gradient = NO_GRADIENT
     examples = (Example([10.0, 12.0, 3], outputs=[[10.0, 11.0, 12.0]]), Example([1.0, 5.0, 1], outputs=[[1.0]]))
 

@@ -11,6 +11,7 @@ from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import ints, invalid, one_int
+from graphcore.traits import FailsOn
 
 _ALIGN: Final = "align:{'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'"
 _X: Final = [[1.0, 2.0, 3.0, 9.0], [4.0, 5.0, 6.0, 8.0], [7.0, 8.0, 9.0, 7.0]]
@@ -144,6 +145,7 @@ class MatrixDiagPartV2:
 
     signature = "MatrixDiagPartV2[T:type](input:T, k:int32, padding_value:T) -> (diagonal:T)"
     shape = _part_shape
+    can_fail = FailsOn(values=("k",))
     kernel = _part
     gradient = _part_gradient("V2", "")
     examples = _PART_EXAMPLES
@@ -161,6 +163,7 @@ class MatrixDiagPartV3:
 
     signature = f"MatrixDiagPartV3[T:type, {_ALIGN}](input:T, k:int32, padding_value:T) -> (diagonal:T)"
     shape = _part_shape
+    can_fail = FailsOn(values=("k",))
     kernel = _part
     gradient = _part_gradient("V3", ", align=$align")
     examples = (*_PART_EXAMPLES, Example([_X, [-2, 2], 0.5], {"align": "LEFT_RIGHT"}))
@@ -220,6 +223,7 @@ class MatrixSetDiagV2:
 
     signature = "MatrixSetDiagV2[T:type](input:T, diagonal:T, k:int32) -> (output:T)"
     shape = _set_shape
+    can_fail = FailsOn(values=("k",))
     kernel = _set
     gradient = _set_gradient("V2", "")
     examples = _SET_EXAMPLES
@@ -237,6 +241,7 @@ class MatrixSetDiagV3:
 
     signature = f"MatrixSetDiagV3[T:type, {_ALIGN}](input:T, diagonal:T, k:int32) -> (output:T)"
     shape = _set_shape
+    can_fail = FailsOn(values=("k",))
     kernel = _set
     gradient = _set_gradient("V3", ", align=$align")
     examples = (*_SET_EXAMPLES, Example([_X, _BAND, [-1, 1]], {"align": "LEFT_RIGHT"}))
@@ -335,6 +340,7 @@ class MatrixDiagV2:
 
     signature = "MatrixDiagV2[T:type](diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding_value:T) -> (output:T)"
     shape = _matrix_shape
+    can_fail = FailsOn(values=("k", "num_rows", "num_cols"))
     kernel = _matrix
     gradient = _matrix_gradient("V2", "")
     examples = _MATRIX_EXAMPLES
@@ -353,6 +359,7 @@ class MatrixDiagV3:
 
     signature = f"MatrixDiagV3[T:type, {_ALIGN}](diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding_value:T) -> (output:T)"
     shape = _matrix_shape
+    can_fail = FailsOn(values=("k", "num_rows", "num_cols"))
     kernel = _matrix
     gradient = _matrix_gradient("V3", ", align=$align")
     examples = (*_MATRIX_EXAMPLES, Example([_BAND, [-1, 1], -1, -1, 0.5], {"align": "LEFT_RIGHT"}))

@@ -10,6 +10,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape_with_rank_at_least
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Rearranging, Total
 from graphcore.opset.framework.kernels import invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX
 
@@ -22,7 +23,7 @@ def _one_way(other: str) -> str:
 
 
 @op
-class Diag:
+class Diag(Total):
     """A tensor of zeros whose diagonal is the input: output[i..., i...] = diagonal[i...].
 
     diagonal: [sizes...]
@@ -49,7 +50,7 @@ class Diag:
 
 
 @op
-class DiagPart:
+class DiagPart(Rearranging):
     """The diagonal of a tensor: diagonal[i...] = input[i..., i...].
 
     input: [sizes..., sizes...]
@@ -95,7 +96,7 @@ def _set_diagonal(xp: Any, matrices: Any, diagonal: Any) -> Any:
 
 
 @op
-class MatrixDiag:
+class MatrixDiag(Total):
     """Square matrices of zeros whose diagonals are the vectors of the last dimension.
 
     diagonal: [..., n]
@@ -126,7 +127,7 @@ def _diagonal_size(c: InferenceContext) -> Any:
 
 
 @op
-class MatrixDiagPart:
+class MatrixDiagPart(Rearranging):
     """The diagonals of the matrices in the last two dimensions.
 
     input: [..., m, n]
@@ -149,7 +150,7 @@ class MatrixDiagPart:
 
 
 @op
-class MatrixSetDiag:
+class MatrixSetDiag(Total):
     """The input with other diagonals in its last two dimensions.
 
     input: [..., m, n]

@@ -20,6 +20,7 @@ from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, Kernel
 from graphcore.opset.framework.gradient_text import index_type, list_to_array, required_int, scalar, vector
 from graphcore.opset.framework.kernels import constant_int, ints, invalid, normal_axis, one_int
 from graphcore.opset.framework.type_sets import INDEX
+from graphcore.traits import FailsOn
 
 _X: Final = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
@@ -288,6 +289,7 @@ class DynamicStitch:
 
     signature = "DynamicStitch[N:int, T:type](indices:N*int32, data:N*T) -> (merged:T)"
     shape = dynamic_stitch_shape
+    can_fail = FailsOn(values=("indices",))
     examples = (
         Example([[[0, 2], 1], [[[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0]]], outputs=[[[1.0, 2.0], [5.0, 6.0], [3.0, 4.0]]]),
         Example([[[0, 1, 2], [1]], [[7, 8, 9], [-1]]], outputs=[[7, -1, 9]]),
@@ -340,6 +342,7 @@ class OneHot:
 
     signature = "OneHot[axis:int = -1, T:type, TI:{uint8, int8, int32, int64} = int64](indices:TI, depth:int32, on_value:T, off_value:T) -> (output:T)"
     shape = one_hot_shape
+    can_fail = FailsOn(values=("depth",))
     gradient = NO_GRADIENT
     examples = (
         Example([[0, 2, -1], 3, 5.0, 0.5]),

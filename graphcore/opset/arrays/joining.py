@@ -18,9 +18,11 @@ from graphcore.inference.shape_fns.common_shape_fns import (
     unpack_shape,
 )
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import index_type, list_to_array, required_int
 from graphcore.opset.framework.kernels import constant_int, constant_ints, ints, invalid, normal_axis, one_int
 from graphcore.opset.framework.type_sets import INDEX
+from graphcore.traits import FailsOn
 
 _A: Final = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 _B: Final = [[-1.0, -2.0, -3.0]]
@@ -72,6 +74,7 @@ class Concat:
 
     signature = "Concat[N:int >= 2, T:type](concat_dim:int32, values:N*T) -> (output:T)"
     shape = concat_shape
+    can_fail = FailsOn(values=("concat_dim",))
     gradient = _concat_grad(dim_first=True)
     examples = (Example([0, [_A, _B]]), Example([1, [_A, _C]]))
 
@@ -89,6 +92,7 @@ class ConcatV2:
 
     signature = f"ConcatV2[N:int >= 2, T:type, Tidx:{INDEX} = int32](values:N*T, axis:Tidx) -> (output:T)"
     shape = concat_v2_shape
+    can_fail = FailsOn(values=("axis",))
     gradient = _concat_grad(dim_first=False)
     examples = (Example([[_A, _B], 0]), Example([[_A, _C, _A], -1]))
 
@@ -131,7 +135,7 @@ class ConcatOffset:
 
 
 @op
-class Pack:
+class Pack(Total):
     """Joins equally shaped tensors along a new dimension.
 
     axis: where the new dimension goes, in [-1 - rank, rank].
@@ -170,6 +174,7 @@ class Unpack:
 
     signature = "Unpack[num:int >= 0, T:type, axis:int = 0](value:T) -> (output:num*T)"
     shape = unpack_shape
+    can_fail = False
     gradient = """[T:type, num:int, axis:int](x:T, dy:num*T) -> (dx:T) {
       dx = Pack[N=$num, T=$T, axis=$axis](dy)
     }"""
@@ -213,6 +218,7 @@ class Split:
 
     signature = "Split[num_split:int, T:type](split_dim:int32, value:T) -> (output:num_split*T)"
     shape = split_shape
+    can_fail = FailsOn(values=("split_dim",))
     examples = (
         Example([0, _A], {"num_split": 2}, outputs=[[[1.0, 2.0, 3.0]], [[4.0, 5.0, 6.0]]]),
         Example([-1, _A], {"num_split": 3}),
@@ -251,6 +257,7 @@ class SplitV:
 
     signature = "SplitV[num_split:int, T:type, Tlen:{int8, int32, int64} = int64](value:T, size_splits:Tlen, split_dim:int32) -> (output:num_split*T)"
     shape = split_v_shape
+    can_fail = FailsOn(values=("size_splits", "split_dim"))
     examples = (
         Example([_A, [1, 2], 1], {"num_split": 2}, outputs=[[[1.0], [4.0]], [[2.0, 3.0], [5.0, 6.0]]]),
         Example([_A, np.array([1, -1, 1]), -1], {"num_split": 3}),

@@ -10,9 +10,11 @@ from graphcore.attrs import Attrs
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import pad_shape
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Rearranging
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_type, index_typed, vector
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
+from graphcore.traits import FailsOn
 
 _X: Final = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
@@ -53,6 +55,7 @@ class Pad:
 
     signature = f"Pad[T:type, Tpaddings:{INDEX} = int32](input:T, paddings:Tpaddings) -> (output:T)"
     shape = pad_shape
+    can_fail = FailsOn(values=("paddings",))
     gradient = _pad_grad
     examples = (Example([_X, [[1, 0], [0, 2]]]), Example([_X, np.zeros((2, 2), np.int64)]))
 
@@ -71,6 +74,7 @@ class PadV2:
 
     signature = f"PadV2[T:type, Tpaddings:{INDEX} = int32](input:T, paddings:Tpaddings, constant_values:T) -> (output:T)"
     shape = pad_shape
+    can_fail = FailsOn(values=("paddings",))
     examples = (Example([_X, [[1, 0], [0, 2]], 7.0]),)
 
     # What is not inside adds up to the gradient of the constant.
@@ -158,6 +162,7 @@ class MirrorPadGrad:
         f"MirrorPadGrad[T:type, Tpaddings:{INDEX} = int32, mode:{{'REFLECT', 'SYMMETRIC'}}](input:T, paddings:Tpaddings) -> (output:T)"
     )
     shape = _without_padding
+    can_fail = FailsOn(values=("paddings",))
     gradient = """[T:type, Tpaddings:{int32, int64}, mode:string](x:T, paddings:Tpaddings, dy:T) -> (dx:T, dpaddings:Tpaddings) {
       dx = MirrorPad[T=$T, Tpaddings=$Tpaddings, mode=$mode](dy, paddings)
       dpaddings = ZerosLike[T=$Tpaddings](paddings)
@@ -227,7 +232,7 @@ def _reverse_v2_shape(c: InferenceContext) -> None:
 
 
 @op
-class Reverse:
+class Reverse(Rearranging):
     """Turns the chosen dimensions round.
 
     dims: for each dimension whether it is turned round, [rank]
@@ -254,6 +259,7 @@ class ReverseV2:
 
     signature = f"ReverseV2[Tidx:{INDEX} = int32, T:{_REVERSE_V2_TYPES}](tensor:T, axis:Tidx) -> (output:T)"
     shape = _reverse_v2_shape
+    can_fail = FailsOn(values=("axis",))
     examples = (Example([_X, [1]], outputs=[[[3.0, 2.0, 1.0], [6.0, 5.0, 4.0]]]), Example([_X, [-1, 0]]))
 
     def gradient(attrs: Attrs) -> str:

@@ -13,9 +13,11 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.inference.handles import DimensionHandle, ShapeHandle
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
+from graphcore.traits import FailsOn
 
 _X: Final = np.arange(32, dtype=np.float32).reshape(2, 2, 4, 2) / 4 - 3
 
@@ -127,6 +129,7 @@ class SpaceToBatchND:
         "(input:T, block_shape:Tblock_shape, paddings:Tpaddings) -> (output:T)"
     )
     shape = _nd_shape(to_batch=True)
+    can_fail = FailsOn(values=("block_shape", "paddings"))
     gradient = _nd_grad("BatchToSpaceND", "Tpaddings", "Tcrops")
     examples = (Example([_X, [2, 2], [[0, 0], [0, 0]]]), Example([_X, [3], [[1, 0]]]), Example([_X, [1, 4], [[0, 0], [3, 1]]]))
 
@@ -149,6 +152,7 @@ class BatchToSpaceND:
         "(input:T, block_shape:Tblock_shape, crops:Tcrops) -> (output:T)"
     )
     shape = _nd_shape(to_batch=False)
+    can_fail = FailsOn(values=("block_shape", "crops"))
     gradient = _nd_grad("SpaceToBatchND", "Tcrops", "Tpaddings")
     examples = (
         Example([_X.reshape(8, 1, 2, 2), [2, 2], [[0, 0], [0, 0]]]),
@@ -179,6 +183,7 @@ class SpaceToBatch:
 
     signature = f"SpaceToBatch[T:type, Tpaddings:{INDEX} = int32, block_size:int >= 2](input:T, paddings:Tpaddings) -> (output:T)"
     shape = _square_shape(to_batch=True)
+    can_fail = FailsOn(values=("paddings",))
     gradient = """[T:type, Tpaddings:type, block_size:int](x:T, paddings:Tpaddings, dy:T) -> (dx:T, dpaddings:Tpaddings) {
       dx = BatchToSpace[T=$T, Tidx=$Tpaddings, block_size=$block_size](dy, paddings)
       dpaddings = ZerosLike[T=$Tpaddings](paddings)
@@ -201,6 +206,7 @@ class BatchToSpace:
 
     signature = f"BatchToSpace[T:type, block_size:int >= 2, Tidx:{INDEX} = int32](input:T, crops:Tidx) -> (output:T)"
     shape = _square_shape(to_batch=False)
+    can_fail = FailsOn(values=("crops",))
     gradient = """[T:type, Tidx:type, block_size:int](x:T, crops:Tidx, dy:T) -> (dx:T, dcrops:Tidx) {
       dx = SpaceToBatch[T=$T, Tpaddings=$Tidx, block_size=$block_size](dy, crops)
       dcrops = ZerosLike[T=$Tidx](crops)
@@ -241,7 +247,7 @@ def _depth_shape(*, to_depth: bool) -> Callable[[InferenceContext], None]:
 
 
 @op
-class SpaceToDepth:
+class SpaceToDepth(Total):
     """Moves blocks of space into the channels.
 
     input: [batch, rows, columns, channels], or as data_format says
@@ -283,6 +289,7 @@ class DepthToSpace:
 
     signature = f"DepthToSpace[T:type, {_DEPTH_FORMAT}](input:T) -> (output:T)"
     shape = _depth_shape(to_depth=False)
+    can_fail = FailsOn(empty=True)
     gradient = f"[{_DEPTH_ATTRS}](x:T, dy:T) -> (dx:T) {{\n  dx = SpaceToDepth[{_DEPTH_GIVEN}](dy)\n}}"
     examples = (Example([_X.reshape(2, 1, 2, 8)], {"block_size": 2}),)
 

@@ -9,9 +9,11 @@ import numpy as np
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import unique_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.kernels import invalid, normal_axis
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.registry import KernelFactory
+from graphcore.traits import FailsOn
 
 _X: Final = [1, 1, 2, 4, 4, 4, 7, 8, 8]
 
@@ -41,7 +43,7 @@ def _unique(outputs: int) -> KernelFactory:
 
 
 @op
-class Unique:
+class Unique(Total):
     """The distinct elements of a vector in the order in which they are first seen.
 
     x: [n]
@@ -74,7 +76,7 @@ class UniqueWithCounts:
 
 
 @op
-class ListDiff:
+class ListDiff(Total):
     """The elements of x that are not in y, in their order, repeated as in x.
 
     x: [n]
@@ -170,6 +172,7 @@ class UniqueV2:
 
     signature = f"UniqueV2[{_V2_ATTRS}](x:T, axis:Taxis) -> (y:T, idx:out_idx)"
     shape = _unique_along_shape
+    can_fail = FailsOn(values=("axis",), empty=True)
     kernel = _unique_along(2)
     gradient = NO_GRADIENT
     examples = (
@@ -192,6 +195,7 @@ class UniqueWithCountsV2:
 
     signature = f"UniqueWithCountsV2[{_V2_ATTRS}](x:T, axis:Taxis) -> (y:T, idx:out_idx, count:out_idx)"
     shape = _unique_along_shape
+    can_fail = FailsOn(values=("axis",), empty=True)
     kernel = _unique_along(3)
     gradient = NO_GRADIENT
     examples = (

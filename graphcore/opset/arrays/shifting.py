@@ -10,6 +10,7 @@ from graphcore.dtypes import DType
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape_with_rank_at_least
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Rearranging
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
@@ -107,7 +108,7 @@ class Roll:
 
 
 @op
-class Bitcast:
+class Bitcast(Rearranging):
     """The same bits read as another type; the last dimension grows or goes if the sizes of the types differ.
 
     type: the type to read the bits as.

@@ -10,6 +10,7 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_type, index_typed, required_int, scalar
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
+from graphcore.traits import FailsOn
 
 _X: Final = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [9.0, 10.0, 11.0, 12.0]]
 
@@ -49,6 +50,8 @@ class Slice:
 
     signature = f"Slice[T:type, Index:{INDEX}](input:T, begin:Index, size:Index) -> (output:T)"
     shape = slice_shape
+    can_fail = FailsOn(values=("begin", "size"))
+    memory = "view"
     gradient = _slice_grad
     examples = (
         Example([_X, [1, 1], [1, 2]], outputs=[[[6.0, 7.0]]]),
@@ -151,6 +154,8 @@ class StridedSlice:
         f"StridedSlice[T:type, Index:{{int16, int32, int64}}, {_MASKS}](input:T, begin:Index, end:Index, strides:Index) -> (output:T)"
     )
     shape = strided_slice_shape
+    can_fail = FailsOn(values=("begin", "end", "strides"))
+    memory = "view"
     examples = (
         Example([_X, [0, 1], [2, 4], [1, 2]], outputs=[[[2.0, 4.0], [6.0, 8.0]]]),
         Example([_X, [1, 0], [2, 0], [1, 1]], {"shrink_axis_mask": 1, "end_mask": 2}, outputs=[[5.0, 6.0, 7.0, 8.0]]),

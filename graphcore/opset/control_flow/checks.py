@@ -15,6 +15,7 @@ from graphcore.inference.shape_fns.common_shape_fns import no_outputs, unchanged
 from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.opset.control_flow.control import IDENTITY_GRADIENT
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Passing
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import invalid, on_host, pass_through
 from graphcore.opset.framework.type_sets import FLOATING
@@ -84,7 +85,7 @@ class PreventGradient:
 
 
 @op
-class EnsureShape:
+class EnsureShape(Passing):
     """The input itself, which must have a shape that fits the attr `shape`.
 
     shape: the shape; unknown dimensions fit any size.

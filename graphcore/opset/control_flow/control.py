@@ -7,6 +7,7 @@ from typing import Any, Final
 from graphcore.attrs import Attrs
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, select_shape, select_v2_shape, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise, Passing
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import pass_through
 
@@ -23,6 +24,7 @@ class NoOp:
 
     signature = "NoOp() -> ()"
     shape = no_outputs
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (Example([]),)
 
@@ -62,7 +64,7 @@ def _unchanged_shapes(c: InferenceContext) -> None:
 
 
 @op
-class IdentityN:
+class IdentityN(Passing):
     """The inputs themselves, all at once: a node that gives what several others compute."""
 
     signature = "IdentityN[T:list(type)](input:T) -> (output:T)"
@@ -84,7 +86,7 @@ def _array_to_list_grad(attrs: Attrs) -> str:
 
 
 @op
-class _ListToArray:
+class _ListToArray(Passing):
     """A list of tensors whose types are all T, as N tensors of type T. Only gradient functions use it; it is removed with the other converters."""
 
     signature = "_ListToArray[Tin:list(type), T:type, N:int](input:Tin) -> (output:N*T)"
@@ -99,7 +101,7 @@ class _ListToArray:
 
 
 @op
-class _ArrayToList:
+class _ArrayToList(Passing):
     """N tensors of type T as a list of tensors. Only gradient functions use it; it is removed with the other converters."""
 
     signature = "_ArrayToList[T:type, N:int, out_types:list(type)](input:N*T) -> (output:out_types)"
@@ -120,7 +122,7 @@ _SELECT_GRADIENT: Final = """[T:{half, float, double}](c:bool, x:T, y:T, dz:T) -
 
 
 @op
-class Select:
+class Select(Elementwise):
     """The elements of `t` where the condition is true, else those of `e`.
 
     condition: of the same shape, a scalar, or a vector that chooses along the first dimension
@@ -149,7 +151,7 @@ class Select:
 
 
 @op
-class SelectV2:
+class SelectV2(Elementwise):
     """The elements of `t` where the condition is true, else those of `e`; all three are broadcast.
 
     condition: chooses

@@ -258,6 +258,7 @@ class ControlTrigger:
 
     signature = "ControlTrigger() -> ()"
     shape = no_outputs
+    can_fail = False
     gradient = _NO_NUMBERS
     examples = (Example([]),)
 

@@ -240,6 +240,7 @@ class FakeParam:
 
     signature = "FakeParam[dtype:type, shape:shape]() -> (output:dtype)"
     shape = explicit_shape
+    can_fail = False
     gradient = no_registered_gradient("it depends on nothing")
     examples = (Example([], {"dtype": "float", "shape": [2, 0]}, outputs=[[[], []]]),)
 
@@ -259,6 +260,7 @@ class ToBool:
 
     signature = "ToBool[T:type](input:T) -> (output:bool)"
     shape = scalar_shape
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (Example([0.5], outputs=[True]), Example([[0.0]], outputs=[True]), Example([b""], outputs=[False]))
 

@@ -10,6 +10,7 @@ from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel, KernelFactory
+from graphcore.traits import declares_traits
 
 _AS_METHOD: Final = {"maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 _AT_ON_DEVICES: Final = {"add", "subtract", "maximum", "minimum"}
@@ -17,12 +18,14 @@ _LARGE: Final = 4096
 _LONG_RUN: Final = 64
 _MOST_REPEATED: Final = 1 << 16
 _MOST_ROWS: Final = 16
+_ELEMENTWISE: Final = declares_traits(elementwise=True, can_fail=False, memory="fresh")
 _SAME_WIDTH: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def ufunc(name: str) -> KernelFactory:
     """A kernel that is the array module's own function `name`, so that running it costs what calling that costs."""
 
+    @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
         found: Kernel = getattr(k.xp, name)
         return found
@@ -33,6 +36,7 @@ def ufunc(name: str) -> KernelFactory:
 def floating_ufunc(name: str) -> KernelFactory:
     """As `ufunc`, refusing integer inputs as the reference does (the array module would answer with doubles)."""
 
+    @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
         dtype = k.output_types[0]
         if not (dtype.is_floating or dtype.is_complex):
@@ -76,6 +80,7 @@ def _tail(shape: tuple[int, ...]) -> tuple[int, ...]:
     return ()
 
 
+@declares_traits(can_fail=False, memory="alias")
 def pass_through(_k: KernelContext) -> Kernel:
     """The value itself: values are never changed in place, so no copy is needed."""
     return _first

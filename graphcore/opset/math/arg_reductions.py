@@ -47,6 +47,7 @@ class ArgMax:
         "(input:T, dimension:Tidx) -> (output:output_type)"
     )
     shape = arg_op_shape
+    memory = "fresh"
     kernel = _arg_reduction("argmax", -math.inf)
     gradient = NO_GRADIENT
     examples = (
@@ -63,6 +64,7 @@ class ArgMin:
 
     signature = f"ArgMin[T:{_ARG_TYPES}, Tidx:{INDEX} = int32, output_type:{{int32, int64}} = int64](input:T, dimension:Tidx) -> (output:output_type)"
     shape = arg_op_shape
+    memory = "fresh"
     kernel = _arg_reduction("argmin", math.inf)
     gradient = NO_GRADIENT
     examples = (

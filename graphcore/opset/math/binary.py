@@ -9,9 +9,11 @@ from graphcore.definitions.types import FunctionDef
 from graphcore.functions import GradientTemplate, binary_grad
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import holomorphic, is_complex, required_type, scalar
-from graphcore.opset.framework.kernels import floating_ufunc, invalid, ufunc
+from graphcore.opset.framework.kernels import floating_ufunc, invalid, ufunc, unimplemented
 from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX
+from graphcore.traits import FailsOn
 
 _DIVIDABLE: Final = "{bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}"
 _COLUMN: Final = [[-10.0], [10.0]]
@@ -107,7 +109,7 @@ class Mul:
 
 
 @op
-class MulNoNan:
+class MulNoNan(Elementwise):
     """`x * y` with broadcasting, and 0 where y is 0 even if x is NaN or infinite."""
 
     signature = f"MulNoNan[T:{FLOATING_OR_COMPLEX}](x:T, y:T) -> (z:T)"
@@ -126,6 +128,7 @@ class Div:
 
     signature = f"Div[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    can_fail = FailsOn(integers=True)
     gradient = holomorphic(_quotient_grad("Div"))
     examples = (Example([_ROWS, _COLUMN]), Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]))
 
@@ -148,7 +151,7 @@ class RealDiv:
 
 
 @op
-class DivNoNan:
+class DivNoNan(Elementwise):
     """`x / y` with broadcasting, and 0 where y is 0."""
 
     signature = "DivNoNan[T:{half, float, bfloat16, double, complex64, complex128}](x:T, y:T) -> (z:T)"
@@ -161,18 +164,25 @@ class DivNoNan:
         return lambda x, y: xp.where(y == 0, zero, x / y)
 
 
+def _refuse_complex(k: KernelContext) -> None:
+    if k.output_types[0].is_complex:
+        raise unimplemented(k, f"complex numbers cannot be rounded, got {k.output_types[0].name}")
+
+
 @op
 class TruncateDiv:
     """`x / y` with broadcasting, the result cut towards zero."""
 
     signature = f"TruncateDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         if k.output_types[0].is_integer:
             return _integer_division(k, _truncated(k))
+        _refuse_complex(k)
         trunc = k.xp.trunc
         return lambda x, y: trunc(x / y)
 
@@ -183,12 +193,14 @@ class FloorDiv:
 
     signature = f"FloorDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -4, -4, 3]]), Example([[1.0, -1.0], 0.1]))
 
     def kernel(k: KernelContext) -> Kernel:
         if k.output_types[0].is_integer:
             return _integer_division(k, k.xp.floor_divide)
+        _refuse_complex(k)
         # Not floor_divide, which corrects the rounding of the quotient: 1.0 // 0.1 is 9 there and 10 in the reference.
         floor = k.xp.floor
         return lambda x, y: floor(x / y)
@@ -200,6 +212,7 @@ class FloorMod:
 
     signature = "FloorMod[T:{int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    can_fail = FailsOn(integers=True)
     gradient = binary_grad("""
         gx = Identity(dz)
         q = FloorDiv(x, y)
@@ -218,6 +231,7 @@ class Mod:
 
     signature = "Mod[T:{int32, int64, half, half, bfloat16, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[1, -1, 1, -1]]),)
 
@@ -231,6 +245,7 @@ class TruncateMod:
 
     signature = "TruncateMod[T:{int32, int64, bfloat16, half, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    can_fail = FailsOn(integers=True)
     kernel = Mod.kernel
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[1, -1, 1, -1]]),)
@@ -270,6 +285,7 @@ class Pow:
 
     signature = "Pow[T:{bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    can_fail = FailsOn(integers=True)
     gradient = _pow_grad
     examples = (Example([[[1.0, 2.0, 3.0], [0.5, 2.5, 3.5]], [[2.0], [-1.5]]]), Example([[2, -3], [3, 2]], outputs=[[8, 9]]))
 
@@ -341,7 +357,7 @@ def _squared_difference_grad(attrs: Attrs) -> FunctionDef:
 
 
 @op
-class SquaredDifference:
+class SquaredDifference(Elementwise):
     """`(x - y)` times its conjugate, with broadcasting."""
 
     signature = "SquaredDifference[T:{bfloat16, half, float, double, int32, int64, complex64, complex128}](x:T, y:T) -> (z:T)"

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.kernels import ufunc
 from graphcore.opset.framework.type_sets import INTEGER
 from graphcore.registry import KernelFactory
@@ -75,7 +76,7 @@ def _shift(name: str) -> KernelFactory:
 
 
 @op
-class LeftShift:
+class LeftShift(Elementwise):
     """The bits of x moved up by y places."""
 
     signature = f"LeftShift[T:{INTEGER}](x:T, y:T) -> (z:T)"
@@ -86,7 +87,7 @@ class LeftShift:
 
 
 @op
-class RightShift:
+class RightShift(Elementwise):
     """The bits of x moved down by y places; the sign stays."""
 
     signature = f"RightShift[T:{INTEGER}](x:T, y:T) -> (z:T)"

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.kernels import pass_through
 
 # How many low bits of a float are cut off where Truncate is set.
@@ -15,7 +16,7 @@ _CUT_BITS: Final = {("float", "bfloat16"): (np.uint32, 16), ("float", "half"): (
 
 
 @op
-class Cast:
+class Cast(Elementwise):
     """The elements in another type. Floats lose their fraction towards zero when they become integers, complex numbers their imaginary part.
 
     Truncate: for floats of fewer bits, cut the lowest bits off instead of rounding.
@@ -23,6 +24,7 @@ class Cast:
 
     signature = "Cast[SrcT:type, DstT:type, Truncate:bool = false](x:SrcT) -> (y:DstT)"
     shape = unchanged_shape
+    memory = "unknown"
     gradient = """[SrcT:type, DstT:type](x:SrcT, dy:DstT) -> (dx:SrcT) {
       dx = Cast[DstT=$SrcT, SrcT=$DstT](dy)
     }"""

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.kernels import ufunc
 from graphcore.opset.framework.type_sets import REAL
 
@@ -33,7 +34,7 @@ def _equality(name: str, unequal_shapes: bool) -> Any:
 
 
 @op
-class Equal:
+class Equal(Elementwise):
     """True where x and y are equal."""
 
     signature = "Equal[T:type, incompatible_shape_error:bool = true](x:T, y:T) -> (z:bool)"
@@ -45,7 +46,7 @@ class Equal:
 
 
 @op
-class NotEqual:
+class NotEqual(Elementwise):
     """True where x and y differ."""
 
     signature = "NotEqual[T:type, incompatible_shape_error:bool = true](x:T, y:T) -> (z:bool)"

@@ -9,6 +9,7 @@ import numpy as np
 from graphcore.attrs import Attrs
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import required_type
 from graphcore.opset.framework.kernels import invalid, pass_through
 
@@ -40,6 +41,7 @@ class Real:
 
     signature = f"Real[{_TYPES}](input:T) -> (output:Tout)"
     shape = unchanged_shape
+    can_fail = False
     examples = (Example([_Z], outputs=[[1.0, -0.5, 3.0]]),)
 
     def gradient(attrs: Attrs) -> str:
@@ -59,6 +61,7 @@ class Imag:
 
     signature = f"Imag[{_TYPES}](input:T) -> (output:Tout)"
     shape = unchanged_shape
+    can_fail = False
     examples = (Example([_Z], outputs=[[2.0, 1.0, -4.0]]),)
 
     def gradient(attrs: Attrs) -> str:
@@ -73,7 +76,7 @@ class Imag:
 
 
 @op
-class Angle:
+class Angle(Elementwise):
     """The angle of each element in the complex plane, in [-pi, pi]."""
 
     signature = f"Angle[{_TYPES}](input:T) -> (output:Tout)"
@@ -96,7 +99,7 @@ class Angle:
 
 
 @op
-class Conj:
+class Conj(Elementwise):
     """The complex conjugate of each element."""
 
     signature = "Conj[T:{complex64, complex128, variant} = complex64](input:T) -> (output:T)"
@@ -114,7 +117,7 @@ class Conj:
 
 
 @op
-class Complex:
+class Complex(Elementwise):
     """Complex numbers from their real and imaginary parts, with broadcasting."""
 
     signature = "Complex[T:{float, double} = float, Tout:{complex64, complex128} = complex64](real:T, imag:T) -> (out:Tout)"
@@ -145,7 +148,7 @@ class Complex:
 
 
 @op
-class ComplexAbs:
+class ComplexAbs(Elementwise):
     """The magnitude of each element."""
 
     # The gradient divides by the magnitude and does not take Sign, whose own gradient is zero although the direction turns with x.

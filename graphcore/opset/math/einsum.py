@@ -217,6 +217,7 @@ class Einsum:
 
     signature = "Einsum[equation:string, N:int, T:type](inputs:N*T) -> (output:T)"
     shape = einsum_shape
+    can_fail = False
     gradient = _einsum_grad
     examples = (
         Example([[_A, _B]], {"equation": "ij,jk->ik"}),

@@ -7,6 +7,7 @@ from typing import Any
 from graphcore.functions import unary_grad
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import ONE, holomorphic, scalar
 from graphcore.opset.framework.kernels import floating_ufunc, ufunc
 from graphcore.opset.framework.type_sets import FLOATING, FLOATING_OR_COMPLEX, SIGNED
@@ -92,7 +93,7 @@ class Sqrt:
 
 
 @op
-class Rsqrt:
+class Rsqrt(Elementwise):
     """`1 / sqrt(x)`, element by element."""
 
     signature = f"Rsqrt[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
@@ -243,7 +244,7 @@ class Rint:
 
 
 @op
-class Round:
+class Round(Elementwise):
     """The nearest integer of each element, ties to the even one; integers stay what they are."""
 
     signature = f"Round[T:{SIGNED}](x:T) -> (y:T)"

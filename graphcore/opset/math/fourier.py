@@ -10,6 +10,7 @@ import numpy as np
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape_with_rank_at_least
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import invalid
 from graphcore.registry import KernelFactory
@@ -64,7 +65,7 @@ def _three(c: InferenceContext) -> None:
 
 
 @op
-class FFT:
+class FFT(Total):
     """The Fourier transform over the last dimension."""
 
     signature = f"FFT[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
@@ -75,7 +76,7 @@ class FFT:
 
 
 @op
-class IFFT:
+class IFFT(Total):
     """The inverse Fourier transform over the last dimension."""
 
     signature = f"IFFT[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
@@ -86,7 +87,7 @@ class IFFT:
 
 
 @op
-class FFT2D:
+class FFT2D(Total):
     """The Fourier transform over the last two dimensions."""
 
     signature = f"FFT2D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
@@ -97,7 +98,7 @@ class FFT2D:
 
 
 @op
-class IFFT2D:
+class IFFT2D(Total):
     """The inverse Fourier transform over the last two dimensions."""
 
     signature = f"IFFT2D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
@@ -108,7 +109,7 @@ class IFFT2D:
 
 
 @op
-class FFT3D:
+class FFT3D(Total):
     """The Fourier transform over the last three dimensions."""
 
     signature = f"FFT3D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
@@ -119,7 +120,7 @@ class FFT3D:
 
 
 @op
-class IFFT3D:
+class IFFT3D(Total):
     """The inverse Fourier transform over the last three dimensions."""
 
     signature = f"IFFT3D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"

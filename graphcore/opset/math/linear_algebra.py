@@ -9,6 +9,7 @@ import numpy as np
 from graphcore.attrs import Attrs
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import is_complex
 from graphcore.opset.framework.kernels import invalid
 
@@ -79,7 +80,7 @@ class MatrixInverse:
 
 
 @op
-class MatrixDeterminant:
+class MatrixDeterminant(Total):
     """The determinant of each matrix.
 
     input: [..., n, n]

@@ -6,6 +6,7 @@ from typing import Final
 
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, reduction_shape, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, op
+from graphcore.opset.framework.families import Reduction
 from graphcore.opset.framework.kernels import ufunc
 from graphcore.opset.math.reductions import reduction_kernel
 
@@ -49,7 +50,7 @@ class LogicalNot:
 
 
 @op
-class All:
+class All(Reduction):
     """True where all elements along the reduced axes are."""
 
     signature = "All[keep_dims:bool = false, Tidx:{int32, int64} = int32](input:bool, reduction_indices:Tidx) -> (output:bool)"
@@ -60,7 +61,7 @@ class All:
 
 
 @op
-class Any:
+class Any(Reduction):
     """True where at least one element along the reduced axes is."""
 
     signature = "Any[keep_dims:bool = false, Tidx:{int32, int64} = int32](input:bool, reduction_indices:Tidx) -> (output:bool)"

@@ -9,6 +9,7 @@ import numpy as np
 from graphcore.attrs import Attrs
 from graphcore.inference.shape_fns.common_shape_fns import batch_matmul_shape, batch_matmul_v2_shape, matmul_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import required_type, vector
 from graphcore.opset.framework.kernels import invalid, narrow
 
@@ -87,7 +88,7 @@ def sum_broadcast_batches(x_type: str, y_type: str) -> str:
 
 
 @op
-class MatMul:
+class MatMul(Total):
     """The matrix product `a @ b`, either matrix transposed first if asked.
 
     a: [m, k], or [k, m] if transpose_a
@@ -165,7 +166,7 @@ _BROADCAST_BATCHES: Final = (Example([[_A, _A], _B]), Example([[[_A], [_A]], [_A
 
 
 @op
-class BatchMatMul:
+class BatchMatMul(Total):
     """Matrix products of two equal batches of matrices; `adj` takes the conjugate transpose first.
 
     x: [..., m, k]  y: [..., k, n]  output: [..., m, n]
@@ -182,7 +183,7 @@ class BatchMatMul:
 
 
 @op
-class BatchMatMulV2:
+class BatchMatMulV2(Total):
     """Matrix products of two batches of matrices whose batch dimensions broadcast; `adj` takes the conjugate transpose first.
 
     x: [..., m, k]  y: [..., k, n]  output: [..., m, n]

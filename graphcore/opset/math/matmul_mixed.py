@@ -9,6 +9,7 @@ import numpy as np
 from graphcore.attrs import Attrs
 from graphcore.inference.shape_fns.common_shape_fns import batch_matmul_v2_shape, matmul_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.math.matmul import PRODUCTS, batched, matrix_dot, product_node, renamed, sum_broadcast_batches
 
 _A: Final = [[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]]
@@ -16,7 +17,7 @@ _B: Final = [[2.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
 
 
 @op
-class BatchMatMulV3:
+class BatchMatMulV3(Total):
     """BatchMatMulV2 for operands of different types, with a type of its own for the result.
 
     x: [..., m, k]
@@ -52,7 +53,7 @@ class BatchMatMulV3:
 
 
 @op
-class SparseMatMul:
+class SparseMatMul(Total):
     """The matrix product `a @ b` for matrices with many zeros; they are stored like any others.
 
     a: [m, k], or [k, m] if transpose_a

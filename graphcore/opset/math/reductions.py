@@ -13,10 +13,12 @@ from graphcore.attrs import Attrs
 from graphcore.definitions.types import FunctionDef
 from graphcore.inference.shape_fns.common_shape_fns import reduction_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Reduction
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, axes_reduction_grad, index_typed, is_complex, scalar, vector
 from graphcore.opset.framework.kernels import constant_ints, ints, narrow, reduction
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, ORDERED
 from graphcore.registry import GradientCreator, KernelFactory
+from graphcore.traits import FailsOn
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 _EXAMPLES: Final = (
@@ -44,7 +46,7 @@ def reduction_kernel(name: str) -> KernelFactory:
 
 
 @op
-class Sum:
+class Sum(Reduction):
     """The sum of the elements along the reduced axes.
 
     input: [...]
@@ -62,7 +64,7 @@ class Sum:
 
 
 @op
-class Mean:
+class Mean(Reduction):
     """The mean of the elements along the reduced axes; integers are divided with the result cut towards zero."""
 
     signature = f"Mean[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
@@ -146,7 +148,7 @@ def _prod_grad(attrs: Attrs) -> FunctionDef:
 
 
 @op
-class Prod:
+class Prod(Reduction):
     """The product of the elements along the reduced axes."""
 
     signature = f"Prod[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
@@ -202,7 +204,7 @@ def _extreme_grad(name: str) -> Any:
 
 
 @op
-class Max:
+class Max(Reduction):
     """The largest element along the reduced axes. Where several are largest, the gradient is shared evenly among them."""
 
     signature = f"Max[keep_dims:bool = false, T:{ORDERED}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
@@ -213,7 +215,7 @@ class Max:
 
 
 @op
-class Min:
+class Min(Reduction):
     """The smallest element along the reduced axes. Where several are smallest, the gradient is shared evenly among them."""
 
     signature = f"Min[keep_dims:bool = false, T:{ORDERED}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
@@ -256,6 +258,7 @@ class EuclideanNorm:
 
     signature = f"EuclideanNorm[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
     shape = reduction_shape
+    can_fail = FailsOn(values=("reduction_indices",))
     gradient = _norm_grad
     examples = _EXAMPLES
 

@@ -9,6 +9,7 @@ import numpy as np
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise, Total
 from graphcore.opset.framework.kernels import ints, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, INTEGER, REAL
 from graphcore.registry import KernelFactory
@@ -41,7 +42,7 @@ def _bound(side: str) -> KernelFactory:
 
 
 @op
-class LowerBound:
+class LowerBound(Total):
     """For each value, how many elements of its sorted row are smaller.
 
     sorted_inputs: [rows, n], each row sorted
@@ -56,7 +57,7 @@ class LowerBound:
 
 
 @op
-class UpperBound:
+class UpperBound(Total):
     """For each value, how many elements of its sorted row are not larger.
 
     sorted_inputs: [rows, n], each row sorted
@@ -71,7 +72,7 @@ class UpperBound:
 
 
 @op
-class Bucketize:
+class Bucketize(Elementwise):
     """For each element, how many of the boundaries are not larger.
 
     boundaries: sorted.
@@ -167,7 +168,7 @@ class UnravelIndex:
 
 
 @op
-class PopulationCount:
+class PopulationCount(Elementwise):
     """How many bits of each number are 1."""
 
     signature = f"PopulationCount[T:{INTEGER}](x:T) -> (y:uint8)"

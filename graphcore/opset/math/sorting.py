@@ -9,10 +9,12 @@ import numpy as np
 from graphcore.inference.shape_fns.common_shape_fns import dynamic_partition_shape, in_top_k_shape, top_k_shape
 from graphcore.opset.arrays.gathering import checked_indices
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import required_int, scalar, vector
 from graphcore.opset.framework.kernels import constant_int, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, REAL
 from graphcore.support.memory_limits import memory_limit, require_room
+from graphcore.traits import FailsOn
 
 _INT64: Final = np.dtype(np.int64)
 _X: Final = [[3.0, 1.0, 4.0, 1.5], [-5.0, 9.0, 2.0, 6.0]]
@@ -73,6 +75,7 @@ class TopKV2:
         "(input:T, k:Tk) -> (values:T, indices:index_type)"
     )
     shape = top_k_shape
+    can_fail = FailsOn(values=("k",))
     # The gradient of each value goes to where it was found.
     gradient = _TOP_K_GRADIENT
     examples = (
@@ -99,7 +102,7 @@ _PREDICTIONS: Final = [[0.1, 0.5, 0.4], [0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]
 
 
 @op
-class InTopK:
+class InTopK(Total):
     """True where the target class is among the k largest predictions.
 
     predictions: [batch, classes]
@@ -119,7 +122,7 @@ class InTopK:
 
 
 @op
-class InTopKV2:
+class InTopKV2(Total):
     """True where the target class is among the k largest predictions.
 
     predictions: [batch, classes]
@@ -273,7 +276,7 @@ class HistogramFixedWidth:
 
 
 @op
-class Cross:
+class Cross(Total):
     """The cross products of the vectors in the last dimension, which has size 3.
 
     a: [..., 3]

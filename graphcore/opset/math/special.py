@@ -11,6 +11,7 @@ import numpy as np
 from graphcore.functions import binary_grad, unary_grad
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.type_sets import FLOATING
 from graphcore.opset.numerics import special_functions
@@ -33,7 +34,7 @@ def _constant(name: str, value: float) -> str:
 
 
 @op
-class Erf:
+class Erf(Elementwise):
     """The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
 
     signature = f"Erf[T:{FLOATING}](x:T) -> (y:T)"
@@ -51,7 +52,7 @@ class Erf:
 
 
 @op
-class Erfc:
+class Erfc(Elementwise):
     """`1 - erf(x)`, exact where that is tiny."""
 
     signature = f"Erfc[T:{FLOATING}](x:T) -> (y:T)"
@@ -69,7 +70,7 @@ class Erfc:
 
 
 @op
-class Erfinv:
+class Erfinv(Elementwise):
     """The x whose error function is the element; infinite at -1 and 1, NaN beyond."""
 
     signature = f"Erfinv[T:{FLOATING}](x:T) -> (y:T)"
@@ -87,7 +88,7 @@ class Erfinv:
 
 
 @op
-class Ndtri:
+class Ndtri(Elementwise):
     """The number below which a normally distributed number is with the probability x."""
 
     signature = f"Ndtri[T:{FLOATING}](x:T) -> (y:T)"
@@ -107,7 +108,7 @@ class Ndtri:
 
 
 @op
-class Lgamma:
+class Lgamma(Elementwise):
     """The logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ..."""
 
     signature = f"Lgamma[T:{FLOATING}](x:T) -> (y:T)"
@@ -121,7 +122,7 @@ class Lgamma:
 
 
 @op
-class Digamma:
+class Digamma(Elementwise):
     """The derivative of Lgamma; NaN at 0, -1, -2, ..."""
 
     signature = f"Digamma[T:{FLOATING}](x:T) -> (y:T)"
@@ -136,7 +137,7 @@ class Digamma:
 
 
 @op
-class Polygamma:
+class Polygamma(Elementwise):
     """The derivative of Digamma of order `a`, a whole number >= 0, for positive x."""
 
     signature = "Polygamma[T:{float, double}](a:T, x:T) -> (z:T)"
@@ -154,7 +155,7 @@ class Polygamma:
 
 
 @op
-class Zeta:
+class Zeta(Elementwise):
     """The Hurwitz zeta function: the sum of `(q + i) ** -x` over i = 0, 1, ..., for x > 1 and positive q."""
 
     signature = "Zeta[T:{float, double}](x:T, q:T) -> (z:T)"

@@ -34,6 +34,7 @@ class AddN:
     commutative = True
     aggregate = True
     shape = _sum_shape
+    can_fail = False
     examples = (Example([[_X, _X, _X]]), Example([[_X]]))
 
     def gradient(attrs: Attrs) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from graphcore.functions import binary_grad
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import ONE, holomorphic
 from graphcore.opset.framework.kernels import float_attr
 from graphcore.opset.framework.type_sets import NUMBER
@@ -22,7 +23,7 @@ _EXAMPLES: Final = (
 
 
 @op
-class Xlogy:
+class Xlogy(Elementwise):
     """`x * log(y)`, and 0 where x is 0."""
 
     signature = f"Xlogy[T:{_TYPES}](x:T, y:T) -> (z:T)"
@@ -44,7 +45,7 @@ class Xlogy:
 
 
 @op
-class Xlog1py:
+class Xlog1py(Elementwise):
     """`x * log(1 + y)`, and 0 where x is 0."""
 
     signature = f"Xlog1py[T:{_TYPES}](x:T, y:T) -> (z:T)"
@@ -70,7 +71,7 @@ class Xlog1py:
 
 
 @op
-class Xdivy:
+class Xdivy(Elementwise):
     """`x / y`, and 0 where x is 0."""
 
     signature = f"Xdivy[T:{_TYPES}](x:T, y:T) -> (z:T)"
@@ -94,7 +95,7 @@ class Xdivy:
 
 
 @op
-class ApproximateEqual:
+class ApproximateEqual(Elementwise):
     """True where x and y differ by less than the tolerance."""
 
     signature = f"ApproximateEqual[T:{NUMBER}, tolerance:float = 9.999999747378752e-06](x:T, y:T) -> (z:bool)"
@@ -111,7 +112,7 @@ class ApproximateEqual:
 
 
 @op
-class ClipByValue:
+class ClipByValue(Elementwise):
     """Each element of t, not below the minimum nor above the maximum.
 
     clip_value_min: a scalar, or like t
@@ -120,6 +121,7 @@ class ClipByValue:
 
     signature = f"ClipByValue[T:{NUMBER}](t:T, clip_value_min:T, clip_value_max:T) -> (output:T)"
     shape = unchanged_shape
+    memory = "unknown"
     # An element that is cut off has no influence; the bound that cuts it off has all.
     gradient = """[T:{half, float, double}](t:T, low:T, high:T, dz:T) -> (dt:T, dlow:T, dhigh:T) {
       zeros = ZerosLike[T=$T](dz)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from graphcore.functions import unary_grad
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs, unchanged_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import ONE, holomorphic, scalar
 from graphcore.opset.framework.kernels import float_attr, with_number
 from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX, REAL
@@ -17,7 +18,7 @@ _NN_FLOATS: Final = "{half, bfloat16, float, double}"
 
 
 @op
-class Relu:
+class Relu(Elementwise):
     """`max(x, 0)`, element by element."""
 
     signature = f"Relu[T:{REAL[:-1]}, qint8}}](features:T) -> (activations:T)"
@@ -32,7 +33,7 @@ class Relu:
 
 
 @op
-class ReluGrad:
+class ReluGrad(Elementwise):
     """The gradient of Relu: `gradients` where `features` is positive, else 0."""
 
     signature = f"ReluGrad[T:{REAL}](gradients:T, features:T) -> (backprops:T)"
@@ -50,7 +51,7 @@ class ReluGrad:
 
 
 @op
-class Relu6:
+class Relu6(Elementwise):
     """`min(max(x, 0), 6)`, element by element."""
 
     signature = f"Relu6[T:{REAL}](features:T) -> (activations:T)"
@@ -67,7 +68,7 @@ class Relu6:
 
 
 @op
-class Relu6Grad:
+class Relu6Grad(Elementwise):
     """The gradient of Relu6: `gradients` where `features` is between 0 and 6, else 0."""
 
     signature = f"Relu6Grad[T:{REAL}](gradients:T, features:T) -> (backprops:T)"
@@ -85,7 +86,7 @@ class Relu6Grad:
 
 
 @op
-class Sigmoid:
+class Sigmoid(Elementwise):
     """`1 / (1 + exp(-x))`, element by element."""
 
     signature = f"Sigmoid[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
@@ -113,7 +114,7 @@ class Sigmoid:
 
 
 @op
-class LeakyRelu:
+class LeakyRelu(Elementwise):
     """`x` where it is positive, else `alpha * x`."""
 
     signature = f"LeakyRelu[alpha:float = 0.20000000298023224, T:{_NN_FLOATS} = float](features:T) -> (activations:T)"
@@ -131,7 +132,7 @@ class LeakyRelu:
 
 
 @op
-class LeakyReluGrad:
+class LeakyReluGrad(Elementwise):
     """The gradient of LeakyRelu: `gradients` where `features` is positive, else `alpha * gradients`."""
 
     signature = f"LeakyReluGrad[alpha:float = 0.20000000298023224, T:{_NN_FLOATS} = float](gradients:T, features:T) -> (backprops:T)"
@@ -148,7 +149,7 @@ class LeakyReluGrad:
 
 
 @op
-class Elu:
+class Elu(Elementwise):
     """`x` where it is positive, else `exp(x) - 1`."""
 
     signature = f"Elu[T:{_NN_FLOATS}](features:T) -> (activations:T)"
@@ -164,7 +165,7 @@ class Elu:
 
 
 @op
-class EluGrad:
+class EluGrad(Elementwise):
     """The gradient of Elu, from its output: `gradients` where `outputs` is positive, else `gradients * (outputs + 1)`."""
 
     signature = f"EluGrad[T:{_NN_FLOATS}](gradients:T, outputs:T) -> (backprops:T)"
@@ -201,7 +202,7 @@ def _exponential_unit_grad(k: KernelContext, scale: float, scale_alpha: float) -
 
 
 @op
-class Selu:
+class Selu(Elementwise):
     """`scale * x` where x is positive, else `scale * alpha * (exp(x) - 1)`, with the constants of self-normalising networks."""
 
     signature = f"Selu[T:{_NN_FLOATS}](features:T) -> (activations:T)"
@@ -217,7 +218,7 @@ class Selu:
 
 
 @op
-class SeluGrad:
+class SeluGrad(Elementwise):
     """The gradient of Selu, from its output."""
 
     signature = f"SeluGrad[T:{_NN_FLOATS}](gradients:T, outputs:T) -> (backprops:T)"
@@ -236,7 +237,7 @@ class SeluGrad:
 
 
 @op
-class Softplus:
+class Softplus(Elementwise):
     """`log(1 + exp(x))`, element by element, without overflow."""
 
     signature = f"Softplus[T:{_NN_FLOATS}](features:T) -> (activations:T)"
@@ -250,7 +251,7 @@ class Softplus:
 
 
 @op
-class SoftplusGrad:
+class SoftplusGrad(Elementwise):
     """The gradient of Softplus: `gradients / (1 + exp(-features))`."""
 
     signature = f"SoftplusGrad[T:{_NN_FLOATS}](gradients:T, features:T) -> (backprops:T)"
@@ -269,7 +270,7 @@ class SoftplusGrad:
 
 
 @op
-class Softsign:
+class Softsign(Elementwise):
     """`x / (|x| + 1)`, element by element."""
 
     signature = f"Softsign[T:{_NN_FLOATS}](features:T) -> (activations:T)"
@@ -283,7 +284,7 @@ class Softsign:
 
 
 @op
-class SoftsignGrad:
+class SoftsignGrad(Elementwise):
     """The gradient of Softsign: `gradients / (1 + |features|)^2`."""
 
     signature = f"SoftsignGrad[T:{_NN_FLOATS}](gradients:T, features:T) -> (backprops:T)"

@@ -10,6 +10,7 @@ import numpy as np
 from graphcore.attrs import Attrs
 from graphcore.inference.shape_fns.common_shape_fns import fused_batch_norm_grad_shape, fused_batch_norm_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import float_attr
 from graphcore.opset.numerics.windows import is_channels_last
@@ -330,6 +331,7 @@ class FusedBatchNorm:
         "(y:T, batch_mean:T, batch_variance:T, reserve_space_1:T, reserve_space_2:T)"
     )
     shape = fused_batch_norm_shape
+    can_fail = False
     kernel = _normalise
     gradient = _norm_grad("")
     no_gradient_through = _STATISTICS
@@ -348,6 +350,7 @@ class FusedBatchNormV2:
         "(y:T, batch_mean:U, batch_variance:U, reserve_space_1:U, reserve_space_2:U)"
     )
     shape = fused_batch_norm_shape
+    can_fail = False
     kernel = _normalise
     gradient = _norm_grad("V2")
     no_gradient_through = _STATISTICS
@@ -368,6 +371,7 @@ class FusedBatchNormV3:
         "(y:T, batch_mean:U, batch_variance:U, reserve_space_1:U, reserve_space_2:U, reserve_space_3:U)"
     )
     shape = fused_batch_norm_shape
+    can_fail = False
     kernel = _normalise
     gradient = _norm_grad("V3")
     no_gradient_through = _STATISTICS
@@ -375,7 +379,7 @@ class FusedBatchNormV3:
 
 
 @op
-class FusedBatchNormGrad:
+class FusedBatchNormGrad(Total):
     """The gradient of FusedBatchNorm.
 
     y_backprop: the gradient of y
@@ -396,7 +400,7 @@ class FusedBatchNormGrad:
 
 
 @op
-class FusedBatchNormGradV2:
+class FusedBatchNormGradV2(Total):
     """The gradient of FusedBatchNormV2.
 
     y_backprop: the gradient of y
@@ -418,7 +422,7 @@ class FusedBatchNormGradV2:
 
 
 @op
-class FusedBatchNormGradV3:
+class FusedBatchNormGradV3(Total):
     """The gradient of FusedBatchNormV3.
 
     y_backprop: the gradient of y

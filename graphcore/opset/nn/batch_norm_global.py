@@ -10,6 +10,7 @@ from graphcore.attrs import Attrs
 from graphcore.errors import UnimplementedError
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import float_attr
 from graphcore.opset.framework.type_sets import NUMBER
@@ -97,7 +98,7 @@ def _second_gradient(attrs: Attrs) -> str:
 
 
 @op
-class BatchNormWithGlobalNormalization:
+class BatchNormWithGlobalNormalization(Total):
     """`(t - m) / sqrt(v + variance_epsilon) * gamma + beta`, channel by channel (FusedBatchNormV3 is what newer graphs have).
 
     t: [batch, rows, columns, depth]
@@ -130,7 +131,7 @@ class BatchNormWithGlobalNormalization:
 
 
 @op
-class BatchNormWithGlobalNormalizationGrad:
+class BatchNormWithGlobalNormalizationGrad(Total):
     """The gradients of BatchNormWithGlobalNormalization.
 
     t: [batch, rows, columns, depth]

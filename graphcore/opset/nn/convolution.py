@@ -19,6 +19,7 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.numerics.convolving import Convolution, filter_gradient, forward, grouped, input_gradient
 from graphcore.registry import KernelFactory
+from graphcore.traits import FailsOn
 
 _PADDING: Final = "padding:{'SAME', 'VALID', 'EXPLICIT'}, explicit_paddings:list(int) = []"
 _ATTRS_2D: Final = f"strides:list(int), use_cudnn_on_gpu:bool = true, {_PADDING}, data_format:{{'NHWC', 'NCHW'}} = 'NHWC', dilations:list(int) = [1, 1, 1, 1]"
@@ -193,6 +194,7 @@ class Conv2D:
 
     signature = f"Conv2D[T:{_TYPES_2D}, {_ATTRS_2D}](input:T, filter:T) -> (output:T)"
     shape = conv2d_shape
+    can_fail = FailsOn(empty=True)
     kernel = _forward(b"NHWC")
     gradient = gradient_of_forward(*_CONV2D)
     examples = (
@@ -263,6 +265,7 @@ class Conv3D:
 
     signature = f"Conv3D[T:{_TYPES}, {_ATTRS_3D}](input:T, filter:T) -> (output:T)"
     shape = conv3d_shape
+    can_fail = FailsOn(empty=True)
     kernel = _forward(b"NDHWC")
     gradient = gradient_of_forward(*_CONV3D)
     examples = (

@@ -16,6 +16,7 @@ from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.nn.convolution import SAME, gradient_of_filter_gradient, gradient_of_forward, gradient_of_input_gradient
 from graphcore.opset.numerics.convolving import Convolution
 from graphcore.opset.numerics.windows import Geometry, inside, padded, views
+from graphcore.traits import FailsOn
 
 _TYPES: Final = "{half, bfloat16, float, double}"
 _ATTRS: Final = (
@@ -46,6 +47,7 @@ class DepthwiseConv2dNative:
 
     signature = f"DepthwiseConv2dNative[T:{_TYPES}, {_ATTRS}](input:T, filter:T) -> (output:T)"
     shape = depthwise_conv2d_native_shape
+    can_fail = FailsOn(empty=True)
     gradient = gradient_of_forward(*_OPS)
     examples = (
         Example([_ramp(2, 4, 5, 3), _ramp(3, 2, 3, 1)], SAME),

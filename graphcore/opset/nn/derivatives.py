@@ -9,6 +9,7 @@ from graphcore.attrs import Attrs
 from graphcore.functions import GradientTemplate
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import holomorphic, is_complex, scalar
 from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX
 from graphcore.registry import GradientCreator
@@ -41,7 +42,7 @@ def _factor(value: float) -> str:
 
 
 @op
-class SigmoidGrad:
+class SigmoidGrad(Elementwise):
     """The gradient of Sigmoid from its value y: `dy * y * (1 - y)`."""
 
     signature = f"SigmoidGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
@@ -61,7 +62,7 @@ class SigmoidGrad:
 
 
 @op
-class TanhGrad:
+class TanhGrad(Elementwise):
     """The gradient of Tanh from its value y: `dy * (1 - y * y)`."""
 
     signature = f"TanhGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
@@ -80,7 +81,7 @@ class TanhGrad:
 
 
 @op
-class SqrtGrad:
+class SqrtGrad(Elementwise):
     """The gradient of Sqrt from its value y: `dy / (2 * y)`."""
 
     signature = f"SqrtGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
@@ -104,7 +105,7 @@ class SqrtGrad:
 
 
 @op
-class RsqrtGrad:
+class RsqrtGrad(Elementwise):
     """The gradient of Rsqrt from its value y: `dy * -y ** 3 / 2`."""
 
     signature = f"RsqrtGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
@@ -145,7 +146,7 @@ def _reciprocal_grad_grad(name: str) -> Callable[[Attrs], str]:
 
 
 @op
-class ReciprocalGrad:
+class ReciprocalGrad(Elementwise):
     """The gradient of Reciprocal from its value y: `-dy * y * y`."""
 
     signature = f"ReciprocalGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"
@@ -156,7 +157,7 @@ class ReciprocalGrad:
 
 
 @op
-class InvGrad:
+class InvGrad(Elementwise):
     """The gradient of Inv from its value y: `-dy * y * y`."""
 
     signature = f"InvGrad[T:{FLOATING_OR_COMPLEX}](y:T, dy:T) -> (z:T)"

@@ -9,6 +9,7 @@ import numpy as np
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs, unchanged_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.families import Elementwise, Total
 from graphcore.opset.framework.kernels import float_attr, invalid
 
 _X: Final = [[-8.0, -1.3, 0.4], [2.2, 5.9, 7.0]]
@@ -47,7 +48,7 @@ def _inside(x: Any, bounds: tuple[np.float32, np.float32, np.float32]) -> Any:
 
 
 @op
-class FakeQuantWithMinMaxArgs:
+class FakeQuantWithMinMaxArgs(Elementwise):
     """The nearest of the values that a quantised tensor can take between `min` and `max`.
 
     min: the lower bound, moved so that 0 is one of the values.
@@ -72,7 +73,7 @@ class FakeQuantWithMinMaxArgs:
 
 
 @op
-class FakeQuantWithMinMaxArgsGradient:
+class FakeQuantWithMinMaxArgsGradient(Elementwise):
     """The gradient of FakeQuantWithMinMaxArgs: what comes where the input was inside the bounds.
 
     min: as of FakeQuantWithMinMaxArgs.
@@ -98,7 +99,7 @@ def _vars_shape(c: InferenceContext) -> None:
 
 
 @op
-class FakeQuantWithMinMaxVars:
+class FakeQuantWithMinMaxVars(Total):
     """The nearest of the values that a quantised tensor can take between `min` and `max`.
 
     min: the lower bound, a scalar
@@ -120,7 +121,7 @@ class FakeQuantWithMinMaxVars:
 
 
 @op
-class FakeQuantWithMinMaxVarsGradient:
+class FakeQuantWithMinMaxVarsGradient(Total):
     """The gradient of FakeQuantWithMinMaxVars: inside the bounds to the input, beyond them to the bound.
 
     min: the lower bound, a scalar

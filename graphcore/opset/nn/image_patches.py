@@ -12,6 +12,7 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.numerics.windows import Sliding, int_list, padded, views
+from graphcore.traits import FailsOn
 
 _X: Final = (np.arange(60, dtype=np.float32) ** 2 % 17 / 4).reshape(1, 5, 6, 2)
 _TYPES: Final = "{bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128, bool}"
@@ -37,6 +38,7 @@ class ExtractImagePatches:
         "ExtractImagePatches[ksizes:list(int) >= 4, strides:list(int) >= 4, rates:list(int) >= 4, "
         f"T:{_TYPES}, padding:{{'SAME', 'VALID'}}](images:T) -> (patches:T)"
     )
+    can_fail = FailsOn(empty=True)
     examples = (
         Example([_X], {"ksizes": [1, 2, 3, 1], "strides": [1, 2, 2, 1], "rates": [1, 1, 1, 1], "padding": "VALID"}),
         Example([_X], {"ksizes": [1, 3, 2, 1], "strides": [1, 1, 1, 1], "rates": [1, 2, 2, 1], "padding": "SAME"}),

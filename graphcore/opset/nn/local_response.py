@@ -12,6 +12,7 @@ from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import float_attr, invalid
+from graphcore.traits import FailsOn
 
 _X: Final = (np.arange(24, dtype=np.float32) ** 2 % 17 / 4 - 2).reshape(1, 2, 2, 6)
 _DY: Final = (np.arange(24, dtype=np.float32) ** 2 % 13 / 4 - 1).reshape(1, 2, 2, 6)
@@ -68,6 +69,7 @@ class LRN:
 
     signature = f"LRN[{_ATTRS}](input:T) -> (output:T)"
     shape = _images
+    can_fail = FailsOn(empty=True)
     gradient = f"""[{_DECLARED}](x:T, dy:T) -> (dx:T) {{
       y = LRN[{_GIVEN}](x)
       dx = LRNGrad[{_GIVEN}](dy, x, y)
@@ -102,6 +104,7 @@ class LRNGrad:
 
     signature = f"LRNGrad[{_ATTRS}](input_grads:T, input_image:T, output_image:T) -> (output:T)"
     shape = _gradient_images
+    can_fail = FailsOn(empty=True)
     gradient = _second(f"""[{_DECLARED}](dy:T, x:T, y:T, dz:T) -> (ddy:T, dx:T, dout:T) {{
       shape = Shape[T=$T](x)
       last = {vector("int32", 3)}

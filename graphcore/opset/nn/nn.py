@@ -16,6 +16,7 @@ from graphcore.inference.shape_fns.common_shape_fns import (
     unchanged_shape_with_rank_at_least,
 )
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import scalar, vector
 from graphcore.opset.framework.kernels import invalid, narrow, reduction
 from graphcore.opset.framework.type_sets import INDEX, NUMBER
@@ -34,7 +35,7 @@ def _unchanged_with_classes(c: InferenceContext) -> None:
 
 
 @op
-class Softmax:
+class Softmax(Total):
     """`exp(x) / sum(exp(x))` along the last dimension.
 
     logits: [..., classes]
@@ -69,7 +70,7 @@ class Softmax:
 
 
 @op
-class LogSoftmax:
+class LogSoftmax(Total):
     """`log(softmax(x))` along the last dimension.
 
     logits: [..., classes]
@@ -155,7 +156,7 @@ def _cross_entropy_grad(op: str) -> str:
 
 
 @op
-class CrossEntropy:
+class CrossEntropy(Total):
     """The cross entropy of softmax(features) against labels, and its gradient by features.
 
     features: [batch, classes], before the softmax
@@ -180,7 +181,7 @@ class CrossEntropy:
 
 
 @op
-class SoftmaxCrossEntropyWithLogits:
+class SoftmaxCrossEntropyWithLogits(Total):
     """The cross entropy of softmax(features) against labels, and its gradient by features.
 
     features: [batch, classes], before the softmax
@@ -249,7 +250,7 @@ def _is_nchw(attrs: Attrs) -> bool:
 
 
 @op
-class BiasAdd:
+class BiasAdd(Total):
     """Adds a vector to the channels of `value`.
 
     value: channels last, or second for NCHW
@@ -290,7 +291,7 @@ def _agree(k: KernelContext) -> bool:
 
 
 @op
-class BiasAddGrad:
+class BiasAddGrad(Total):
     """The gradient of BiasAdd by the bias: the sum over all dimensions but the channels.
 
     out_backprop: channels last, or second for NCHW
@@ -340,6 +341,7 @@ class L2Loss:
 
     signature = f"L2Loss[T:{_NN_FLOATS}](t:T) -> (output:T)"
     shape = scalar_shape
+    can_fail = False
     gradient = """[T:{half, float, double}](x:T, dy:T) -> (dx:T) {
       dx = Mul[T=$T](x, dy)
     }"""

@@ -18,6 +18,7 @@ from graphcore.inference.shape_fns.common_shape_fns import (
     max_pool_with_argmax_shape,
 )
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.kernels import ints
 from graphcore.opset.framework.type_sets import INDEX, REAL
 from graphcore.opset.numerics.pooling_windows import (
@@ -174,7 +175,7 @@ class MaxPoolGradV2:
 
 
 @op
-class MaxPoolGradGrad:
+class MaxPoolGradGrad(Total):
     """The gradient of MaxPoolGrad by its last input: for each window the element of `grad` at the first largest element of the input.
 
     orig_input: what was pooled
@@ -201,7 +202,7 @@ class MaxPoolGradGrad:
 
 
 @op
-class MaxPoolWithArgmax:
+class MaxPoolWithArgmax(Total):
     """The largest element of each window, and where it is.
 
     input: [batch, rows, columns, channels]
@@ -235,7 +236,7 @@ class MaxPoolWithArgmax:
 
 
 @op
-class AvgPool:
+class AvgPool(Total):
     """The mean of each window; padding does not count.
 
     value: [batch, rows, columns, channels], or as data_format says

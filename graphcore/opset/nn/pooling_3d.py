@@ -9,6 +9,7 @@ import numpy as np
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import pool3d_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.nn.pooling import ramp
 from graphcore.opset.numerics.pooling_windows import avg_pool, avg_pool_grad, max_grad, max_grad_grad, max_pool, pooling_of
 
@@ -22,7 +23,7 @@ _Y: Final = np.maximum(_X[:, :, :, ::2], _X[:, :, :, 1::2])
 
 
 @op
-class AvgPool3D:
+class AvgPool3D(Total):
     """The mean of each window; padding does not count.
 
     input: [batch, planes, rows, columns, channels], or as data_format says
@@ -61,7 +62,7 @@ class AvgPool3DGrad:
 
 
 @op
-class MaxPool3D:
+class MaxPool3D(Total):
     """The largest element of each window; padding counts as smaller than anything.
 
     input: [batch, planes, rows, columns, channels], or as data_format says
@@ -112,7 +113,7 @@ class MaxPool3DGrad:
 
 
 @op
-class MaxPool3DGradGrad:
+class MaxPool3DGradGrad(Total):
     """The gradient of MaxPool3DGrad by its last input: for each window the element of `grad` at the first largest element of the input.
 
     orig_input: what was pooled

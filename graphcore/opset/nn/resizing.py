@@ -10,6 +10,7 @@ from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import vector
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
+from graphcore.traits import FailsOn
 
 _X: Final = (np.arange(24, dtype=np.float32) ** 2 % 17 / 4).reshape(2, 3, 2, 2)
 _ATTRS: Final = "align_corners:bool = false, half_pixel_centers:bool = false"
@@ -78,6 +79,7 @@ class ResizeNearestNeighbor:
 
     signature = f"ResizeNearestNeighbor[T:{_NEAREST_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:T)"
     shape = resized_shape
+    can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](images:T, size:int32, dy:T) -> (dimages:T, dsize:int32) {{
       shape = Shape[T=$T](images)
       {_SPATIAL}
@@ -114,6 +116,7 @@ class ResizeNearestNeighborGrad:
         f"ResizeNearestNeighborGrad[T:{{uint8, int8, int32, half, float, double, bfloat16}}, {_ATTRS}](grads:T, size:int32) -> (output:T)"
     )
     shape = resized_shape
+    can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](grads:T, size:int32, dz:T) -> (dgrads:T, dsize:int32) {{
       shape = Shape[T=$T](grads)
       {_SPATIAL}
@@ -149,6 +152,7 @@ class ResizeBilinear:
 
     signature = f"ResizeBilinear[T:{_BILINEAR_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:float)"
     shape = resized_shape
+    can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{half, float, double}}, {_FLAGS}](images:T, size:int32, dy:float) -> (dimages:T, dsize:int32) {{
       dimages = ResizeBilinearGrad[T=$T, {_GIVEN}](dy, images)
       dsize = ZerosLike[T=int32](size)

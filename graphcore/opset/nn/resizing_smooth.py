@@ -10,6 +10,7 @@ from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.nn.resizing import resized_shape
+from graphcore.traits import FailsOn
 
 _X: Final = (np.arange(24, dtype=np.float32) ** 2 % 17 / 4).reshape(2, 3, 2, 2)
 _TYPES: Final = "{int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}"
@@ -100,6 +101,7 @@ class ResizeBicubic:
 
     signature = f"ResizeBicubic[T:{_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:float)"
     shape = resized_shape
+    can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{float, double}}, {_FLAGS}](images:T, size:int32, dy:float) -> (dimages:T, dsize:int32) {{
       dimages = ResizeBicubicGrad[T=$T, {_GIVEN}](dy, images)
       dsize = ZerosLike[T=int32](size)
@@ -134,6 +136,7 @@ class ResizeBicubicGrad:
 
     signature = f"ResizeBicubicGrad[T:{{float, double}}, {_ATTRS}](grads:float, original_image:T) -> (output:T)"
     shape = _like_original
+    can_fail = FailsOn(empty=True)
     gradient = f"""[T:{{float, double}}, {_FLAGS}](grads:float, original_image:T, dz:T) -> (dgrads:float, doriginal:T) {{
       shape = Shape[T=float](grads)
       one = Const[dtype=int32, value=Tensor<type: int32 shape: [1] values: 1>]()
@@ -169,6 +172,7 @@ class ResizeArea:
 
     signature = f"ResizeArea[T:{_TYPES}, align_corners:bool = false](images:T, size:int32) -> (resized_images:float)"
     shape = resized_shape
+    can_fail = FailsOn(values=("size",), empty=True)
     gradient = no_registered_gradient("the reference has none; ResizeBilinear has one")
     examples = (Example([_X, [2, 1]]), Example([_X, [5, 3]]))
 

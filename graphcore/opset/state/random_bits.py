@@ -9,10 +9,12 @@ import numpy as np
 
 from graphcore.inference import InferenceContext
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.kernels import constant_ints, ints
 from graphcore.opset.framework.type_sets import INDEX, REAL
 from graphcore.opset.numerics.philox import Generator, words
 from graphcore.opset.state.random_more import checked_samples, positioned, sampled_classes, seeded, seeded_shape, v2_shape
+from graphcore.traits import FailsOn
 
 _INTEGERS: Final = "{int32, int64, uint32, uint64}"
 _PHILOX: Final = 1
@@ -38,6 +40,7 @@ class StatelessRandomUniformFullInt:
         "(output:dtype)"
     )
     shape = seeded_shape
+    can_fail = FailsOn(values=("shape",))
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], [3, 5]]), Example([[5], np.array([-1, 7])], {"dtype": "int32"}))
 
@@ -74,7 +77,7 @@ class StatelessRandomUniformFullIntV2:
 
 
 @op
-class StatelessRandomGetKeyCounterAlg:
+class StatelessRandomGetKeyCounterAlg(Total):
     """The key and counter of the Philox generator that a seed stands for, and the number of that algorithm.
 
     seed: [2]
@@ -117,6 +120,7 @@ class StatelessMultinomial:
         f"StatelessMultinomial[T:{REAL}, Tseed:{INDEX} = int64, output_dtype:{INDEX} = int64](logits:T, num_samples:int32, seed:Tseed) -> "
         "(output:output_dtype)"
     )
+    can_fail = FailsOn(values=("num_samples",), empty=True)
     gradient = NO_GRADIENT
     examples = (Example([[[0.0, 1.0, 2.0], [3.0, -1.0, 0.5]], 5, [3, 5]]),)
 

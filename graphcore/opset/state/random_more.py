@@ -11,10 +11,12 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import random_shape, scalar_shape, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid, one_int, reduction
 from graphcore.opset.framework.type_sets import INDEX, REAL
 from graphcore.opset.numerics.philox import RESERVED_PER_OUTPUT, Generator, draw_at, integers, node_generator, scrambled, words
 from graphcore.registry import KernelFactory
+from graphcore.traits import FailsOn
 
 _SEEDS: Final = "seed:int = 0, seed2:int = 0"
 _PHILOX: Final = 1
@@ -212,6 +214,7 @@ class StatelessRandomUniform:
 
     signature = f"StatelessRandomUniform[{_STATELESS}"
     shape = seeded_shape
+    can_fail = FailsOn(values=("shape",))
     kernel = _stateless("uniform")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -227,6 +230,7 @@ class StatelessRandomNormal:
 
     signature = f"StatelessRandomNormal[{_STATELESS}"
     shape = seeded_shape
+    can_fail = FailsOn(values=("shape",))
     kernel = _stateless("normal")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -242,6 +246,7 @@ class StatelessTruncatedNormal:
 
     signature = f"StatelessTruncatedNormal[{_STATELESS}"
     shape = seeded_shape
+    can_fail = FailsOn(values=("shape",))
     kernel = _stateless("truncated")
     gradient = NO_GRADIENT
     examples = _STATELESS_EXAMPLES
@@ -273,7 +278,7 @@ class StatelessRandomUniformInt:
 
 
 @op
-class StatelessRandomGetKeyCounter:
+class StatelessRandomGetKeyCounter(Total):
     """The key and counter of the Philox generator that a seed stands for.
 
     seed: [2]

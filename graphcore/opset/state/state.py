@@ -179,6 +179,7 @@ class AssignAdd:
 
     signature = f"AssignAdd[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
     shape = _merged
+    memory = "separate"
     kernel = _update("add")
     gradient = _NO_GRADIENT
     examples = (Example([_X, _Y]),)
@@ -194,6 +195,7 @@ class AssignSub:
 
     signature = f"AssignSub[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
     shape = _merged
+    memory = "separate"
     kernel = _update("subtract")
     gradient = _NO_GRADIENT
     examples = (Example([_X, _Y]),)

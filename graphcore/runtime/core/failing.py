@@ -1,176 +1,43 @@
-"""Which nodes may fail when they run: they run even where nobody wants more of them than the shape, which is known.
+"""Which nodes may fail when they run: they run even where only their shape is wanted, which is known.
 
-TensorFlow runs them too: its optimiser puts the constant in the place of the shape, and leaves a control dependency on who has it. What
-cannot fail, and has no effect, is left out.
+TensorFlow runs them too: its optimiser puts the constant in the place of the shape, and leaves a control dependency on the node. Nodes
+that cannot fail, and have no effect, are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from graphcore.attrs import Array
+from graphcore.definitions import name_ranges_for_node
 from graphcore.graph.model.node import Node
-
-_ELEMENTWISE: Final = frozenset(
-    [
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Add",
-        "AddN",
-        "AddV2",
-        "Angle",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atan2",
-        "Atanh",
-        "BiasAdd",
-        "BitwiseAnd",
-        "BitwiseOr",
-        "BitwiseXor",
-        "Cast",
-        "Ceil",
-        "Complex",
-        "ComplexAbs",
-        "Conj",
-        "Cos",
-        "Cosh",
-        "Digamma",
-        "DivNoNan",
-        "Elu",
-        "EluGrad",
-        "Equal",
-        "Erf",
-        "Erfc",
-        "Erfinv",
-        "Exp",
-        "Expm1",
-        "Floor",
-        "Greater",
-        "GreaterEqual",
-        "Imag",
-        "Inv",
-        "InvGrad",
-        "Invert",
-        "IsFinite",
-        "IsInf",
-        "IsNan",
-        "LeakyRelu",
-        "LeakyReluGrad",
-        "Less",
-        "LessEqual",
-        "Lgamma",
-        "Log",
-        "Log1p",
-        "LogSoftmax",
-        "LogicalAnd",
-        "LogicalNot",
-        "LogicalOr",
-        "Maximum",
-        "Minimum",
-        "Mul",
-        "MulNoNan",
-        "Ndtri",
-        "Neg",
-        "NotEqual",
-        "OnesLike",
-        "Real",
-        "RealDiv",
-        "Reciprocal",
-        "ReciprocalGrad",
-        "Relu",
-        "Relu6",
-        "Relu6Grad",
-        "ReluGrad",
-        "Rint",
-        "Round",
-        "Rsqrt",
-        "RsqrtGrad",
-        "Select",
-        "SelectV2",
-        "Selu",
-        "SeluGrad",
-        "Sigmoid",
-        "SigmoidGrad",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Softmax",
-        "Softplus",
-        "SoftplusGrad",
-        "Softsign",
-        "SoftsignGrad",
-        "Sqrt",
-        "SqrtGrad",
-        "Square",
-        "SquaredDifference",
-        "Sub",
-        "Tan",
-        "Tanh",
-        "TanhGrad",
-        "Xdivy",
-        "Xlog1py",
-        "Xlogy",
-        "ZerosLike",
-    ]
-)
-_WHOLE: Final = frozenset(
-    [
-        "BatchMatMul",
-        "BatchMatMulV2",
-        "BatchMatMulV3",
-        "BiasAddGrad",
-        "Einsum",
-        "ExpandDims",
-        "L2Loss",
-        "MatMul",
-        "Pack",
-        "SoftmaxCrossEntropyWithLogits",
-        "Squeeze",
-        "Unpack",
-    ]
-)
-_BY_CONSTANTS: Final = frozenset(
-    [
-        "All",
-        "Any",
-        "ArgMax",
-        "ArgMin",
-        "BroadcastTo",
-        "Fill",
-        "Max",
-        "Mean",
-        "Min",
-        "Pad",
-        "Prod",
-        "Reshape",
-        "ReverseV2",
-        "Slice",
-        "Split",
-        "StridedSlice",
-        "Sum",
-        "Tile",
-        "Transpose",
-    ]
-)
-"""What their other inputs say was looked at when the shape was found, where that is the same in every run."""
-_CANNOT: Final = _ELEMENTWISE | _WHOLE | _BY_CONSTANTS
-_DATA: Final = {"Fill": 1, "Split": 1}
-"""The input that may be anything, where it is not the first."""
+from graphcore.traits import FailsOn
 
 
 def may_fail(node: Node, constants: Sequence[Array | None], *, reads_variable: bool) -> bool:
-    """Whether running `node` may be an error, as far as is known before.
+    """True if running `node` may raise an error, as far as is known before the run.
 
     Args:
-        constants: the inputs that are the same in every run.
-        reads_variable: whether an input is a variable, which may have no value.
+        constants: the inputs that are the same in every run, None for the others.
+        reads_variable: True if an input is a variable, which may have no value.
     """
-    if reads_variable or node.op not in _CANNOT:
+    can_fail = node.registration.traits.can_fail
+    if reads_variable or can_fail is True:
         return True
     if any(not tensor.shape.is_fully_defined for tensor in node.inputs):
         return True  # they may not fit each other
-    data = _DATA.get(node.op, 0)
-    return node.op in _BY_CONSTANTS and any(value is None for slot, value in enumerate(constants) if slot != data)
+    return can_fail is not False and _may_fail_on(can_fail, node, constants)
+
+
+def _may_fail_on(fails_on: FailsOn, node: Node, constants: Sequence[Array | None]) -> bool:
+    checked: set[int] = set()
+    if fails_on.values:
+        ranges = name_ranges_for_node(node.node_def, node.op_def)[0]
+        for name in fails_on.values:
+            checked.update(range(*ranges[name]))
+    if any(constants[slot] is None for slot in checked):
+        return True
+    others = [tensor for slot, tensor in enumerate(node.inputs) if slot not in checked]
+    if fails_on.integers and any(tensor.dtype.base.is_integer for tensor in others):
+        return True
+    return fails_on.empty and any(tensor.shape.num_elements == 0 for tensor in (*others, *node.outputs))

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 import graphcore as gc
-from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
-from graphcore.runtime.core import failing
-from tests.graphcore.opset.op_cases import Array, Case, all_cases, constants, run
+from graphcore.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from tests.graphcore.runtime.loop_graphs import cond, while_loop
 
 ENGINES = pytest.mark.parametrize("engine", ["plan", "dataflow"])
@@ -134,39 +132,16 @@ def test_what_cannot_fail_does_not_run_where_only_its_shape_is_wanted_which_is_k
     assert plan.nodes == []
 
 
-HOSTILE: dict[str, tuple[Any, ...]] = {
-    "f": (np.nan, np.inf, -np.inf, 0.0, -1.0, 1e30),
-    "c": (complex(np.nan, np.inf), 0.0),
-    "i": (0, -1, -(2**7), 2**7 - 1),
-    "u": (0, 2**7),
-    "b": (True, False),
-    "V": (np.nan, np.inf, 0.0),
-}
+@pytest.mark.parametrize("op", ["Zeta", "Polygamma", "Atan2", "FloorDiv"])
+def test_the_shape_of_a_function_of_two_numbers_is_known_without_computing_it(op: str) -> None:
+    x, y = fed((2, 3)), fed((3,))
+    plan = gc.Session().plan(gc.ops.shape(gc.apply_op(op, [x, y])), {x: None, y: None})
+    assert plan.nodes == []
 
 
-def hostile(case: Case) -> Iterator[list[Array]]:
-    """The inputs of a case with other values; what says axes, sizes and places is as it was."""
-    kept = {"Fill": 1, "Split": 1}.get(case.op_def.name, 0)
-    among = range(len(case.arrays)) if case.op_def.name not in failing._BY_CONSTANTS else [kept]
-    for number in range(max([len(HOSTILE.get(array.dtype.kind, ())) for array in case.arrays], default=0)):
-        arrays = []
-        for slot, array in enumerate(case.arrays):
-            values = HOSTILE.get(array.dtype.kind, ())
-            is_axis = case.op_def.name == "ExpandDims" and slot > 0
-            arrays.append(np.full_like(array, values[number % len(values)]) if slot in among and values and not is_axis else array)
-        yield arrays
-
-
-@pytest.mark.parametrize("case", [case for case in all_cases() if case.op_def.name in failing._CANNOT], ids=lambda case: case.id)
-def test_what_is_left_out_fails_for_no_values(case: Case) -> None:
-    assert case.runs
-    for arrays in hostile(case):
-        with gc.Graph().as_default(), np.errstate(all="ignore"):
-            try:
-                run(case.build(constants(arrays)))
-            except GraphError as error:
-                pytest.fail(f"{arrays}: {error.message}")
-
-
-def test_each_op_that_cannot_fail_is_one() -> None:
-    assert {entry.op_def.name for entry in gc.op_registry} >= failing._CANNOT
+@ENGINES
+@pytest.mark.parametrize("op", ["FloorDiv", "TruncateDiv"])
+def test_rounding_the_quotient_of_complex_numbers_is_refused(op: str, engine: str) -> None:
+    x = fed(dtype=gc.complex64)
+    with pytest.raises(UnimplementedError, match="complex numbers cannot be rounded, got complex64"):
+        gc.Session(engine=engine).run(gc.apply_op(op, [x, x]), {x: [1j, 2]})
