@@ -16,7 +16,7 @@ from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.error_notes import dead_fetch, explain_at
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.rendezvous import RendezvousArgs
-from graphcore.runtime.dataflow.frames import Iteration, Outputs, Teller
+from graphcore.runtime.dataflow.frames import Iteration, Outputs, StepTracer
 from graphcore.runtime.dataflow.propagation import Propagation
 from graphcore.runtime.dataflow.table import (
     AWAITING,
@@ -42,14 +42,14 @@ _Arrival = tuple[Item, Iteration, Exception | None, Any, bool] | None
 class DataflowRun:
     """One run."""
 
-    __slots__ = ("arrivals", "cancellation", "move", "own", "results", "step", "stopped", "table", "teller", "waiting")
+    __slots__ = ("arrivals", "cancellation", "move", "own", "results", "step", "stopped", "table", "tracer", "waiting")
 
     def __init__(self, table: Table, step: Step, given: Sequence[Any] = ()) -> None:
         self.table = table
-        self.teller = None if step.recorder is None else Teller(step.recorder, step, given)
+        self.tracer = None if step.recorder is None else StepTracer(step.recorder, step, given)
         self.step = step
         self.cancellation = step.cancellation
-        self.move = Propagation(table, self.teller)
+        self.move = Propagation(table, self.tracer)
         self.results: list[Any] = [_MISSING] * len(table.fetches)
         self.arrivals: SimpleQueue[_Arrival] = SimpleQueue()
         self.own: CancellationManager | None = None
@@ -97,8 +97,8 @@ class DataflowRun:
         try:
             self.go_on()
         finally:
-            if self.teller is not None:
-                self.teller.close()
+            if self.tracer is not None:
+                self.tracer.close()
         for number, feed_number in table.given:
             self.results[number] = values[feed_number]
         return [self._fetched(number, value) for number, value in enumerate(self.results)]
@@ -116,31 +116,23 @@ class DataflowRun:
         self.arrivals.put(None)
 
     def _turn(self) -> None:
-        move, do = self.move, self._do
-        ready, activate = move.ready, move.activate
+        ready, complete, do = self.move.ready, self.move.complete, self._do
         item: Item | None = None
         try:
             while True:
                 while ready:
                     item, at = ready.popleft()
                     outputs = do(item, at)
-                    if outputs is LATER:
-                        continue
-                    if item.moves:
-                        move.complete(item, at, outputs)
-                        continue
-                    activate(item, at, outputs)
-                    at.busy -= 1
-                    if not at.busy:
-                        move.clean(at)
+                    if outputs is not LATER:
+                        complete(item, at, outputs)
                 if not self.waiting:
                     return
                 self._arrive(self.arrivals.get())
         except BaseException as error:
-            self.tell_interrupted(error, item)
+            self._note_interruption(error, item)
             raise
 
-    def tell_interrupted(self, error: BaseException, item: Item | None) -> None:
+    def _note_interruption(self, error: BaseException, item: Item | None) -> None:
         """Note where Ctrl-C came when it did not come in a kernel: at `item`, the last to run, or while another is waited for."""
         if isinstance(error, Exception) or getattr(error, "__notes__", None):
             return
@@ -156,14 +148,14 @@ class DataflowRun:
             CancelledError: the run is to stop.
             GraphError: what its kernel raised, with its node.
         """
-        self.go_on_to(item)
+        self._check_may_run(item)
         try:
-            return self._execute(item, at) if self.teller is None else self._execute_recorded(item, at)
+            return self._execute(item, at) if self.tracer is None else self._execute_recorded(item, at)
         except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
             told = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
             raise told from (None if told is error else error)
 
-    def go_on_to(self, item: Item) -> None:
+    def _check_may_run(self, item: Item) -> None:
         """Stop before `item` if somebody wishes so."""
         if self.cancellation is not None:
             self.step.node = item.node  # before asking: who cancels asks afterwards what is under way
@@ -225,17 +217,17 @@ class DataflowRun:
         return LATER
 
     def _execute_recorded(self, item: Item, at: Iteration) -> Outputs:
-        teller = self.teller
-        assert teller is not None
+        tracer = self.tracer
+        assert tracer is not None
         if at.is_dead(item) and item.kind != TRIGGER:
-            teller.tell("dead", item, at)
+            tracer.record("dead", item, at)
             return self._execute(item, at)
         held = at.inputs[item.base : item.base + item.count]  # as long as the kernel runs its inputs take memory too
-        teller.tell("start", item, at)
-        with teller.within(item, at):
+        tracer.record("start", item, at)
+        with tracer.within(item, at):
             outputs = self._execute(item, at)
         if outputs is not LATER:
-            teller.tell("end", item, at, outputs)
+            tracer.record("end", item, at, outputs)
         del held
         return outputs
 
@@ -258,8 +250,8 @@ class DataflowRun:
         """Send the value of `item`, or word that it is dead."""
         assert item.context is not None
         self._channel(item).send(edge_key(item.context, (at.frame.number(), at.number)), None, value, is_dead)
-        if self.teller is not None:
-            self.teller.tell("sent", item, at, None if is_dead else (value,))
+        if self.tracer is not None:
+            self.tracer.record("sent", item, at, None if is_dead else (value,))
 
     def _receive(self, item: Item, at: Iteration) -> None:
         assert item.context is not None
@@ -304,10 +296,10 @@ class DataflowRun:
             outputs: Outputs = checked_outputs(item, value)
         else:
             outputs = None if is_dead else self._received(item, at, value)
-        if self.teller is not None:
+        if self.tracer is not None:
             if item.kind != AWAITING:
-                self.teller.tell("received", item, at, outputs)
-            self.teller.tell("dead" if is_dead else "end", item, at, outputs)
+                self.tracer.record("received", item, at, outputs)
+            self.tracer.record("dead" if is_dead else "end", item, at, outputs)
         self.move.complete(item, at, outputs)
 
     def _received(self, item: Item, at: Iteration, value: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Frames and iterations of a run of the dataflow engine, and how it is told what happens in them."""
+"""Frames and iterations of a run of the dataflow engine, and the tracer that records their events."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from graphcore.runtime.core.program import Step
 from graphcore.runtime.dataflow.table import FrameTable, Item
 
 Outputs = Sequence[Any] | None
-"""What a node gave; None if it is dead."""
+"""The outputs of a node; None if it is dead."""
 
 
 class Iteration:
-    """One turn of a frame: the values on their way to its items, and what each still waits for.
+    """One iteration of a frame: the values on their way to its items, and how much each still waits for.
 
     Attributes:
         dead: the indices of the items of which an input is dead; None if none is.
-        dead_inputs: how many inputs of a Merge are dead, by its index; None if none is.
-        children: the frames that were opened in it, by name; None if none was.
+        dead_inputs: how many inputs of a Merge are dead, by its index.
+        children: the frames that were opened in it, by name.
         following: the next iteration; None if this is the last that has begun.
     """
 
@@ -31,23 +31,23 @@ class Iteration:
     def __init__(self, frame: Frame, number: int) -> None:
         self.frame = frame
         self.number = number
-        self.inputs = frame.inputs.copy()
-        self.pending = frame.pending.copy()
+        self.inputs: list[Any] = [None] * frame.table.slots
+        self.pending = frame.table.pending.copy()
         self.dead: set[int] | None = None
-        self.dead_inputs: dict[int, int] | None = None
+        self.dead_inputs: dict[int, int] = {}
         self.busy = 0
         self.open_frames = 0
-        self.children: dict[str, Frame] | None = None
+        self.children: dict[str, Frame] = {}
         self.following: Iteration | None = None
 
     def kill(self, index: int) -> None:
-        """An input of the item of that index is dead."""
+        """Note that an input of the item of that index is dead."""
         if self.dead is None:
             self.dead = set()
         self.dead.add(index)
 
     def is_dead(self, item: Item) -> bool:
-        """Whether an input of `item` is dead."""
+        """True if an input of `item` is dead."""
         return self.dead is not None and item.index in self.dead
 
 
@@ -57,7 +57,6 @@ class Frame:
     Attributes:
         parent: the iteration around it, None for the outermost frame.
         around: the loops around it, once asked for.
-        inputs, pending: what an iteration begins with.
         oldest: the first iteration that is not done, None if all are.
         under_way: how many are not done.
         constants: what every iteration gets when it begins.
@@ -69,10 +68,8 @@ class Frame:
         "constants",
         "dead_exits",
         "identity",
-        "inputs",
         "oldest",
         "parent",
-        "pending",
         "postponed",
         "table",
         "under_way",
@@ -82,8 +79,6 @@ class Frame:
     def __init__(self, table: FrameTable, parent: Iteration | None) -> None:
         self.table = table
         self.parent = parent
-        self.inputs: list[Any] = [None] * table.slots
-        self.pending = table.pending
         self.under_way = 1
         self.waiting_enters = table.enters
         self.oldest: Iteration | None = Iteration(self, 0)
@@ -92,20 +87,6 @@ class Frame:
         self.dead_exits: list[Item] = []
         self.identity: int | None = None
         self.around: Around | None = None
-
-    def keep(self, item: Item, outputs: Outputs) -> bool:
-        """Have every iteration begin with what a constant gives, where nothing can run by that alone. False if it can."""
-        if outputs is None or item.hands_on or item.control_edges:
-            return False
-        waiting = self.pending.copy()
-        for _, _, _, index in item.data_edges:
-            waiting[index] -= 1
-            if not waiting[index]:
-                return False
-        self.pending = waiting
-        for port, _, slot, _ in item.data_edges:
-            self.inputs[slot] = outputs[port]
-        return True
 
     def number(self) -> int:
         """A number that tells this frame from others in rendezvous keys, the same in every process; 0 for the outermost."""
@@ -118,8 +99,8 @@ class Frame:
         return self.identity
 
 
-class Teller:
-    """Tells a recorder what happens to items."""
+class StepTracer:
+    """Records the events of a run, and counts the bytes of its live arrays."""
 
     __slots__ = ("_around", "_call", "_frame", "_holdings", "_iteration", "_recorder", "_step", "_within")
 
@@ -135,7 +116,7 @@ class Teller:
 
     @contextmanager
     def within(self, item: Item, at: Iteration) -> Iterator[None]:
-        """What runs in here, the body of a function it may be, is `item` in iteration `at`."""
+        """Attribute the events in this block, those of a function's body too, to `item` in iteration `at`."""
         step = self._step
         step.begin(item.name)
         if at.frame.parent is not None:
@@ -155,11 +136,11 @@ class Teller:
         return frame.around
 
     def close(self) -> None:
-        """The run is over."""
+        """End the live-array accounting of the run."""
         self._holdings.close()
 
-    def tell(self, kind: Kind, item: Item, at: Iteration, outputs: Outputs = None) -> None:
-        """Record that `kind` happens to `item` now; what it gave or moved counts in bytes. Fetches are no nodes, and what is fed does not run."""
+    def record(self, kind: Kind, item: Item, at: Iteration, outputs: Outputs = None) -> None:
+        """Record an event of `item` with the bytes of its outputs; feeds and fetches have no events."""
         if item.context is None:
             return
         outside = at.frame.parent is None

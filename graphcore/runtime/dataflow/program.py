@@ -1,4 +1,4 @@
-"""The dataflow engine: runs any graph, loops and branches among it, by tokens; what waits for a value holds up nothing else."""
+"""The dataflow engine: the reference semantics of any graph, by tokens, frames and iterations."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from graphcore.errors import GraphError, InternalError
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.dataflow.dataflow import DataflowRun
-from graphcore.runtime.dataflow.fused import FusedRun, prepare
-from graphcore.runtime.dataflow.fusing import fuse
-from graphcore.runtime.dataflow.memory import peak_of_table
 from graphcore.runtime.dataflow.table import Table, build_table
 from graphcore.runtime.plan.peak_memory import OWN_SIZES, PeakMemory, Sizes
 from graphcore.runtime.plan.schedule import MakeKernel
@@ -27,13 +23,12 @@ class DataflowProgram:
         nodes: the nodes that it may run, producers first.
     """
 
-    __slots__ = ("_fused", "_table", "nodes")
+    __slots__ = ("_table", "nodes")
 
     source: Final = ""
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._fused: Table | None = None
         self.nodes = table.nodes
 
     def __repr__(self) -> str:
@@ -46,7 +41,7 @@ class DataflowProgram:
             GraphError: what a kernel raised, with its node.
             InvalidArgumentError: a fetched value is dead.
         """
-        return self._run(_UNWATCHED, values)
+        return DataflowRun(self._table, _UNWATCHED).run(values)
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """As `run`: recorded, and stopped before the next node when the step is cancelled; what waits is ended then.
@@ -54,18 +49,11 @@ class DataflowProgram:
         Raises:
             CancelledError: it was cancelled.
         """
-        return self._run(step, values) if step.recorder is None else DataflowRun(self._table, step, values).run(values)
+        return DataflowRun(self._table, step, values).run(values)
 
-    def _run(self, step: Step, values: Sequence[Any]) -> list[Any]:
-        """As nobody looks at single nodes, those that wait for nothing but each other run in one go."""
-        if self._fused is None:
-            with paused_collector():
-                self._fused = prepare(fuse(self._table))
-        return FusedRun(self._fused, step).run(values)
-
-    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
-        return peak_of_table(self._table, sizes)
+    def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:  # noqa: ARG002 - the signature is Program's
+        """Unknown: the order in which values arrive decides."""
+        return PeakMemory(None, reason="the dataflow engine runs it, and how much is alive at once depends on when values arrive")
 
     def begin(self, step: Step | None = None) -> DataflowRun:
         """A run to which values are fed one after the other; cancelling `step` stops it before the next node."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from types import FunctionType
 from typing import Any, Final
-
-import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.graph import constant_value
 from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.kernels import kernel_context
-from graphcore.kernel_context import DEAD, KernelContext
+from graphcore.kernel_context import KernelContext
 from graphcore.registry import Kernel
 from graphcore.runtime.core.control_flow import checked_frames
 from graphcore.runtime.core.interruptible_call import call_aside
@@ -57,49 +54,6 @@ _PASSING: Final = ENTER | EXIT | NEXT_ITERATION | {"Identity", "LoopCond", "Stop
 _MAX_KNOWN_ELEMENTS: Final = 1 << 20
 
 
-class Call:
-    """One call of a tape.
-
-    Attributes:
-        item: the node that is called.
-        inputs, outputs, cleared: registers: where its inputs are, where its outputs go, what nobody needs any more afterwards.
-    """
-
-    __slots__ = ("cleared", "inputs", "item", "outputs")
-
-    def __init__(self, item: Item, inputs: list[int], outputs: list[int], cleared: list[int]) -> None:
-        self.item = item
-        self.inputs = inputs
-        self.outputs = outputs
-        self.cleared = cleared
-
-
-BRANCH: Final = 3
-QuickCall = tuple[int, Kernel, int, int, int, Any, int, Call]
-"""A call unfolded: of one or two arrays (first field), giving one: kernel, both inputs, output, its dtype, what to clear (or -1).
-With 0 in the first field nothing but the call itself counts, with BRANCH it is a Switch; with None for the dtype the output is sure to be of the right one."""
-
-
-class Tape:
-    """Calls that are made one after the other as soon as the inputs of the first are there.
-
-    Attributes:
-        calls: the calls.
-        registers: what is in the registers in the beginning: constants. The inputs go into the first `count`.
-        fetches: (number of the fetch, register).
-        sends: the items of `calls` that send: they do so also where the tape is dead.
-    """
-
-    __slots__ = ("calls", "count", "fetches", "registers", "sends")
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.calls: list[QuickCall] = []
-        self.registers: list[Any] = [None] * count
-        self.fetches: list[tuple[int, int]] = []
-        self.sends: list[Item] = []
-
-
 class FrameTable:
     """What is the same in all iterations of a frame.
 
@@ -138,22 +92,10 @@ class Item:
         key: of a send or receive: the rendezvous key up to frame and iteration.
         number: of a fetch: which.
         passes: it gives its input as it is.
-        moves: what it gives goes into another frame or iteration.
-        tape: the calls of several nodes in one, None of one node.
-        movers: (output, Enter, Exit or NextIteration) for each that takes an output and waits for nothing else, where it is not
-            among `data_edges`.
-        branches: it is a Switch that hands on what it takes as soon as all it waits for is there.
-        hands_on: somebody else than plain consumers takes what it gives.
-        all_dead: what it gives when it is dead.
-        advance: the function that does what is to be done with it in an iteration of a run, where it was written out.
-        turns: of a NextIteration whose value only one Merge takes: that, and what it says of where the value comes from.
     """
 
     __slots__ = (
-        "advance",
-        "all_dead",
         "base",
-        "branches",
         "child",
         "context",
         "control_edges",
@@ -162,21 +104,16 @@ class Item:
         "dtype",
         "dtypes",
         "frame",
-        "hands_on",
         "index",
         "kernel",
         "key",
         "kind",
         "merge_controls",
         "merge_edges",
-        "movers",
-        "moves",
         "name",
         "node",
         "number",
         "passes",
-        "tape",
-        "turns",
         "variables",
     )
 
@@ -201,14 +138,6 @@ class Item:
         self.key = ""
         self.number = 0
         self.passes = False
-        self.branches = False
-        self.hands_on = False
-        self.all_dead: Sequence[Any] = ()
-        self.turns: tuple[Item, Any] | None = None
-        self.tape: Tape | None = None
-        self.advance: FunctionType | None = None
-        self.movers: list[tuple[int, Item]] = []
-        self.moves = ENTERING <= kind <= NEXT
         frame.pending.append(0)
 
     def __repr__(self) -> str:
@@ -227,10 +156,9 @@ class Table:
         roots: the items that wait for nothing.
         given: fetches that are fed, as (number of the fetch, number of the feed).
         items: all other than those of feeds, producers first.
-        texts: what was written out, by the identity of the functions' globals.
     """
 
-    __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots", "texts")
+    __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots")
 
     def __init__(self) -> None:
         self.outermost = FrameTable("")
@@ -241,18 +169,6 @@ class Table:
         self.fetches: list[Tensor] = []
         self.given: list[tuple[int, int]] = []
         self.items: list[Item] = []
-        self.texts: Mapping[int, Any] = {}
-
-    def settle(self) -> None:
-        """All edges are there."""
-        for item in (*self.feeds, *self.items):
-            item.hands_on = bool(item.movers or item.merge_edges or item.merge_controls)
-            ports = [port for port, *_ in item.data_edges] + [port for port, _ in item.movers] + [port for port, *_ in item.merge_edges]
-            item.all_dead = (DEAD,) * (1 + max(ports, default=-1))
-            plain = bool(item.data_edges or item.control_edges or item.movers or item.merge_controls)
-            if item.kind == NEXT and len(item.merge_edges) == 1 and not plain and not item.node.output_types[0].is_ref:
-                _, merge, number = item.merge_edges[0]
-                item.turns = merge, np.int32(number)
 
 
 def build_table(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> Table:
@@ -296,7 +212,6 @@ class _Builder:
         fed = set(self.table.feeds)
         self.table.items = [*dict.fromkeys(self.items.values()), *self.table.items]
         self.table.roots = [item for item in self.table.items if item not in fed and not item.frame.pending[item.index]]
-        self.table.settle()
         return self.table
 
     def _is_given(self, node: Node) -> bool:

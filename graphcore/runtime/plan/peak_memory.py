@@ -1,4 +1,4 @@
-"""How much the arrays of a run will hold at most, as the shapes tell: of a plan, and of the dataflow engine.
+"""Prediction of the most memory that the arrays of a plan hold at once, from the shapes.
 
 The rules are those by which a recorded run is measured (see `holdings`): a view counts as what it looks at, and what was fed, constants,
 the values of variables and values without axes do not count. What kernels use while they run does not either.
@@ -6,8 +6,7 @@ the values of variables and values without axes do not count. What kernels use w
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -16,19 +15,16 @@ from graphcore.attrs import Func
 from graphcore.dtypes import variant
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, constant_value
-from graphcore.graph.control_flow import MERGE, SWITCH
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.memory import VIEWS, tensor_bytes
-from graphcore.runtime.dataflow.table import Item, Table
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value
 
 _STRIDED: Final = frozenset({"Transpose", "StridedSlice", "Slice", "BroadcastTo"})
 """Views that need not lie in one piece, so that a Reshape of them may be a copy."""
-ELSEWHERE: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
+_ELSEWHERE: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
 _KEEPING: Final = ("TensorArray", "Stack", "TensorList", "Queue")
 _TAKING: Final = frozenset({"Assign", "AssignVariableOp"})
 """What they are given is the variable's from then on, where it may be, and does not count any more."""
-RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
 
 
 class PeakMemory(msgspec.Struct, frozen=True):
@@ -146,10 +142,6 @@ class Account:
             self.peak = max(self.peak, self.live)
         self._holders[owner] += 1
 
-    def is_held(self, owner: object) -> bool:
-        """Whether something has hold of the array `owner`."""
-        return owner in self._holders
-
     def use(self, within: PeakMemory) -> None:
         """For a moment, what functions hold is there too."""
         if within.is_bound and not self.reason:
@@ -241,107 +233,10 @@ def _hold_outputs(account: Account, owners: Owners, sizes: Sizes, operation: Ope
         if operation.inputs:
             owners.note(node, value, operation.inputs[0])
         owner = owners.of(value)
-        is_elsewhere = value.is_reference or node.op in ELSEWHERE or operation.kernel is None or any(operation.reads[:1])
+        is_elsewhere = value.is_reference or node.op in _ELSEWHERE or operation.kernel is None or any(operation.reads[:1])
         if is_elsewhere and owner is value:
             not_counted.add(value)
         if owner not in not_counted and (not isinstance(owner, Value) or owner.constant is None):
             account.hold(owner, sizes.of(value.tensor) if owner is value else 0)
         else:
             not_counted.add(value)
-
-
-def peak_of_dataflow(table: Table, sizes: Sizes) -> PeakMemory:
-    """The peak of a run of the dataflow engine, of a graph without loops."""
-    try:
-        for node in table.nodes:
-            if node.op in RECEIVING:
-                raise UnimplementedError(f"'{node.name}' (op {node.op}) receives a value, which may come at any time")
-        branching = next((node for node in table.nodes if node.op in SWITCH or node.op in MERGE), None)
-        if branching is None:
-            return _Replay(table, sizes).run()
-        total = max([sizes.within(node).bytes or 0 for node in table.nodes]) + sum(
-            [sizes.of(tensor) for node in table.nodes if not _is_elsewhere(node) for tensor in node.outputs]
-        )
-    except UnimplementedError as error:
-        return PeakMemory(None, reason=error.message)
-    return PeakMemory(total, True, f"'{branching.name}' (op {branching.op}) branches: both sides are counted, and none is given free")
-
-
-def _is_elsewhere(node: Node) -> bool:
-    return node.op in ELSEWHERE or node.op in SWITCH or node.op in MERGE or any(tensor.dtype.is_ref for tensor in node.outputs)
-
-
-class _Replay:
-    """Goes through a run as the engine does, with sizes in the place of arrays."""
-
-    def __init__(self, table: Table, sizes: Sizes) -> None:
-        self.table = table
-        self.sizes = sizes
-        self.account = Account()
-        self.owners = Owners()
-        self.pending = table.outermost.pending.copy()
-        self.ready: deque[Item] = deque()
-        self.slots: dict[int, Value] = {}
-        self.not_counted: set[object] = set()
-
-    def run(self) -> PeakMemory:
-        """The peak."""
-        self.ready.extend(self.table.roots)
-        for feed, tensor in zip(self.table.feeds, self.table.fed, strict=True):
-            given = Value(tensor, "")
-            self.not_counted.add(given)
-            self._give(feed, [given])
-        last: list[Value] = []
-        while self.ready:
-            item = self.ready.popleft()
-            if item.context is None:  # something fed, or a fetch, which keeps what it gets
-                self._give(item, [])
-                continue
-            taken = self.slots[item.base + 1] if item.node.op in _TAKING else None
-            outputs = self._execute(item)
-            for slot in range(item.base, item.base + item.count):
-                self._drop(self.slots.pop(slot))
-            for value in last:  # the engine has hold of what the last node gave until it has what this one gives
-                self._drop(value)
-            if taken is not None and self.account.is_held(self.owners.of(taken)):
-                self.account.may_be_less(item.node)
-            last = outputs
-            self._give(item, outputs)
-        return self.account.result()
-
-    def _execute(self, item: Item) -> list[Value]:
-        node = item.node
-        self.account.use(self.sizes.within(node))
-        outputs = [Value(tensor, "") for tensor in node.outputs]
-        for value in outputs:
-            if item.passes:
-                self.owners.same(value, self.slots[item.base])
-            elif item.count and not item.variables:
-                self.owners.note(node, value, self.slots[item.base])
-            if _is_elsewhere(node) or item.variables == (0,):
-                self.not_counted.add(value)
-            self._hold(value)
-        return outputs
-
-    def _hold(self, value: Value) -> None:
-        owner = self.owners.of(value)
-        if owner not in self.not_counted:
-            self.account.hold(owner, 0 if owner is not value else self.sizes.of(value.tensor))
-
-    def _drop(self, value: Value) -> None:
-        owner = self.owners.of(value)
-        if owner not in self.not_counted:
-            self.account.drop(owner)
-
-    def _give(self, item: Item, outputs: Sequence[Value]) -> None:
-        for port, consumer, slot, _ in item.data_edges:
-            self.slots[slot] = outputs[port]
-            self._hold(outputs[port])
-            self._arrived(consumer)
-        for consumer in item.control_edges:
-            self._arrived(consumer)
-
-    def _arrived(self, item: Item) -> None:
-        self.pending[item.index] -= 1
-        if not self.pending[item.index]:
-            self.ready.append(item)

@@ -91,12 +91,12 @@ def tensorflow_gradient_values() -> list[Float]:
     return values
 
 
-def our_session(nodes: int, engine: str = "auto") -> Work:
+def our_session(nodes: int) -> Work:
     """A session that runs the whole mix."""
     import graphcore as gc
 
     graph, y, xs = our_graph(nodes)
-    session = gc.Session(graph=graph, engine=engine)
+    session = gc.Session(graph=graph)
     feeds = dict(zip(xs, (X, A, M), strict=True))
     return Work(run=lambda: session.run(y, feeds), outcome=lambda: [session.run(y, feeds)])
 
@@ -153,15 +153,6 @@ RUN = Row(
     unit="us",
     budgets=(Budget(1.1, "numpy"),),
     ours=lambda: our_session(NODES),
-    numpy=lambda: Work(run=lambda: numpy_run(NODES), outcome=lambda: [numpy_run(NODES)]),
-    tensorflow=lambda: tensorflow_session(NODES),
-)
-TOKENS = Row(
-    order=6.05,
-    title="dataflow engine: Session.run of the mix, 4x4",
-    unit="us",
-    budgets=(Budget(1.5, "tensorflow"),),
-    ours=lambda: our_session(NODES, "dataflow"),
     numpy=lambda: Work(run=lambda: numpy_run(NODES), outcome=lambda: [numpy_run(NODES)]),
     tensorflow=lambda: tensorflow_session(NODES),
 )

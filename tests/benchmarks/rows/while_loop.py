@@ -13,7 +13,7 @@ X = random_floats(11, 4, 4)
 SLOPE, OFFSET = np.float32(1.01), np.float32(0.5)
 
 
-def ours(engine: str = "auto") -> Work:
+def ours() -> Work:
     """The nodes that TensorFlow 1 makes of such a loop."""
     import graphcore as gc
 
@@ -37,7 +37,7 @@ def ours(engine: str = "auto") -> Work:
         for node, value in zip(merges, turned, strict=True):
             graph.update_edge(op("NextIteration", value), 0, node, 1)
         results = [op("Exit", node.outputs[0]).outputs[0] for node in switches]
-    session = gc.Session(graph=graph, engine=engine)
+    session = gc.Session(graph=graph)
     return Work(run=lambda: session.run(results, {x: X}), outcome=lambda: session.run(results, {x: X}))
 
 
@@ -74,15 +74,6 @@ ROW = Row(
     unit="ms",
     budgets=(Budget(1.3, "tensorflow"),),
     ours=ours,
-    numpy=numpy,
-    tensorflow=tensorflow,
-)
-TOKENS = Row(
-    order=5.65,
-    title="dataflow engine: while loop of 5 ops, 2,000 iterations",
-    unit="ms",
-    budgets=(Budget(2.5, "tensorflow"),),
-    ours=lambda: ours("dataflow"),
     numpy=numpy,
     tensorflow=tensorflow,
 )

@@ -164,39 +164,27 @@ def test_a_view_holds_what_it_looks_at_and_what_belongs_to_others_does_not_count
     session.run(w.initializer)
     session.run(y, {x: np.zeros((100, 10))}, options=gc.RunOptions(trace=True))
     assert session.trace is not None
-    assert session.trace.peak_bytes == session.predicted_peak_bytes(y, {x: np.zeros((100, 10))})
+    if engine == "plan":
+        assert session.trace.peak_bytes == session.predicted_peak_bytes(y, {x: np.zeros((100, 10))})
     assert 2 * 4000 <= session.trace.peak_bytes <= 3 * 4000
 
 
-def test_peak_memory_is_predicted_from_shapes_and_measured_the_same_in_the_dataflow_engine() -> None:
-    x = gc.placeholder(gc.float32, [None, 100], name="x")
-    e = gc.exp(x)
-    y = gc.reduce_sum(gc.tanh(e @ gc.transpose(e, [1, 0]) + 1.0))
-    feeds = {x: np.zeros((50, 100), np.float32)}
-    session = gc.Session(engine="dataflow")
-    predicted = session.predicted_peak(y, feeds)
-    session.run(y, feeds, options=gc.RunOptions(trace=True))
-    assert session.trace is not None
-    # This engine overwrites no input: a sum is there beside the product that it is made of.
-    assert predicted == gc.PeakMemory(session.trace.peak_bytes)
-    assert session.trace.peak_bytes >= 2 * 50 * 50 * 4
-
-
-@pytest.mark.parametrize("engine", ["plan", "dataflow"])
-def test_a_peak_that_cannot_be_told_says_why(engine: str) -> None:
+def test_a_peak_that_cannot_be_predicted_has_its_reason() -> None:
     n = gc.placeholder(gc.int32, [1], name="n")
-    session = gc.Session(engine=engine)
+    session = gc.Session()
     filled = session.predicted_peak(gc.ops.fill(n, 1.0, name="filled"), {n: [3]})
     assert filled == gc.PeakMemory(None, False, "the shape of 'filled:0' (op Fill) is known only when it runs")
     x = gc.placeholder(gc.float32, [2], name="x")
     array = gc.get_default_graph().apply_op("TensorArrayV3", [2], {"dtype": gc.float32}, name="array")
     kept = session.predicted_peak([gc.exp(x), array.outputs[1]], {x: [1.0, 2.0]})
     assert kept.reason == "'array' (op TensorArrayV3) puts values by, and its shapes do not tell how many and for how long"
+    dataflow = gc.Session(engine="dataflow").predicted_peak(gc.exp(x), {x: [1.0, 2.0]})
+    assert dataflow.bytes is None
+    assert "dataflow engine" in dataflow.reason
 
 
-@pytest.mark.parametrize("engine", ["plan", "dataflow"])
 @pytest.mark.parametrize("name", ["call", "calls", "branch", "loop", "gradient"])
-def test_what_functions_hold_is_within_the_bound_and_at_first_just_that(name: str, engine: str) -> None:
+def test_what_functions_hold_is_within_the_bound_and_at_first_just_that(name: str) -> None:
     x, p = gc.placeholder(gc.float32, [None, 100], name="x"), gc.placeholder(gc.bool_, [], name="p")
     f = gc.function(lambda v: gc.tanh(gc.exp(v) * 2.0) + v, name="f")
     if name == "call":
@@ -210,7 +198,7 @@ def test_what_functions_hold_is_within_the_bound_and_at_first_just_that(name: st
     else:
         y = gc.gradients(f(x), x)[0]
     feeds = {x: np.ones((50, 100), np.float32), p: True}
-    session = gc.Session(engine=engine)
+    session = gc.Session(engine="plan")
     predicted = session.predicted_peak(y, feeds)
     held = []
     for _ in range(5):
@@ -263,14 +251,6 @@ def held_and_predicted(session: gc.Session, fetches: object, feeds: dict[gc.Tens
     return session.trace.peak_bytes, session.predicted_peak(fetches, feeds)
 
 
-def test_what_waits_for_a_feed_is_predicted_to_come_after_what_waits_for_nothing() -> None:
-    x = gc.placeholder(gc.float32, [2], name="x")
-    fetches = [gc.tanh(gc.constant([1.0, 2.0])), gc.tanh(x + x), gc.identity(gc.constant(0))]
-    held, predicted = held_and_predicted(gc.Session(engine="dataflow"), fetches, {x: [1.0, 2.0]})
-    assert predicted == gc.PeakMemory(held)
-    assert held == 3 * 8
-
-
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
 @pytest.mark.parametrize("is_read_later", [False, True])
 def test_what_a_variable_has_taken_does_not_count_any_more(is_read_later: bool, engine: str) -> None:
@@ -283,10 +263,11 @@ def test_what_a_variable_has_taken_does_not_count_any_more(is_read_later: bool, 
     session = gc.Session(engine=engine)
     session.run(w.initializer)
     held, predicted = held_and_predicted(session, y, {x: np.ones(1000, np.float32)})
-    assert predicted.bytes is not None
-    assert held <= predicted.bytes
-    assert predicted.is_bound is is_read_later
-    assert held == predicted.bytes or is_read_later
+    if engine == "plan":
+        assert predicted.bytes is not None
+        assert held <= predicted.bytes
+        assert predicted.is_bound is is_read_later
+        assert held == predicted.bytes or is_read_later
     assert held <= 2 * 4000
 
 
@@ -305,22 +286,3 @@ def test_what_a_loop_carries_and_nobody_reads_is_given_free_at_once() -> None:
     assert predicted.bytes is not None
     assert held <= predicted.bytes
     assert held <= 3 * 4000
-
-
-@pytest.mark.parametrize("parallel", [1, 3])
-def test_what_a_loop_of_the_dataflow_engine_holds_is_within_a_bound_however_often_it_turns(parallel: int) -> None:
-    x = gc.placeholder(gc.float32, [1000], name="x")
-    n = gc.placeholder(gc.int32, [], name="n")
-    limit, one = enter(n, "f", constant=True), enter(gc.constant(1), "f", constant=True)
-    body = lambda i, a, b: [op("AddV2", [i, one]), op("Tanh", [op("Exp", [b])]), op("AddV2", [a, b])]  # noqa: E731 - short
-    end = while_loop(lambda i, *_: op("Less", [i, limit]), body, [gc.constant(0), gc.exp(x), x], "f", parallel)[1]
-    session = gc.Session(engine="dataflow")
-    bounds = set()
-    for turns in (0, 1, 30):
-        held, predicted = held_and_predicted(session, end, {x: np.ones(1000, np.float32), n: turns})
-        assert predicted.is_bound
-        assert "Enter" in predicted.reason
-        assert predicted.bytes is not None
-        assert held <= predicted.bytes
-        bounds.add(predicted.bytes)
-    assert len(bounds) == 1
