@@ -1,4 +1,4 @@
-"""`python -m graphcore inspect FILE` says what a graph file holds; `python -m graphcore view FILE -o out.html` draws it."""
+"""Command line: `inspect FILE` summarises a graph file, `view FILE -o out.html` draws it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Args:
-        arguments: what follows the program's name; `sys.argv` unless given.
+        arguments: the arguments after the program's name; those of `sys.argv` by default.
 
     Returns:
-        The exit status: 0, or 1 after an error, which is told on the error stream.
+        The exit status: 0, or 1 after an error, which is printed to the error stream.
     """
     parser = argparse.ArgumentParser(prog="python -m graphcore", description="Looks at graph files.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _load(path: Path, tags: str | None) -> Graph:
-    """The graph in a file, for looking at: ops that are not registered and shapes that do not fit are no obstacle."""
+    """Load a graph file for inspection. Unregistered ops and contradictory shapes are accepted."""
     chosen = None if tags is None else tags.split(",")
     try:
         return load(path, tags=chosen, allow_unknown_ops=True, allow_internal_ops=True)

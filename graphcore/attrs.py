@@ -40,7 +40,7 @@ class Placeholder(msgspec.Struct, frozen=True, gc=False):
 
 
 class NoValue(msgspec.Struct, frozen=True, gc=False):
-    """What an attr holds in which no field is set, or only fields that are unknown here (`wire` keeps those)."""
+    """The value of an attr with no field set, or with unknown fields only (`wire` keeps those)."""
 
     wire: bytes = b""
 
@@ -128,7 +128,7 @@ class TensorValue:
         return self._hash
 
     def _content(self) -> tuple[object, ...]:
-        """Shape and elements; what is too large to build, or cannot be built, is compared as the file holds it."""
+        """Shape and elements. A tensor too large to decode, or malformed, is compared in its encoded form."""
         if self.encoded is not None and not 0 <= self.encoded.num_bytes() <= _MAX_COMPARED_BYTES:
             return self._file_form()
         try:
@@ -170,7 +170,7 @@ _KINDS: Final[dict[type, str]] = {
 
 
 def attr_kind(value: AttrValue) -> str:
-    """The kind of a value: `int`, ..., `list(int)`, `placeholder`; `list` for an empty list, whose kind is open."""
+    """The kind of a value: `int`, ..., `list(int)`, `placeholder`; an empty list has the open kind `list`."""
     if type(value) is tuple:
         return f"list({attr_kind(value[0])})" if value else "list"
     return _KINDS[type(value)]
@@ -180,12 +180,12 @@ _PLAIN: Final = frozenset({bool, int, bytes, DType, Shape, TensorValue, Func, Pl
 
 
 def as_attr_value(value: object, kind: str | None = None) -> AttrValue:
-    """Turn what a user may give (str, list, NumPy scalar, dtype name, array) into an attr value of `kind`.
+    """Convert user input (str, list, NumPy scalar, dtype name, array) to an attr value of `kind`.
 
-    Without a kind the natural one is taken. No cast between kinds: an int is not accepted for a float.
+    Without a kind, the natural one is chosen. Kinds are never cast: an int is not accepted for a float.
 
     Raises:
-        InvalidArgumentError: it is no attr value of that kind.
+        InvalidArgumentError: the value has no form of that kind.
     """
     if kind is not None and kind.startswith("list(") and isinstance(value, list | tuple):
         return tuple(as_attr_value(item, kind[5:-1]) for item in value)
@@ -201,7 +201,7 @@ def as_attr_value(value: object, kind: str | None = None) -> AttrValue:
 def _natural_value(value: object) -> AttrValue:
     kind = type(value)
     if kind in _PLAIN:
-        return value  # type: ignore[return-value]  # that is what _PLAIN lists
+        return value  # type: ignore[return-value]  # _PLAIN lists exactly these types
     if kind is float:
         return c_float(value).value  # type: ignore[arg-type]  # a float, as just seen
     if isinstance(value, str):

@@ -19,7 +19,7 @@ class _Brief(reprlib.Repr):
         self.maxstring = self.maxother = self.maxlong = _MOST_CHARACTERS
 
     def repr_ndarray(self, array: np.ndarray[Any, Any], level: int) -> str:
-        """A small array as it is, any other by what it holds."""
+        """Abbreviate a large array to its dtype and shape."""
         if array.size <= _MOST_ELEMENTS:
             return self.repr_instance(array, level)
         return f"an array of {array.dtype} [{','.join(map(str, array.shape))}]"

@@ -1,4 +1,4 @@
-"""Device names such as `/job:worker/replica:0/task:1/device:GPU:3`: reading, printing, matching, merging."""
+"""Parsing, printing, matching and merging of device names (`/job:worker/task:1/device:GPU:3`)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class DeviceSpec(msgspec.Struct, frozen=True, gc=False):
         return None not in here and here == (other.job, other.replica, other.task)
 
     def merge(self, other: DeviceSpec, allow_soft: bool = False) -> DeviceSpec:
-        """What either of the two says.
+        """The union of the parts that the two names set.
 
         Args:
             allow_soft: a clash of types clears type and id, a clash of ids clears the id, instead of failing.
@@ -105,7 +105,7 @@ class DeviceSpec(msgspec.Struct, frozen=True, gc=False):
         return self._merged(other, "clear" if allow_soft else "fail")
 
     def merge_override(self, other: DeviceSpec) -> DeviceSpec:
-        """What either of the two says; where device types or ids clash, `other` wins (each on its own).
+        """The union of the parts that the two names set; `other` wins if device types or ids clash.
 
         Raises:
             InvalidArgumentError: job, replica or task are set in both and differ.
@@ -138,7 +138,7 @@ class DeviceSpec(msgspec.Struct, frozen=True, gc=False):
             if on_clash == "override":
                 parts[part] = theirs
                 continue
-            # The id of a type that is gone means nothing: both go.
+            # Without its type an id is meaningless, so both are cleared.
             parts[part] = None
             parts["id"] = None
             break
@@ -147,7 +147,7 @@ class DeviceSpec(msgspec.Struct, frozen=True, gc=False):
 
 @lru_cache(maxsize=4096)
 def parse_full_name(text: str) -> DeviceSpec:
-    """Read a full or partial device name; its parts may come in any order, `*` and a missing part mean "not set".
+    """Parse a full or partial device name. Parts may come in any order; `*` leaves a part unset.
 
     `/cpu:N` and `/gpu:N` are short for `/device:CPU:N` and `/device:GPU:N`; `/` and the empty text set nothing.
 
@@ -217,7 +217,7 @@ def local_name(name_or_type: str, device_id: int | None = None) -> str:
     """`/device:CPU:1` from a type and a number, or from a full name.
 
     Raises:
-        InvalidArgumentError: a full name that does not parse, or that says no type and number.
+        InvalidArgumentError: a full name that does not parse, or that sets no type and number.
     """
     if device_id is not None:
         return DeviceSpec(type=name_or_type, id=device_id).to_string()

@@ -136,7 +136,7 @@ variant: Final = _by_name["variant"]
 
 INVALID: Final = DType("INVALID", 0, None)
 """What a file means by number 0. It is no type: look-ups by name or number never give it."""
-# A reference to it is no type either, nor a reference, by the reference's arithmetic.
+# There are no references to references, nor to INVALID.
 INVALID.ref = DType(f"unknown dtype enum ({_REF_OFFSET})", _REF_OFFSET, None)
 _unknown: dict[int, DType] = {0: INVALID, _REF_OFFSET: INVALID.ref}
 
@@ -179,7 +179,7 @@ def dtype_by_number(number: int) -> DType | None:
 
 
 def dtype_from_wire(number: int) -> DType:
-    """The type for a number read from a file: one that does not exist gets an object too, which no validation lets pass."""
+    """The type with a number read from a file. Unknown numbers get a type that no validation accepts."""
     found = _by_number.get(number) or _unknown.get(number)
     if found is None:
         found = _unknown[number] = DType(f"unknown dtype enum ({number})", number, None)
@@ -197,10 +197,10 @@ def dtype_by_name(name: str) -> DType | None:
 
 
 def as_dtype(value: object) -> DType:
-    """Turn a DType, a name (`"float"`, `"float32"`, `"DT_FLOAT"`), a NumPy dtype or a Python scalar type into a DType.
+    """Convert a DType, a name (`"float"`, `"DT_FLOAT"`), a NumPy dtype or a Python type to a DType.
 
     Raises:
-        InvalidArgumentError: nothing corresponds to it.
+        InvalidArgumentError: no type corresponds to the value.
     """
     if type(value) is DType:
         return value
@@ -218,7 +218,7 @@ def as_dtype(value: object) -> DType:
 
 def _numpy_dtype(value: object) -> DType | None:
     try:
-        dtype = np.dtype(value)  # type: ignore[call-overload]  # anything may come; what is no dtype raises TypeError
+        dtype = np.dtype(value)  # type: ignore[call-overload]  # np.dtype raises TypeError for unsuitable values
     except TypeError:
         return None
     if dtype.kind in "SU":

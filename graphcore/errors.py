@@ -10,27 +10,27 @@ if TYPE_CHECKING:
 
 
 class Located(Protocol):
-    """What an error can be about: a node, with its op and the line that made it."""
+    """The protocol of objects that errors refer to: a node, with its op and the line that made it."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name."""
 
     @property
     def op(self) -> str:
-        """The name of its op."""
+        """The name of the op."""
 
     @property
     def source(self) -> SourceLocation | None:
-        """The line of user code that made it."""
+        """The line of user code that made the node."""
 
 
 class GraphError(Exception):
     """The base of every error of this package.
 
     Args:
-        message: what was required and what was got.
-        op, node, attr, input: where, as far as it is known.
+        message: requirement and actual value.
+        op, node, attr, input: the place of the error, as far as known.
         source: the line of user code that made the node.
     """
 
@@ -60,20 +60,20 @@ class GraphError(Exception):
 
     @classmethod
     def at(cls, node: Located, message: str, *, attr: str = "", input: str = "") -> Self:
-        """An error that is a node's: it tells the node's name, its op and the line that made it.
+        """Make an error about a node; it carries the node's name, its op and the line that made it.
 
         Args:
-            node: whose.
-            message: what was required, and what came.
-            attr, input: which of the node's, where it is about one.
+            node: the node.
+            message: requirement and actual value.
+            attr, input: the attr or input of the node that the error is about, if any.
         """
         return cls(message, op=node.op, node=node.name, attr=attr, input=input, source=node.source)
 
     @property
     def chains(self) -> tuple[Any, ...]:
-        """Where the numbers that clash came from, one chain each (see `graphcore.explain_shape`); empty if no shapes clash.
+        """The origins of the numbers that clash, one chain each (see `graphcore.explain_shape`).
 
-        They are found when they are first asked for.
+        Empty if no shapes clash. Computed on first access.
         """
         if self._explain is not None:
             explain, self._explain = self._explain, None
@@ -81,12 +81,12 @@ class GraphError(Exception):
         return self._chains
 
     def explained_by(self, explain: Callable[[], tuple[Any, ...]]) -> GraphError:
-        """Have `explain` find the chains when somebody asks for them. Returns self."""
+        """Let `explain` compute the chains on first access. Returns self."""
         self._explain = explain
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        self._chains = self.chains  # what would find them later cannot go to another process
+        self._chains = self.chains  # the explainer cannot be pickled, its result can
         return super().__reduce__()
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class GraphError(Exception):
         return f"{self.message}\n  made in {self.source}"
 
     def with_node(self, node: str, *, op: str = "", source: SourceLocation | None = None) -> GraphError:
-        """Fill in where it happened, unless an inner place has said so already. Returns self."""
+        """Set the node the error is about, unless one is set already. Returns self."""
         self.node = self.node or node
         self.op = self.op or op
         self.source = self.source or source
@@ -103,41 +103,41 @@ class GraphError(Exception):
 
 
 class InvalidArgumentError(GraphError, ValueError):
-    """The caller gave something that can never be right."""
+    """An argument is invalid regardless of the state of the system."""
 
     code = "INVALID_ARGUMENT"
 
 
 class NotFoundError(GraphError, KeyError):
-    """Something asked for by name does not exist."""
+    """A requested entity does not exist."""
 
     code = "NOT_FOUND"
 
 
 class UnknownNameError(NotFoundError, AttributeError):
-    """A name that a package or a module does not have."""
+    """A package or a module does not have an attribute of this name."""
 
 
 class AlreadyExistsError(GraphError, ValueError):
-    """Something with this name exists already."""
+    """An entity with this name exists already."""
 
     code = "ALREADY_EXISTS"
 
 
 class FailedPreconditionError(GraphError, RuntimeError):
-    """The state does not allow this now (an uninitialised variable, a closed session)."""
+    """The system is not in the state that the operation requires (an uninitialised variable, a closed session)."""
 
     code = "FAILED_PRECONDITION"
 
 
 class OutOfRangeError(GraphError, IndexError):
-    """An index or a position beyond the end."""
+    """An index or a position is beyond the end."""
 
     code = "OUT_OF_RANGE"
 
 
 class UnimplementedError(GraphError, NotImplementedError):
-    """The operation exists but not for these arguments."""
+    """The operation is not implemented for these arguments."""
 
     code = "UNIMPLEMENTED"
 
@@ -161,12 +161,12 @@ class CancelledError(GraphError, RuntimeError):
 
 
 class DeadlineExceededError(GraphError, TimeoutError):
-    """The time allowed ran out."""
+    """The deadline expired before the operation finished."""
 
     code = "DEADLINE_EXCEEDED"
 
 
 class ResourceExhaustedError(GraphError, MemoryError):
-    """Too little memory or another resource."""
+    """Memory or another resource is exhausted."""
 
     code = "RESOURCE_EXHAUSTED"

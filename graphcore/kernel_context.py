@@ -1,4 +1,4 @@
-"""What a kernel is told when it is made: attrs, types, the array module of its device, values known beforehand."""
+"""The interface between kernels and the runtime: context, variables, resources, pending results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OBJECT: Final = np.dtype(np.object_)
 
 
 class Dead:
-    """The kind of `DEAD`."""
+    """The type of `DEAD`."""
 
     __slots__ = ()
 
@@ -36,12 +36,12 @@ DEAD: Final = Dead()
 
 
 class RefVariable:
-    """The storage behind a reference tensor: one array that is replaced as a whole, or None before initialisation.
+    """The storage of a reference tensor: an array that is replaced as a whole, None if uninitialised.
 
     Attributes:
-        op: the op of the node that stands for it, for errors.
-        owner: the node whose declaration it follows; "" if that is gone, and the next that asks for it may declare it.
-        lock: held by who reads a value to put another one in its place, so that no update of another thread is lost.
+        op: the op of the node that the variable belongs to, for errors.
+        owner: the node whose declaration is in force; "" after that node is gone, when the next node to look it up may declare it.
+        lock: held while a value is read and replaced, so that concurrent updates are not lost.
     """
 
     __slots__ = ("dtype", "lock", "name", "op", "owner", "shape", "source", "value")
@@ -57,7 +57,7 @@ class RefVariable:
         self.lock = threading.Lock()
 
     def declare(self, dtype: DType, shape: Shape, source: SourceLocation | None, op: str) -> None:
-        """Begin anew, without a value, as another declaration says."""
+        """Reset the variable to no value, with another declaration."""
         with self.lock, critical_section:
             self.dtype = dtype
             self.shape = shape
@@ -66,10 +66,10 @@ class RefVariable:
             self.value = None
 
     def read(self) -> Array:
-        """The current value; the array is never changed in place, so it stays what it was.
+        """The current value. Arrays are never changed in place, so a value that was read stays valid.
 
         Raises:
-            FailedPreconditionError: it has none yet.
+            FailedPreconditionError: the variable is uninitialised.
         """
         if self.value is None:
             raise FailedPreconditionError.at(
@@ -80,7 +80,7 @@ class RefVariable:
         return self.value
 
     def assign(self, value: Array) -> None:
-        """Swap in a new value, which stays on the device where it is. It is copied if anybody else may change it, and read-only from then on."""
+        """Replace the value. It stays on its device, is copied if it is shared, and becomes read-only."""
         array: Array = value if _is_on_device(value) else np.asarray(value)
         if array.dtype is not self.dtype.as_numpy:
             self._check_dtype(array)
@@ -93,7 +93,7 @@ class RefVariable:
 
 
 def owned(array: Array) -> Array:
-    """`array`, or a copy if anybody else may change it. It stays on the device where it is; one of NumPy is read-only from then on."""
+    """Return `array`, or a copy if it is shared. It stays on its device; a NumPy array becomes read-only."""
     if _is_on_device(array):
         return array if array.flags.owndata else array.copy()
     kept = array if array.flags.owndata and array.flags.writeable else array.copy()
@@ -102,18 +102,18 @@ def owned(array: Array) -> Array:
 
 
 def _is_on_device(value: Any) -> bool:
-    """True iff a value is an array of another backend than NumPy; those cannot be made read-only."""
+    """True iff a value is an array of another backend than NumPy. Those cannot be made read-only."""
     return not isinstance(value, np.ndarray | np.generic) and hasattr(value, "flags")
 
 
 class Channel(Protocol):
-    """Where sending and receiving kernels meet: a rendezvous."""
+    """The rendezvous of sending and receiving kernels."""
 
     def send(self, key: str, args: None, value: Any, is_dead: bool = False) -> None:
-        """Leave `value` for who receives `key`; never waits."""
+        """Send `value` under `key`. Never blocks."""
 
     def recv(self, key: str) -> tuple[Any, bool]:
-        """Wait for the next value of `key`: the value, and whether it is dead."""
+        """Wait for the next value of `key`. Returns the value, and True if it is dead."""
 
 
 Done = Callable[[Any, Exception | None], None]
@@ -121,21 +121,21 @@ Done = Callable[[Any, Exception | None], None]
 
 
 class Pending(Protocol):
-    """The result of a kernel that waits: the outputs come when another node, run or thread has done something."""
+    """The result of a kernel that waits: its outputs arrive after an event in another node, run or thread."""
 
     def begin(self, done: Done) -> None:
-        """Have `done` called when it is certain what comes of it: now, or by whoever makes it so."""
+        """Call `done` once the result is certain: at once, or from the thread that completes it."""
 
     def cancel(self) -> None:
-        """Wait no more: `done` is told CancelledError, unless it is certain already what comes of it."""
+        """Cancel the wait: `done` gets CancelledError, unless the result is certain already."""
 
 
 class ResourceManager:
-    """The state that lives as long as a session: variables by (container, name), queues, and what else kernels keep.
+    """The state of a session: variables by (container, name), queues and other state of kernels.
 
     Attributes:
-        shared: what else is shared by name.
-        redeclared: a variable has begun anew as another: kernels that were made before may take it for what it was.
+        shared: resources other than variables that are shared by name.
+        redeclared: True after a variable was declared anew; kernels made before may hold the former one.
     """
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class ResourceManager:
         self._states: dict[Hashable, Any] = {}
 
     def state(self, key: Hashable, make: Callable[[], State]) -> State:
-        """The state under `key`, made by `make` when first asked for (a random generator's position)."""
+        """The state under `key` (such as a random generator's position), made by `make` on first use."""
         found: State | None = self._states.get(key)
         if found is None:
             found = self._states.setdefault(key, make())
@@ -164,11 +164,11 @@ class ResourceManager:
     ) -> RefVariable:
         """Find or make a variable.
 
-        One whose owner now declares another type or shape begins anew. Other nodes that share it, and declare it differently, get it as it
-        is; but what has no value is of the type of the handle that asks last.
+        A variable whose owner now declares another type or shape is reset. Nodes that share it under a different declaration get it
+        unchanged; but an uninitialised variable takes the type of the last handle that looks it up.
 
         Args:
-            node: the node that asks for it.
+            node: the node that looks it up.
         """
         found = self.variables.get((container, name))
         if found is None:
@@ -184,15 +184,15 @@ class ResourceManager:
         return found
 
     def reset(self, containers: Container[str]) -> None:
-        """Forget the values of the variables in `containers`, and end the queues there."""
+        """Clear the variables and end the queues in `containers`."""
         for (container, _name), variable in list(self.variables.items()):
             if container in containers:
-                with variable.lock:  # an update under way would bring the value back
+                with variable.lock:  # a concurrent update would bring the value back
                     variable.value, variable.owner = None, ""
         self.shared.reset(containers)
 
     def disown(self, is_gone: Callable[[RefVariable | SharedResource], bool]) -> None:
-        """Let whoever asks next declare the variables and queues whose owner is gone."""
+        """Clear the owner of variables and queues whose owner is gone; the next node may declare them."""
         self.shared.disown(is_gone)
         for variable in list(self.variables.values()):
             if variable.owner and is_gone(variable):
@@ -200,17 +200,17 @@ class ResourceManager:
 
 
 class FunctionKernels(Protocol):
-    """What can run functions for kernels."""
+    """The protocol of function execution for kernels."""
 
     def function_kernel(self, name: str, attrs: Attrs) -> Callable[..., Any]:
-        """What calls function `name`: arrays in, as a kernel gives them out."""
+        """A callable that runs function `name` on arrays."""
 
     def function_types(self, name: str, attrs: Attrs) -> tuple[tuple[DType, ...], tuple[DType, ...]]:
-        """What function `name` takes and what it returns."""
+        """The argument types and the return types of function `name`."""
 
 
 class KernelContext:
-    """What `kernel(k)` gets, once a plan.
+    """The argument `k` of `kernel(k)`, one for each node of a plan.
 
     Attributes:
         xp: the array module (NumPy, or CuPy on a GPU).
@@ -218,10 +218,10 @@ class KernelContext:
         node_name, op: for error texts.
         input_types, output_types: dtypes by slot (reference types as such).
         input_shapes: the statically known shapes by slot.
-        constants: per slot the value if it is the same in every run, else None.
-        resources: the session's state; one of its own where nobody gave any.
-        functions: what runs functions for kernels that call them, None where nothing does.
-        device: where the kernel runs, "" where nobody said.
+        constants: by slot, the value of an input that is the same in every run, else None.
+        resources: the session's state; a private one by default.
+        functions: runs functions for kernels that call them; None outside of a runtime.
+        device: the device of the kernel; "" if not placed.
     """
 
     __slots__ = (
@@ -270,7 +270,7 @@ class KernelContext:
     def __getattr__(self, name: str) -> ResourceManager:
         if name != "resources":
             raise AttributeError(f"'KernelContext' object has no attribute '{name}'")
-        self.resources = made = ResourceManager()  # few kernels have a state: it is made when one asks
+        self.resources = made = ResourceManager()  # few kernels have state, so it is made on first use
         return made
 
     def attr(self, name: str) -> AttrValue:

@@ -1,4 +1,4 @@
-"""The op registry: what each op is (OpDef), how its shapes follow, how it is computed and how it is differentiated."""
+"""The op registry: definition, shape function, kernel and gradient of each op."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Watcher = Callable[[OpDef, Exception | None], None]
 
 
 class OpRegistration:
-    """All that is known of one op. `gradient` is None for an op that is registered as not differentiable.
+    """The registered properties of one op. `gradient` is None for an op registered as not differentiable.
 
     `why_no_gradient` says in words why there is none, where the op says so.
     `full_gradient` takes the place of a `gradient` that leaves out an output or an input, where that counts.
@@ -88,7 +88,7 @@ class OpRegistry:
 
         Raises:
             AlreadyExistsError: the name is taken.
-            InvalidArgumentError: the OpDef makes no sense.
+            InvalidArgumentError: the OpDef is inconsistent.
         """
         if isinstance(op, OpDef):
             self._add(OpRegistration(op, shape_fn))
@@ -98,7 +98,7 @@ class OpRegistry:
             self._deferred.append(op)
 
     def register_lazy(self, name: str, make: Callable[[], OpRegistration]) -> None:
-        """Add the op `name` without making it: `make` is called when that op is first asked for.
+        """Add the op `name` lazily: `make` is called on the first look-up.
 
         Raises:
             AlreadyExistsError: the name is taken.
@@ -109,7 +109,9 @@ class OpRegistry:
         self._promised.pop(name, None)
 
     def promise(self, names: Iterable[str], load: Callable[[], object]) -> None:
-        """Say that `load` registers the ops `names`, each with `register_lazy`; it is called when one of them is first asked for.
+        """Declare that `load` registers the ops `names`, each with `register_lazy`.
+
+        `load` is called when one of them is first looked up.
 
         Raises:
             AlreadyExistsError: a name is taken.
@@ -120,7 +122,7 @@ class OpRegistry:
             self._promised[name] = load
 
     def names(self) -> list[str]:
-        """The names of all ops, sorted, without making any."""
+        """The sorted names of all ops. Makes no registration."""
         self._register_deferred()
         return sorted({*self._by_name, *self._lazy, *self._promised})
 
@@ -157,14 +159,14 @@ class OpRegistry:
         return iter(sorted(self._by_name.values(), key=lambda entry: entry.op_def.name))
 
     def export(self, include_internal: bool = False) -> list[OpDef]:
-        """All OpDefs sorted by name; internal ops (their names begin with `_`) only if asked for."""
+        """All OpDefs sorted by name; internal ops (their names begin with `_`) only if `include_internal` is true."""
         return [entry.op_def for entry in self if include_internal or not entry.op_def.name.startswith("_")]
 
     def set_watcher(self, watcher: Watcher | None) -> None:
-        """Have every registration (and every refused one, with its error) reported; None ends that.
+        """Set a callback for every registration (a refused one with its error); None removes it.
 
         Raises:
-            AlreadyExistsError: another watcher is set.
+            AlreadyExistsError: another callback is set.
         """
         if watcher is not None and self._watcher is not None:
             raise AlreadyExistsError("Cannot over-write a valid watcher with another.")
@@ -178,13 +180,13 @@ class OpRegistry:
         with critical_section:
             load = self._promised.get(name)
             if load is not None:
-                load()  # outside the lock: it imports, and Python has a lock of its own for that
+                load()  # outside the lock, since it imports modules, which takes Python's import lock
             with self._making:
                 self._register_deferred()
                 make = self._lazy.get(name)
                 if make is None:
                     return
-                # One that fails stays registered: asking again says again what is wrong with it.
+                # A registration that fails is kept, so that each look-up raises its error.
                 entry = make()
                 del self._lazy[name]
                 try:
@@ -228,7 +230,7 @@ def register_op(op_def: OpDef, shape_fn: ShapeFn | None = None) -> None:
 
 
 def register_op_gradient(op: str, creator: GradientCreator) -> None:
-    """Say how `op` is differentiated (REGISTER_OP_GRADIENT).
+    """Set the gradient of `op` (REGISTER_OP_GRADIENT).
 
     Raises:
         NotFoundError: no such op.
@@ -238,7 +240,7 @@ def register_op_gradient(op: str, creator: GradientCreator) -> None:
 
 
 def register_op_no_gradient(op: str) -> None:
-    """Say that `op` is not differentiable (REGISTER_OP_NO_GRADIENT).
+    """Mark `op` as not differentiable (REGISTER_OP_NO_GRADIENT).
 
     Raises:
         NotFoundError: no such op.

@@ -1,4 +1,4 @@
-"""What names a value on its way from one device to another."""
+"""Rendezvous keys: the names of values that are sent from one device to another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RendezvousKey(msgspec.Struct, frozen=True):
     Args:
         full_key: the text.
         src_device, dst_device: the devices as they stand in the text; `src` and `dst` are them parsed.
-        src_incarnation: which life of the sending device.
+        src_incarnation: the incarnation of the sending device.
         edge_name: the tensor.
         frame_iter: frame and iteration, `0:0` outside of loops.
     """
@@ -44,7 +44,7 @@ def create_key(src_device: str, src_incarnation: int, dst_device: str, name: str
 
     Args:
         src_device, dst_device: device names.
-        src_incarnation: which life of the sending device; 64 bits.
+        src_incarnation: the incarnation of the sending device, 64 bits.
         name: the tensor.
         frame_iter: frame and iteration.
     """

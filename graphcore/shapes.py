@@ -14,9 +14,9 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 class Shape:
-    """A partial shape: `Shape([None, 3])` is `[?,3]`, `Shape(None)` has unknown rank, `Shape([])` is a scalar.
+    """A shape, possibly partial: `Shape([None, 3])` is `[?,3]`, `Shape(None)` has unknown rank.
 
-    Sizes are ints >= 0; None or -1 stands for an unknown size.
+    `Shape([])` is a scalar's. Sizes are ints >= 0; None or -1 stands for an unknown size.
 
     Raises:
         InvalidArgumentError: a size below -1, more than 254 dimensions, or more than int64 elements.
@@ -43,17 +43,18 @@ class Shape:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the file a shape came from calls its dimensions, "" for one without a name; () if it names none.
+        """The names of the dimensions in the file that the shape was read from; () if it names none.
 
-        Names are kept for whoever writes the file again. They say nothing about sizes, so shapes that differ in them alone are equal.
+        An unnamed dimension has the name "". Names are kept so that they can be written again. They do not affect sizes: shapes that differ
+        in names only are equal.
         """
-        return getattr(self, "_names", ())  # a slot left empty: hardly any shape has names
+        return getattr(self, "_names", ())  # the slot is left empty, since few shapes have names
 
     def with_names(self, names: tuple[str, ...]) -> Shape:
-        """A copy whose dimensions are called so: one name a dimension.
+        """A copy with named dimensions, one name a dimension.
 
         Raises:
-            InvalidArgumentError: there are more or fewer names than dimensions, or the rank is unknown.
+            InvalidArgumentError: the number of names is not the rank, or the rank is unknown.
         """
         if len(names) != len(self):
             raise InvalidArgumentError(f"Shape {self} has {len(self)} dimensions, got {len(names)} names for them: {', '.join(names)}")
@@ -101,7 +102,7 @@ class Shape:
         return self.dims == other.dims
 
     def merge_with(self, other: Shape) -> Shape:
-        """The shape that knows what either of the two knows.
+        """The most specific shape implied by both.
 
         Raises:
             InvalidArgumentError: they are incompatible.
@@ -113,7 +114,7 @@ class Shape:
         return Shape([a if a is not None else b for a, b in zip(self.dims, other.dims, strict=True)])
 
     def concatenate(self, other: Shape | int | None) -> Shape:
-        """The dimensions of both in a row; unknown if either rank is. An int (-1, None: unknown) adds one dimension."""
+        """The dimensions of both in a row; unknown if either rank is. An int (-1, None: unknown) is one dimension."""
         if not isinstance(other, Shape):
             other = Shape([other])
         if self.dims is None or other.dims is None:
@@ -186,12 +187,12 @@ class Shape:
 
 
 def validate_sizes(sizes: Sequence[int], unknown_rank: bool = False, *, full: bool = False) -> None:
-    """Refuse what is no shape: the contents of a TensorShapeProto, -1 for an unknown size.
+    """Validate the contents of a TensorShapeProto, with -1 for an unknown size.
 
     Args:
-        sizes: the sizes of the dimensions, none if the rank is unknown.
-        unknown_rank: no dimension is known.
-        full: no size may be unknown.
+        sizes: the sizes of the dimensions, empty if the rank is unknown.
+        unknown_rank: True for an unknown rank.
+        full: require that every size is known.
 
     Raises:
         InvalidArgumentError: sizes of an unknown rank, sizes that are too low, too many dimensions or elements.
@@ -214,7 +215,7 @@ def validate_sizes(sizes: Sequence[int], unknown_rank: bool = False, *, full: bo
 
 
 def is_valid_shape(sizes: Sequence[int], unknown_rank: bool = False, *, full: bool = False) -> bool:
-    """True iff validate_sizes has nothing against them."""
+    """True iff `validate_sizes` accepts the shape."""
     try:
         validate_sizes(sizes, unknown_rank, full=full)
     except InvalidArgumentError:
@@ -226,7 +227,7 @@ def _checked_size(size: object) -> int | None:
     if size is None:
         return None
     try:
-        number = int(size)  # type: ignore[call-overload]  # whatever int() takes, NumPy integers included
+        number = int(size)  # type: ignore[call-overload]  # any type that int() accepts, NumPy integers included
     except (TypeError, ValueError):
         raise InvalidArgumentError(f"A size must be an integer >= 0 or None, got {brief(size)}") from None
     if number < -1:

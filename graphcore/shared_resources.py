@@ -1,4 +1,4 @@
-"""Queues and other resources that the nodes and functions of a session share by name, variables aside."""
+"""Queues and other resources, except variables, shared by name between nodes of a session."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from graphcore.support.critical_section import critical_section
 
 
 class SharedResource(Protocol):
-    """Something that lasts as long as a session.
+    """A resource with the lifetime of a session.
 
     Attributes:
-        op: the op of the node that stands for it.
-        owner: the node whose declaration it follows; "" if that is gone, and the next that asks for it may declare it.
+        op: the op of the node that the resource belongs to.
+        owner: the node whose declaration is in force; "" after that node is gone, when the next node to look it up may declare it.
     """
 
     op: str
     owner: str
 
     def end(self) -> None:
-        """Nobody can find it any more: who waits at it is told that this was cancelled."""
+        """End the resource after its removal: pending operations are cancelled."""
 
 
 class SharedResources:
-    """The shared resources of one session; those in the bodies of functions are among them. Safe to use from several threads."""
+    """The shared resources of one session, those in function bodies included. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,14 +37,16 @@ class SharedResources:
     def find(
         self, container: str, name: Hashable, node: str, make: Callable[[int], SharedResource], fits: Callable[[Any], bool]
     ) -> SharedResource:
-        """Find or make a resource. One that its owner now declares otherwise ends, and begins anew; other nodes get it as it is.
+        """Find or make a resource.
+
+        A resource that its owner now declares differently is ended and made anew; other nodes get it unchanged.
 
         Args:
-            container: the name space.
-            name: what it is shared by.
-            node: the node that asks for it.
-            make: makes it; given how many were made before.
-            fits: whether it is what the node declares.
+            container: the namespace.
+            name: the shared name.
+            node: the node that looks it up.
+            make: makes the resource, given the number of resources made before.
+            fits: returns True if a resource agrees with the node's declaration.
 
         Raises:
             CancelledError: the session is closed.
@@ -65,20 +67,20 @@ class SharedResources:
         return made
 
     def disown(self, is_gone: Callable[[SharedResource], bool]) -> None:
-        """Let whoever asks next declare what belongs to an owner that is gone."""
+        """Clear the owner of resources whose owner is gone; the next node may declare them."""
         for resource in list(self._known.values()):
             if resource.owner and is_gone(resource):
                 resource.owner = ""
 
     def reset(self, containers: Container[str]) -> None:
-        """End what is in `containers`."""
+        """End the resources in `containers`."""
         with critical_section, self._lock:
             ended = [self._known.pop(key) for key in list(self._known) if key[0] in containers]
         for resource in ended:
             resource.end()
 
     def close(self) -> None:
-        """End everything; nothing can be found or made any more."""
+        """End all resources; further look-ups fail."""
         with critical_section, self._lock:
             self._is_closed = True
             ended = list(self._known.values())

@@ -1,4 +1,4 @@
-"""Where in the user's code something was made: file, line and, in a notebook, the cell."""
+"""Source locations: file, line and, in a notebook, the cell of the user's code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import msgspec
 
 
 class CellRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One execution of a notebook cell: `cell` is its lasting id, `label` what a reader sees (`In [3]`).
+    """One execution of a notebook cell: `cell` is its lasting id, `label` its prompt (`In [3]`).
 
-    `file` is what Python calls the cell's compiled code, "" if not known.
+    `file` is Python's file name for the cell's compiled code, "" if unknown.
     """
 
     cell: str
@@ -25,7 +25,7 @@ class CellRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DerivedAnew(CellRun, frozen=True, kw_only=True):
-    """The run in which nodes are derived anew: they keep the `location` of the call that they follow from."""
+    """A run that derives nodes again; they keep the `location` of the call they are derived from."""
 
     location: SourceLocation
 
@@ -48,7 +48,10 @@ class SourceLocation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def cell(self) -> str:
-        """The label of the cell that holds the line: not the running one if that called a function of an earlier cell or a module."""
+        """The label of the cell that holds the line.
+
+        This is not the running cell if that called a function of an earlier cell or a module.
+        """
         run = self.run
         if run is not None and run.file in ("", self.file):
             return run.label
@@ -56,7 +59,10 @@ class SourceLocation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def where(self) -> str:
-        """`cell In [3], line 2`; `cell In [1], line 2 (called in cell In [3])`; `train.py, line 2` outside a notebook."""
+        """The place in words: `cell In [3], line 2`, or `train.py, line 2` outside a notebook.
+
+        A line of another cell than the running one reads `cell In [1], line 2 (called in cell In [3])`.
+        """
         cell = self.cell
         place = f"cell {cell}, line {self.line}" if cell else f"{os.path.basename(self.file)}, line {self.line}"
         if self.run is None or self.run.label == cell:
@@ -82,7 +88,11 @@ _last: Final = [SourceLocation("", 0)]
 
 
 def caller_location(skip: int = 1) -> SourceLocation:
-    """The innermost frame outside this package; the first `skip` frames around this one are known to be inside."""
+    """The innermost frame outside this package.
+
+    Args:
+        skip: the number of frames around this one that are known to be inside the package.
+    """
     run = current_run.get()
     if run.__class__ is DerivedAnew:
         return run.location

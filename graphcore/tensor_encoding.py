@@ -1,4 +1,4 @@
-"""The forms in which a file may hold a constant: raw bytes, or values of which the last one repeats."""
+"""The encodings of a constant in a file: raw bytes, or values of which the last one repeats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BIT_FIELDS: Final = {"half": np.uint16, "bfloat16": np.uint16}
 
 
 class EncodedTensor:
-    """A constant as a file holds it; nothing is computed before `decode`.
+    """A constant as encoded in a file; nothing is computed before `decode`.
 
     Attributes:
         dtype: its type.
@@ -28,7 +28,7 @@ class EncodedTensor:
         content: the elements' bytes in row-major order, little endian; empty if `values` hold them.
         values: the first elements; the last one stands for all that follow. Half and bfloat16 are given by their bits, complex
             numbers as real and imaginary part in a row, the 8-bit floats as one bytes value.
-        other_fields: what else the file says (resource handles, variants, unknown fields), serialised, to be written back.
+        other_fields: further fields of the file (resource handles, variants, unknown fields), serialised, to be written back.
     """
 
     __slots__ = ("content", "dims", "dtype", "other_fields", "values")
@@ -43,14 +43,14 @@ class EncodedTensor:
         self.other_fields = other_fields
 
     def num_elements(self) -> int:
-        """The number of elements, -1 if the shape is not fully known or the number is no int64."""
+        """The number of elements, -1 if the shape is not fully known or the number exceeds int64."""
         if self.dims is None or any(size < 0 for size in self.dims):
             return -1
         count = math.prod(self.dims)
         return count if count < 2**63 else -1
 
     def num_bytes(self) -> int:
-        """The bytes that the decoded tensor takes, -1 if that is unknown or no int64. Strings count 32 each."""
+        """The bytes of the decoded tensor, -1 if unknown or beyond int64. Strings count 32 each."""
         count = self.num_elements()
         if count < 0:
             return -1
@@ -58,7 +58,7 @@ class EncodedTensor:
         return count * size if count * size < 2**63 else -1
 
     def decode(self) -> npt.NDArray[Any]:
-        """The array; a single repeated value is not copied out.
+        """Decode to an array; a single repeated value is broadcast, not copied.
 
         Raises:
             InvalidArgumentError: type, shape and data do not fit together.
@@ -77,7 +77,7 @@ class EncodedTensor:
         return np.broadcast_to(flat, self.dims) if flat.size == 1 and count != 1 else flat.reshape(self.dims)
 
     def _flat(self, count: int) -> npt.NDArray[Any]:
-        """All elements in a row, or the one that all are equal to."""
+        """All elements in a row, or the single element that all are equal to."""
         dtype = self.dtype.as_numpy
         assert dtype is not None
         if self.content:
@@ -141,7 +141,7 @@ def _default(dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _strings_of_content(content: bytes, count: int) -> npt.NDArray[Any]:
-    """`count` lengths as varints, then all the bytes."""
+    """Decode `count` strings: their lengths as varints, then all the bytes."""
     if count > len(content):
         raise InvalidArgumentError(f"A constant of {count} strings has only {len(content)} bytes of content")
     position = 0

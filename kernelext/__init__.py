@@ -1,4 +1,4 @@
-"""The kernel extension: `%load_ext kernelext` makes a notebook's cells own their nodes and shows the graph beside them."""
+"""The IPython extension: `%load_ext kernelext` ties nodes to their cells and shows the graph."""
 
 from kernelext.extension import load as load_ipython_extension
 from kernelext.extension import unload as unload_ipython_extension

@@ -1,4 +1,4 @@
-"""Which cell runs: what it makes belongs to it, and replaces what its last run made."""
+"""Cell ownership: nodes belong to the cell that made them, and its next run replaces them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ EVENTS: Final = ("pre_run_cell", "post_run_cell")
 
 
 class CellOwned(Protocol):
-    """What the tracker asks of a graph; `graphcore.Graph` has it."""
+    """The protocol of graphs with cell ownership, implemented by `graphcore.Graph`."""
 
     def begin_cell(self, run: CellRun) -> None:
-        """`run` begins."""
+        """Begin the cell run `run`."""
 
     def end_cell(self, run: CellRun, *, failed: bool = False) -> object:
-        """`run` has ended."""
+        """End the cell run `run`."""
 
     def drop_cell(self, cell: str) -> object:
-        """The cell is gone."""
+        """Remove the nodes of a deleted cell."""
 
 
 @dataclass(frozen=True)
 class _Open:
-    """A cell, or code that a cell runs in turn (`%run`, `run_cell`), that has begun and not ended."""
+    """A cell, or code run by a cell (`%run`, `run_cell`), that has begun and not ended."""
 
     info: ExecutionInfo | None
     request: str
@@ -40,15 +40,15 @@ class _Open:
 class CellTracker:
     """Follows the cells of one shell.
 
-    Every graph hears when a cell begins and ends, so that the nodes a cell makes are its own: running it again
-    replaces them, those that it does not make again go, and so do those of a cell that was deleted.
+    Every graph is notified at the beginning and end of a cell, so that the nodes a cell makes belong to it: running it again replaces them,
+    those that it does not make again are removed, and so are those of a deleted cell.
 
     Args:
         shell: the IPython shell.
-        graphs: gives the graphs that exist.
-        finished: called after each cell, when the graphs are settled, with the run and whether it failed.
+        graphs: returns the existing graphs.
+        finished: a callback after each cell, when the graphs are settled, with the run and True for a failure.
         guard: keeps failures away from the cell.
-        begins: called before each cell, when nothing has changed yet.
+        begins: a callback before each cell, before any change.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class CellTracker:
         self.run: CellRun | None = None
 
     def start(self) -> None:
-        """Begin to follow. The cell that is running now (the one that loads the extension) counts from here on."""
+        """Start following. The cell that is running now (the one that loads the extension) is included."""
         self._shell.events.register("pre_run_cell", self._pre_run_cell)
         self._shell.events.register("post_run_cell", self._post_run_cell)
         cell = requested_cell(self._shell)
@@ -82,7 +82,7 @@ class CellTracker:
             self._begin(self._make_run(cell, self._shell.execution_count - 1, ""))
 
     def stop(self) -> None:
-        """Follow no more; the running cell's nodes stay as they are."""
+        """Stop following; the running cell's nodes are kept."""
         for event, callback in zip(EVENTS, (self._pre_run_cell, self._post_run_cell), strict=True):
             if callback in self._shell.events.callbacks[event]:
                 self._shell.events.unregister(event, callback)
@@ -102,7 +102,7 @@ class CellTracker:
         with self._guard("noting that a cell begins"):
             request = self._request()
             if self._open and self._open[0].request != request:
-                # The end of the last cell never came: another extension swallowed it, or the shell was interrupted just then.
+                # The end of the last cell was not announced: another extension swallowed it, or the shell was interrupted.
                 self._end(failed=True)
             self._open.append(_Open(info, request))
             if len(self._open) == 1:
@@ -121,18 +121,18 @@ class CellTracker:
                 self._end(failed=result is None or not result.success)
 
     def _is_inner(self, info: ExecutionInfo | None) -> bool:
-        """Close what ends with `info`; True while the cell itself goes on."""
+        """Close the code that ends with `info`. True while the cell itself continues."""
         if info is not None and _is_blank(info) and info is not self._open[0].info:
             return self._open[0].info is not None or self._requested_code() != info.raw_cell
         for index, entry in enumerate(self._open):
             if entry.info is not None and (entry.info is info or (info is not None and entry.info.raw_cell == info.raw_cell)):
                 del self._open[index:]
                 return bool(self._open)
-        # The cell that loaded the extension was entered without its info; it ends when nothing that it runs is open any more.
+        # The cell that loaded the extension was entered without its info; it ends when no code it runs is open.
         return len(self._open) > 1
 
     def _begin_blank(self, info: ExecutionInfo | None) -> None:
-        # IPython announces only the end of a cell without code. It may have had some in its last run.
+        # IPython announces only the end of a cell without code, which may have had code in its last run.
         if info is not None and _is_blank(info) and info.cell_id:
             self._begin(self._run_of(info))
 
@@ -179,7 +179,7 @@ class CellTracker:
     def _make_run(cell: str, execution: int, file: str) -> CellRun:
         return CellRun(cell=cell, execution=execution, label=f"In [{execution}]", file=file)
 
-    # ---- the request that the kernel serves -------------------------------------------------------------------------
+    # ---- the request being served ---------------------------------------------------------------------------------------
 
     def _parent(self) -> dict[str, Any]:
         get_parent = getattr(self._shell, "get_parent", None)
@@ -190,8 +190,8 @@ class CellTracker:
         return str(self._parent().get("header", {}).get("msg_id", ""))
 
     def _nameless_cell(self) -> str:
-        # A front end that names no cells (a console, nbclient, papermill) runs each piece of code once. Taking equal code
-        # for the same cell would make `h = relu(h)` in two places replace the first with a node that feeds itself.
+        # A front end that names no cells (a console, nbclient, papermill) runs each piece of code once. If equal code
+        # were taken for the same cell, a second `h = relu(h)` would replace the first with a node that feeds itself.
         self._nameless += 1
         return f"nameless-{self._nameless}"
 

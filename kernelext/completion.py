@@ -24,11 +24,11 @@ WordSource = Callable[[str, dict[str, Any]], Iterable[str]]
 
 
 class Completion:
-    """Adds one matcher to the shell's completer.
+    """Adds a matcher to the shell's completer.
 
     Args:
         shell: the IPython shell.
-        magic_words: gives what may come next in a `%graph` line, from the text before the word and the user's variables.
+        magic_words: returns possible next words of a `%graph` line, from the text before the word and the user's variables.
     """
 
     def __init__(self, shell: InteractiveShell, magic_words: WordSource) -> None:
@@ -37,7 +37,7 @@ class Completion:
         self._matcher: Any = None
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Register the matcher."""
 
         @context_matcher(identifier="graphloupe")  # type: ignore[untyped-decorator]
         def matcher(context: CompletionContext) -> SimpleMatcherResult:
@@ -47,7 +47,7 @@ class Completion:
         self._shell.Completer.custom_matchers.append(matcher)
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Unregister the matcher."""
         matchers = self._shell.Completer.custom_matchers
         if self._matcher in matchers:
             matchers.remove(self._matcher)
@@ -66,7 +66,7 @@ class Completion:
         )
 
     def words(self, before: str) -> tuple[str, list[str]] | None:
-        """What was typed of the word before the cursor and what it may become; None where this is not our business."""
+        """The partial word before the cursor and its completions; None outside of our context."""
         magic = _MAGIC.match(before)
         if magic is not None:
             typed = magic["typed"]

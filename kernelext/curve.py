@@ -1,4 +1,4 @@
-"""Curves over steps as a small SVG picture that needs nothing but a browser."""
+"""Line charts over steps as small self-contained SVG pictures."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_POINTS: Final = 400
 _TICKS: Final = 4
 _LABEL_GAP: Final = 14
 
-# Colours that differ in lightness too, each with a dash pattern of its own, so that colour is never the only sign.
+# Colours that differ in lightness too, each with a dash pattern, so that colour is never the only sign.
 _STYLES: Final = (("#1f5fbf", ""), ("#b3541e", "6 3"), ("#2d7a46", "2 3"), ("#7b3fa0", "8 3 2 3"), ("#5c5c5c", "1 3"))
 
 
 def curve_svg(series: Mapping[str, Points], steps: int) -> str:
-    """A line chart of `series` (name -> (step, value) pairs) over `steps` steps, on white, labelled at the lines' ends.
+    """A line chart of `series` (name -> (step, value) pairs) over `steps` steps, labelled at line ends.
 
     Values that are not finite leave a gap.
     """
@@ -72,7 +72,7 @@ def _line(name: str, places: Sequence[tuple[float, float] | None], style: tuple[
 
 
 def _free_place(y: float, ends: list[float]) -> float:
-    """Where a label fits without lying on another one."""
+    """A position for a label that overlaps no other label."""
     for other in sorted(ends):
         if abs(y - other) < _LABEL_GAP:
             y = other + _LABEL_GAP
@@ -81,7 +81,7 @@ def _free_place(y: float, ends: list[float]) -> float:
 
 
 def thinned(points: Points) -> Points:
-    """At most a few hundred of `points`, the last one among them."""
+    """At most a few hundred of `points`, including the last one."""
     stride = math.ceil(len(points) / _MOST_POINTS)
     if stride <= 1:
         return points

@@ -1,4 +1,4 @@
-"""A graph error in a cell is shown in a few lines: what is wrong, at which node, and which line made it. So is an interrupted run."""
+"""Compact display of graph errors and interrupted runs in a cell: error, node, line."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MORE: Final = f"{_DIM}%tb shows the full traceback.{_PLAIN}"
 
 
 class ErrorDisplay:
-    """Shows graph errors, and Ctrl-C within graphcore, its own way while it is on; every other exception is IPython's business, as before.
+    """Displays graph errors, and Ctrl-C within graphcore; other exceptions are left to IPython.
 
     Args:
         shell: the IPython shell.
-        guard: keeps failures of the display itself away from the user, who then sees the full traceback.
+        guard: keeps failures of the display away from the user, who then sees the full traceback.
     """
 
     def __init__(self, shell: InteractiveShell, guard: Guard) -> None:
@@ -40,13 +40,13 @@ class ErrorDisplay:
         self._ours: Any = None
 
     def start(self) -> None:
-        """Take over graph errors; a handler that was set before still gets its own exceptions."""
+        """Install the handler; an earlier custom handler still gets its own exceptions."""
         self._before = (self._shell.custom_exceptions, self._shell.CustomTB)
         self._shell.set_custom_exc((GraphError, KeyboardInterrupt, *self._shell.custom_exceptions), self._handle)
         self._ours = self._shell.CustomTB
 
     def stop(self) -> None:
-        """Give back what was there before, unless somebody else has taken over since."""
+        """Restore the earlier handler, unless it was replaced in the meantime."""
         if self._before is not None and self._shell.CustomTB is self._ours:
             self._shell.custom_exceptions, self._shell.CustomTB = self._before
         self._before = None
@@ -70,21 +70,21 @@ class ErrorDisplay:
         with self._guard("writing an error message"):
             lines += error_lines(error, trace) if isinstance(error, GraphError) else interrupt_lines(error, trace)
         if lines:
-            shell._showtraceback(kind, error, lines)  # the way a kernel sends an error with a text of one's own
+            shell._showtraceback(kind, error, lines)  # the way in which a kernel sends an error with a custom text
         else:
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return lines
 
 
 def remember(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Leave the exception where `%tb` and `%debug` look for it."""
+    """Store the exception for `%tb` and `%debug`."""
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
     if sys.version_info >= (3, 12):
         sys.last_exc = error
 
 
 def error_lines(error: GraphError, trace: TracebackType | None) -> list[str]:
-    """The message of `error`, what it is about, and the lines of user code that led to it, as lines for a terminal."""
+    """The message, place, and lines of user code of `error`, as lines for a terminal."""
     lines = [f"{_BOLD}{type(error).__name__}{_PLAIN}: {error.message}"]
     facts = [("op", error.op), ("node", error.node), ("attr", error.attr), ("input", error.input)]
     lines += [f"{_DIM}{name:>8}{_PLAIN}  {value}" for name, value in facts if value]
@@ -101,22 +101,22 @@ def error_lines(error: GraphError, trace: TracebackType | None) -> list[str]:
 
 
 def interrupt_lines(error: BaseException, trace: TracebackType | None) -> list[str]:
-    """What was stopped, as its notes say, and the lines of user code that led there, as lines for a terminal."""
+    """The notes of an interruption and the lines of user code that led there, as lines for a terminal."""
     head, *rest = "\n".join(getattr(error, "__notes__", ())).splitlines() or [""]
     lines = [f"{_BOLD}{type(error).__name__}{_PLAIN}" + (f": {head}" if head else "")]
     return [*lines, *(f"{'':>8}  {line.strip()}" for line in rest), *_way(user_lines(trace)), _MORE]
 
 
 def goes_through_graphcore(trace: TracebackType | None) -> bool:
-    """Whether an exception came out of this project's code."""
+    """True iff an exception passed through this project's code."""
     return any(frame.f_code.co_filename.startswith(tuple(_OWN)) for frame, _ in traceback.walk_tb(trace))
 
 
 def user_lines(trace: TracebackType | None) -> list[SourceLocation]:
-    """The lines of the user's own code on the way to the error, outermost first, the last few at most."""
+    """The last lines of user code on the path to the error, outermost first."""
     run = current_run.get()
     files = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace) if line]
-    # A cell that is known by its file needs no "called in": the lines before say who called.
+    # A cell that is known by its file needs no "called in": the lines before name the caller.
     found = [SourceLocation(file, line, None if file in cell_labels else run) for file, line in files if _is_users(file)]
     return found[-_MOST_LINES:]
 
@@ -131,7 +131,7 @@ def _way(calls: list[SourceLocation]) -> list[str]:
 
 
 def _because(cause: BaseException) -> list[str]:
-    """The reason behind an error; of a graph error its message alone, as its node and line have been told."""
+    """The cause of an error; for a graph error its message only, since node and line are shown already."""
     text = cause.message if isinstance(cause, GraphError) else str(cause)
     first, *rest = text.splitlines() or [""]
     return [f"{_DIM}because{_PLAIN}   {type(cause).__name__}: {first}", *(f"{'':>8}  {line}" for line in rest)]

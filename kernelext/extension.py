@@ -23,7 +23,7 @@ _ATTRIBUTE: Final = "_graphloupe_extension"
 
 
 class Extension:
-    """What `%load_ext kernelext` adds to one shell.
+    """The extension of one shell by `%load_ext kernelext`.
 
     Args:
         shell: the IPython shell.
@@ -44,7 +44,7 @@ class Extension:
         )
 
     def start(self) -> None:
-        """Put everything in place."""
+        """Install all parts."""
         lines = self._shell.magics_manager.magics["line"]
         self._magic_before = lines.get(MAGIC)
         self._shell.register_magic_function(self._graph_magic(), "line", MAGIC)
@@ -52,7 +52,7 @@ class Extension:
             part.start()
 
     def stop(self) -> None:
-        """Close the views and restore what was there before."""
+        """Close the views and restore the former state."""
         for part in reversed(self._parts):
             with self._guard("unloading"):
                 part.stop()
@@ -87,7 +87,7 @@ class Extension:
 
 
 def load(shell: InteractiveShell) -> None:
-    """Put the extension into `shell`; if it is there already, it is renewed."""
+    """Install the extension in `shell`; an installed one is renewed."""
     unload(shell)
     extension = Extension(shell)
     extension.start()
@@ -95,7 +95,7 @@ def load(shell: InteractiveShell) -> None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take the extension out of `shell`, if it is there."""
+    """Remove the extension from `shell`, if it is installed."""
     extension = getattr(shell, _ATTRIBUTE, None)
     if extension is None:
         return

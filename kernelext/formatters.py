@@ -1,4 +1,4 @@
-"""How a graph, a node, a tensor, a function or a recorded run looks as the last expression of a cell."""
+"""Display of graphs, nodes, tensors, functions and recorded runs as the last expression of a cell."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from widgets.live.function_view import FunctionView
 
 
 class Formatters:
-    """Registers display functions with the shell and takes them back.
+    """Registers display functions with the shell.
 
     Args:
         shell: the IPython shell.
-        picture: gives the HTML of a still picture of a graph, None if there is none.
-        show: displays a function, live and still; False if it cannot.
+        picture: returns the HTML of a static picture of a graph, None if there is none.
+        show: displays a function, live and static; False if it cannot.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Formatters:
         self._before: list[tuple[Any, type, Any]] = []
 
     def start(self) -> None:
-        """Register; what was registered before is kept for `stop`."""
+        """Register; earlier functions are kept for `stop`."""
         self._set("text/plain", Node, _printing(node_text))
         self._set("text/plain", Tensor, _printing(tensor_text))
         self._set("text/plain", Trace, _printing(trace_text))
@@ -44,7 +44,7 @@ class Formatters:
             self._set_display(kind)
 
     def stop(self) -> None:
-        """Put back what was there."""
+        """Restore the earlier functions."""
         for formatter, kind, before in reversed(self._before):
             if before is None:
                 formatter.pop(kind, None)
@@ -60,7 +60,7 @@ class Formatters:
 
     def _display(self, function: Function | FunctionDef | FunctionView) -> None:
         if not self._show(function):
-            # How IPython is told to go on with its other ways of showing something.
+            # IPython's signal to try its other formatters.
             raise NotImplementedError
 
     def _set(self, mime: str, kind: type, function: Callable[..., Any]) -> None:
@@ -81,7 +81,7 @@ def _printing(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
 
 
 def tensor_text(tensor: Tensor) -> str:
-    """Type and shape of a tensor, the op that gives it, and the line that made it."""
+    """Type and shape of a tensor, its op, and the line that made it."""
     lines = [repr(tensor), f"  from     {tensor.node.name} ({tensor.node.op})"]
     return "\n".join(lines + _state(tensor.node))
 

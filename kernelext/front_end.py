@@ -1,4 +1,4 @@
-"""What the page that sent a request can show."""
+"""Capabilities of the page that sent a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FrontEnd = Literal["lab", "inline", "none"]
 
 
 def request_metadata(shell: InteractiveShell) -> dict[str, Any]:
-    """The metadata of the request that the kernel serves; empty outside a kernel."""
+    """The metadata of the request being served; empty outside a kernel."""
     get_parent = getattr(shell, "get_parent", None)
     parent = get_parent() if get_parent is not None else None
     metadata = parent.get("metadata") if isinstance(parent, dict) else None
@@ -22,16 +22,16 @@ def request_metadata(shell: InteractiveShell) -> dict[str, Any]:
 
 
 def requested_cell(shell: InteractiveShell) -> str:
-    """The lasting id of the cell that the kernel runs, "" where the front end names none (a console, nbclient)."""
+    """The lasting id of the running cell, "" if the front end names none (a console, nbclient)."""
     metadata = request_metadata(shell)
     colab = metadata.get("colab")
     return str(metadata.get("cellId") or (colab.get("cell_id") if isinstance(colab, dict) else "") or "")
 
 
 def front_end(shell: InteractiveShell) -> FrontEnd:
-    """Where a view can be: `lab` may dock it, `inline` shows it in the cell, `none` has nobody to look at it.
+    """The place for views: `lab` may dock them, `inline` shows them in the cell, `none` has no viewer.
 
-    JupyterLab and Notebook 7 ask in the same words, so `lab` is a guess that the view confirms by answering.
+    Requests of JupyterLab and Notebook 7 look the same, so `lab` is a guess that the view confirms by answering.
     """
     cell = requested_cell(shell)
     if not cell:
@@ -41,7 +41,7 @@ def front_end(shell: InteractiveShell) -> FrontEnd:
 
 
 def call_later(seconds: float, callback: Callable[[], None]) -> None:
-    """Call back from the kernel's event loop, when it is idle; never, where no loop runs (a script, a test)."""
+    """Call back from the kernel's event loop when idle; never without a loop (in a script, a test)."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What a `%graph` line says."""
+"""Parsing of the `%graph` line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ The view follows every cell. Below this cell a still picture is kept: the notebo
 
 
 class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A `%graph` line, read: `name` is "" for the default graph, `renderer` and `lens` are "" where not asked for."""
+    """A parsed `%graph` line: `name` is "" for the default graph, `renderer` and `lens` "" by default."""
 
     place: Place = "auto"
     name: str = ""
@@ -44,10 +44,10 @@ class GraphLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_graph_line(line: str) -> GraphLine:
-    """Read what follows `%graph`.
+    """Parse the arguments of `%graph`.
 
     Raises:
-        UsageError: an unknown word, a missing or unknown value, or something said twice.
+        UsageError: an unknown word, a missing or unknown value, or a repeated option.
     """
     said: dict[str, str] = {}
     words = iter(_split(line))
@@ -82,13 +82,13 @@ def _read_word(word: str, following: Iterable[str]) -> tuple[str, str]:
 
 
 def hint(word: str) -> str:
-    """What was probably meant by `word`, to be put into an error message; "" if that is anybody's guess."""
+    """A suggestion for `word` in an error message; "" if there is none."""
     near = difflib.get_close_matches(word, [*PLACES, *OPTIONS], n=1)
     return f", did you mean '{near[0]}'?" if near else ""
 
 
 def next_words(before: str, variables: dict[str, Any]) -> list[str]:
-    """What may come next in a `%graph` line after the text `before`."""
+    """The possible next words of a `%graph` line after the text `before`."""
     words = before.split()
     if words and words[-1] in OPTIONS:
         return list(OPTIONS[words[-1]])

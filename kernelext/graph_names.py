@@ -1,4 +1,4 @@
-"""Graphs behind the user's variables, and the names in them."""
+"""Graphs behind the user's variables, and the node names in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphcore.graph import Graph
 
 
 def graph_of(value: object) -> Graph | None:
-    """The graph that `value` is, or belongs to (a tensor, a node, a variable, a session)."""
+    """The graph of `value`: itself, or that of a tensor, node, variable or session."""
     if isinstance(value, Graph):
         return value
     graph = getattr(value, "graph", None) if type(value).__module__.startswith("graphcore.") else None
@@ -16,12 +16,12 @@ def graph_of(value: object) -> Graph | None:
 
 
 def can_be_shown(value: object) -> bool:
-    """True iff `%graph` shows `value`: it is or has a graph, or is a function."""
+    """True iff `%graph` can show `value`: it is or has a graph, or is a function."""
     return isinstance(value, Function | FunctionDef) or graph_of(value) is not None
 
 
 def matching_names(graph: Graph, typed: str, *, outputs: bool) -> list[str]:
-    """Names of nodes (or of their outputs, once a colon is typed) that continue `typed`, in the order of the graph."""
+    """Names of nodes (after a colon, of their outputs) that begin with `typed`, in graph order."""
     head, colon, _ = typed.partition(":")
     if outputs and colon:
         node = graph.find(head)

@@ -1,4 +1,4 @@
-"""A failure in the extension never reaches the user's cell: it is logged, once a place, and told to whoever shows a status."""
+"""Keeps failures of the extension out of the user's cell: they are logged, and shown as a status."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ FailureListener = Callable[[str], None]
 
 
 class Guard:
-    """Swallows exceptions of the extension's own code and remembers which were logged already.
+    """Swallows exceptions of the extension's own code and logs each place once.
 
     Args:
-        on_failure: called with one line of text for each failure, also for those that are not logged again.
+        on_failure: a callback with one line of text for each failure, including those not logged again.
     """
 
     def __init__(self, on_failure: FailureListener | None = None) -> None:
@@ -24,20 +24,20 @@ class Guard:
 
     @contextmanager
     def __call__(self, doing: str) -> Iterator[None]:
-        """Run a block that must not fail; `doing` says in words what it is about."""
+        """Guard a block; `doing` describes it in words."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - keeping every failure away from the user's cell is what a guard is for
             self.report(doing, error)
 
     def report(self, doing: str, error: Exception) -> None:
-        """Log a failure, unless it came from the same place before, and tell the listener."""
+        """Log a failure, unless one from the same place was logged, and call the listener."""
         frames = traceback.extract_tb(error.__traceback__)
         place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
         key = (type(error), place)
         if key not in self._logged:
             self._logged.add(key)
-            # The kernel application's logger writes to the server's log; a warning on stderr would land in the user's cell.
+            # The kernel application's logger writes to the server's log; a warning on stderr would appear in the user's cell.
             get_logger().error("Graphloupe failed while %s", doing, exc_info=error)
         if self._on_failure is None:
             return

@@ -1,4 +1,4 @@
-"""A loop's progress and the values it records, drawn below the cell while it runs and kept in the saved notebook."""
+"""Progress of a loop with recorded values, drawn below the cell and kept in the saved notebook."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ _SECONDS_BETWEEN_PICTURES: Final = 0.2
 
 
 class Progress:
-    """Counts `steps` steps and draws what they record.
+    """Counts `steps` steps and draws the recorded values.
 
         progress = Progress(300, title="training")
         for step in progress:
             _, value = session.run([train, loss], feeds)
             progress.record(loss=value)
 
-    Drawing is limited to five pictures a second, so that a fast loop stays fast. A loop that is left early or fails keeps
-    the picture of where it stopped.
+    Drawing is limited to five pictures a second, so that a fast loop stays fast. A loop that is left early or fails keeps its last picture.
 
     Args:
-        steps: how many steps the loop takes.
-        title: what is going on, in a word or two.
+        steps: the number of steps.
+        title: a word or two.
 
     Raises:
         InvalidArgumentError: a negative number of steps.
@@ -70,7 +69,7 @@ class Progress:
         return self.steps
 
     def record(self, **values: Any) -> None:
-        """Note values of this step: scalars, or arrays of one element."""
+        """Record values of this step: scalars, or arrays of one element."""
         for name, value in values.items():
             self.series.setdefault(name, []).append((self.done, float(np.asarray(value).item())))
 
@@ -114,7 +113,7 @@ class Progress:
         return html + "</div>"
 
     def _words(self) -> str:
-        """The curves for those who do not see them."""
+        """The curves in words, for screen readers."""
         parts = []
         for name, points in self.series.items():
             finite = [value for _, value in points if math.isfinite(value)]

@@ -1,4 +1,4 @@
-"""Lines that are said once under a cell: of nodes that its run broke, values that sessions keep, gradients that a loop built over and over."""
+"""Remarks under a cell: broken nodes, values kept by sessions, gradients built repeatedly."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MOST_CHARACTERS: Final = 100
 
 
 class Remarks:
-    """Compares the graphs before and after each cell, and says what its user should know, a line each.
+    """Compares the graphs before and after each cell, and prints remarks for its user, one a line.
 
     Args:
-        graphs: gives the graphs that exist.
+        graphs: returns the existing graphs.
     """
 
     def __init__(self, graphs: Callable[[], Iterable[Graph]]) -> None:
@@ -29,7 +29,7 @@ class Remarks:
         self._kept: dict[Session, set[str]] = {}
 
     def begin(self) -> None:
-        """Note how things are: a cell begins."""
+        """Record the state at the beginning of a cell."""
         graphs = list(self._graphs())
         self._marked = {graph: set(_marked(graph)) for graph in graphs}
         self._made = sum(graph.num_node_ids for graph in graphs)
@@ -37,9 +37,9 @@ class Remarks:
         gradient_calls.clear()
 
     def end(self) -> None:
-        """Say what the cell has done, on the error stream."""
+        """Print the remarks of the cell to the error stream."""
         broken = [node for graph, before in self._marked.items() for node in _marked(graph) if node not in before]
-        broken = [node for node in broken if not node.graph.cells.is_partial(node)]  # its cell has just said why it failed
+        broken = [node for node in broken if not node.graph.cells.is_partial(node)]  # its cell has just reported the reason
         made = sum(graph.num_node_ids for graph in self._marked) - self._made
         lines = [_broken(broken)] if broken else []
         lines += [_built_again(line, count, made) for line, count in gradient_calls.most_common(1) if count > MOST_GRADIENTS]
@@ -55,7 +55,7 @@ def _marked(graph: Graph) -> list[Node]:
 
 
 def _broken(nodes: list[Node]) -> str:
-    """The nodes that do not fit by themselves; of those that could not follow them only how many."""
+    """The nodes that are broken by themselves, and the number of those that depend on them."""
     own = [node for node in nodes if node.error is not None and not node.error.is_mark]
     told = own or nodes
     first = min(told, key=lambda node: node.rank)
@@ -71,7 +71,7 @@ def _broken(nodes: list[Node]) -> str:
 
 
 def _kept(session: Session, before: set[str]) -> list[str]:
-    """The line on variables whose values a session keeps, other than those that it kept `before`."""
+    """The remark on variables with values kept by a session, except those kept `before`."""
     names = [name for name in session.variables_with_other_initial_values() if name not in before]
     if not names:
         return []

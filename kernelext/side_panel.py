@@ -1,4 +1,4 @@
-"""The panel on the right of the notebook, where JupyterLab has one."""
+"""The side panel of the notebook in JupyterLab."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
 
 
 def has_side_panels() -> bool:
-    """Whether the package that opens panels beside a notebook is installed (an extra: it is of use in JupyterLab only)."""
+    """True iff the optional package that opens side panels is installed (useful in JupyterLab only)."""
     return importlib.util.find_spec(_PACKAGE) is not None
 
 
 def open_side_panel(view: LiveView, title: str, neighbour: Any = None) -> Any:
     """Open a panel beside the notebook that shows `view`; closing the returned widget closes the panel.
 
-    A sidecar opens when its model reaches the page; it needs no place in the cell's output.
+    A sidecar opens when its model reaches the page, independent of the cell's output.
 
     Args:
-        view: what it shows.
-        title: what stands on its tab.
-        neighbour: a panel that is open: the new one becomes a tab beside it. Else it takes half of the notebook's room.
+        view: the content.
+        title: the title of its tab.
+        neighbour: an open panel; the new one becomes a tab beside it. Without one, it takes half of the notebook's width.
 
     Raises:
         UsageError: the package that opens such panels is not installed.
@@ -38,12 +38,12 @@ def open_side_panel(view: LiveView, title: str, neighbour: Any = None) -> Any:
     panel = importlib.import_module(_PACKAGE).Sidecar(
         title=title, anchor="split-right" if neighbour is None else "tab-after", ref=neighbour
     )
-    # Before the view is in it: the page asks for the panel when it shows the view.
+    # Set before the view is in it: the page looks for the panel when it shows the view.
     view.panel = panel.model_id
     panel.outputs = [{"output_type": "display_data", "data": data, "metadata": {}}]
     return panel
 
 
 def stand_alone(panel: Any) -> None:
-    """Make a panel forget the one that it was put beside, which closes: a page that is loaded anew would look for it in vain."""
+    """Detach a panel from its neighbour, which closes; a reloaded page would look for it in vain."""
     panel.anchor, panel.ref = "split-right", None

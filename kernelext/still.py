@@ -1,4 +1,4 @@
-"""Still pictures: what a saved notebook shows without a kernel. They are drawn beside the user's work, latest first."""
+"""Static pictures, which a saved notebook shows without a kernel. Drawn in the background."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Draw = Callable[[], dict[str, str]]
 
 
 class Still:
-    """The place below one cell where a picture is kept."""
+    """The place of a picture below one cell."""
 
     def __init__(self) -> None:
         self._handle = DisplayHandle()
         self._shown: dict[str, str] = {}
 
     def open(self, bundle: dict[str, str]) -> None:
-        """Take a place in the cell that runs now."""
+        """Reserve a place in the running cell."""
         self._shown = bundle
         self._handle.display(bundle, raw=True)
 
     def update(self, bundle: dict[str, str]) -> None:
-        """Show another picture in the same place."""
+        """Replace the picture."""
         if bundle == self._shown:
             return
         self._shown = bundle
@@ -36,10 +36,10 @@ class Still:
 
 
 class StillPainter:
-    """Draws on a thread of its own, so that a cell never waits for a picture. Of several for one place only the latest is drawn.
+    """Draws on a background thread, so that cells never wait. Of several pictures for one place only the latest is drawn.
 
     Args:
-        guard: keeps failures away from everything else.
+        guard: contains failures.
     """
 
     def __init__(self, guard: Guard) -> None:
@@ -49,7 +49,7 @@ class StillPainter:
         self._thread: threading.Thread | None = None
 
     def paint(self, still: Still, draw: Draw) -> None:
-        """Have `draw` give the picture for `still`, soon."""
+        """Schedule `draw` to make the picture for `still`."""
         with self._lock:
             self._waiting[still] = draw
             if self._thread is None:
@@ -57,13 +57,13 @@ class StillPainter:
                 self._thread.start()
 
     def paint_now(self, still: Still, draw: Draw) -> None:
-        """Draw before returning: nobody looks on, and the program may end right after this cell."""
+        """Draw at once: without a viewer, the program may end right after this cell."""
         with self._lock:
             self._waiting.pop(still, None)
         self._draw(still, draw)
 
     def finish(self) -> None:
-        """Wait until everything is drawn."""
+        """Wait until all pictures are drawn."""
         thread = self._thread
         if thread is not None:
             thread.join(FINISH_SECONDS)

@@ -1,4 +1,4 @@
-"""A recorded run as a few lines of text: how long it took, and the nodes that took the longest."""
+"""A recorded run as a few lines of text: its duration, and the slowest nodes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def duration(ns: int) -> str:
 
 
 def trace_text(trace: Trace) -> str:
-    """The line of `repr`, and how long each node ran, the longest first."""
+    """The line of `repr`, and the duration of each node, the longest first."""
     return "\n".join([repr(trace), *_rows(trace.step_stats(), {node.name: node.op for node in trace.nodes})])
 
 
 def stats_text(stats: StepStats) -> str:
-    """How long each node ran, the longest first: thousands of entries would be no help in a notebook."""
+    """The duration of each node, the longest first; abbreviated for a notebook."""
     entries = sum(len(device.node_stats) for device in stats.dev_stats)
     return "\n".join(
         [
@@ -36,7 +36,7 @@ def stats_text(stats: StepStats) -> str:
 
 
 def metadata_text(metadata: RunMetadata) -> str:
-    """The trace in it, or how to get one."""
+    """The trace in the metadata, or the way to get one."""
     if metadata.trace is None:
         return "<gc.RunMetadata without a trace: run with options=gc.RunOptions(trace=True)>"
     return "<gc.RunMetadata with a trace>\n" + trace_text(metadata.trace)

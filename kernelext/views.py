@@ -1,4 +1,4 @@
-"""The views that are open: which graph each one follows, where it is shown, and the still picture it leaves behind."""
+"""Open views: their graphs, their places, and their static pictures."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ SIDE_NOTE: Final = {
 
 
 class OpenView:
-    """One live view of one graph, in a side panel or in a cell, with its still pictures.
+    """A live view of one graph, in a side panel or in a cell, with its static pictures.
 
     Args:
         name: the variable it follows, "" for the default graph.
-        find: gives the graph as it is now; None when the variable is gone.
-        graph: the graph to begin with.
+        find: returns the current graph; None after the variable was deleted.
+        graph: the initial graph.
     """
 
     def __init__(self, name: str, find: Callable[[], Graph | None], graph: Graph) -> None:
@@ -58,7 +58,7 @@ class OpenView:
         self.docked_at = 0.0
 
     def _heard(self, _view: object, content: object, _buffers: object) -> None:
-        """A page that shows the view says so, and says when it does no more."""
+        """Handle a page's report that it shows the view, or no longer does."""
         kind = content.get("type") if isinstance(content, dict) else None
         if kind == "closed":
             self.on_pages = max(self.on_pages - 1, 0)
@@ -68,11 +68,11 @@ class OpenView:
 
     @property
     def has_panel(self) -> bool:
-        """Whether its side panel is open, or about to open; the page's user may have closed it."""
+        """True iff its side panel is open, or about to open. The page's user may close it."""
         return self.panel is not None and not (self.answered and self.on_pages == 0)
 
     def dock(self, neighbour: OpenView | None) -> None:
-        """Show it in the side panel: the one that is open, else a new one, which becomes a tab beside the panel of `neighbour`."""
+        """Show it in the side panel: its own if open, else a new tab beside the panel of `neighbour`."""
         if self.has_panel:
             self.view.come_forward()
             return
@@ -82,19 +82,19 @@ class OpenView:
         self.panel = open_side_panel(self.view, self.title, None if neighbour is None else neighbour.panel)
         if neighbour is not None:
             neighbour.tabs_beside.append(self.panel)
-        # Should no panel appear (Notebook 7 has none), the view takes this place in the cell.
+        # If no panel appears (Notebook 7 has none), the view takes this place in the cell.
         self.place_in_cell = DisplayHandle()
         self.place_in_cell.display(SIDE_NOTE, raw=True)
 
     def move_into_cell(self) -> None:
-        """Show it in the cell that asked for it: no side panel has appeared."""
+        """Show it in the cell that requested it, since no side panel has appeared."""
         self._close_panel()
         if self.place_in_cell is not None:
             self.place_in_cell.update(self.view)
         self.place_in_cell = None
 
     def close(self) -> None:
-        """Take the view off every page; its still pictures stay."""
+        """Remove the view from all pages; its static pictures stay."""
         self._close_panel()
         self.view.close()
 
@@ -108,12 +108,12 @@ class OpenView:
 
 
 class Views:
-    """All open views of one shell, by the name of what they follow.
+    """All open views of one shell, by the name of their variable.
 
     Args:
         shell: the IPython shell.
         guard: keeps failures away from the cell.
-        busy: whether a cell runs.
+        busy: returns True while a cell runs.
     """
 
     def __init__(self, shell: InteractiveShell, guard: Guard, busy: Callable[[], bool]) -> None:
@@ -127,7 +127,7 @@ class Views:
         self._cell_ended = 0.0
 
     def open(self, line: GraphLine) -> None:
-        """Do what a `%graph` line says.
+        """Execute a `%graph` line.
 
         Raises:
             UsageError: there is no such graph.
@@ -159,7 +159,7 @@ class Views:
                 opened.close()
 
     def close_all(self) -> None:
-        """Finish the still pictures and close everything."""
+        """Finish the static pictures and close everything."""
         self._painter.finish()
         self.close("")
         for _, views in self._functions.values():
@@ -167,19 +167,19 @@ class Views:
         self._functions.clear()
 
     def update(self) -> None:
-        """A cell has ended: show what it did, once in each view."""
+        """Update all views after a cell, each once."""
         self._cell_ended = time.monotonic()
         for opened in list(self._open.values()):
             with self._guard("updating a view"):
                 self._update(opened)
 
     def fail(self, text: str) -> None:
-        """Say in every view's status line that something went wrong."""
+        """Show a failure in every view's status line."""
         for opened in list(self._open.values()):
             opened.view.fail(text)
 
     def picture(self, graph: Graph) -> str | None:
-        """The HTML of a still picture of any graph; None if it cannot be drawn."""
+        """The HTML of a static picture of any graph; None if it cannot be drawn."""
         drawn: list[str] = []
         with self._guard("drawing a graph"):
             drawn.append(to_static_html(build_scene(graph)))
@@ -191,7 +191,10 @@ class Views:
         self.show_function(function)
 
     def show_function(self, function: Function | FunctionDef | FunctionView) -> bool:
-        """Show a function in the cell that runs, live where a page looks on, and as a picture that stays; False if it cannot be shown."""
+        """Show a function in the running cell, live if there is a page, and as a static picture.
+
+        Returns False if it cannot be shown.
+        """
         shown: list[FunctionView] = []
         with self._guard("showing a function"):
             if isinstance(function, Function) and not function.instantiations:
@@ -207,7 +210,7 @@ class Views:
         return bool(shown)
 
     def _keep(self, view: FunctionView) -> None:
-        """Note a view that is made here, for the cell that runs; those of the cell's last run have gone from the page and are closed."""
+        """Record a view made by the running cell; those of its last run left the page and are closed."""
         cell, run = requested_cell(self._shell), self._shell.execution_count
         last, views = self._functions.get(cell, (run, []))
         if last != run:
@@ -218,14 +221,14 @@ class Views:
     def _show(self, opened: OpenView, place: Place) -> None:
         here = front_end(self._shell)
         if place == "side" or (place == "auto" and here == "lab" and not self._no_side):
-            # Each panel of its own would halve the room of the notebook.
+            # A separate panel for each would halve the notebook's width every time.
             opened.dock(next((other for other in reversed(self._open.values()) if other is not opened and other.has_panel), None))
             call_later(ANSWER_SECONDS, lambda: self._look_after(opened))
         elif place == "inline" or here != "none":
             display(opened.view)
 
     def _look_after(self, opened: OpenView) -> None:
-        """Find out whether a side panel has appeared, once the kernel had time to hear of it."""
+        """Check that a side panel has appeared, after the kernel had time to receive the report."""
         with self._guard("looking after a side panel"):
             if self._open.get(opened.name) is not opened or opened.answered or opened.panel is None:
                 return
@@ -242,8 +245,8 @@ class Views:
             opened.view.show(graph)
         opened.view.refresh()
         if not hasattr(self._shell, "kernel"):
-            return  # a terminal cannot change what it has printed
-        # The scene is taken here: by the time its picture is drawn the next cell may be changing the graph.
+            return  # a terminal cannot change printed text
+        # The scene is taken now: when its picture is drawn, the next cell may be changing the graph.
         draw = partial(to_static_bundle, opened.view.scene)
         paint = self._painter.paint if front_end(self._shell) != "none" else self._painter.paint_now
         for still in opened.stills.values():
@@ -265,6 +268,6 @@ def _close(views: list[FunctionView]) -> None:
 
 
 def _display_live(view: FunctionView) -> None:
-    """Show the widget alone. `display(view)` would ask how it is displayed, which is what is being done here."""
+    """Display the widget alone. `display(view)` would call the formatter that is running."""
     data, metadata = view._repr_mimebundle_() or ({}, {})
     display(data, metadata=metadata, raw=True)

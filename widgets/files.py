@@ -1,4 +1,4 @@
-"""A graph or a scene as a file: the one door to all renderers."""
+"""Graphs and scenes as files: the entry point to all renderers."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ SUFFIXES: Final = (".svg", ".dot", ".mmd", ".html", ".txt")
 
 
 def to_dot(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """DOT text of a graph (as folded by `state`) or of a scene."""
+    """DOT text of a graph (folded according to `state`) or of a scene."""
     return scene_to_dot(as_scene(source, state))
 
 
 def to_mermaid(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """Mermaid flowchart text of a graph (as folded by `state`) or of a scene."""
+    """Mermaid flowchart text of a graph (folded according to `state`) or of a scene."""
     return scene_to_mermaid(as_scene(source, state))
 
 
 def to_outline(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """A text tree of a graph (as folded by `state`) or of a scene."""
+    """A text tree of a graph (folded according to `state`) or of a scene."""
     return scene_to_outline(as_scene(source, state))
 
 
 def to_svg(source: Graph | Scene, state: SceneState | None = None) -> str:
-    """An SVG picture of a graph (as folded by `state`) or of a scene."""
+    """An SVG picture of a graph (folded according to `state`) or of a scene."""
     return scene_to_svg(as_scene(source, state))
 
 
 def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: str = "graph") -> str:
-    """An interactive page of a graph (as folded by `state`) or of a scene; it opens offline. Only a graph can be inspected in it.
+    """An interactive page of a graph or a scene, for offline use. Only a graph can be inspected in it.
 
     Nothing can be opened in the page, so without a `state` more scopes are open than in a live view; the search knows all nodes.
 
     Args:
-        source: what to show.
-        state: how a graph is folded.
-        title: what the page calls a graph.
+        source: the graph or scene.
+        state: the folding of a graph.
+        title: the title of a graph.
     """
     state = state or SceneState(auto_boxes=MAX_BOXES)
     scene = as_scene(source, state, title)
@@ -61,13 +61,13 @@ def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: st
 
 
 def save(source: Graph | Scene, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:
-    """Write a graph or a scene to a file; its suffix says how: .svg, .dot, .mmd, .html or .txt.
+    """Write a graph or a scene in the format of the suffix: .svg, .dot, .mmd, .html or .txt.
 
     Args:
-        source: what to write.
+        source: the graph or scene.
         path: the file.
-        state: how a graph is folded.
-        title: what the file calls a graph.
+        state: the folding of a graph.
+        title: the title of a graph.
 
     Returns:
         The path.

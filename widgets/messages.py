@@ -36,7 +36,7 @@ class TensorRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The line of user code that made something: cell label such as `In [3]`, 1-based line, and its text."""
+    """The line of user code that made a node: cell label such as `In [3]`, 1-based line, and its text."""
 
     cell: str
     line: int
@@ -45,10 +45,10 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """For a gradient node: the forward node it differentiates and the registered function it comes from.
+    """For a gradient node: the forward node it differentiates and the registered function.
 
-    `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use, `built` what of it is in the graph:
-    all of it, or what its simplification left.
+    `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use, `built` the part of it in the graph:
+    all of it, or the rest after simplification.
     """
 
     differentiates: str
@@ -61,10 +61,10 @@ class GradientInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One function that the inspected call calls: its definition, and its body with the types of this call.
+    """A function called by the inspected node: its definition, and its body with the types of this call.
 
-    `place` is its number among the functions of this call, `label` what tells them apart (`then`, `body`). `derived` says that the
-    definition was made by differentiating, `note` why there is no body, `opens` that the function can be looked at by itself.
+    `place` is its number among the functions of this call, `label` distinguishes them (`then`, `body`). `derived` means that the definition
+    was made by differentiation, `note` is the reason if there is no body, `opens` means that it can be opened on its own.
     """
 
     place: int
@@ -79,7 +79,10 @@ class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhyStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One step on the way to where a number entered: what happens at node `name`, whose box is `node`; `source` where it was written."""
+    """One step towards the origin of a number.
+
+    It describes node `name`, in the box `node`, made at `source`.
+    """
 
     text: str
     node: str = ""
@@ -89,7 +92,7 @@ class WhyStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """Why one dimension is what it is. `key` is the same for dimensions that are the same number, "" where that is not known."""
+    """The explanation of one dimension. Equal keys stand for the same number; "" if this is unknown."""
 
     what: str
     size: str
@@ -98,7 +101,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clash(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a shape or type clash: which tensor, its shape, and where that came from."""
+    """One side of a shape or type clash: the tensor, its shape, and the origin of the shape."""
 
     tensor: str
     shape: str
@@ -106,7 +109,7 @@ class Clash(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the inspector shows of one node or scope. Texts are plain text, never markup."""
+    """The inspector's content for one node or scope. Texts are plain text, never markup."""
 
     id: str
     name: str
@@ -134,7 +137,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """One node found by name, op or cell; `node` is its box id once its scopes are open, `name` its graph name."""
+    """A node found by name, op or cell; `node` is the id of its box with all scopes open, `name` its name."""
 
     node: str
     name: str
@@ -187,7 +190,7 @@ class EngineMessage(Message, frozen=True, kw_only=True, tag="engine"):
 
 
 class FailureMessage(Message, frozen=True, kw_only=True, tag="failure"):
-    """Something the viewer asked for went wrong; `text` says what, for the status line."""
+    """A failed request of the viewer; `text` is shown in the status line."""
 
     request: str
     text: str
@@ -198,9 +201,9 @@ Pane = Literal["definition", "instance"]
 
 
 class AttrField(msgspec.Struct, frozen=True, kw_only=True):
-    """One attr of a function in the form: `value` is what stands in the field, right or wrong, `error` what is wrong with it.
+    """One attr of a function in the form: `value` is the field's text, `error` the error in it.
 
-    `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, none where anything may be typed.
+    `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, empty for free text.
     """
 
     name: str
@@ -213,24 +216,24 @@ class AttrField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Crumb(msgspec.Struct, frozen=True, kw_only=True):
-    """One step on the way to what is shown: the graph, a function, a gradient."""
+    """A breadcrumb: the graph, a function, a gradient."""
 
     label: str
     detail: str = ""
 
 
 class FunctionUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One instantiation to choose: traced for these types, or used by this call."""
+    """A use to choose: traced for these types, or a call."""
 
     label: str
     detail: str = ""
 
 
 class FunctionMessage(Message, frozen=True, kw_only=True, tag="function"):
-    """A function to show: its texts, its form, and the way here. The pictures follow as `PaneMessage`s.
+    """The current function: its texts, form, and breadcrumbs. The pictures follow as `PaneMessage`s.
 
-    `chosen` is the number of the use whose types are shown, -1 for none. `problem` says why there is no body, `gradient` what the
-    gradient button says ("" where there is nothing to differentiate).
+    `chosen` is the number of the selected use, -1 for none. `problem` is the reason if there is no body, `gradient` the label of the
+    gradient button ("" if there is nothing to differentiate).
     """
 
     name: str
@@ -247,18 +250,18 @@ class FunctionMessage(Message, frozen=True, kw_only=True, tag="function"):
 
 
 class ToFrontMessage(Message, frozen=True, kw_only=True, tag="to_front"):
-    """Bring the panel that the view is in before those that cover it."""
+    """Bring the view's panel to the front."""
 
 
 class FunctionClosedMessage(Message, frozen=True, kw_only=True, tag="function_closed"):
-    """Back to the graph."""
+    """Return to the graph."""
 
 
 PictureMessage = SceneMessage | InspectionMessage | SearchMessage | ExportMessage | FailureMessage
 
 
 class PaneMessage(Message, frozen=True, kw_only=True, tag="pane"):
-    """Something for one of the two pictures of a function."""
+    """A message for one of the two pictures of a function."""
 
     pane: Pane
     message: PictureMessage
@@ -281,7 +284,7 @@ FromKernel = (
 
 
 class ReadyRequest(Message, frozen=True, kw_only=True, tag="ready"):
-    """The viewer is mounted and wants the current scene."""
+    """The viewer is mounted and requests the current scene."""
 
 
 class ClosedReport(Message, frozen=True, kw_only=True, tag="closed"):
@@ -289,13 +292,13 @@ class ClosedReport(Message, frozen=True, kw_only=True, tag="closed"):
 
 
 class EngineRequest(Message, frozen=True, kw_only=True, tag="need_engine"):
-    """This page has not got the engine yet."""
+    """The page requests an engine it has not loaded yet."""
 
     engine: Engine
 
 
 class ExpandRequest(Message, frozen=True, kw_only=True, tag="expand"):
-    """Open a collapsed scope or call; "*" opens all (as far as the box limit allows)."""
+    """Open a collapsed scope or call; "*" opens all, up to the limit of boxes."""
 
     id: str
 
@@ -307,37 +310,37 @@ class CollapseRequest(Message, frozen=True, kw_only=True, tag="collapse"):
 
 
 class InspectRequest(Message, frozen=True, kw_only=True, tag="inspect"):
-    """Tell all about this box."""
+    """Inspect this box."""
 
     id: str
 
 
 class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
-    """Open whatever hides this node and bring it into view."""
+    """Open all scopes around this node and scroll to it."""
 
     name: str
 
 
 class SearchRequest(Message, frozen=True, kw_only=True, tag="find"):
-    """Find nodes whose name, op or cell contains the query (case-insensitive)."""
+    """Find nodes with the query in their name, op or cell (case-insensitive)."""
 
     query: str
 
 
 class ExportRequest(Message, frozen=True, kw_only=True, tag="want_export"):
-    """Give the graph as text in this format (SVG is drawn by the viewer itself while it runs)."""
+    """Export the graph as text in this format (SVG is drawn by the viewer itself while it runs)."""
 
     format: ExportFormat
 
 
 class RendererRequest(Message, frozen=True, kw_only=True, tag="renderer"):
-    """Use this renderer from now on."""
+    """Switch to this renderer."""
 
     renderer: Renderer
 
 
 class LensRequest(Message, frozen=True, kw_only=True, tag="lens"):
-    """The lens that the user looks through now (kept for the next view and for the static picture)."""
+    """Report the selected lens (kept for the next view and for the static picture)."""
 
     lens: str
 
@@ -352,7 +355,7 @@ class DrawnReport(Message, frozen=True, kw_only=True, tag="drawn"):
 
 
 class OpenFunctionRequest(Message, frozen=True, kw_only=True, tag="open_function"):
-    """Show by itself a function that a box calls: `place` is its number among those of the call."""
+    """Open a function called by a box: `place` is its number among the functions of the call."""
 
     id: str
     place: int = 0
@@ -375,21 +378,21 @@ PictureRequest = (
 
 
 class PaneRequest(Message, frozen=True, kw_only=True, tag="to_pane"):
-    """One of the two pictures of a function asks for something."""
+    """A request of one of the two pictures of a function."""
 
     pane: Pane
     message: PictureRequest
 
 
 class SetAttrRequest(Message, frozen=True, kw_only=True, tag="set_attr"):
-    """The user has put this into the field of an attr."""
+    """Enter text into the field of an attr."""
 
     name: str
     value: str
 
 
 class ChooseUseRequest(Message, frozen=True, kw_only=True, tag="choose_use"):
-    """Show the function as this use of it has it."""
+    """Switch to this use of the function."""
 
     place: int
 
@@ -399,7 +402,7 @@ class DifferentiateRequest(Message, frozen=True, kw_only=True, tag="differentiat
 
 
 class BackRequest(Message, frozen=True, kw_only=True, tag="back"):
-    """Go back to this crumb; 0 in a view of a graph is the graph."""
+    """Navigate back to this breadcrumb; in a view of a graph 0 is the graph."""
 
     crumb: int
 

@@ -1,4 +1,4 @@
-"""One picture of one graph as its viewer has it: sends scenes, and answers what the viewer asks of them."""
+"""The kernel's side of one picture: sends scenes and answers requests of the viewer."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _RENDERERS: Final[dict[str, messages.Renderer]] = {name: name for name in get_ar
 
 
 class Port:
-    """A picture of a graph, sent piece by piece. What goes wrong is raised; whoever owns the port knows whom to tell.
+    """A picture of a graph, sent in scenes. Errors are raised; the owner reports them.
 
     Args:
-        graph: the graph to show.
-        tell: takes each message.
-        title: what the picture is called.
-        state: what is open, the lens and the renderer to begin with.
+        graph: the graph.
+        tell: a callback for each message.
+        title: the title of the picture.
+        state: the initial folding, lens and renderer.
         revisions: numbers for the scenes, shared by ports that one viewer shows in turn.
 
     Attributes:
-        state: what the user has chosen to see.
+        state: the user's choices.
         drawn: the viewer's latest report of a picture on the screen, None before the first.
-        lock: held while anything here changes.
+        lock: held during changes.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class Port:
 
     @property
     def graph(self) -> Graph:
-        """The graph that is shown."""
+        """The current graph."""
         return self._graph
 
     @property
     def scene(self) -> Scene:
-        """What the view shows, or is about to show, as data."""
+        """The current scene, or the next one to be sent."""
         with self.lock:
             if self._waiting is not None:
                 return build_scene(self._graph, self.state, previous=self._before, title=self.title, revision=self._revision)
             return (self._last or self._compose()).scene
 
     def show(self, graph: Graph) -> None:
-        """Show another graph from the next `refresh` on; what is open stays open where names agree."""
+        """Show another graph from the next `refresh` on; scopes of the same names stay open."""
         with self.lock:
             if graph is self._graph:
                 return
@@ -98,17 +98,17 @@ class Port:
             self._seen_version = -1
 
     def choose(self, *, renderer: str = "", lens: str = "") -> None:
-        """Draw with another renderer or look through another lens from the next `refresh` on; "" keeps it."""
+        """Choose a renderer or lens for the next `refresh`; "" keeps it."""
         self.state.renderer = _RENDERERS.get(renderer, self.state.renderer)
         if lens in LENS_NAMES:
             self.state.lens = lens
 
     def refresh(self, failed: Callable[[str, Exception], None], *, sent_at: float | None = None) -> None:
-        """Send the graph as it is now, at once or as soon as enough time has passed.
+        """Send the current graph, at once or after the minimum interval.
 
         Args:
-            failed: hears of what goes wrong later on.
-            sent_at: when the cell ended, in ms since the epoch; now if None.
+            failed: a callback for later failures.
+            sent_at: the end of the cell, in ms since the epoch; now if None.
         """
         with self.lock:
             self._graph.settle()
@@ -117,19 +117,19 @@ class Port:
             self._send_soon(failed)
 
     def send(self) -> None:
-        """Send the graph as it is now, at once."""
+        """Send the current graph at once."""
         with self.lock:
             self._send_scene()
 
     def close(self) -> None:
-        """Send nothing that is still to be sent."""
+        """Cancel pending messages."""
         with self.lock:
             if self._waiting is not None:
                 self._waiting.cancel()
                 self._waiting = None
 
     def answer(self, request: PictureRequest) -> None:
-        """Do what the viewer asks for, or tell it that this cannot be."""
+        """Answer a request of the viewer, or report its failure."""
         match request:
             case messages.ReadyRequest():
                 self._tell(msgspec.structs.replace(self._last or self._compose(), sent_at=0.0, focus="", lens=self.state.lens))
@@ -174,7 +174,7 @@ class Port:
     # ---- sending ----------------------------------------------------------------------------------------------------
 
     def _remember(self) -> None:
-        """Note what there was at the last refresh, so that the scene can mark what is new since."""
+        """Store the graph of the last refresh, so that the scene can mark changes."""
         if self._graph.version != self._seen_version:
             self._before, self._now = self._now, take_snapshot(self._graph)
             self._seen_version = self._graph.version
@@ -210,7 +210,7 @@ class Port:
         return self._last
 
     def _scene_now(self) -> Scene:
-        """The scene; the last one under a new number while nothing it shows can have changed (a cell that trains, say)."""
+        """The scene. If nothing it shows can have changed (by a training cell, say), the last one is reused."""
         graph = self._graph
         key = (id(graph), graph.version, frozenset(graph.cells.failed), id(self._before), self.title, *self.state.choices())
         if self._last is not None and key == self._key:
@@ -221,13 +221,13 @@ class Port:
 
 
 def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: float = 0.0) -> SceneMessage:
-    """A scene on its way to the viewer, with Mermaid's text if that is who draws."""
+    """The message of a scene, with Mermaid's text if Mermaid draws it."""
     mermaid = to_mermaid(scene) if state.renderer == "mermaid" else ""
     return SceneMessage(scene=scene, mermaid=mermaid, focus=focus, sent_at=sent_at, lens=state.lens, renderer=state.renderer)
 
 
 def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:
-    """A scene as the text of a file."""
+    """Export a scene as the text of a file."""
     write = {"svg": to_svg, "dot": to_dot, "mermaid": to_mermaid}[kind]
     suffix = {"svg": "svg", "dot": "dot", "mermaid": "mmd"}[kind]
     return messages.ExportMessage(format=kind, name=f"graph.{suffix}", text=write(scene))

@@ -1,4 +1,4 @@
-"""What a notebook user types; `graphcore` re-exports it."""
+"""The API for notebooks; `graphcore` re-exports it."""
 
 from graphcore.api import ops
 from graphcore.api.arrays import (

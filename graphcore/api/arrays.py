@@ -18,7 +18,7 @@ def identity(x: Any, name: str | None = None) -> Tensor:
 
 
 def stop_gradient(x: Any, name: str | None = None) -> Tensor:
-    """The same value, through which no gradient flows."""
+    """The same value, but gradients do not flow through it."""
     return _apply("StopGradient", [x], name, "StopGradient")
 
 
@@ -28,22 +28,22 @@ def reshape(x: Any, shape: Any, name: str | None = None) -> Tensor:
 
 
 def shape(x: Any, name: str | None = None) -> Tensor:
-    """The shape while running, int32. x: any -> y: [rank]."""
+    """The shape at run time, int32. x: any -> y: [rank]."""
     return _apply("Shape", [x], name, "Shape")
 
 
 def expand_dims(x: Any, axis: int, name: str | None = None) -> Tensor:
-    """A dimension of size 1 put in at `axis`."""
+    """Insert a dimension of size 1 at `axis`."""
     return _apply("ExpandDims", [x, axis], name, "ExpandDims")
 
 
 def squeeze(x: Any, axis: Sequence[int] = (), name: str | None = None) -> Tensor:
-    """Dimensions of size 1 taken out: those in `axis`, or all."""
+    """Remove dimensions of size 1: those in `axis`, or all."""
     return _apply("Squeeze", [x], name, "Squeeze", {"squeeze_dims": list(axis)})
 
 
 def transpose(x: Any, perm: Sequence[int] | Tensor, name: str | None = None) -> Tensor:
-    """The dimensions in the order of `perm`."""
+    """Permute the dimensions to the order `perm`."""
     return _apply("Transpose", [x, perm], name, "transpose")
 
 
@@ -58,12 +58,12 @@ def ones_like(x: Any, name: str | None = None) -> Tensor:
 
 
 def concat(values: Sequence[Any], axis: int, name: str | None = None) -> Tensor:
-    """Tensors joined along `axis`."""
+    """Join tensors along `axis`."""
     return _apply("ConcatV2", [list(values), axis], name, "concat")
 
 
 def stack(values: Sequence[Any], axis: int = 0, name: str | None = None) -> Tensor:
-    """Tensors of one shape stacked along a new `axis`."""
+    """Stack tensors of one shape along a new `axis`."""
     return _apply("Pack", [list(values)], name, "stack", {"axis": axis})
 
 

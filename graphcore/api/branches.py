@@ -1,4 +1,4 @@
-"""`gc.cond`, `gc.switch_case` and `gc.case`: Python functions become the branches of one node that opens in the view."""
+"""`gc.cond`, `gc.switch_case` and `gc.case`: Python functions as branches of one node."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Branch = Callable[[], Any]
 
 
 def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> Any:
-    """What `true_fn` gives if `pred` is true when the graph runs, what `false_fn` gives otherwise; only that one runs.
+    """Run `true_fn` if `pred` is true at run time, else `false_fn`. Only that one runs.
 
     Args:
-        pred: a bool; or a number, true if it is not 0; or a string, true if it is not empty; or what is no scalar, true if it has elements.
-        true_fn, false_fn: take nothing and give a tensor, or (nested) lists, tuples and dicts of tensors, both alike. What they use of the
-            graph around them is handed to them.
+        pred: a bool scalar. A number is true if it is not 0, a string if it is not empty, and a tensor of another rank if it has elements.
+        true_fn, false_fn: take no arguments and return a tensor, or (nested) lists, tuples and dicts of tensors, both in the same form. Tensors
+            of the surrounding graph are captured.
         name: the name of the node.
 
-    While the branches are called other threads that build this graph wait: a branch must not wait for one of them (see `gc.Graph`).
+    Other threads that build this graph wait while the branches are traced, so a branch must not wait for them (see `gc.Graph`).
 
     Returns:
-        What the branches give, in the same form.
+        The results of the branch, in the same form.
 
     Raises:
-        InvalidArgumentError: the branches give different things; nothing is added to the graph.
+        InvalidArgumentError: the branches return different types or forms; nothing is added to the graph.
     """
     graph = get_default_graph()
     branches = _checked({"true": true_fn, "false": false_fn}, name)
@@ -50,16 +50,16 @@ def cond(pred: Any, true_fn: Branch, false_fn: Branch, name: str = "cond") -> An
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = None, name: str = "switch_case") -> Any:
-    """What the branch of number `branch_index` gives; only that one runs.
+    """Run the branch with number `branch_index`. Only that one runs.
 
     Args:
-        branch_index: an int32 scalar. A number that no branch has takes `default`.
+        branch_index: an int32 scalar. A number without a branch selects `default`.
         branch_fns: the branches from number 0 on; or a dict, or pairs, of numbers and branches.
-        default: the branch for all other numbers; the last one unless given.
+        default: the branch for all other numbers; the last one by default.
         name: the name of the node.
 
     Raises:
-        InvalidArgumentError: the branches give different things, or their numbers do not go from 0 on.
+        InvalidArgumentError: the branches return different types or forms, or their numbers are not 0, 1, 2, ...
     """
     graph = get_default_graph()
     branches = {f"branch{i}": branch for i, branch in enumerate(_numbered(branch_fns, name))}
@@ -80,15 +80,15 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Branch | None = Non
 
 
 def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") -> Any:
-    """What the branch of the first true condition gives.
+    """Run the branch of the first true condition.
 
     Args:
         pred_fn_pairs: pairs (or a dict) of conditions and branches, tried in this order.
-        default: the branch if no condition is true; the last one of `pred_fn_pairs` unless given.
+        default: the branch if no condition is true; the last one of `pred_fn_pairs` by default.
         name: the name of the node of the first condition; the others are within its second branch.
 
     Raises:
-        InvalidArgumentError: there is no branch, or the branches give different things.
+        InvalidArgumentError: there is no branch, or the branches return different types or forms.
     """
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, Mapping) else list(pred_fn_pairs)
     if not pairs:
@@ -102,7 +102,9 @@ def case(pred_fn_pairs: Any, default: Branch | None = None, name: str = "case") 
 
 
 class TracedFor:
-    """The tensors that traced functions take, as they were then: Python may have read their ranks, and gradients their shapes.
+    """The inputs of traced functions as they were at tracing.
+
+    Python may have read their ranks, and gradients their shapes.
 
     Args:
         graph: the graph of the node.
@@ -118,7 +120,10 @@ class TracedFor:
         self.first = self.kinds()
 
     def kinds(self) -> list[str]:
-        """Name, dtype and rank of each, or its shape where that counts; as before where something is wrong, for nothing is known then."""
+        """Name, dtype, and rank (or shape, if it matters) of each input.
+
+        Inputs with errors keep their former entries, since nothing is known of them.
+        """
         found = [self._kind(tensor) for tensor in self._tensors]
         if self.first and found != self.first:
             problem = self._graph.derivations.problem_of([(tensor.node.name, tensor.index) for tensor in self._tensors])
@@ -135,15 +140,15 @@ class TracedFor:
 
 
 def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced_for: Callable[[], TracedFor | None]) -> Any:
-    """Build a node whose Python functions are called once, and give its results.
+    """Build a node that calls Python functions once, for tracing. Returns its results.
 
-    Functions that these call may be defined again; the node is marked while that, or what it was traced for, does not fit.
+    Functions called by these may be redefined, and inputs may change. The node is marked while it no longer fits them.
 
     Args:
         graph: the graph of the node.
-        name: what to call it in errors.
+        name: the node's name in errors.
         build: traces the functions and adds the node.
-        traced_for: gives what they were traced for, None before that.
+        traced_for: returns the inputs the functions were traced for, None before tracing.
     """
     if graph.outer is not None:
         return build()
@@ -181,12 +186,14 @@ def following_captures(graph: Graph, name: str, build: Callable[[], Any], traced
 
 @critical_contextmanager
 def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
-    """Reserve a name for the node that the block is to make, and take everything back that it has made, if it fails.
+    """Reserve the name of the node made in the block; if the block fails, remove all it has made.
 
-    That are functions, nodes, captured tensors and the name: what is made until the node is, arguments for captured tensors among it, gets
-    other names. Other threads wait meanwhile: what they made would be taken back as well, and their functions be taken for outdated ones.
+    This includes functions, nodes, captured tensors and the name. Before the node itself is made, other nodes, among them arguments for
+    captured tensors, get other names. Other threads wait meanwhile: otherwise their nodes would be removed as well, and their functions be
+    taken for outdated ones.
 
-    Gives the name.
+    Yields:
+        The name.
     """
     critical_section.acquire(graph.lock)
     try:
@@ -280,7 +287,7 @@ class _Choice:
 
 
 class _Traced:
-    """One branch as a graph, and what it gave."""
+    """One traced branch: its graph and its results."""
 
     def __init__(self, graph: Graph, label: str, branch: Branch) -> None:
         self.body = FunctionGraph.within(graph, label)
@@ -297,7 +304,10 @@ class _Traced:
 
 
 def held(body: Graph, leaf: Any) -> Any:
-    """What a traced function gave, as a tensor or node of its body; a plain value stays one, for its type may follow from elsewhere."""
+    """Convert a result of a traced function to a tensor or node of its body.
+
+    Plain values are returned unchanged, since their type may be decided elsewhere.
+    """
     if isinstance(leaf, Node) and not leaf.outputs:
         return body.as_graph_element(leaf)
     if isinstance(leaf, Tensor | Node) or hasattr(leaf, "as_tensor"):
@@ -306,7 +316,7 @@ def held(body: Graph, leaf: Any) -> Any:
 
 
 def define_outputs(body: FunctionGraph, leaves: Sequence[Any], types: Sequence[DType]) -> FunctionDef:
-    """Return `leaves` from a traced body, and put the function into the library."""
+    """Set `leaves` as the results of a traced body, and add the function to the library."""
     left = iter(types)
     controls = [leaf for leaf in leaves if isinstance(leaf, Node)]
     with body.as_default(), body.name_scope(None):
@@ -323,7 +333,11 @@ def _return_name(index: int) -> str:
 
 
 def unite_arguments(bodies: Sequence[FunctionGraph], own: Sequence[list[Tensor]]) -> list[Tensor]:
-    """Have all bodies take the same captured tensors in the same order, after their own arguments; gives those tensors."""
+    """Give all bodies the same captured tensors, in the same order, after their own arguments.
+
+    Returns:
+        The captured tensors.
+    """
     captured = list(dict.fromkeys([tensor for body in bodies for tensor in body.captures]))
     for body, arguments in zip(bodies, own, strict=True):
         body.number_arguments([*arguments, *[body.capture(tensor) for tensor in captured]])

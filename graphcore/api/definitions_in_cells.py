@@ -1,4 +1,4 @@
-"""Functions that cells define: a cell that runs again defines them again, and what held the old ones goes on with the new."""
+"""Redefinition of functions by cells that run again; users of the old definition get the new one."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Place = tuple[str, str, int]
 
 
 class Traced(Protocol):
-    """A function that was traced from Python, and is called in a body that is being traced."""
+    """The protocol of functions traced from Python that are called in a body being traced."""
 
     @property
     def signature(self) -> object:
-        """The name, the tensors that a call hands over, and the types that it gets."""
+        """The name, the captured tensors, and the types of the arguments."""
 
     def is_current(self, library: FunctionLibraryDefinition) -> bool:
-        """True iff tracing again would give the same."""
+        """True iff tracing again would give the same result."""
 
     def trace_again(self, graph: Graph) -> Self:
-        """The function that its cell defines now, for the same types."""
+        """The function now defined by its cell, for the same types."""
 
 
 tracing: Final[ContextVar[list[Any] | None]] = ContextVar("tracing", default=None)
@@ -38,7 +38,10 @@ _counted_run: CellRun | None = None
 
 
 def enter_definition(name: str) -> Place | None:
-    """The place of what the running cell defines now under `name`; None outside of cells, where nothing takes the place of anything."""
+    """The key of the definition of `name` in the running cell; None outside of cells.
+
+    Outside of cells nothing is redefined.
+    """
     global _counted_run  # noqa: PLW0603 - counting begins anew with each run of a cell
     run = current_run.get()
     if type(run) is not CellRun:
@@ -52,11 +55,11 @@ def enter_definition(name: str) -> Place | None:
 
 
 def set_latest_definition(place: Place | None, definition: object) -> None:
-    """Note what is defined at `place` now."""
+    """Record the current definition at `place`."""
     if place is not None:
         _latest[place] = definition
 
 
 def latest_definition(place: Place | None) -> object:
-    """The last that was defined at `place`, None if it is gone."""
+    """The last definition at `place`, None if it was discarded."""
     return None if place is None else _latest.get(place)

@@ -1,4 +1,4 @@
-"""Why a tensor has the shape it has."""
+"""`gc.explain_shape`: the origins of a tensor's dimensions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from graphcore.graph.provenance.explain_shape import explain_tensor
 
 
 def explain_shape(tensor: Any) -> ShapeExplanation:
-    """Say of each dimension of a tensor where it came from, back to the lines where the numbers entered.
+    """Explain the origin of each dimension of a tensor, back to the lines where the numbers entered.
 
-    Nothing is recorded while a graph is built: the explanation is found when it is asked for.
+    Nothing is recorded while a graph is built: the explanation is computed on request.
 
     Args:
         tensor: a tensor, a variable, a node with one output, or the name of one in the default graph.
 
     Returns:
-        The explanation: `.dimensions` one by one as data, `.text`; notebooks show it. Where the tensor's node has a shape error, also
-        `.chains`: where the numbers that clash came from.
+        The explanation: `.dimensions` as data, `.text`, and a display for notebooks. If the tensor's node has a shape error, `.chains` are the
+        origins of the numbers that clash.
 
     Raises:
-        InvalidArgumentError: it is no tensor, or not any more.
+        InvalidArgumentError: it is no tensor, or one that was removed.
         NotFoundError: no such name.
     """
     graph = getattr(tensor, "graph", None) or get_default_graph()

@@ -20,7 +20,7 @@ from graphcore.shapes import Shape, as_shape
 def apply_op(
     op: str, inputs: Any = (), attrs: Mapping[str, Any] | None = None, name: str | None = None, **keywords: Any
 ) -> Tensor | list[Tensor] | Node:
-    """Add a node of any registered op to the default graph.
+    """Add a node of a registered op to the default graph.
 
     `gc.apply_op("Assign", [ref, value], {"use_locking": False})` and `gc.apply_op("Assign", ref=ref, value=value, use_locking=False)`
     are the same.
@@ -28,7 +28,7 @@ def apply_op(
     Args:
         op: the op's name, such as `"AddN"`.
         inputs: one item an input of its OpDef, a list for a list input; values become constants. For an op with one input
-            it may be that one by itself.
+            a list is optional.
         attrs: attrs that do not follow from the inputs.
         name: the node's name, made unique; the op's name by default.
         keywords: inputs that follow those of `inputs`, and attrs, by their names in the OpDef; None for an attr is its default.
@@ -50,7 +50,7 @@ def apply_op(
         and inputs
         and not any(isinstance(item, list | tuple) for item in inputs)
     ):
-        inputs = [inputs]  # `inputs=[a, b]` for an op whose one input is a list of that name
+        inputs = [inputs]  # `inputs=[a, b]` for an op with a single list input of that name
     if keywords:
         inputs, attrs = _by_name(op_def, inputs, attrs or {}, keywords)
     node = graph.apply_op(op, inputs, attrs, name)
@@ -60,14 +60,14 @@ def apply_op(
 
 
 def _is_one_value(inputs: Any) -> bool:
-    """Whether it is a tensor, variable, array or scalar: tensors and arrays count as iterable, but are no list of inputs."""
+    """True iff it is a tensor, variable, array or scalar, and so not a list of inputs."""
     return isinstance(inputs, str | bytes) or hasattr(inputs, "dtype") or not isinstance(inputs, Iterable)
 
 
 def _by_name(
     op_def: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any], keywords: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Inputs and attrs with those given by name."""
+    """Combine positional inputs and attrs with those given by name."""
     given = dict(keywords)
     following = [arg.name for arg in op_def.input_arg[len(inputs) :]]
     missing = [name for name in following if name not in given]
@@ -93,11 +93,11 @@ def add_to_collection(name: str, item: Any) -> None:
 
 
 def placeholder(dtype: object, shape: object = None, name: str | None = None) -> Tensor:
-    """A tensor whose value is fed at each run.
+    """Add a placeholder, to be fed at each run.
 
     Args:
         dtype: `gc.float32`, `"float32"`, a NumPy dtype, ...
-        shape: sizes, None where any size is fine; None altogether for any shape.
+        shape: sizes, None for any size; None for any shape.
     """
     attrs = {"dtype": as_dtype(dtype), "shape": as_shape(shape)}
     return get_default_graph().apply_op("Placeholder", [], attrs, name or "Placeholder").outputs[0]
@@ -150,7 +150,7 @@ def _filled(value: int, shape: Sequence[int], dtype: DType, name: str) -> Tensor
 
 
 def convert_to_tensor(value: object, dtype: object = None, name: str | None = None) -> Tensor:
-    """`value` as a tensor of the default graph: itself if it is one, else a constant."""
+    """Convert `value` to a tensor of the default graph; other values than tensors become constants."""
     wanted = None if dtype is None else as_dtype(dtype)
     tensor = _convert_to_tensor(get_default_graph(), value, wanted, name or "value")
     if wanted is not None and tensor.dtype.base is not wanted.base:
@@ -169,17 +169,17 @@ def device(spec: str | DeviceSpec | None) -> AbstractContextManager[None]:
 
 
 def control_dependencies(inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
-    """Make nodes made within a `with` block wait for `inputs`; None forgets the surrounding ones."""
+    """Add control inputs to nodes made within a `with` block; None clears the surrounding ones."""
     return get_default_graph().control_dependencies(inputs)
 
 
 def no_op(name: str | None = None) -> Node:
-    """A node that does nothing, for others to wait for."""
+    """A node without computation, for use in control dependencies."""
     return get_default_graph().apply_op("NoOp", [], None, name or "NoOp")
 
 
 def group(*inputs: Any, name: str | None = None) -> Node:
-    """A node that has run when all `inputs` (tensors, nodes) have."""
+    """A node that runs after all `inputs` (tensors, nodes)."""
     graph = get_default_graph()
     with graph.control_dependencies(inputs):
         return graph.apply_op("NoOp", [], None, name or "group_deps")

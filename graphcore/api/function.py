@@ -1,4 +1,4 @@
-"""`gc.function`: a Python function becomes a function of the graph, traced once for each combination of input types."""
+"""`gc.function`: Python functions traced to graph functions, once for each tuple of input types."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 class Instantiation:
-    """What a Python function has become for one combination of input types.
+    """The function traced from a Python function for one combination of input types.
 
     Attributes:
         input_types: the types it was traced for.
         fdef: the function.
-        structure: what the Python function returned, a number in the place of each tensor.
-        captured: the tensors of the graph that it uses without being given them; they are its last arguments.
+        structure: the returned structure, with a number in the place of each tensor.
+        captured: tensors of the graph that are used without being arguments; they are passed as additional last arguments.
     """
 
     __slots__ = ("_captured_as", "_owner", "_used", "captured", "fdef", "input_types", "structure")
@@ -56,28 +56,28 @@ class Instantiation:
         return f"<gc.Instantiation {self.fdef.name}({', '.join([dtype.name for dtype in self.input_types])})>"
 
     def uses(self, other: Instantiation) -> None:
-        """Note that the body of this one calls `other`."""
+        """Record that the body of this one calls `other`."""
         self._used.append(other)
 
     @property
     def signature(self) -> object:
-        """Its name, the tensors that a call hands over, and the types that it gives."""
+        """The name, the captured tensors, and the types of the results."""
         return self.fdef.name, self.captured, [(arg.name, arg.type) for arg in self.fdef.signature.output_arg]
 
     def trace_again(self, graph: Graph) -> Instantiation:
-        """Give the instantiation for the same types of the function that its cell defines now.
+        """The instantiation for the same types of the function now defined by its cell.
 
         Raises:
-            FailedPreconditionError: that cannot be traced for them.
+            FailedPreconditionError: that function cannot be traced for these types.
         """
         return self._owner.current().traced_for(graph, self.input_types)
 
     def is_of(self, function: Function) -> bool:
-        """True iff it was traced from `function`, or from one whose place in its cell that has taken."""
+        """True iff it was traced from `function`, or from a definition that `function` replaces."""
         return self._owner.succeeds_to(function)
 
     def is_current(self, library: FunctionLibraryDefinition) -> bool:
-        """True iff tracing again would give the same: nothing that it captures or calls is another one now."""
+        """True iff tracing again would give the same: all captured tensors and called functions are current."""
         return (
             self._owner.current() is self._owner
             and library.find(self.fdef.name) is self.fdef
@@ -88,19 +88,19 @@ class Instantiation:
 
 
 class Function:
-    """A Python function that is traced into functions of the graph.
+    """A Python function that is traced to functions of the graph.
 
-    Called with tensors (or what becomes constants) it adds one call node to the default graph; called with arrays alone while a session is
-    the default, it runs and gives arrays.
+    A call with tensors, or values that become constants, adds one call node to the default graph. A call with arrays only, in the presence
+    of a default session, runs it and returns arrays.
 
     Args:
-        python_function: takes tensors, gives a tensor or (nested) tuples, lists and dicts of tensors. It is called once for each
-            combination of input types. Variables and tensors of the graph around it that it uses become further arguments, which every call
-        hands over; gradients reach them.
-        name: what the function is called in the graph; the Python function's name unless given.
+        python_function: takes tensors, returns a tensor or (nested) tuples, lists and dicts of tensors. It is called once for each
+            combination of input types. Variables and tensors of the surrounding graph that it uses become further arguments, supplied by
+            every call; gradients reach them.
+        name: the name in the graph; the Python function's name by default.
 
-    While it is traced other threads that build the same graph wait. So it must not wait for one of them (join it, take its result): neither
-    would ever go on. Let such a thread finish before the first call, or build a graph of its own.
+    Other threads that build the same graph wait during tracing. So the function must not wait for one of them (join it, take its result):
+    both would wait for ever. Let such a thread finish before the first call, or build a separate graph.
     """
 
     def __init__(self, python_function: Callable[..., Any], name: str | None = None) -> None:
@@ -124,7 +124,7 @@ class Function:
 
     @property
     def instantiations(self) -> list[Instantiation]:
-        """One a graph and combination of input types, in the order in which they were first used."""
+        """The instantiations, one for each graph and combination of input types, in order of first use."""
         return [made for of_graph in self._traced.values() for made in of_graph.values()]
 
     def succeeds_to(self, other: Function) -> bool:
@@ -132,17 +132,15 @@ class Function:
         return self is other or (self._place is not None and self._place == other._place)
 
     def current(self) -> Function:
-        """The function that its cell has defined in its place by now; itself unless that has run again."""
+        """The latest definition in its place: itself unless its cell has run again."""
         latest = latest_definition(self._place)
         return latest if isinstance(latest, Function) else self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it; see the class.
-
-        Where the cell that defined it has run again, the function is called that this has defined.
+        """Call the function; see the class. The latest definition is called if its cell has run again.
 
         Raises:
-            InvalidArgumentError: an argument is no value of a tensor, or the function gives something else than tensors.
+            InvalidArgumentError: an argument cannot be converted to a tensor, or the function returns something other than tensors.
         """
         current = self.current()
         if current is not self:
@@ -156,13 +154,13 @@ class Function:
         return graph.derivations.derive(f"the call of function '{self.name}'", call.build, fingerprint=call.fingerprint)
 
     def flat_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
-        """The names of the arguments of a call, and their values, one a tensor."""
+        """The names and values of the arguments of a call, one for each tensor."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return self._flat(bound.arguments)
 
     def call_node(self, graph: Graph, labels: list[str], values: list[Any]) -> tuple[Any, Node]:
-        """Add the node that calls it on these values; gives the form of the result beside it."""
+        """Add a call node for these values. Returns it with the structure of the result."""
         tensors = [
             convert_to_tensor(graph, as_held_tensor(graph, value), None, f"argument {label} of {self.name}")
             for label, value in zip(labels, values, strict=True)
@@ -193,7 +191,7 @@ class Function:
 
     def _instantiate(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
         outermost = _outermost(graph)
-        with outermost.lock:  # two threads that need it at once get the same; what is taken back of the library is nobody else's
+        with outermost.lock:  # concurrent calls share one result, and a rollback of the library affects no other thread
             return self._instantiated(graph, outermost, labels, types)
 
     def _instantiated(self, graph: Graph, outermost: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
@@ -208,7 +206,7 @@ class Function:
         except BaseException:
             graph.library.restore(before)
             raise
-        # One that uses values of the function that is being traced serves that function alone.
+        # An instantiation that uses values of the function being traced serves that function alone.
         place = outermost if all(tensor.graph is outermost for tensor in made.captured) else graph
         self._traced.setdefault(place, {})[types] = made
         self._graphs.add(outermost)
@@ -216,10 +214,10 @@ class Function:
         return self._note_use(made)
 
     def traced_for(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation:
-        """Give the instantiation for arguments of these types.
+        """The instantiation for arguments of these types.
 
         Raises:
-            FailedPreconditionError: it takes another number of arguments, or Python fails in it.
+            FailedPreconditionError: the number of arguments differs, or Python fails during tracing.
         """
         try:
             labels, _ = self.flat_arguments(types, {})
@@ -228,12 +226,12 @@ class Function:
             raise self.refusal(error) from error
 
     def refusal(self, error: Exception) -> FailedPreconditionError:
-        """The error of a call that it does not fit."""
+        """The error for a call that does not fit."""
         text = error.message if isinstance(error, GraphError) else f"{type(error).__name__}: {error}"
         return FailedPreconditionError(f"function '{self.name}' of {self.source.where} refuses it: {text}")
 
     def known(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation | None:
-        """The instantiation for these types; None if there is none, or if it does not hold any more."""
+        """The current instantiation for these types, None if there is none."""
         for place in (_outermost(graph), graph):
             known = self._traced.get(place, {}).get(types)
             if known is not None and known.is_current(graph.library):
@@ -287,7 +285,7 @@ class Function:
         return self.python_function(*positional, **named)
 
     def _numbered(self, graph: Graph, value: Any, label: str, found: list[tuple[str, Tensor]]) -> Any:
-        """The structure of `value` with a number in the place of each tensor, which is put into `found`."""
+        """Replace each tensor in the structure `value` by a number; the tensors are added to `found`."""
         if value is None:
             return None
         if isinstance(value, dict):
@@ -299,9 +297,9 @@ class Function:
         return len(found) - 1
 
     def _defined(self, graph: Graph, body: FunctionGraph) -> FunctionDef:
-        """The function with this body: the one that is there (a notebook's cell that is run again defines it again), else under a free name.
+        """Add a function with this body to the library, or reuse an equal one (from an earlier run).
 
-        What an earlier run of its cell defined gives its name to it.
+        A definition from an earlier run of its cell passes its name on.
         """
         name, count = self.name, 0
         while name in graph.library or name in graph.registry:
@@ -317,7 +315,7 @@ class Function:
         return graph_to_function_def(body, name)
 
     def _may_replace(self, graph: Graph, known: FunctionDef) -> bool:
-        """True iff `known` is what this function, or the one that it takes the place of, was traced into before and is so no more."""
+        """True iff `known` was traced from this function, or from one it replaces, and is outdated."""
         made = _made_as(graph.library, known)
         return made is not None and made.is_of(self) and not made.is_current(graph.library)
 
@@ -336,7 +334,7 @@ def _keep(library: FunctionLibraryDefinition, made: Instantiation, before: Funct
 
 
 class _Call:
-    """One call of a function: adds its node, and adds it again when the function is another one."""
+    """One call of a function: adds its node, and rebuilds it after a redefinition."""
 
     def __init__(self, function: Function, graph: Graph, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         self.function = function
@@ -349,7 +347,7 @@ class _Call:
         """The results of the call.
 
         Raises:
-            FailedPreconditionError: the function has been defined again with another signature, or cannot be traced any more.
+            FailedPreconditionError: the function was redefined with another signature, or cannot be traced any more.
         """
         function = self.function.current()
         if self.first is None:
@@ -369,12 +367,12 @@ class _Call:
         return _filled(structure, node.outputs)
 
     def fingerprint(self) -> object:
-        """The function as it is now and the types that it is called with: all that the node depends on besides its inputs."""
+        """The current function and the argument types: all that the node depends on besides its inputs."""
         function = self.function.current()
         try:
             _, values = self._arguments(function)
             types = tuple([_dtype_of(self.graph, value) for value in values])
-        except (GraphError, TypeError):  # the rebuilding says what is wrong
+        except (GraphError, TypeError):  # rebuilding the node reports the error
             return None
         return types, id(function.known(self.graph, types))
 
@@ -400,8 +398,8 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
     """Make a graph function of a Python function; a decorator, with or without arguments.
 
     Args:
-        python_function: takes tensors and gives tensors.
-        name: what it is called in the graph.
+        python_function: takes and returns tensors.
+        name: the name in the graph.
 
     Raises:
         InvalidArgumentError: it is no function.
@@ -418,14 +416,14 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
 
 
 def _outermost(graph: Graph) -> Graph:
-    """The graph that all functions being traced are in the end for: what is traced within one of them serves all of it."""
+    """The graph at the root of all functions being traced; instantiations belong to it."""
     while graph.outer is not None:
         graph = graph.outer
     return graph
 
 
 def _origin(tensor: Tensor) -> Tensor:
-    """What a tensor stands for that is an argument for a captured one."""
+    """The captured tensor for an argument that stands for one."""
     graph = tensor.graph
     while isinstance(graph, FunctionGraph):
         origin = next((outer for outer, argument in graph.captures.items() if argument is tensor), None)
@@ -440,7 +438,7 @@ def _kind(tensor: Tensor) -> tuple[DType, str]:
 
 
 def _is_there(tensor: Tensor) -> bool:
-    """True iff a tensor is still what it was when a function captured it."""
+    """True iff a captured tensor is unchanged in its graph."""
     return tensor.node.graph.find(tensor.node.name) is tensor.node
 
 

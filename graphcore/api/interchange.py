@@ -1,4 +1,4 @@
-"""Graphs from elsewhere and for elsewhere: GraphDefs, graph files, lists of ops."""
+"""Import and export: GraphDefs, graph files, lists of ops."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ def import_graph_def(
     refiner: ShapeRefiner | None = None,
     results: ImportResults | None = None,
 ) -> ImportResults:
-    """Add the nodes and functions of a GraphDef to a graph; if anything is wrong the graph stays exactly as it was.
+    """Add the nodes and functions of a GraphDef to a graph. After an error the graph is unchanged.
 
-    The scopes of the graph hold: names go below the current name scope, and its device and control dependencies are added.
+    The current scopes apply: names go below the current name scope, and its device and control dependencies are added.
 
     Args:
         graph_def: a GraphDef, its bytes, or any object with `SerializeToString` such as TensorFlow's own GraphDef.
-        graph: where to; the default graph unless given.
+        graph: the target; the default graph by default.
         prefix: a name scope for all imported nodes.
-        uniquify_names: give a node whose name is taken the first free one of `name_1`, `name_2`, ... instead of refusing it.
-        uniquify_prefix: do so with the prefix.
-        input_map: tensors of the graph that take the place of tensors of the GraphDef: `{"x:0": tensor}`; `{"^a": "^b"}` for control inputs.
+        uniquify_names: rename a node with a taken name to the first free one of `name_1`, `name_2`, ... instead of refusing it.
+        uniquify_prefix: likewise for the prefix.
+        input_map: tensors of the graph that replace tensors of the GraphDef: `{"x:0": tensor}`; `{"^a": "^b"}` for control inputs.
         skip_mapped_nodes: leave out nodes all of whose outputs are mapped.
-        control_dependencies: nodes that imported nodes without an imported input wait for.
-        return_tensors, return_nodes: what of the GraphDef the results shall give, by name.
-        validate_colocation_constraints: refuse a node that is to be colocated with a node outside the GraphDef.
-        validate_shape: infer shapes and refuse what does not fit; else shapes are unknown.
+        control_dependencies: control inputs of imported nodes without an imported input.
+        return_tensors, return_nodes: names of tensors and nodes of the GraphDef to return.
+        validate_colocation_constraints: refuse colocation with a node outside the GraphDef.
+        validate_shape: infer shapes and refuse contradictions; otherwise shapes are unknown.
         default_device: the device of nodes that request none.
-        allow_unknown_ops: import nodes of ops that are not registered as opaque nodes: they can be seen, walked and exported, but not run.
-        allow_internal_ops: take names that begin with `_`, as the nodes have that feeds and fetches become.
-        refiner: infers the shapes; the graph's own unless given.
-        results: empty ones to fill, instead of new ones.
+        allow_unknown_ops: import nodes of unregistered ops as opaque nodes, which can be shown, traversed and exported, but not run.
+        allow_internal_ops: accept names that begin with `_`, as those of feed and fetch nodes do.
+        refiner: infers the shapes; the graph's own by default.
+        results: empty results to fill, instead of new ones.
 
     Returns:
         The results: `return_tensors`, `return_nodes`, and `missing_unused_input_map_keys`.
@@ -65,7 +65,7 @@ def import_graph_def(
     Raises:
         NotFoundError: an op is not registered.
         UnimplementedError: an op is deprecated in the version of the GraphDef.
-        InvalidArgumentError: the GraphDef is wrong in itself or does not fit the graph or the arguments.
+        InvalidArgumentError: the GraphDef is invalid, or does not fit the graph or the arguments.
     """
     graph = get_default_graph() if graph is None else graph
     results = ImportResults() if results is None else results
@@ -108,24 +108,24 @@ def load(
     allow_internal_ops: bool = False,
     validate_shape: bool = True,
 ) -> Graph:
-    """Read a graph file: a GraphDef (binary, protobuf text, JSON), a MetaGraphDef, or a SavedModel file or directory.
+    """Read a graph file: a GraphDef, a MetaGraphDef, or a SavedModel file or directory.
 
-    Which it is is seen from the content. A saved model's signatures are in `graph.signatures`, by name.
+    The form (binary, protobuf text, JSON) is detected from the content. A saved model's signatures are in `graph.signatures`, by name.
 
     Args:
         path: the file or directory.
-        graph: where to; a new graph unless given.
-        tags: which of the graphs of a SavedModel, if it holds several.
-        allow_unknown_ops: hold nodes of ops that are not registered as opaque nodes: they can be seen, walked and saved, but not run.
-        allow_internal_ops: take names that begin with `_`, as the nodes have that feeds and fetches become.
-        validate_shape: infer shapes and refuse what does not fit; else shapes are unknown.
+        graph: the target; a new graph by default.
+        tags: the tags of the graph to read, for a SavedModel with several.
+        allow_unknown_ops: import nodes of unregistered ops as opaque nodes, which can be shown, traversed and saved, but not run.
+        allow_internal_ops: accept names that begin with `_`, as those of feed and fetch nodes do.
+        validate_shape: infer shapes and refuse contradictions; otherwise shapes are unknown.
 
     Returns:
         The graph.
 
     Raises:
         NotFoundError: there is no such file, no graph with these tags, or an op is not registered.
-        InvalidArgumentError: it is no graph file, or its graph makes no sense.
+        InvalidArgumentError: it is no graph file, or its graph is invalid.
     """
     meta_graph = _wire().load_meta_graph(path, tags)
     graph = Graph() if graph is None else graph
@@ -139,8 +139,8 @@ def save(graph: Graph | GraphDef, path: str | Path) -> Path:
     """Write a graph with its function library as a GraphDef.
 
     Args:
-        graph: what to write.
-        path: ends in `.pbtxt` or `.txt` for protobuf text, in `.json` for JSON; anything else is written binary. `save_saved_model` writes
+        graph: the graph.
+        path: the suffix `.pbtxt` or `.txt` gives protobuf text, `.json` JSON, any other the binary form. `save_saved_model` writes
             SavedModel directories.
 
     Returns:
@@ -162,14 +162,14 @@ def save_saved_model(
     tags: Collection[str] = ("serve",),
     text: bool = False,
 ) -> Path:
-    """Write a graph with its function library and its signatures as a SavedModel directory; `gc.load` and TensorFlow read it.
+    """Write a graph with functions and signatures as a SavedModel directory.
 
-    The values of variables are not in it: `gc.save_variables` keeps them.
+    `gc.load` and TensorFlow read it. It does not contain the values of variables; `gc.save_variables` writes those.
 
     Args:
-        graph: what to write, with the signatures that it was loaded with.
-        directory: where to; made if it is missing.
-        signatures: further ways to call the graph, by name: inputs and outputs, each a tensor by the name of an argument.
+        graph: the graph, with the signatures it was loaded with.
+        directory: the target; created if missing.
+        signatures: further signatures by name: inputs and outputs, each a mapping of argument names to tensors.
         tags: the tags of the graph.
         text: write protobuf text (`saved_model.pbtxt`) instead of the binary form (`saved_model.pb`).
 
@@ -177,7 +177,7 @@ def save_saved_model(
         The path of the directory.
 
     Raises:
-        InvalidArgumentError: a signature names what is no tensor of the graph.
+        InvalidArgumentError: a signature names something other than tensors of the graph.
         FailedPreconditionError: the directory cannot be written.
     """
     wire = _wire()
@@ -201,20 +201,20 @@ def _infos(graph: Graph, signature: str, tensors: Mapping[str, Tensor]) -> dict[
 
 
 def register_op_list(source: str | Path | bytes | Iterable[OpDef], registry: OpRegistry | None = None) -> list[str]:
-    """Register the ops of an OpList, so that graphs of them can be imported. Nothing but their signatures is known: they cannot be run.
+    """Register the ops of an OpList, so that graphs with them can be imported, but not run.
 
-    Ops that are registered already stay as they are.
+    Only their signatures are known. Ops that are registered already are unchanged.
 
     Args:
         source: a file of an OpList (binary, protobuf text, JSON), its bytes, or OpDefs.
-        registry: where to; the global registry unless given.
+        registry: the target; the global registry by default.
 
     Returns:
-        The names of the ops that were new.
+        The names of the new ops.
 
     Raises:
         NotFoundError: there is no such file.
-        InvalidArgumentError: it is no OpList, or an OpDef in it makes no sense.
+        InvalidArgumentError: it is no OpList, or an OpDef in it is inconsistent.
     """
     if isinstance(source, str | Path):
         source = _read(Path(source))
@@ -230,7 +230,10 @@ def _read(path: Path) -> bytes:
 
 
 def _wire() -> Any:
-    """The room that knows files. It loads protobuf, which takes a third as long as all the rest and which most sessions never need."""
+    """Import the wire package lazily: it loads protobuf, which most sessions never need.
+
+    That would add a third to the time of the import.
+    """
     from graphcore.definitions import wire  # noqa: PLC0415 - see above
 
     return wire

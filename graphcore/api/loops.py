@@ -1,4 +1,4 @@
-"""`gc.while_loop`: Python functions become the condition and the body of one node that opens in the view."""
+"""`gc.while_loop`: Python functions as condition and body of one node."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def while_loop(
     shape_invariants: Any = None,
     parallel_iterations: int = 10,
 ) -> Any:
-    """Run `body` on its own results, at first on `loop_vars`, as long as `cond` is true of them.
+    """Run `body` on `loop_vars`, then on its own results, as long as `cond` is true of them.
 
     Args:
-        cond: takes the loop variables, gives one bool.
-        body: takes the loop variables, gives as many values of the same types and shapes. What `cond` and `body` use of the graph around
-            them is handed to them.
-        loop_vars: what the loop begins with: a tensor, or (nested) lists, tuples and dicts of tensors.
-        maximum_iterations: a number of rounds after which the loop ends in any case.
+        cond: takes the loop variables, returns one bool.
+        body: takes the loop variables, returns as many values of the same types and shapes. Tensors of the surrounding graph that `cond` and
+            `body` use are captured.
+        loop_vars: the initial values: a tensor, or (nested) lists, tuples and dicts of tensors.
+        maximum_iterations: a limit on the number of iterations.
         name: the name of the node.
-        shape_invariants: a shape for each loop variable, None where a size changes from round to round; their own unless given.
-        parallel_iterations: how many rounds may be under way at once where the loop is lowered.
+        shape_invariants: a shape for each loop variable, None for sizes that change between iterations; those of `loop_vars` by default.
+        parallel_iterations: the number of iterations that may overlap if the loop is lowered.
 
-    While `cond` and `body` are traced other threads that build this graph wait: neither must wait for one of them (see `gc.Graph`).
+    Other threads that build this graph wait while `cond` and `body` are traced, so neither must wait for them (see `gc.Graph`).
 
     Returns:
-        What the last round gave, in the form of `loop_vars`.
+        The results of the last iteration, in the form of `loop_vars`.
 
     Raises:
-        InvalidArgumentError: `body` gives other types, shapes or a different number of values; nothing is added to the graph.
+        InvalidArgumentError: `body` returns other types, shapes or a different number of values; nothing is added to the graph.
     """
     graph = get_default_graph()
     made: list[_Loop] = []
@@ -190,7 +190,7 @@ def _is_one_shape(value: Any, starts: list[Tensor]) -> bool:
 
 
 def _covers(wide: Shape, narrow: Shape) -> bool:
-    """True iff whatever has the shape `narrow` has the shape `wide`."""
+    """True iff every shape that `narrow` allows is allowed by `wide`."""
     if wide.rank is None:
         return True
     if narrow.rank != wide.rank:

@@ -1,4 +1,7 @@
-"""Math on tensors, under TF1's names. All take tensors or values; values take the dtype of the tensors beside them."""
+"""Math on tensors, under TF1's names.
+
+All functions take tensors or values; values take the dtype of the tensors beside them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x * y` element by element, with broadcasting."""
+    """`x * y`, elementwise with broadcasting."""
     return _apply("Mul", [x, y], name, "mul")
 
 
@@ -41,12 +44,12 @@ def pow(x: Any, y: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TF1'
 
 
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The larger of both, element by element."""
+    """The larger of both, elementwise."""
     return _apply("Maximum", [x, y], name, "maximum")
 
 
 def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """The smaller of both, element by element."""
+    """The smaller of both, elementwise."""
     return _apply("Minimum", [x, y], name, "minimum")
 
 
@@ -91,7 +94,7 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Tensor:
-    """The matrix product. a: [m, k]  b: [k, n] -> y: [m, n] (each transposed first if asked)."""
+    """The matrix product. a: [m, k]  b: [k, n] -> y: [m, n] (transposed first if requested)."""
     return _apply("MatMul", [a, b], name, "matmul", {"transpose_a": transpose_a, "transpose_b": transpose_b})
 
 
@@ -105,12 +108,12 @@ def cast(x: Any, dtype: object, name: str | None = None) -> Tensor:
 
 
 def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x == y` element by element."""
+    """`x == y`, elementwise."""
     return _apply("Equal", [x, y], name, "equal")
 
 
 def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x != y` element by element."""
+    """`x != y`, elementwise."""
     return _apply("NotEqual", [x, y], name, "not_equal")
 
 
@@ -158,7 +161,7 @@ def _reduce(op: str, x: Any, axis: Axis, keepdims: bool, name: str | None) -> Te
         found = node.outputs[tensor.index].shape.rank if node is not None and tensor.index < len(node.outputs) else None
         if found is not None or graph.derivations.problem_of([(tensor.node.name, tensor.index)]) is None:
             known[0] = found
-        return known[0]  # where something is wrong, nothing is known and nothing runs
+        return known[0]  # an input with an error has no known dtype and does not run
 
     made: Tensor = graph.derivations.derive(f"{op} over all axes", build, fingerprint=rank)
     return made

@@ -28,7 +28,7 @@ def relu(x: Any, name: str | None = None) -> Tensor:
 
 
 def bias_add(value: Any, bias: Any, name: str | None = None) -> Tensor:
-    """A bias for the last dimension. value: [..., n]  bias: [n] -> y: [..., n]."""
+    """Add a bias along the last dimension. value: [..., n]  bias: [n] -> y: [..., n]."""
     return _apply("BiasAdd", [value, bias], name, "BiasAdd")
 
 

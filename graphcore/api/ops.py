@@ -1,4 +1,4 @@
-"""Every registered op as a function: `gc.ops.mat_mul(a, b)`, with the signature and the doc of its OpDef."""
+"""Every registered op as a function, such as `gc.ops.mat_mul(a, b)`, with signature and doc."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 def _tell_where(name: str) -> Any:
-    """The `__getattr__` of the package: a name that it lacks may be that of an op, or nearly that of something else.
+    """The package's `__getattr__`: raise an error that suggests an op or a similar name.
 
     Raises:
         AttributeError: always.
@@ -60,11 +60,11 @@ def _tell_where(name: str) -> Any:
     raise UnknownNameError(text + _advice(name, ""))
 
 
-vars(sys.modules[_PACKAGE])["__getattr__"] = _tell_where  # not defined there: type checkers would believe that it has any name
+vars(sys.modules[_PACKAGE])["__getattr__"] = _tell_where  # not a `def` there, or type checkers would assume that every name exists
 
 
 def _advice(name: str, asked: Literal["", "ops."]) -> str:
-    """Name the place of an op that was asked elsewhere, or else the name that is most like it."""
+    """Suggest the right place of an op, or else the most similar name."""
     ops = _names()
     op = name if name in ops else next((snake for snake, camel in ops.items() if camel == name), None)
     if op is not None:
@@ -81,7 +81,7 @@ def _advice(name: str, asked: Literal["", "ops."]) -> str:
 def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
     """A function with the op's own signature.
 
-    It is generated, so that a call costs no more than the call it makes; the text holds only names that the OpDef's rules allow.
+    It is generated, so that the wrapper adds no cost; the source contains only names that the OpDef's rules allow.
     """
     inferred = _inferred(op_def)
     attrs = [attr for attr in op_def.attr if attr.name not in inferred]
@@ -105,7 +105,7 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
         safe = _safe(attr.name)
         lines.append(f"    if {safe} is not default_{safe}: attrs = {{**(attrs or {{}}), {attr.name!r}: {safe}}}")
     lines.append(f"    return finish(apply(default_graph(), {op_def.name!r}, [{', '.join(inputs)}], attrs, {node_name}))")
-    # The name of a file of this package: the line that made a node is the user's, not one of these.
+    # A file name inside this package, so that the user's line is taken for the one that made a node.
     code = compile("\n".join(lines), f"{__file__}<{name}>", "exec")
     exec(code, scope)  # noqa: S102 - see above
     call: Callable[..., Any] = scope[_safe(name)]
@@ -123,7 +123,7 @@ def _gives_one(op_def: OpDef) -> bool:
 
 
 def _inferred(op_def: OpDef) -> set[str]:
-    """The attrs that follow from the inputs."""
+    """The attrs that are inferred from the inputs."""
     return {item for arg in op_def.input_arg for item in (arg.type_attr, arg.number_attr, arg.type_list_attr) if item}
 
 
@@ -156,7 +156,7 @@ def _doc(op_def: OpDef) -> str:
 
 
 def _one_of(attr: AttrDef) -> str:
-    """`, one of float, double`: the values that an attr may have; "" where that is any."""
+    """`, one of float, double`: the allowed values of an attr; "" if any value is allowed."""
     allowed = [value.name if isinstance(value, DType) else repr(value).lstrip("b") for value in attr.allowed_values or ()]
     return f", one of {', '.join(allowed)}" if allowed else ""
 

@@ -1,4 +1,4 @@
-"""Optimizers: they add to the graph the nodes of one training step."""
+"""Optimizers, which add the nodes of a training step to the graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ GradientsAndVariables = Sequence[tuple[Tensor | None, Variable]]
 
 
 class Optimizer(ABC):
-    """What all optimizers share: gradients of a loss, one update a variable, and variables of their own ("slots") beside them.
+    """The base of all optimizers: gradients of a loss, updates of variables, and slots.
+
+    Slots are the optimizer's own variables, several for each trained variable.
 
     Args:
         name: the name scope of the nodes of a step, and part of the names of slots.
@@ -44,14 +46,14 @@ class Optimizer(ABC):
         name: str | None = None,
         grad_loss: Tensor | None = None,
     ) -> Node:
-        """The node that takes one step towards a smaller `loss`.
+        """Add a node that takes one step towards a smaller `loss`.
 
         Args:
-            loss: what to minimise.
+            loss: the tensor to minimise.
             global_step: a variable that counts the steps.
             var_list: the variables to change; all trainable ones of the graph if None.
-            name: of the node.
-            grad_loss: the gradient that arrives at `loss`, of its shape; ones if None.
+            name: the name of the node.
+            grad_loss: the incoming gradient at `loss`, of its shape; ones if None.
 
         Raises:
             InvalidArgumentError: `loss` depends on none of the variables.
@@ -68,12 +70,12 @@ class Optimizer(ABC):
     def compute_gradients(
         self, loss: Tensor, var_list: Sequence[Variable] | Variable | None = None, grad_loss: Tensor | None = None
     ) -> list[tuple[Tensor | None, Variable]]:
-        """The gradient of `loss` for each variable, None where it does not depend on it.
+        """Pairs of the gradient of `loss` and the variable; None for a variable it does not depend on.
 
         Args:
-            loss: what to differentiate.
+            loss: the tensor to differentiate.
             var_list: the variables; all trainable ones of the graph if None.
-            grad_loss: the gradient that arrives at `loss`; ones if None.
+            grad_loss: the incoming gradient at `loss`; ones if None.
 
         Raises:
             InvalidArgumentError: there is no variable.
@@ -93,12 +95,12 @@ class Optimizer(ABC):
         return list(zip(found, variables, strict=True))
 
     def apply_gradients(self, grads_and_vars: GradientsAndVariables, global_step: Variable | None = None, name: str | None = None) -> Node:
-        """The node that takes one step along given gradients.
+        """Add a node that takes one step along given gradients.
 
         Args:
-            grads_and_vars: what `compute_gradients` gives, possibly changed; a variable with gradient None stays as it is.
+            grads_and_vars: the results of `compute_gradients`, possibly changed; a variable with gradient None is unchanged.
             global_step: a variable that counts the steps.
-            name: of the node.
+            name: the name of the node.
 
         Raises:
             InvalidArgumentError: there is no gradient at all.
@@ -131,13 +133,13 @@ class Optimizer(ABC):
                 return global_step.change("assign_add", 1, name=scope)
 
     def _derived(self, graph: Graph, build: Callable[[], Node], chosen: VariableChoice) -> Node:
-        """Build the step; it is built again when the variables are others, or of another shape or dtype."""
+        """Build the step; it is rebuilt when the variables, their shapes or dtypes change."""
         made: Node = graph.derivations.derive(f"the training step of {self!r}", build, fingerprint=chosen.kinds)
         return made
 
     @critical_contextmanager
     def _whole(self, graph: Graph) -> Iterator[None]:
-        """Leave the graph and the slots as they are, if the block fails."""
+        """Restore graph and slots if the block fails."""
         kept = [dict(each) for each in self._kept()]
         with nullcontext() if graph.outer is not None else graph.transaction():
             try:
@@ -149,7 +151,7 @@ class Optimizer(ABC):
                 raise
 
     def _kept(self) -> list[dict[Any, Variable]]:
-        """The variables that it keeps for its steps."""
+        """The variables used by its steps."""
         return [self._slots]
 
     def get_slot(self, variable: Variable, name: str) -> Variable | None:
@@ -162,7 +164,7 @@ class Optimizer(ABC):
             return graph.apply_op(f"Resource{op}" if variable.is_resource else op, inputs, attrs, f"update_{variable.op.name}")
 
     def _slot_suffixes(self) -> dict[str, str]:
-        """The slots beside each variable, and what their names end with."""
+        """The slots of each variable, with the suffixes of their names."""
         return {}
 
     def _create_slots(self, variables: list[Variable]) -> None:
@@ -173,10 +175,13 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _step(self, gradient: Tensor, variable: Variable) -> tuple[str, list[Any], dict[str, Any]]:
-        """Op (that on references; that on resources has `Resource` before its name), inputs and attrs that update one variable."""
+        """Op, inputs and attrs of the update of one variable.
+
+        The op is that on references; the one on resources has the prefix `Resource`.
+        """
 
     def _finish(self, updates: list[Node]) -> list[Node]:
-        """All that happens in a step: the updates, and what comes after them."""
+        """The nodes of a complete step: the updates, and further work after them."""
         return updates
 
     def _zeros_slot(self, variable: Variable, slot: str, suffix: str) -> None:
@@ -218,7 +223,7 @@ def _checked_loss(loss: Tensor) -> Tensor:
 
 
 def _is_there(variable: Variable | None, graph: Graph) -> bool:
-    """Whether a variable is in its graph and stays there: not if the cell that runs again made it, and has to make it again."""
+    """True iff a variable is in its graph permanently: not while the cell that made it runs again."""
     return variable is not None and variable.op in graph and not graph.cells.may_replace(variable.op)
 
 
@@ -227,7 +232,7 @@ class GradientDescentOptimizer(Optimizer):
 
     Args:
         learning_rate: a number or a scalar tensor.
-        use_locking: the attr of the ops; assignments are whole in any case.
+        use_locking: the attr of the ops; assignments are atomic in any case.
         name: the name scope of a step.
     """
 
@@ -244,12 +249,12 @@ class GradientDescentOptimizer(Optimizer):
 class MomentumOptimizer(Optimizer):
     """`accumulation = momentum * accumulation + gradient; variable -= learning_rate * accumulation`.
 
-    The gradient of a variable of which rows are gathered is as large as the variable, with zeros in the other rows; so these rows go on
-    along their accumulations, whereas in TensorFlow they rest.
+    The gradient of a variable with gathered rows is dense, with zeros in the other rows; so these rows continue along their accumulations,
+    whereas in TensorFlow they are unchanged.
 
     Args:
         learning_rate, momentum: numbers or scalar tensors.
-        use_locking: the attr of the ops; assignments are whole in any case.
+        use_locking: the attr of the ops; assignments are atomic in any case.
         name: the name scope of a step.
         use_nesterov: step along `gradient + momentum * accumulation` instead.
     """
@@ -273,11 +278,11 @@ class MomentumOptimizer(Optimizer):
 
 
 class AdamOptimizer(Optimizer):
-    """Adam (Kingma and Ba, 2014): each element steps by its mean gradient over the root of its mean squared gradient.
+    """Adam (Kingma and Ba, 2014): steps by the mean gradient over the root of its mean square.
 
     Args:
         learning_rate, beta1, beta2, epsilon: numbers or scalar tensors.
-        use_locking: the attr of the ops; assignments are whole in any case.
+        use_locking: the attr of the ops; assignments are atomic in any case.
         name: the name scope of a step.
     """
 

@@ -14,7 +14,7 @@ _GRAPH_SEED_ALONE: Final = 87654321
 
 
 def set_random_seed(seed: int) -> None:
-    """Make the random ops of the default graph give the same values in every new session."""
+    """Set the seed of the default graph: its random ops give the same values in every new session."""
     get_default_graph().seed = seed
 
 
@@ -29,7 +29,7 @@ def _seeds(seed: int | None) -> dict[str, int]:
 
 def _draw(op: str, shape: Sequence[int] | Tensor, dtype: object, seed: int | None, name: str) -> Tensor:
     attrs = {"dtype": as_dtype(dtype), **_seeds(seed)}
-    sizes = shape if isinstance(shape, Tensor) or len(shape) else np.empty(0, np.int32)  # no size tells no type
+    sizes = shape if isinstance(shape, Tensor) or len(shape) else np.empty(0, np.int32)  # an empty list has no type
     return get_default_graph().apply_op(op, [sizes], attrs, name).outputs[0]
 
 
@@ -69,7 +69,7 @@ def truncated_normal(
     seed: int | None = None,
     name: str = "truncated_normal",
 ) -> Tensor:
-    """Values of a normal distribution, none farther than two standard deviations off. shape: sizes -> y: [*shape]."""
+    """Values of a normal distribution, redrawn beyond two standard deviations. shape: sizes -> y: [*shape]."""
     with get_default_graph().name_scope(name):
         drawn = _draw("TruncatedNormal", shape, dtype, seed, "TruncatedNormal")
         return drawn * stddev + mean

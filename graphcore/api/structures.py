@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts of tensors: taken apart, put together, described."""
+"""Nested lists, tuples and dicts of tensors: flattening, rebuilding, description."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphcore.graph import Node, Tensor
 
 
 def flatten(value: Any) -> tuple[Any, list[Any]]:
-    """Take a structure apart.
+    """Flatten a structure.
 
     Returns:
         The structure with a number in the place of each leaf, and the leaves; the entries of a dict come in the order of its sorted keys.
@@ -20,12 +20,12 @@ def flatten(value: Any) -> tuple[Any, list[Any]]:
 
 
 def fill(structure: Any, values: Sequence[Any]) -> Any:
-    """Put `values` into a structure that `flatten` gave."""
+    """Put `values` into a structure made by `flatten`."""
     return _map(structure, lambda number: None if number is None else values[number])
 
 
 def describe(value: Any) -> str:
-    """What a leaf is and where it was made, for messages."""
+    """Describe a leaf and the line that made it, for messages."""
     if isinstance(value, Tensor):
         source = value.node.source
         return f"{value.dtype.base.name} {value.shape} from '{value.name}'" + (f", made in {source}" if source is not None else "")
@@ -35,7 +35,7 @@ def describe(value: Any) -> str:
 
 
 def outline(structure: Any) -> str:
-    """The form of a structure, `*` for each leaf: `(*, {a: *})`."""
+    """The form of a structure, with `*` for each leaf: `(*, {a: *})`."""
     if isinstance(structure, dict):
         return "{" + ", ".join([f"{key}: {outline(item)}" for key, item in structure.items()]) + "}"
     if isinstance(structure, list | tuple):

@@ -1,4 +1,4 @@
-"""What a graph holds, in a page of text: for a first look at a file that somebody sent."""
+"""A one-page text summary of a graph, for a first look at an unknown file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDTH: Final = 12
 
 
 def summarize_graph(graph: Graph) -> str:
-    """A page of text: nodes, versions, inputs, outputs, signatures, ops, scopes, functions, constants, and what is wrong."""
+    """Summarise a graph as text: nodes, inputs, outputs, signatures, ops, functions, constants, errors."""
     sections = [
         ("nodes", [f"{len(graph):,} with {sum(len(node.node_def.input) for node in graph.op_nodes()):,} inputs"]),
         ("versions", [_versions(graph)]),
@@ -47,7 +47,7 @@ def _versions(graph: Graph) -> str:
 
 
 def _results(graph: Graph) -> list[Tensor]:
-    """The outputs of nodes that feed nothing."""
+    """The outputs without consumers."""
     return [tensor for node in graph.op_nodes() if not graph.edge_store.has_successors(node) for tensor in node.outputs]
 
 
@@ -101,7 +101,7 @@ def _constants(graph: Graph) -> list[str]:
 
 
 def _constant_bytes(node: Node) -> int:
-    """The bytes that the constants in the node's attrs take; a declared size that makes no sense counts as none."""
+    """The bytes of the constants in the node's attrs; an invalid declared size counts as none."""
     return sum(max(value.num_bytes(), 0) for value in node.node_def.attr.values() if isinstance(value, TensorValue))
 
 
@@ -113,5 +113,5 @@ def _size(count: int) -> str:
 
 
 def _heading(text: str) -> str:
-    """The first line of a function's text, without its body."""
+    """The first line of a function's text."""
     return text.strip().partition("\n")[0].removesuffix(" {")

@@ -16,7 +16,7 @@ _TIMES: Final = re.compile(r"\*\s*([A-Za-z][A-Za-z0-9_]*)\s*", re.ASCII)
 
 
 class ArgSpecParser:
-    """Parses one spec; `fields` holds what has been understood so far, also after an error."""
+    """Parser of one spec; `fields` holds the parts parsed so far, also after an error."""
 
     def __init__(self, spec: str) -> None:
         self.rest = spec
@@ -29,7 +29,7 @@ class ArgSpecParser:
             attr_types: the kind of each attr of the op.
 
         Raises:
-            InvalidArgumentError: without the text that says which arg and op it is about.
+            InvalidArgumentError: the message does not name the arg and the op.
         """
         name = self._match(_NAME)
         if name is None:

@@ -1,4 +1,4 @@
-"""Equality and hashes of attr values, where Python's own are too generous: `1 == True == 1.0`, and NaN differs from itself."""
+"""Equality and hashes of attr values, stricter than Python's `1 == True == 1.0`; NaN equals itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _FLOAT: Final = struct.Struct("<f")
 
 
 def attr_values_equal(first: AttrValue, second: AttrValue) -> bool:
-    """True iff both are of the same kind and hold the same; tensors are compared by content, funcs by name and attrs."""
+    """True iff both values have the same kind and content.
+
+    Tensors are compared by content, funcs by name and attrs.
+    """
     kind = type(first)
     if kind is not type(second):
         return False

@@ -1,4 +1,4 @@
-"""A view of attrs that remembers whose they are, and reads one by one with its kind."""
+"""A view of attrs that knows their node and reads single attrs with their kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
 
 
 class AttrSlice:
-    """The attrs of a node, or attrs of nobody in particular.
+    """The attrs of a node, or attrs without a node.
 
     Args:
         of: a NodeDef or a mapping of attrs.
@@ -44,7 +44,7 @@ class AttrSlice:
 
         Args:
             name: the attr.
-            kind: what it must be (`int`, `list(type)`), if it matters.
+            kind: the kind it must have (`int`, `list(type)`); any by default.
 
         Raises:
             NotFoundError: there is none.
@@ -61,7 +61,7 @@ class AttrSlice:
         return value
 
     def _attached(self, error: GraphError, name: str) -> GraphError:
-        # An internal attr is often rightly missing; who asks for it handles the error.
+        # Internal attrs are often missing for good reason, and callers handle the error.
         return error if self._node_def is None or name.startswith("_") else attach_def(error, self._node_def)
 
     def equal_attrs(self, other: AttrSlice) -> bool:

@@ -61,7 +61,7 @@ def parse_attr_spec(spec: str, op_name: str = "") -> AttrDef:
 
 
 class AttrSpecParser:
-    """Parses one spec; `fields` holds what has been understood so far, also after an error."""
+    """Parser of one spec; `fields` holds the parts parsed so far, also after an error."""
 
     def __init__(self, spec: str) -> None:
         self.rest = spec
@@ -71,7 +71,7 @@ class AttrSpecParser:
         """Fill `fields`.
 
         Raises:
-            InvalidArgumentError: without the text that says which attr and op it is about.
+            InvalidArgumentError: the message does not name the attr and the op.
         """
         name = self._match(_NAME)
         if name is None:
@@ -116,7 +116,7 @@ class AttrSpecParser:
             if self._take(group):
                 self.fields["allowed_values"] = types
                 return "type"
-        self._take("any")  # a kind of the reference's that no op outside it may use
+        self._take("any")  # reserved for ops of TensorFlow itself
         if not self._take("{"):
             raise InvalidArgumentError(f"Trouble parsing type string at '{self.rest}'")
         self._skip()

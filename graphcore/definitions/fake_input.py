@@ -1,4 +1,4 @@
-"""Stand-ins for real inputs: what a node builder is given where only types matter."""
+"""Fake inputs for node builders, in tests where only types matter."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ class NodeOut:
 
 
 class FakeInput:
-    """An input of any name: the k-th input is called `a`, `b`, ...; a list takes the outputs of one such node.
+    """An input with a generated name: the k-th input is called `a`, `b`, ...
 
-    `FakeInput()` takes length and types from attrs that are set already, `FakeInput(dtype)` is one tensor, `FakeInput(n)` and
-    `FakeInput(n, dtype)` are lists of equal types, `FakeInput([dtype, ...])` is a list of these types.
+    A list input takes the outputs of one such node. `FakeInput()` takes length and types from attrs that are set already,
+    `FakeInput(dtype)` is one tensor, `FakeInput(n)` and `FakeInput(n, dtype)` are lists of equal types, `FakeInput([dtype, ...])` is a list
+    of these types.
     """
 
     __slots__ = ("dtype", "dtypes", "length")
@@ -46,10 +47,10 @@ class FakeInput:
         self.dtype = None if dtype is None else as_dtype(dtype)
 
     def resolve(self, op_def: OpDef, position: int, attrs: Mapping[str, AttrValue], node_name: str) -> NodeOut | list[NodeOut]:
-        """The tensors it stands for as input `position` of a node of `op_def` with these attrs.
+        """The tensors of input `position` of a node of `op_def` with these attrs.
 
         Raises:
-            InvalidArgumentError: a length or type can be taken from nowhere.
+            InvalidArgumentError: a length or type is neither given nor set.
         """
         arg = op_def.input_arg[position]
         node = NodeDef(node_name, op_def.name, (), "", attrs)

@@ -1,4 +1,7 @@
-"""Builds NodeDefs in a chain: types and lengths become attrs, errors wait for `finalize`. Every op that a user adds goes through here."""
+"""Builds NodeDefs by chained calls: types and lengths become attrs, `finalize` reports all errors.
+
+Every op that a user adds is built here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from graphcore.errors import InvalidArgumentError, NotFoundError
 
 
 class OpDefSource(Protocol):
-    """Whatever knows ops by name: a registry, a function library."""
+    """A look-up of ops by name: a registry, a function library."""
 
     def look_up_op_def(self, name: str, /) -> OpDef:
         """The OpDef; NotFoundError if there is none."""
@@ -83,7 +86,7 @@ class NodeDefBuilder:
     def input(
         self, source: str | NodeOut | FakeInput | Sequence[NodeOut], index: int = 0, dtype: DType | str | None = None
     ) -> NodeDefBuilder:
-        """Give the next input: a node's name with output index and type, a NodeOut, a list of NodeOuts, or a FakeInput."""
+        """Add the next input: a node's name with output index and type, NodeOut(s), or a FakeInput."""
         position = self._next
         plans = self._plans
         if position >= len(plans):
@@ -104,17 +107,17 @@ class NodeDefBuilder:
         return self
 
     def control_input(self, source: str) -> NodeDefBuilder:
-        """Run only after node `source`; written behind all data inputs."""
+        """Add a control input: run after node `source`. Written after all data inputs."""
         self._control_inputs.append(source)
         return self
 
     def device(self, spec: str) -> NodeDefBuilder:
-        """Ask for a device."""
+        """Set the requested device."""
         self._device = spec
         return self
 
     def attr(self, name: str, value: object) -> NodeDefBuilder:
-        """Set an attr; the same value may be given again, or be inferred too."""
+        """Set an attr. Setting the same value twice, or a value that is also inferred, is allowed."""
         definition = self._tables.attrs.get(name) if self._tables is not None else None
         if definition is not None and type(value) is KIND_TYPES.get(definition.type) and type(value) is not float:
             self._set_attr(name, value)  # type: ignore[arg-type]  # a value of just that kind
@@ -128,10 +131,10 @@ class NodeDefBuilder:
         return self
 
     def finalize(self) -> NodeDef:
-        """The node, with the op's defaults for attrs that were not given. May be called again, also after more was given.
+        """Build the node, with defaults for attrs that are not set. May be called repeatedly.
 
         Raises:
-            InvalidArgumentError: all that is wrong with inputs and attrs, numbered if it is more than one thing.
+            InvalidArgumentError: inputs or attrs have errors; several are listed with numbers.
         """
         tables = self._tables
         op_def = self._op_def
@@ -207,7 +210,7 @@ class NodeDefBuilder:
         try:
             resolved = source.resolve(self._op_def, position, self._attrs, self.name)
         except InvalidArgumentError as error:
-            # As in the reference the input then counts as not given.
+            # As in the reference, the input then counts as missing.
             self._errors.append(error.message)
             return self
         return self.input(resolved)

@@ -16,7 +16,10 @@ from graphcore.errors import GraphError, InvalidArgumentError
 
 
 def format_node_for_error(node_def: NodeDef) -> str:
-    """`{{node n}}`, or the original nodes (`{{function_node f}}{{node n}}, ...`) if it was made from others."""
+    """`{{node n}}`, or the original nodes that it was made from.
+
+    The latter reads `{{function_node f}}{{node n}}, ...`.
+    """
     if not node_def.original_node_names:
         return f"{{{{node {node_def.name}}}}}"
     functions = node_def.original_func_names
@@ -27,12 +30,12 @@ def format_node_for_error(node_def: NodeDef) -> str:
 
 
 def attach_def(error: GraphError, node_def: NodeDef, *, allow_multiple: bool = False) -> GraphError:
-    r"""An error of the same class whose message also names the node: `...\n\t [[{{node a}}]]`.
+    r"""Return an error of the same class with the node appended: `...\n\t [[{{node a}}]]`.
 
     Args:
-        error: what happened.
-        node_def: where.
-        allow_multiple: mark this node up although the message has a marked-up one already; otherwise it is named plainly.
+        error: the error.
+        node_def: the node.
+        allow_multiple: mark up this node even if the message contains a marked-up one; otherwise it is named plainly.
     """
     plain = not allow_multiple and "{{node " in error.message
     where = node_def.name if plain else format_node_for_error(node_def)
@@ -61,7 +64,7 @@ def summarize_node_def(node_def: NodeDef) -> str:
 
 
 def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
-    """Require the node to fit its op: name, order and number of inputs, presence, kind and limits of attrs.
+    """Check that a node fits its op: name, inputs, and presence, kind and limits of attrs.
 
     Raises:
         InvalidArgumentError: it does not.
@@ -87,7 +90,7 @@ def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
 
 
 def check_attrs(attrs: Attrs, node_def: NodeDef, tables: OpTables) -> int:
-    """Check the attrs `attrs` of the node; gives how many of them belong to the op.
+    """Check the attrs `attrs` of the node. Returns how many of them belong to the op.
 
     Raises:
         InvalidArgumentError: one is unknown to the op, of the wrong kind, or beyond its limits.
@@ -145,7 +148,7 @@ def _require_internal(name: str, node_def: NodeDef, op_def: OpDef) -> None:
 
 
 def fail_missing_attrs(node_def: NodeDef, op_def: OpDef) -> None:
-    """Name the attrs of the op that the node lacks.
+    """Raise an error that names the op's attrs that the node lacks.
 
     Raises:
         InvalidArgumentError: always.

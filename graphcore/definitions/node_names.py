@@ -1,4 +1,4 @@
-"""The grammar of node and input names, and how nodes are renamed when a graph is copied into another."""
+"""The grammar of node and input names, and renaming on copies into another graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphcore.errors import InvalidArgumentError
 _PART: Final = r"[A-Za-z0-9.][A-Za-z0-9_./-]*"
 _NAME: Final = re.compile(rf"{_PART}(?:>{_PART})*", re.ASCII)
 _INTERNAL_NAME: Final = re.compile(rf"[A-Za-z0-9._][A-Za-z0-9_./-]*(?:>{_PART})*", re.ASCII)
-# The reference goes on after a port (`a:0:1`), so does this.
+# The reference accepts text after a port (`a:0:1`), so it is accepted here.
 _DATA_INPUT: Final = re.compile(rf"{_PART}(?:>{_PART}|:(?:0|[1-9][0-9]*))*", re.ASCII)
 _COLOCATION: Final = b"loc:@"
 _CLASS: Final = "_class"
@@ -24,7 +24,7 @@ _FRAME_OPS: Final = frozenset({"Enter", "RefEnter"})
 
 
 def is_valid_node_name(name: str, *, allow_internal_ops: bool = False) -> bool:
-    """True iff a graph from outside may call a node so; internal names may begin with `_`."""
+    """True iff the name is valid for a node of an external graph. Internal names may begin with `_`."""
     return (_INTERNAL_NAME if allow_internal_ops else _NAME).fullmatch(name) is not None
 
 
@@ -51,7 +51,9 @@ def _error(text: str, node_def: NodeDef) -> Exception:
 
 
 def add_prefix_and_suffix(prefix: str, suffix: str, node_def: NodeDef, *, uniquify_frame_name: bool = True) -> NodeDef:
-    """The node renamed to prefix + name + suffix; the frame of an Enter node is renamed likewise, so that loops stay apart.
+    """Rename a node to prefix + name + suffix, and the frame of an Enter node likewise.
+
+    Renamed frames keep copied loops apart.
 
     Raises:
         NotFoundError: an Enter node without `frame_name`.
@@ -71,7 +73,7 @@ def add_prefix_to_colocation(match: Collection[str], prefix: str, node_def: Node
 
 
 def update_colocation_with_map(node_names: Mapping[str, str], node_def: NodeDef) -> NodeDef:
-    """The node with the nodes in its `_class` entries replaced as `node_names` says."""
+    """The node with the nodes in its `_class` entries replaced according to `node_names`."""
     return map_colocation(node_def, lambda name: node_names.get(name, name))
 
 

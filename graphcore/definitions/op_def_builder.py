@@ -53,7 +53,7 @@ class OpDefBuilder:
         return self
 
     def control_output(self, name: str) -> OpDefBuilder:
-        """Name a control output."""
+        """Add a control output."""
         self._control_outputs.append(name)
         return self
 
@@ -66,27 +66,27 @@ class OpDefBuilder:
         return self
 
     def set_is_commutative(self) -> OpDefBuilder:
-        """Say that the op's two inputs may be exchanged."""
+        """Declare that the op's two inputs may be exchanged."""
         self._flags["is_commutative"] = True
         return self
 
     def set_is_aggregate(self) -> OpDefBuilder:
-        """Say that the op takes any number of equal inputs and may be split into partial aggregations."""
+        """Declare that the op takes any number of equal inputs and may be split into partial aggregations."""
         self._flags["is_aggregate"] = True
         return self
 
     def set_is_stateful(self) -> OpDefBuilder:
-        """Say that two runs with equal inputs may differ, or that a run changes something."""
+        """Declare that two runs with equal inputs may differ, or that a run has side effects."""
         self._flags["is_stateful"] = True
         return self
 
     def set_allows_uninitialized_input(self) -> OpDefBuilder:
-        """Say that the op takes reference inputs that have no value yet."""
+        """Declare that the op takes uninitialised reference inputs."""
         self._flags["allows_uninitialized_input"] = True
         return self
 
     def deprecated(self, version: int, explanation: str) -> OpDefBuilder:
-        """Refuse the op in graphs of GraphDef `version` and later, for the reason given."""
+        """Declare that the op is refused in graphs of GraphDef `version` and later, with a reason."""
         if "deprecation" in self._flags:
             self._errors.append(f"Deprecated called twice for Op {self._name}")
         else:
@@ -94,7 +94,7 @@ class OpDefBuilder:
         return self
 
     def set_shape_fn(self, shape_fn: Callable[[Any], None]) -> OpDefBuilder:
-        """Give the function that infers the output shapes."""
+        """Set the shape function."""
         if self.shape_fn is not None:
             self._errors.append(f"SetShapeFn called twice for Op {self._name}")
         else:
@@ -102,17 +102,17 @@ class OpDefBuilder:
         return self
 
     def finalize(self) -> OpDef:
-        """The OpDef. May be called again, also after more specs.
+        """Build the OpDef. May be called repeatedly.
 
         Raises:
-            InvalidArgumentError: all that is wrong, one line each.
+            InvalidArgumentError: the specs have errors, reported one a line.
         """
         errors = list(self._errors)
         attrs = [self._parse_attr(spec, errors) for spec in self._attrs]
         inputs = [self._parse_arg(spec, "input", attrs, errors) for spec in self._inputs]
         outputs = [self._parse_arg(spec, "output", attrs, errors) for spec in self._outputs]
         flags = dict(self._flags)
-        # Whoever touches a resource handle probably changes what is behind it.
+        # An op that takes a resource handle probably changes the resource.
         if any(arg.get("type") is dtypes.resource for arg in inputs + outputs):
             flags["is_stateful"] = True
         summary, description = self._describe([*inputs, *outputs, *attrs], errors)

@@ -1,4 +1,4 @@
-"""Compares OpDefs: equality, and whether a newer one still gives old graphs their meaning."""
+"""Equality and compatibility of OpDefs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphcore.errors import InvalidArgumentError
 
 
 def attr_defs_equal(first: AttrDef, second: AttrDef) -> bool:
-    """True iff name, kind, description, minimum, default and allowed values are the same; set differs from unset."""
+    """True iff all fields of the two AttrDefs are the same; a value that is set differs from unset."""
     return _plain_part(first) == _plain_part(second) and all(
         _same(getattr(first, field), getattr(second, field)) for field in ("default_value", "allowed_values")
     )
@@ -31,7 +31,7 @@ def _same(first: AttrValue | None, second: AttrValue | None) -> bool:
 
 
 def repeated_attr_defs_equal(first: Iterable[AttrDef], second: Iterable[AttrDef]) -> bool:
-    """True iff both hold equal attrs, in whatever order."""
+    """True iff both hold equal attrs, in any order."""
     left, right = list(first), list(second)
     by_name = {attr.name: attr for attr in right}
     if len(left) != len(right) or len({attr.name for attr in left}) != len(by_name):
@@ -56,7 +56,7 @@ def _hash(value: AttrValue | None) -> int | None:
 
 
 def check_attr_defaults_unchanged(old_op: OpDef, new_op: OpDef) -> None:
-    """Require that attrs which both have keep their defaults; a default may be added.
+    """Check that attrs of both ops keep their defaults; a default may be added.
 
     Raises:
         InvalidArgumentError: one was changed or removed.

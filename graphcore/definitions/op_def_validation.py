@@ -1,4 +1,4 @@
-"""Checks OpDefs that come from anywhere: builders, files, function signatures."""
+"""Validation of OpDefs from builders, files and function signatures."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _KINDS: Final = ("string", "int", "float", "bool", "type", "shape", "tensor", "f
 
 
 def validate_op_def(op_def: OpDef) -> None:
-    """Require an OpDef to make sense by itself: names, kinds, limits, defaults, and what its args refer to.
+    """Check an OpDef for consistency: names, kinds, limits, defaults, and references of its args.
 
     Raises:
-        InvalidArgumentError: it does not; the message ends in `; in OpDef: ` and the op's summary.
+        InvalidArgumentError: it is inconsistent; the message ends in `; in OpDef: ` and the op's summary.
     """
     if not op_def.name.startswith("_") and _OP_NAME.fullmatch(op_def.name) is None:
         raise _error(f"Invalid name: {op_def.name} (Did you use CamelCase?)", op_def)
@@ -120,7 +120,7 @@ def _require_kind(name: str, kind: str, use: str, where: str, op_def: OpDef) -> 
 
 
 def check_op_deprecation(op_def: OpDef, graph_def_version: int) -> None:
-    """Require the op to be there still in graphs of GraphDef version `graph_def_version`.
+    """Check that the op is still available in graphs of GraphDef version `graph_def_version`.
 
     Raises:
         UnimplementedError: it was removed at that version or before.

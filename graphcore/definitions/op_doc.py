@@ -9,10 +9,12 @@ _ITEM: Final = re.compile(r"([A-Za-z][A-Za-z0-9_]*)\s*:\s*", re.ASCII)
 
 
 def split_doc(text: str) -> tuple[str, str, list[tuple[str, str]]]:
-    """The first line, the lines up to the first `name: text`, and those items with their continuation lines.
+    """Split into the first line, the description, and the `name: text` items.
+
+    Items include their continuation lines.
 
     Args:
-        text: the doc; a leading newline and trailing spaces do not count.
+        text: the doc; a leading newline and trailing spaces are ignored.
     """
     lines = [line.rstrip(" \t\n\v\f\r") for line in text.split("\n")]
     start = _skip_blank(lines, 0)

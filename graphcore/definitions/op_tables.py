@@ -1,4 +1,4 @@
-"""What building and checking nodes asks of an OpDef again and again, computed once and kept with it."""
+"""Tables for building and checking nodes, computed once for each OpDef and cached on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ InOutTypes = tuple[Types, Types]
 
 
 class AttrCheck:
-    """How to see quickly that a value is right. What this does not let pass is looked at again, with the full rules."""
+    """A fast check of an attr's value. Values that fail it are checked again with the full rules."""
 
     __slots__ = ("allowed", "attr", "minimum", "scalar")
 
@@ -36,19 +36,19 @@ class AttrCheck:
         if attr.allowed_values is not None:
             self.scalar = None
             values = attr.allowed_values
-            # `1 in {True}` holds in Python; types and strings have no such neighbours.
+            # `1 in {True}` holds in Python; types and strings have no such equals.
             if attr.type in {"type", "string"} and all(isinstance(value, DType | bytes) for value in values):
                 self.allowed = frozenset(value for value in values if not isinstance(value, DType) or not value.is_ref)
 
 
 class InputPlan:
-    """What one `input` call of a node builder must give.
+    """Requirements on one `input` call of a node builder.
 
     Attributes:
         arg: the input.
-        is_list: several tensors are taken at once.
+        is_list: True if the call takes several tensors.
         expected: the type, None if an attr decides it.
-        is_ref: only a reference will do.
+        is_ref: True if a reference is required.
     """
 
     __slots__ = ("arg", "expected", "is_list", "is_ref", "type_attr")
@@ -66,13 +66,13 @@ class OpTables:
 
     Attributes:
         attrs: the AttrDef by name.
-        checks: how to check each attr.
+        checks: the check of each attr.
         defaults: the default of each attr that has one.
-        inputs: what each `input` call of a node builder must give.
-        fixed: all types, if no attr takes part in them.
-        type_attr: the one attr that decides all types, if it is one of kind type.
-        type_attrs: all attrs that take part in the types.
-        types: the types found so far, by the value of `type_attr` or by the values of `type_attrs`.
+        inputs: the requirements on each `input` call of a node builder.
+        fixed: all types, if they depend on no attr.
+        type_attr: the attr that alone decides all types, if its kind is type.
+        type_attrs: all attrs that the types depend on.
+        types: the types computed so far, by the value of `type_attr` or by the values of `type_attrs`.
     """
 
     __slots__ = ("attrs", "checks", "defaults", "fixed", "inputs", "number_attrs", "op_def", "type_attr", "type_attrs", "types")
@@ -95,11 +95,11 @@ class OpTables:
             self.fixed = self.compute_types(NodeDef("", op_def.name))
 
     def compute_types(self, node_def: NodeDef) -> InOutTypes:
-        """Types without a look at the cache, which is filled.
+        """Compute the types without a cache look-up and cache them.
 
         Raises:
             NotFoundError: an attr is missing.
-            InvalidArgumentError: an attr or arg is not what it must be.
+            InvalidArgumentError: an attr or arg is invalid.
         """
         types = _types_of(self.op_def.input_arg, node_def), _types_of(self.op_def.output_arg, node_def)
         if len(self.types) >= _MAX_CACHED:
@@ -112,7 +112,7 @@ class OpTables:
 
 
 def tables_of(op_def: OpDef) -> OpTables:
-    """The tables of `op_def`, made at the first call."""
+    """The tables of `op_def`, made on the first call."""
     tables: OpTables | None = op_def.__dict__.get(_KEY)
     if tables is None:
         tables = op_def.__dict__[_KEY] = OpTables(op_def)
@@ -124,7 +124,7 @@ def in_out_types_for_node(node_def: NodeDef, op_def: OpDef) -> InOutTypes:
 
     Raises:
         NotFoundError: an attr is missing.
-        InvalidArgumentError: an attr or arg is not what it must be.
+        InvalidArgumentError: an attr or arg is invalid.
     """
     tables = op_def.__dict__.get(_KEY) or tables_of(op_def)
     if tables.fixed is not None:
@@ -167,17 +167,17 @@ def _types_of(args: tuple[ArgDef, ...], node_def: NodeDef) -> Types:
 
 
 def add_arg_to_sig(node_def: NodeDef, arg: ArgDef) -> list[DType]:
-    """The types that arg `arg` stands for in this node.
+    """The types of arg `arg` in this node.
 
     Raises:
         NotFoundError: an attr is missing.
-        InvalidArgumentError: an attr or the arg is not what it must be.
+        InvalidArgumentError: an attr or the arg is invalid.
     """
     if arg.number_attr:
         length = _length(node_def, arg.number_attr)
         dtype = _one_type(node_def, arg, "Missing type or type_attr field in")
         if dtype is INVALID and type(node_def.attr.get(arg.type_attr)) is Placeholder:
-            # The reference reads a list's type with checks and a single one without.
+            # As in the reference, the type of a list is checked and that of a single tensor is not.
             text = "AttrValue had value with unexpected type 'placeholder'"
             raise InvalidArgumentError(text, op=node_def.op, node=node_def.name, attr=arg.type_attr)
         types = [dtype] * length
@@ -249,11 +249,11 @@ Ranges = dict[str, tuple[int, int]]
 
 
 def name_ranges_for_node(node_def: NodeDef, op_def: OpDef) -> tuple[Ranges, Ranges]:
-    """For each input arg and each output arg the half-open range of slots that it takes.
+    """The half-open range of slots of each input arg and each output arg.
 
     Raises:
         NotFoundError: an attr is missing.
-        InvalidArgumentError: an attr or arg is not what it must be.
+        InvalidArgumentError: an attr or arg is invalid.
     """
     return _ranges(op_def.input_arg, node_def, op_def), _ranges(op_def.output_arg, node_def, op_def)
 

@@ -1,7 +1,7 @@
-"""Reads the protobuf text of attr defaults (`{ dtype: DT_INT32 int_val: 5 }`) into plain values.
+"""A reader for the protobuf text of attr defaults (`{ dtype: DT_INT32 int_val: 5 }`).
 
-Registering an op must not load the protobuf runtime, so this small reader stands by itself. It takes what the reference's
-own small reader takes: no separators between fields, decimal integers, one quoted string a value.
+Registering an op must not load the protobuf runtime, so this small reader stands alone. It accepts the same subset as the reference's own
+small reader: no separators between fields, decimal integers, one quoted string a value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Value = Word | bytes | Message
 
 
 def unescape(text: str) -> bytes:
-    r"""The bytes that `text` with C escapes stands for.
+    r"""Decode the C escapes of `text`.
 
     Raises:
         InvalidArgumentError: an unknown escape, or a value beyond its range (`\x100`).
@@ -87,7 +87,7 @@ def _bad_escape(match: re.Match[bytes]) -> str:
 
 
 def parse_values(text: str, *, is_list: bool) -> list[Value]:
-    """The one value, or the values of the bracketed list, that `text` consists of.
+    """Parse a text that consists of one value or a bracketed list.
 
     Raises:
         InvalidArgumentError: it is something else.
@@ -105,7 +105,7 @@ def parse_values(text: str, *, is_list: bool) -> list[Value]:
 
 
 class _Reader:
-    """A position in the text, always behind any space."""
+    """A position in the text, always after any space."""
 
     def __init__(self, text: str) -> None:
         self.text = text

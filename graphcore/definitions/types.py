@@ -1,6 +1,6 @@
-"""The definitions: immutable values that print, compare and hash. Protobuf is only their wire form.
+"""Definitions: immutable values that print, compare and hash. Protobuf is only their wire form.
 
-What a file says beyond these fields is kept, serialised, in `other_fields` and written back with the value.
+Fields of a file that have no counterpart here are kept, serialised, in `other_fields` and written back with the value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PRODUCER_VERSION: Final = 2474
 class ArgDef(msgspec.Struct, frozen=True, kw_only=True):
     """One input or output of an op.
 
-    Exactly one of `type`, `type_attr`, `type_list_attr` says its type; `number_attr` makes it a list of equal types.
+    Exactly one of `type`, `type_attr`, `type_list_attr` is set; `number_attr` makes it a list of equal types.
     """
 
     name: str
@@ -34,7 +34,10 @@ class ArgDef(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttrDef(msgspec.Struct, frozen=True, kw_only=True):
-    """One attr of an op: `type` is a kind such as `int` or `list(type)`; None as default or allowed values means unset."""
+    """One attr of an op; `type` is a kind such as `int` or `list(type)`.
+
+    None as default or allowed values means unset.
+    """
 
     name: str
     type: str
@@ -76,9 +79,9 @@ class OpDef(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class NodeDef(msgspec.Struct, frozen=True, gc=False):
-    """One node as text: op, inputs (`node`, `node:1`, `^node`, control inputs last), requested device, attrs.
+    """A node definition: op, inputs (`node`, `node:1`, `^node`), requested device, attrs.
 
-    Nobody may change `attr` after creation; `msgspec.structs.replace` makes a changed copy.
+    Control inputs come last. `attr` must not be changed after creation; `msgspec.structs.replace` makes a changed copy.
     """
 
     name: str
@@ -95,10 +98,10 @@ class NodeDef(msgspec.Struct, frozen=True, gc=False):
 
 
 class FunctionDef(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A function: signature, body nodes, and which body tensor each return takes.
+    """A function: signature, body nodes, and the body tensor of each return.
 
-    In the body an input is `arg` or `node:out_arg:index`. `arg_attr` maps an argument's index to its attrs.
-    Two are equal if their texts are: docs and debug info do not count.
+    In the body an input is `arg` or `node:out_arg:index`. `arg_attr` maps an argument's index to its attrs. Equality is that of the printed
+    form: docs and debug info are ignored.
     """
 
     signature: OpDef
@@ -123,7 +126,7 @@ class FunctionDef(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return maps and without_docs(self.signature) == without_docs(other.signature) and _plain_nodes(self) == _plain_nodes(other)
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # msgspec's own would compare identities
+        return not self == other  # msgspec's own would be inconsistent with `__eq__`
 
     def __hash__(self) -> int:
         return hash((self.signature.name, tuple([(node.name, node.op, node.input) for node in self.node_def])))
@@ -161,7 +164,7 @@ class FunctionDefLibrary(msgspec.Struct, frozen=True):
 
 
 class VersionDef(msgspec.Struct, frozen=True):
-    """Who made a graph (`producer`) and who may read it."""
+    """The version of a graph's producer, and the consumers that may read it."""
 
     producer: int = 0
     min_consumer: int = 0

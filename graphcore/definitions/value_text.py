@@ -1,4 +1,4 @@
-"""Prints attr values the way the reference does; every summary, error text and text form takes its values from here."""
+"""Prints attr values in the reference's format, for summaries, error texts and the text form."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def escape_bytes(data: bytes) -> str:
 
 
 def escape_utf8(data: bytes) -> str:
-    """C escapes for ASCII only: what is beyond is left as it is."""
+    """Escape as C does, but only ASCII; other characters are left unchanged."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -87,8 +87,8 @@ def summarize_tensor(value: TensorValue, max_entries: int = 3) -> str:
     """`Tensor<type: float shape: [2] values: 1 2>`.
 
     Args:
-        value: the tensor; one of unknown shape or of more than 32 MB is named only.
-        max_entries: how many elements to print before `...`; -1 prints all.
+        value: the tensor; if its shape is unknown or it takes more than 32 MB, only type and shape are printed.
+        max_entries: the number of elements to print before `...`; -1 prints all.
     """
     size = value.num_bytes()
     if is_valid_dtype(value.dtype) and (size < 0 or size > _LARGE_TENSOR):
@@ -138,7 +138,11 @@ def _element(item: Any, dtype: DType) -> str:
 
 
 def _write_dimension(items: list[str], shape: tuple[int, ...], axis: int, parts: list[str], done: int) -> int:
-    """Write what is left of `items` within one index of the outer axes; gives how many are written in all."""
+    """Write the remaining `items` of one index of the outer axes.
+
+    Returns:
+        The number of elements written in all.
+    """
     if axis == len(shape) - 1:
         end = min(done + shape[axis], len(items))
         parts.append(" ".join(items[done:end]) + ("..." if end < done + shape[axis] else ""))
@@ -168,7 +172,7 @@ _PRINTERS: Final[dict[type, Any]] = {
     Placeholder: lambda value: f"${value.name}",
     NoValue: lambda _: "<Unknown AttrValue type>",
 }
-# A list that holds several kinds (only a file can) prints the first kind of this order.
+# A list of mixed kinds (possible in a file) prints the first kind in this order.
 KIND_ORDER: Final = (bytes, int, float, bool, DType, Shape, TensorValue, Func)
 """The order in which the reference looks at the kinds of a list."""
 

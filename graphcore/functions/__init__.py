@@ -1,4 +1,4 @@
-"""Functions as values: defining them in text or from nodes, comparing, naming and instantiating them, libraries of them."""
+"""Functions as values: definition in text or from nodes, comparison, naming, instantiation, libraries."""
 
 from graphcore.functions.call_frame import FunctionCallFrame
 from graphcore.functions.canonicalize import InstantiateOptions, canonicalize

@@ -1,4 +1,4 @@
-"""What types an argument stands for, given attrs: asked of every argument of every node that is instantiated."""
+"""Types of function arguments under given attrs, precomputed for fast instantiation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _KEY: Final = "_signature_plan"
 
 
 class ArgPlan:
-    """An argument, looked at once.
+    """The precomputed properties of an argument.
 
     Attributes:
         fixed: its types, if no attr decides them.
-        type_attr: the attr that is its one type, if that is how it is typed.
-        suffix: `:name`, which follows the node's name where an output is named.
+        type_attr: the attr that is its single type, if it is typed so.
+        suffix: `:name`, which follows the node's name in references to an output.
     """
 
     __slots__ = ("arg", "fixed", "name", "suffix", "type_attr")
@@ -41,7 +41,7 @@ class ArgPlan:
 
         Raises:
             NotFoundError: an attr is missing.
-            InvalidArgumentError: a length is no sensible number.
+            InvalidArgumentError: a length is negative or too large.
         """
         if self.fixed is not None:
             return self.fixed
@@ -62,7 +62,7 @@ class SignaturePlan:
 
 
 def plan_of(op_def: OpDef) -> SignaturePlan:
-    """The plan of `op_def`, made at the first call."""
+    """The plan of `op_def`, made on the first call."""
     plan: SignaturePlan | None = op_def.__dict__.get(_KEY)
     if plan is None:
         plan = op_def.__dict__[_KEY] = SignaturePlan(op_def)
@@ -70,11 +70,11 @@ def plan_of(op_def: OpDef) -> SignaturePlan:
 
 
 def arg_types(arg: ArgDef, attrs: Attrs) -> Types:
-    """The types that `arg` stands for under these attrs, without its being a reference.
+    """The types of `arg` under these attrs, without reference flags.
 
     Raises:
         NotFoundError: an attr is missing.
-        InvalidArgumentError: a length is no sensible number.
+        InvalidArgumentError: a length is negative or too large.
     """
     if arg.type_list_attr:
         if arg.type_list_attr not in attrs:
@@ -96,7 +96,7 @@ def arg_types(arg: ArgDef, attrs: Attrs) -> Types:
 def _length(arg: ArgDef, attrs: Attrs) -> int:
     value = attrs.get(arg.number_attr)
     if value is None:
-        # The reference names the type attr here, although it is the length that is missing.
+        # As in the reference, the error names the type attr, although the length is missing.
         raise NotFoundError(f"type attr not found: {arg.type_attr}", attr=arg.number_attr)
     if not isinstance(value, int) or not 0 <= value <= MAX_SLOTS:
         raise InvalidArgumentError(

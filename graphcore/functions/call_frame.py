@@ -1,4 +1,4 @@
-"""The values that a running function takes and gives."""
+"""Call frames: the arguments and return values of a running function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FunctionCallFrame:
     """Arguments and return values of one call. A return value is set once.
 
     Args:
-        arg_types, ret_types: what the function takes and gives.
+        arg_types, ret_types: the types of arguments and returns.
     """
 
     __slots__ = ("_args", "_has_value", "_rets", "arg_types", "ret_types")
@@ -30,19 +30,19 @@ class FunctionCallFrame:
 
     @property
     def num_args(self) -> int:
-        """How many arguments the function takes."""
+        """The number of arguments."""
         return len(self.arg_types)
 
     @property
     def num_retvals(self) -> int:
-        """How many values the function returns."""
+        """The number of return values."""
         return len(self.ret_types)
 
     def set_args(self, args: Sequence[Any]) -> None:
-        """Give all arguments.
+        """Set all arguments.
 
         Raises:
-            InvalidArgumentError: a wrong number of them, or one of a wrong type.
+            InvalidArgumentError: a wrong number of arguments, or one of a wrong type.
         """
         if len(args) != len(self.arg_types):
             raise InvalidArgumentError(f"Expects {len(self.arg_types)} arguments, but {len(args)} is provided")
@@ -52,11 +52,11 @@ class FunctionCallFrame:
         self._args = tuple(args)
 
     def check_call(self, arg_types: Sequence[DType], ret_types: Sequence[DType]) -> None:
-        """Require that this frame may be handed to a function of these types: it has its arguments, and room for what it returns.
+        """Check that this frame fits a function of these types and has its arguments.
 
         Raises:
-            InvalidArgumentError: it has fewer arguments or returns, or others.
-            InternalError: the arguments were not given yet, or a return is there already.
+            InvalidArgumentError: the frame has fewer arguments or returns, or of other types.
+            InternalError: the arguments are not set yet, or a return is set already.
         """
         for index, dtype in enumerate(arg_types):
             self.get_arg(index)
@@ -70,7 +70,7 @@ class FunctionCallFrame:
 
         Raises:
             InvalidArgumentError: there is none.
-            InternalError: the arguments were not given yet.
+            InternalError: the arguments are not set yet.
         """
         if not 0 <= index < len(self.arg_types):
             raise InvalidArgumentError(f"GetArg {index} is not within [0, {len(self.arg_types)})")
@@ -79,18 +79,18 @@ class FunctionCallFrame:
         return self._args[index]
 
     def set_retval(self, index: int, value: Any) -> None:
-        """Give return value `index`.
+        """Set return value `index`.
 
         Raises:
             InvalidArgumentError: there is none, or it is of another type.
-            InternalError: it is there already.
+            InternalError: it is set already.
         """
         self._check_retval(index, lambda dtype: "" if _fits(value, dtype) else _type_name(value))
         self._rets[index] = value
         self._has_value[index] = True
 
     def _check_retval(self, index: int, misfit: Callable[[DType], str]) -> None:
-        """Require that return `index` may be set now; `misfit` gives the name of the type where that is not the one of the return."""
+        """Check that return `index` may be set. `misfit` returns the name of a type that does not fit."""
         if not 0 <= index < len(self.ret_types):
             raise InvalidArgumentError(f"SetRetval {index} is not within [0, {len(self.ret_types)})")
         dtype = self.ret_types[index]
@@ -111,7 +111,7 @@ class FunctionCallFrame:
         return list(self._rets)
 
     def consume_retvals(self) -> list[Any]:
-        """All return values, which the frame then no longer holds.
+        """All return values; the frame releases them.
 
         Raises:
             InternalError: one is missing.
@@ -127,7 +127,7 @@ def _other_type(given: DType, wanted: DType) -> str:
 
 
 def _fits(value: Any, dtype: DType) -> bool:
-    """True iff `value` is of type `dtype`; what has no type is a resource or a variant."""
+    """True iff `value` is of type `dtype`. Values without a dtype fit resource and variant."""
     own = getattr(value, "dtype", None)
     if isinstance(own, DType):
         return own.base is dtype.base

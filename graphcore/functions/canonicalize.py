@@ -22,14 +22,14 @@ DEFAULT_EXECUTORS: Final = frozenset({"", "DEFAULT"})
 
 
 class InstantiateOptions(msgspec.Struct, frozen=True):
-    """How a function is to be instantiated.
+    """Options of an instantiation.
 
     Args:
         target: the device or task that runs it.
-        state_handle: instantiations with different ones do not share kernels.
-        executor_type: the type of the executor that runs it; what attr `_executor` of the instantiation names unless given.
-        lib_def: a library that counts for this instantiation only; it is known by its identity.
-        input_devices, output_devices: where arguments and returns are.
+        state_handle: instantiations with different handles do not share kernels.
+        executor_type: the type of the executor that runs it; that of the attr `_executor` by default.
+        lib_def: a library for this instantiation only; compared by identity.
+        input_devices, output_devices: the devices of arguments and returns.
     """
 
     target: str = ""
@@ -46,7 +46,7 @@ def canonicalize(name: str, attrs: Mapping[str, object], options: InstantiateOpt
     Args:
         name: the function.
         attrs: its attrs.
-        options: what else tells instantiations apart.
+        options: further properties that distinguish instantiations.
     """
     chosen = options or InstantiateOptions()
     values = {key: given_attr(value) for key, value in attrs.items()}
@@ -67,7 +67,7 @@ def canonicalize(name: str, attrs: Mapping[str, object], options: InstantiateOpt
 
 
 def named_executor(attrs: Mapping[str, object], options: InstantiateOptions | None = None) -> str:
-    """The type of executor that an instantiation names: that of its options, else that of its attr `_executor`; empty if neither does."""
+    """The executor type of an instantiation: from its options, else from its attr `_executor`, else ""."""
     if options is not None and options.executor_type:
         return options.executor_type
     value = attrs.get(EXECUTOR_ATTR)
@@ -75,7 +75,7 @@ def named_executor(attrs: Mapping[str, object], options: InstantiateOptions | No
 
 
 def _hashed_text(value: AttrValue) -> str:
-    """As functions print it, but for strings; nothing that could tell two values apart is cut."""
+    """Print a value as functions do, with strings hashed and nothing truncated."""
     if isinstance(value, bytes):
         return str(fingerprint64(value))
     if isinstance(value, Func):

@@ -1,4 +1,4 @@
-"""The Define form: inputs are written as result names, and become `node:out_arg:index` through the OpDefs."""
+"""The Define form: inputs are written as result names and resolved to `node:out_arg:index`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphcore.text.statements import Body, LookUp, Statement
 
 
 def define_function(text: str, attrs: str = "", look_up: LookUp | None = None) -> FunctionDef:
-    """The function that the text defines, with inputs written as result names, the way gradients are written.
+    """Define a function from text, with inputs written as result names, as in gradient functions.
 
         _[T:{half, float, double}](x:T, y:T, dz:T) -> (dx:T, dy:T) {
           sx = Shape[T=$T](x)
@@ -24,16 +24,16 @@ def define_function(text: str, attrs: str = "", look_up: LookUp | None = None) -
           dx = Reshape[T=$T](sum_gx, sx) @ dz
         }
 
-    A node lists a name for each of its results; one name for a list result stands for the whole list. `node:out_arg:index` is
-    taken as it is. A return needs a `return` line only if nothing in the body has its name.
+    A node lists a name for each of its results; one name for a list result stands for the whole list. `node:out_arg:index` is used
+    unchanged. A return needs a `return` line only if nothing in the body has its name.
 
     Args:
-        text: the definition; the name (`_` unless given) and the attr list may be left out.
-        attrs: the attr list, where the text has none: `T:{half, float, double}`.
-        look_up: gives the OpDef of an op by name; the global registry unless given.
+        text: the definition; the name (default `_`) and the attr list may be left out.
+        attrs: the attr list, if the text has none: `T:{half, float, double}`.
+        look_up: returns the OpDef of an op by name; the global registry by default.
 
     Raises:
-        InvalidArgumentError: a syntax error, an input that is not there yet, results without names.
+        InvalidArgumentError: a syntax error, an undefined input, results without names.
         NotFoundError: an op is unknown.
     """
     look = look_up or op_registry.look_up_op_def
@@ -42,14 +42,14 @@ def define_function(text: str, attrs: str = "", look_up: LookUp | None = None) -
 
 
 def define_body(signature: OpDef, flags: dict[str, Any], body: Body, look_up: LookUp, text: str | None = None) -> FunctionDef:
-    """Turn the body's result names into `node:out_arg:index`.
+    """Resolve the body's result names to `node:out_arg:index`.
 
     Args:
-        text: what the body was read from, for errors. None if it was not: then each result must have a name, and each input be one,
-            as the reference demands.
+        text: the source text, for errors. None if there is none: then each result must have a name, and each input be one,
+            as in the reference.
 
     Raises:
-        InvalidArgumentError: an input or return that is not there, results without names.
+        InvalidArgumentError: an undefined input or return, results without names.
         NotFoundError: an op is unknown.
     """
     names = _Names(signature, text)
@@ -66,7 +66,7 @@ def define_body(signature: OpDef, flags: dict[str, Any], body: Body, look_up: Lo
 
 
 class _Names:
-    """What each result name stands for (`tensors`), and which node or argument it belongs to (`owners`)."""
+    """Result names with their tensors (`tensors`) and their nodes or arguments (`owners`)."""
 
     def __init__(self, signature: OpDef, text: str | None) -> None:
         self.function = signature.name
@@ -129,7 +129,7 @@ def _is_list(arg: ArgDef) -> bool:
 
 
 def _length(arg: ArgDef, attrs: Attrs, op_def: OpDef) -> int | None:
-    """How many tensors the output has; None where an attr that says so is a placeholder."""
+    """The number of tensors of an output; None if it depends on a placeholder attr."""
     if not _is_list(arg):
         return 1
     name = arg.number_attr or arg.type_list_attr

@@ -1,4 +1,4 @@
-"""Whether two functions are the same, docs included, whatever the order in which their parts were added."""
+"""Equality of functions, docs included, regardless of the order of attrs and nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from graphcore.definitions.types import FunctionDef, NodeDef
 
 
 def function_defs_equal(first: FunctionDef, second: FunctionDef) -> bool:
-    """True iff signature (docs too), attrs, nodes, returns and argument attrs are the same; the order of attrs and nodes does not matter."""
+    """True iff signature (docs too), attrs, nodes, returns and argument attrs are the same.
+
+    The order of attrs and nodes does not matter.
+    """
     if first is second:
         return True
     return (
@@ -50,7 +53,7 @@ def _node_equal(first: NodeDef, second: NodeDef) -> bool:
 
 
 def _inputs(node: NodeDef) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Data inputs in order; the order of control inputs means nothing."""
+    """The data inputs in order; control inputs are unordered."""
     return tuple([name for name in node.input if not name.startswith("^")]), frozenset(
         [name for name in node.input if name.startswith("^")]
     )

@@ -1,7 +1,7 @@
-"""The frames that most gradients share: of elementwise ops with one and with two inputs, and of reductions.
+"""Templates of gradient functions for elementwise ops with one and two inputs, and reductions.
 
-Each takes the lines of the body that differ and gives a gradient creator, which reads its text when a gradient is first asked for.
-Nodes written without attrs get `T=$T`.
+Each takes the lines of the body that differ and returns a gradient creator, which parses its text on first use. Nodes written without attrs
+get `T=$T`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _REDUCTION: Final = """[T:%s](x:T, i:int32, dy:T) -> (dx:T, di:int32) {
 
 
 class GradientTemplate:
-    """A gradient creator for a text that does not depend on the attrs: read once, when first asked for."""
+    """A gradient creator for a text that does not depend on the attrs; parsed on first use."""
 
     __slots__ = ("_function", "text")
 
@@ -72,7 +72,7 @@ class GradientTemplate:
         return self._function
 
     def define(self, look_up: LookUp) -> FunctionDef:
-        """The gradient function with the ops that `look_up` knows.
+        """The gradient function, with ops found by `look_up`.
 
         Raises:
             InvalidArgumentError: the text has errors.
@@ -84,17 +84,20 @@ class GradientTemplate:
 
 
 def unary_grad(nodes: str, types: str = REAL_TYPES) -> GradientTemplate:
-    """`(x:T, dy:T) -> (dx:T)`; the nodes end in one called dx."""
+    """`(x:T, dy:T) -> (dx:T)`; the last node is dx."""
     return GradientTemplate(_UNARY % (types, nodes.strip("\n")))
 
 
 def binary_grad(body: str, types: str = REAL_TYPES) -> GradientTemplate:
-    """`(x:T, y:T, dz:T) -> (dx:T, dy:T)`; the body makes gx and gy, which are summed where x or y was broadcast."""
+    """`(x:T, y:T, dz:T) -> (dx:T, dy:T)`; the body makes gx and gy, which are reduced after broadcasting."""
     return GradientTemplate(_BINARY % (types, body.strip("\n")))
 
 
 def reduction_grad(body: str, types: str = REAL_TYPES) -> GradientTemplate:
-    """`(x:T, i:int32, dy:T) -> (dx:T, di:int32)`; the body makes dx from dy, y_shape (dy's shape with 1 where reduced) and tile_scaling."""
+    """`(x:T, i:int32, dy:T) -> (dx:T, di:int32)`; the body makes dx from dy, y_shape and tile_scaling.
+
+    y_shape is dy's shape with 1 in reduced dimensions.
+    """
     return GradientTemplate(_REDUCTION % (types, body.strip("\n")))
 
 

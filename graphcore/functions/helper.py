@@ -31,7 +31,7 @@ class BodyNode(msgspec.Struct, frozen=True):
         arg: its inputs: `node:out_arg:index` for create, result names for define.
         attr: attrs; a string `$T` stands for the function's attr T.
         dep: names of nodes that must run before it.
-        device: the device asked for.
+        device: the requested device.
     """
 
     ret: Sequence[str]
@@ -85,7 +85,7 @@ class FunctionDefHelper:
         ret: Pairs,
         control_ret: Pairs = (),
     ) -> FunctionDef:
-        """A function whose body names its inputs `arg` or `node:out_arg:index`, with explicit returns.
+        """A function with body inputs written as `arg` or `node:out_arg:index`, with explicit returns.
 
         It is marked stateful if an op of the body is stateful or unknown to the global registry (and so probably a function).
 
@@ -101,14 +101,14 @@ class FunctionDefHelper:
 
     @staticmethod
     def define(*args: Any, look_up: LookUp | None = None) -> FunctionDef:
-        """A function whose body names its inputs by result names: `define(name, arg_def, ret_def, attr_def, nodes)`.
+        """A function with body inputs written as result names: `define(name, args, rets, attrs, nodes)`.
 
-        Without a name it is called `_`. A node lists a name for every output of its op; each return is a result of its name.
-        It is marked stateful if an op of the body is.
+        The default name is `_`. A node lists a name for every output of its op; each return is a result of its name. The function is marked
+        stateful if an op of the body is.
 
         Args:
             args: the name (may be left out), specs of arguments, returns and attrs, and the nodes.
-            look_up: gives the OpDef of an op by name; the global registry unless given.
+            look_up: returns the OpDef of an op by name; the global registry by default.
 
         Raises:
             InvalidArgumentError: the signature has errors, an input is not defined before, an output has no name.

@@ -1,4 +1,4 @@
-"""Instantiates functions: binds attrs, names inputs by node and port, adds argument and return nodes."""
+"""Instantiation of functions: binds attrs, resolves inputs to node and port, adds _Arg and _Retval."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _MAY_HOLD_PLACEHOLDERS: Final = frozenset({Placeholder, Func, tuple})
 
 
 class InstantiationResult(msgspec.Struct, frozen=True):
-    """A function with its attrs bound: `_Arg` nodes, body, `_Retval` nodes; inputs are `node` or `node:port`."""
+    """A function with bound attrs: `_Arg` nodes, body, `_Retval` nodes.
+
+    Inputs are `node` or `node:port`.
+    """
 
     arg_types: list[DType]
     ret_types: list[DType]
@@ -39,30 +42,30 @@ def instantiate_function(fdef: FunctionDef, attrs: Mapping[str, object], get_fun
     Args:
         fdef: the function.
         attrs: a value for each attr that has no default; others are ignored.
-        get_function: gives the OpDef of an op or function by name; the global registry unless given.
+        get_function: returns the OpDef of an op or function by name; the global registry by default.
 
     Raises:
-        InvalidArgumentError: an unbound placeholder, an input or return that is not there or of another type, a name used twice.
+        InvalidArgumentError: an unbound placeholder, an undefined input or return, or one of another type, a name used twice.
         NotFoundError: an attr or an op is missing.
     """
     return FunctionInstantiationHelper(fdef, attrs, get_function or op_registry.look_up_op_def).run()
 
 
-# What a name in the body stands for: whether it is an argument, its node, its first port, its types.
+# The meaning of a name in the body: True for an argument, its node, its first port, its types.
 _Item = tuple[bool, int, int, Types]
 
 
 class FunctionInstantiationHelper:
-    """One instantiation, step by step: an index of arguments and of nodes' outputs, then the nodes, then the returns.
+    """One instantiation: indexes arguments and node outputs, then adds nodes, then returns.
 
     Args:
-        fdef, attrs, get_function: as `instantiate_function` takes them.
+        fdef, attrs, get_function: those of `instantiate_function`.
 
     Attributes:
-        nodes, arg_types, ret_types: what has been made so far.
+        nodes, arg_types, ret_types: the results so far.
 
     Raises:
-        NotFoundError, InvalidArgumentError: an attr of the function is missing or no value.
+        NotFoundError, InvalidArgumentError: an attr of the function is missing or invalid.
     """
 
     __slots__ = ("arg_types", "attrs", "fdef", "get_function", "ints_on_device", "items", "names", "nodes", "owners", "plans", "ret_types")
@@ -81,7 +84,7 @@ class FunctionInstantiationHelper:
         self.ret_types: list[DType] = []
 
     def run(self) -> InstantiationResult:
-        """All the steps.
+        """Run all the steps.
 
         Raises:
             NotFoundError, InvalidArgumentError: as `instantiate_function`.
@@ -115,17 +118,20 @@ class FunctionInstantiationHelper:
         return InstantiationResult(self.arg_types, self.ret_types, self.nodes)
 
     def add_item(self, name: str, item: _Item) -> None:
-        """Index what `name` stands for.
+        """Index the meaning of `name`.
 
         Raises:
-            InvalidArgumentError: it stands for something already.
+            InvalidArgumentError: the name is in use.
         """
         if name in self.items:
             raise InvalidArgumentError(f"Duplicated {'arg' if item[0] else 'ret'} name: {name}")
         self.items[name] = item
 
     def get_item_or_none(self, name: str) -> _Item | None:
-        """What `name` stands for: whether it is an argument, its node, its first port, its types; None if nothing."""
+        """The meaning of `name`, None if it is unknown.
+
+        It consists of True for an argument, the node, the first port, and the types.
+        """
         return self.items.get(name)
 
     def build_input_arg_index(self, arg: ArgDef, attrs: Attrs | None) -> None:
@@ -276,22 +282,22 @@ class FunctionInstantiationHelper:
 
 
 def arg_num_type(attrs: Attrs, arg: ArgDef) -> tuple[bool, Types]:
-    """Whether an argument is a list of types, and the types that it stands for under these attrs.
+    """True for a list of types, and the types of an argument under these attrs.
 
     Raises:
         NotFoundError: an attr is missing.
-        InvalidArgumentError: a length is no sensible number.
+        InvalidArgumentError: a length is negative or too large.
     """
     return bool(arg.type_list_attr), arg_types(arg, attrs)
 
 
 def get_set_attrs(fdef: FunctionDef) -> dict[str, AttrValue]:
-    """The attrs that are set on a function itself."""
+    """The attrs set on a function itself."""
     return dict(fdef.attr)
 
 
 def validate_signature_with_attrs(signature: OpDef, attrs: Mapping[str, object]) -> dict[str, AttrValue]:
-    """All attrs that placeholders may name: what the caller gives, and the signature's defaults.
+    """All attrs that placeholders may name: the caller's values and the signature's defaults.
 
     Raises:
         NotFoundError: an attr without a default is not given.
@@ -329,5 +335,5 @@ def _type_names(types: Types) -> str:
 
 
 def _fail(error: GraphError, where: str) -> NoReturn:
-    """Raise the same error with one more line that says where."""
+    """Raise the same error with one more line about its place."""
     raise type(error)(f"{error.message}\n\t{where}", op=error.op, node=error.node, attr=error.attr, input=error.input) from None

@@ -18,13 +18,13 @@ FUNC_ATTR: Final = "f"
 
 
 class Companion(Protocol):
-    """What somebody keeps beside the functions of a library, and what is brought back together with them."""
+    """State outside a library that is rolled back together with it."""
 
     def state(self) -> Any:
-        """What `restore` needs."""
+        """A snapshot for `restore`."""
 
     def restore(self, state: Any) -> None:
-        """Be again what it was at `state`; None: it was not there yet."""
+        """Return to the snapshot `state`; None for a time before this object existed."""
 
 
 LibraryState = tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str], bytes, list[tuple[Companion, Any]]]
@@ -36,16 +36,16 @@ class _HasNodeDef(Protocol):
 
 
 class FunctionLibraryDefinition:
-    """Functions by name and which of them are gradients of which; ops are looked up in the registry behind.
+    """Functions by name, their registered gradients, and an op registry for other names.
 
     Args:
-        default_registry: where names are looked up that are no function; the global registry unless given.
-        library: functions to begin with; of several with one name the last counts.
+        default_registry: the registry for names that are not functions; the global registry by default.
+        library: initial functions; of several with one name the last counts.
 
     Attributes:
-        version: grows with every change, so that who keeps what follows from functions sees that it may not hold any more.
-        companions: what goes back with the library when a change of it is taken back.
-        finalized: every change is a FailedPreconditionError: the library is that of a graph that has been finalized.
+        version: incremented by every change, so that caches can be invalidated.
+        companions: state that is rolled back together with the library.
+        finalized: True makes every change a FailedPreconditionError; set when the graph of the library is finalized.
     """
 
     def __init__(self, default_registry: OpRegistry | None = None, library: FunctionDefLibrary | None = None) -> None:
@@ -67,7 +67,7 @@ class FunctionLibraryDefinition:
 
     @classmethod
     def over(cls, source: OpRegistry | FunctionLibraryDefinition | None) -> FunctionLibraryDefinition:
-        """A new library: over a registry, the global one for None, or with the functions and the registry of another library."""
+        """Make a library over a registry (None: the global one) or with the contents of another library."""
         if isinstance(source, FunctionLibraryDefinition):
             return cls(source.default_registry, source.to_proto())
         return cls(source)
@@ -87,7 +87,7 @@ class FunctionLibraryDefinition:
 
     @property
     def num_functions(self) -> int:
-        """How many functions there are."""
+        """The number of functions."""
         return len(self._definitions)
 
     def list_function_names(self) -> list[str]:
@@ -129,20 +129,20 @@ class FunctionLibraryDefinition:
             self._set(function)
 
     def add_gradient_def(self, gradient: GradientDef) -> None:
-        """Say which function is the gradient of another; neither need be there.
+        """Declare `gradient_func` as the gradient of a function; neither need exist yet.
 
         Raises:
-            InvalidArgumentError: another one is already.
+            InvalidArgumentError: another one is declared already.
         """
         self._refuse_finalized()
         _require_gradient_fits(gradient, self._gradients)
         self._set_gradient(gradient)
 
     def add_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
-        """Add all functions and gradients of another library, or nothing at all.
+        """Add all functions and gradients of another library, or none of them.
 
         Raises:
-            InvalidArgumentError: something in it does not fit what is here, or another part of it.
+            InvalidArgumentError: one conflicts with this library or with another one of `other`.
         """
         self._refuse_finalized()
         other = library.to_proto() if isinstance(library, FunctionLibraryDefinition) else library
@@ -162,11 +162,11 @@ class FunctionLibraryDefinition:
                 self._gradients = gradients
                 self.version += 1
             if other.other_fields not in self._other_fields:
-                # Serialised messages one after the other are the message that holds what both say.
+                # Concatenated serialised messages are the serialised merged message.
                 self._other_fields += other.other_fields
 
     def replace_function(self, name: str, function: FunctionDef) -> None:
-        """Put `function` in the place of function `name`.
+        """Replace function `name` by `function`.
 
         Raises:
             InvalidArgumentError: there is no function `name`, or the new one's name is taken.
@@ -181,7 +181,7 @@ class FunctionLibraryDefinition:
                 self._set(function)
 
     def replace_gradient(self, gradient: GradientDef) -> None:
-        """Name another function as gradient.
+        """Replace the gradient of a function.
 
         Raises:
             InvalidArgumentError: the function has no gradient yet.
@@ -191,10 +191,10 @@ class FunctionLibraryDefinition:
         self._set_gradient(gradient)
 
     def remove_function(self, name: str) -> None:
-        """Take a function away.
+        """Remove a function.
 
         Raises:
-            InvalidArgumentError: it is not there.
+            InvalidArgumentError: there is none of this name.
         """
         self._refuse_finalized()
         self._require_function(name)
@@ -204,10 +204,10 @@ class FunctionLibraryDefinition:
             self.version += 1
 
     def remove_gradient(self, name: str) -> None:
-        """Forget which function is the gradient of `name`.
+        """Remove the gradient of `name`.
 
         Raises:
-            InvalidArgumentError: none is.
+            InvalidArgumentError: there is none.
         """
         self._refuse_finalized()
         self._require_gradient(name)
@@ -215,7 +215,7 @@ class FunctionLibraryDefinition:
         self.version += 1
 
     def clear(self) -> None:
-        """Take all functions and gradients away."""
+        """Remove all functions and gradients."""
         self._refuse_finalized()
         with critical_section:
             self._functions.clear()
@@ -232,7 +232,9 @@ class FunctionLibraryDefinition:
         return f"{prefix}{number}"
 
     def get_attr(self, node: NodeDef | _HasNodeDef, name: str) -> AttrValue:
-        """Attr `name` of the function that the node calls; of a SymbolicGradient, of the gradient function, else of the function itself.
+        """Attr `name` of the function that the node calls.
+
+        For a SymbolicGradient, that of the registered gradient function, else of the function itself.
 
         Raises:
             InvalidArgumentError: no such function, or it has no such attr.
@@ -243,7 +245,10 @@ class FunctionLibraryDefinition:
         return function.attr[name]
 
     def reachable_definitions(self, start: GraphDef | FunctionDef | Iterable[NodeDef]) -> FunctionLibraryDefinition:
-        """A library of the functions that the nodes call or name in attrs, directly or through other functions, and of their gradients."""
+        """The sub-library of functions reachable from the nodes, with their gradients.
+
+        Reachable functions are those called, or named in attrs, directly or through other functions.
+        """
         nodes = start.node if isinstance(start, GraphDef) else start.node_def if isinstance(start, FunctionDef) else start
         waiting = [name for node in nodes for name in names_in_node(node)]
         found = FunctionLibraryDefinition(self.default_registry)
@@ -269,12 +274,12 @@ class FunctionLibraryDefinition:
         return FunctionLibraryDefinition(self.default_registry, self.to_proto())
 
     def state(self) -> LibraryState:
-        """What `restore` needs to bring the library back to what it is now."""
+        """A snapshot for `restore`."""
         beside = [(each, each.state()) for each in self.companions]
         return dict(self._functions), dict(self._definitions), dict(self._gradients), self._other_fields, beside
 
     def restore(self, state: LibraryState) -> None:
-        """Be again what the library was at `state`."""
+        """Return to the snapshot `state`."""
         with critical_section:
             self._functions, self._definitions, self._gradients, self._other_fields, beside = state
             self.version += 1

@@ -11,10 +11,10 @@ Substitute = Callable[[str], AttrValue | None]
 
 
 def given_attr(value: object, kind: str | None = None) -> AttrValue:
-    """What a user gives for an attr: a string `$T` stands for the attr T.
+    """Convert a user's value of an attr; a string `$T` is a placeholder for the attr T.
 
     Raises:
-        InvalidArgumentError: it is no attr value.
+        InvalidArgumentError: the value cannot be an attr.
     """
     if isinstance(value, str) and len(value) >= 2 and value.startswith("$"):
         return Placeholder(value[1:])
@@ -22,7 +22,7 @@ def given_attr(value: object, kind: str | None = None) -> AttrValue:
 
 
 def has_placeholder(value: AttrValue) -> bool:
-    """True iff the value is a placeholder or has one inside: in a list, or in the attrs of a function."""
+    """True iff the value is or contains a placeholder: in a list, or in the attrs of a function."""
     if isinstance(value, Placeholder):
         return True
     if isinstance(value, tuple):
@@ -31,7 +31,7 @@ def has_placeholder(value: AttrValue) -> bool:
 
 
 def substitute_placeholders(substitute: Substitute, value: AttrValue) -> AttrValue | None:
-    """The value with every placeholder replaced, also in lists and in the attrs of functions; None if one stays unbound."""
+    """Replace all placeholders, nested ones included; None if one stays unbound."""
     if isinstance(value, Placeholder):
         return substitute(value.name)
     if not has_placeholder(value):

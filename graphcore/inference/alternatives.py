@@ -1,4 +1,4 @@
-"""What is known of a value that is one of several: of a branch, of any iteration of a loop."""
+"""Shapes common to alternatives: to the branches of a conditional, to the iterations of a loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from graphcore.inference.handles import DimensionHandle, ShapeHandle
 
 
 def common_shape(shapes: Sequence[ShapeHandle]) -> ShapeHandle:
-    """What is the same in all of them, the same unknown dimensions included: the first itself if it differs nowhere."""
+    """The most specific shape that all alternatives have, shared unknown dimensions included.
+
+    This is the first shape itself if the others agree with it.
+    """
     out = shapes[0]
     for shape in shapes[1:]:
         if out is shape:
@@ -23,18 +26,18 @@ def common_shape(shapes: Sequence[ShapeHandle]) -> ShapeHandle:
 
 
 def _same_name(a: DimensionHandle, b: DimensionHandle) -> bool:
-    """Whether both unknown dimensions have one name."""
+    """True iff both unknown dimensions have the same name."""
     return a.origin is not None and a.origin == b.origin
 
 
 def relaxed_shape(known: ShapeHandle, again: ShapeHandle, first: Sequence[ShapeHandle]) -> ShapeHandle:
-    """`known` itself if `again`, which comes around the loop, does not contradict it; else what is left of it.
+    """Relax a loop variable's shape: `known` if `again` agrees with it, else their common part.
 
     Args:
-        known: what was known so far.
-        again: a later value.
-        first: the shapes of the first iteration. An unknown dimension of theirs is a certain number; one that is not theirs was made
-            here and stands for any.
+        known: the shape so far.
+        again: the shape that comes around the loop.
+        first: the shapes of the first iteration. An unknown dimension of these is one fixed number; any other unknown dimension was made
+            here and may be any number.
     """
     if known.dims is None or known is again:
         return known

@@ -1,4 +1,4 @@
-"""Building shapes from shapes: parts, concatenations, replacements, and shapes made of given sizes."""
+"""Construction of shapes from parts, concatenations, replacements and sizes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ShapeBuilding(Merging):
             raise InvalidArgumentError(f"Out of range dim_index {index} for shape with {len(shape.dims)} dimensions") from None
 
     def num_elements(self, shape: ShapeHandle) -> DimensionHandle:
-        """The number of elements; a dimension of size 0 is the answer itself.
+        """The number of elements; a dimension of size 0 is returned itself.
 
         Raises:
             InvalidArgumentError: the number does not fit int64.
@@ -135,7 +135,9 @@ class ShapeBuilding(Merging):
         return ShapeHandle(first.dims + second.dims)
 
     def replace_dim(self, shape: ShapeHandle, index: int, dim: DimensionOrConstant) -> ShapeHandle:
-        """A new shape with dimension `index` (negative ones count from the end) replaced; of unknown rank if `shape` is.
+        """A new shape with dimension `index` replaced; of unknown rank if `shape` is.
+
+        A negative index counts from the end.
 
         Raises:
             InvalidArgumentError: there is no such dimension.
@@ -162,7 +164,7 @@ class ShapeBuilding(Merging):
         return ShapeHandle() if unknown_rank else shape_of_sizes(sizes)
 
     def make_shape_from_tensor(self, value: Array | None, shape_of_value: ShapeHandle) -> ShapeHandle:
-        """The shape that a vector of sizes says, or as much as the vector's own shape tells if there is no value.
+        """The shape given by a vector of sizes, or by the vector's length if it has no value.
 
         Raises:
             InvalidArgumentError: no vector, no int32 or int64, too long for a shape, or a size below -1.

@@ -1,4 +1,4 @@
-"""The inference context: what a shape function sees of its node, and where it puts what it finds."""
+"""The inference context: the interface between a shape function and its node."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _MOST_SHAPES: Final = 32
 
 
 def direct(shape_of: Callable[..., ShapeHandle]) -> Callable[[ShapeFunction], ShapeFunction]:
-    """Say of a shape function that it sets its one output to what `shape_of` makes of the shapes of the inputs, and asks nothing else.
+    """Mark a shape function that sets its single output from the shapes of the inputs alone.
 
-    A graph calls that instead, as long as no input is a handle: most nodes are such, and a context costs as much as the rest of a node.
+    A graph calls `shape_of` directly if no input is a handle. Most nodes are of this kind, and a context costs as much as the rest of
+    adding a node.
     """
 
     def mark(shape_function: ShapeFunction) -> ShapeFunction:
@@ -45,8 +46,8 @@ class InferenceContext(HandleShapes):
         node_name, op_def, attrs: the node.
         input_shapes: one handle an input slot.
         graph_def_version: the producer of the graph; some rules changed over time.
-        input_tensor: gives the constant value of an input; asked at most once an input, and only if a rule needs it.
-        input_partial_shape: gives the value of an input as a shape of which parts may be unknown; asked likewise.
+        input_tensor: returns the constant value of an input; called at most once an input, and only if needed.
+        input_partial_shape: returns the value of an input as a partial shape; called likewise.
         num_outputs: the number of output slots; counted from `op_def` if not given.
     """
 
@@ -127,7 +128,7 @@ class InferenceContext(HandleShapes):
         return found
 
     def set_output(self, index: int, shape: ShapeHandle) -> None:
-        """Say what output `index` looks like.
+        """Set the shape of output `index`.
 
         Raises:
             InvalidArgumentError: the node has no such output.
@@ -191,18 +192,21 @@ class InferenceContext(HandleShapes):
         return value.decode(errors="backslashreplace")  # any bytes may come from a file
 
     def set_input(self, index: int, shape: ShapeHandle) -> None:
-        """Say what input `index` looks like."""
+        """Set the shape of input `index`."""
         self.inputs[index] = shape
 
     def merge_input(self, index: int, shape: ShapeHandle) -> bool:
-        """Add to what is known of input `index`. Returns True iff that changed it; a shape that does not fit changes nothing."""
+        """Merge `shape` into the shape of input `index`. True iff that changed it.
+
+        A contradictory shape changes nothing.
+        """
         merged = self._merge_or_keep(self.inputs[index], shape)
         changed = merged is not self.inputs[index]
         self.inputs[index] = merged
         return changed
 
     def relax_input(self, index: int, shape: ShapeHandle) -> bool:
-        """Let `shape` take the place of input `index`. Returns True iff that changed it."""
+        """Relax the shape of input `index` to agree with `shape`. True iff that changed it."""
         relaxed = self.relax(self.inputs[index], shape)
         changed = relaxed is not self.inputs[index]
         self.inputs[index] = relaxed
@@ -219,7 +223,7 @@ class InferenceContext(HandleShapes):
         return found  # type: ignore[no-any-return]  # the sentinel is gone here
 
     def input_tensor_as_partial_shape(self, index: int) -> ShapeHandle | None:
-        """The value of input `index` as a shape of which parts may be unknown, None if nothing is known of it."""
+        """The value of input `index` as a partial shape, None if nothing is known of it."""
         if self._asked_as_shape is None:
             self._asked_as_shape = {}
         found = self._asked_as_shape.get(index, _NOT_ASKED)
@@ -229,41 +233,41 @@ class InferenceContext(HandleShapes):
         return found  # type: ignore[no-any-return]  # the sentinel is gone here
 
     def evaluate_input(self, index: int) -> Array | None:
-        """Find the constant value of input `index`; a graph's own context overrides this."""
+        """Compute the constant value of input `index`; overridden by a graph's context."""
         return None if self._input_tensor is None else self._input_tensor(index)
 
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
-        """Find what is known of input `index` as a shape; a graph's own context overrides this."""
+        """Compute the value of input `index` as a partial shape; overridden by a graph's context."""
         return None if self._input_partial_shape is None else self._input_partial_shape(index)
 
     @property
     def requested_input_tensors(self) -> frozenset[int]:
-        """The inputs whose constant value was asked for."""
+        """The inputs of which the constant value was requested."""
         return frozenset(self._asked_tensors or ())
 
     @property
     def requested_input_tensors_as_partial_shapes(self) -> frozenset[int]:
-        """The inputs whose value as a shape was asked for."""
+        """The inputs of which the value as a shape was requested."""
         return frozenset(self._asked_as_shape or ())
 
     def forget_values(self) -> None:
-        """The inputs have changed: their values are asked for anew."""
+        """Forget the values of inputs after the inputs changed."""
         self._asked_tensors = None
         self._asked_as_shape = None
 
-    def function_outputs(  # a graph's own context overrides this
+    def function_outputs(  # overridden by a graph's context
         self,
         name: str,  # noqa: ARG002 - what overrides this takes it
         attrs: Mapping[str, AttrValue],  # noqa: ARG002 - what overrides this takes it
         shapes: Sequence[ShapeHandle],  # noqa: ARG002 - what overrides this takes it
         slots: Sequence[int | None],  # noqa: ARG002 - what overrides this takes it
     ) -> list[tuple[ShapeHandle, HandleData | None]] | None:
-        """What a call of function `name` gives: the shape and the handle data of each output, None if nothing is known of it.
+        """Infer the outputs of a call of function `name`: shape and handle data of each; None if unknown.
 
         Args:
             name, attrs: the function.
-            shapes: those of its arguments.
-            slots: the input slot whose value an argument has, None for an argument that is no input of this node.
+            shapes: the shapes of its arguments.
+            slots: for each argument the input slot of this node that it comes from, None if it comes from none.
 
         Raises:
             InvalidArgumentError: the arguments do not fit the function's body.
@@ -271,7 +275,10 @@ class InferenceContext(HandleShapes):
         return None
 
     def set_outputs_by_function(self, name: str, attrs: Mapping[str, AttrValue]) -> None:
-        """Set all outputs to what a call of function `name` with all inputs gives; unknown where that is not known."""
+        """Set all outputs to those of a call of function `name` with all inputs.
+
+        Unknown outputs get unknown shapes.
+        """
         found = self.function_outputs(name, attrs, self.inputs, range(len(self.inputs)))
         if found is None or len(found) != len(self.outputs):
             self.outputs = [ShapeHandle() for _ in self.outputs]
@@ -282,7 +289,7 @@ class InferenceContext(HandleShapes):
                 self.set_output_handle_shapes_and_types(index, data)
 
     def make_shape_from_shape_tensor(self, index: int) -> ShapeHandle:
-        """The shape that the value of input `index` says, as far as it is known.
+        """The shape given by the value of input `index`, as far as known.
 
         Raises:
             InvalidArgumentError: the input is no int vector, or holds a size below -1.
@@ -291,7 +298,9 @@ class InferenceContext(HandleShapes):
         return self._shape_from_input(index, shape_of_value)
 
     def make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(self, index: int) -> ShapeHandle:
-        """Like make_shape_from_shape_tensor, but the input may also be the scalar -1 for a shape of unknown rank.
+        """The shape given by input `index`, which may be the scalar -1 for an unknown rank.
+
+        Otherwise like `make_shape_from_shape_tensor`.
 
         Raises:
             InvalidArgumentError: the input is neither, or holds a size below -1.
@@ -314,7 +323,7 @@ class InferenceContext(HandleShapes):
         return self.make_shape_from_tensor(self.input_tensor(index), shape_of_value)
 
     def scalar_from_tensor(self, value: Array) -> int:
-        """The number that a scalar int tensor holds.
+        """The number in a scalar int tensor.
 
         Raises:
             InvalidArgumentError: it is no scalar, or no int32 or int64.
@@ -326,7 +335,7 @@ class InferenceContext(HandleShapes):
         return int(value)
 
     def make_dim_for_scalar_input(self, index: int) -> DimensionHandle:
-        """A new dimension of the size that scalar input `index` says; unknown if its value is.
+        """A new dimension with the size in scalar input `index`; unknown if the value is.
 
         Raises:
             InvalidArgumentError: it is no int scalar, or negative.
@@ -340,7 +349,9 @@ class InferenceContext(HandleShapes):
         return DimensionHandle(size)
 
     def make_dim_for_scalar_input_with_negative_indexing(self, index: int, rank: int) -> DimensionHandle:
-        """A new dimension holding the position in [0, rank) that scalar input `index` says; negative ones count from the end.
+        """A new dimension with the position in [0, rank) given by scalar input `index`.
+
+        Negative positions count from the end.
 
         Raises:
             InvalidArgumentError: it is no int scalar, or outside [-rank, rank).
@@ -356,10 +367,10 @@ class InferenceContext(HandleShapes):
         return DimensionHandle(position + rank if position < 0 else position)
 
     def run(self, shape_function: ShapeFunction) -> None:
-        """Run a shape function; its errors get the node and the input shapes added.
+        """Run a shape function; the node and the input shapes are added to its errors.
 
         Raises:
-            GraphError: what the shape function raised.
+            GraphError: an error of the shape function.
         """
         self.forget_merges()
         try:
@@ -375,7 +386,7 @@ class InferenceContext(HandleShapes):
         return error.with_node(self.node_name, op=self.op)
 
     def error_suffix(self) -> str:
-        """run_error_suffix of this node, with the input values that its shape function has asked for."""
+        """The suffix made by `run_error_suffix` for this node and the input values used."""
         values: dict[int, Array] = {}
         partial: dict[int, ShapeHandle] = {}
         for index in range(len(self.inputs)):
@@ -395,7 +406,7 @@ def run_error_suffix(
     values: Mapping[int, Array] | None = None,
     partial_shapes: Mapping[int, ShapeHandle] | None = None,
 ) -> str:
-    """What follows the text of a shape error: ` for '<node>' (op: '<op>') with input shapes: [..], [..].`.
+    """The suffix of shape errors: ` for '<node>' (op: '<op>') with input shapes: [..], [..].`.
 
     Args:
         node_name, op, input_shapes: the node.
@@ -419,7 +430,7 @@ def count_outputs(op_def: OpDef, attrs: Attrs) -> int:
     """The number of output slots of a node.
 
     Raises:
-        InvalidArgumentError: the attr that says how many is missing or no number.
+        InvalidArgumentError: the attr that gives the number is missing or not a number.
     """
     count = 0
     for arg in op_def.output_arg:

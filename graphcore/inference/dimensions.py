@@ -92,10 +92,10 @@ class DimensionArithmetic:
         return self.make_dim(a * b)
 
     def divide(self, dividend: DimensionHandle, divisor: DimensionOrConstant, evenly_divisible: bool) -> DimensionHandle:
-        """The quotient, rounded down unless `evenly_divisible` asks for no remainder; dividing by 1 gives `dividend` itself.
+        """The quotient, rounded down unless `evenly_divisible`; dividing by 1 returns `dividend` itself.
 
         Raises:
-            InvalidArgumentError: a divisor that is not positive, or a remainder where none is allowed.
+            InvalidArgumentError: a divisor that is not positive, or a remainder although `evenly_divisible`.
         """
         a, b = dividend.value, self.value(divisor)
         if b == 1:

@@ -1,4 +1,4 @@
-"""Unknown sizes as expressions: sums of products of names, such as `2*n1+1`, quotients of them, and what broadcasting makes of them."""
+"""Symbolic sizes: sums of products of names, such as `2*n1+1`, quotients, and broadcasts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphcore.inference.handles import DimensionHandle
 
 
 class Quotient(msgspec.Struct, frozen=True):
-    """A quotient rounded down that is no simpler: `(n1+1)//2`."""
+    """A quotient, rounded down, that cannot be simplified: `(n1+1)//2`."""
 
     dividend: Expression
     divisor: Expression
@@ -24,16 +24,16 @@ class Quotient(msgspec.Struct, frozen=True):
         return self.dividend.names | self.divisor.names
 
     def value(self, numbers: Mapping[str, int]) -> int:
-        """The number that this is if the names stand for these numbers."""
+        """Evaluate with numbers for the names."""
         return self.dividend.value(numbers) // self.divisor.value(numbers)
 
     def replaced(self, values: Mapping[str, Expression]) -> Expression:
-        """The same with names replaced by what they stand for."""
+        """Substitute expressions for names."""
         return self.dividend.replaced(values) // self.divisor.replaced(values)
 
 
 class Broadcast(msgspec.Struct, frozen=True):
-    """What several sizes give side by side, where those that are 1 give way: `broadcast(n1,n2)`."""
+    """The broadcast of several sizes, of which those that are 1 are ignored: `broadcast(n1,n2)`."""
 
     sizes: tuple[Expression, ...]
 
@@ -46,11 +46,11 @@ class Broadcast(msgspec.Struct, frozen=True):
         return frozenset().union(*[size.names for size in self.sizes])
 
     def value(self, numbers: Mapping[str, int]) -> int:
-        """The number that this is if the names stand for these numbers, of which those that are not 1 are equal."""
+        """Evaluate with numbers for the names; all sizes other than 1 must be equal."""
         return next((number for size in self.sizes if (number := size.value(numbers)) != 1), 1)
 
     def replaced(self, values: Mapping[str, Expression]) -> Expression:
-        """The same with names replaced by what they stand for."""
+        """Substitute expressions for names."""
         return broadcast(*[size.replaced(values) for size in self.sizes])
 
 
@@ -59,20 +59,20 @@ _Terms = tuple[tuple[_Factors, int], ...]
 
 
 class Expression(msgspec.Struct, frozen=True):
-    """A sum: each term is a product of names and quotients, and its coefficient. Equal sums are equal values."""
+    """A sum: a mapping of terms (products of names and quotients) to coefficients. Equal sums are equal values."""
 
     terms: _Terms = ()
 
     @property
     def constant(self) -> int | None:
-        """The number that this is, None if a name is in it."""
+        """The number, if the expression contains no name, else None."""
         if not self.terms:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
 
     @property
     def name(self) -> str:
-        """The name that this is, empty if it is more than one name."""
+        """The name, if the expression is a single name, else ""."""
         if len(self.terms) != 1:
             return ""
         factors, coefficient = self.terms[0]
@@ -109,7 +109,7 @@ class Expression(msgspec.Struct, frozen=True):
         return _sum([(tuple(sorted(f + g, key=str)), a * b) for f, a in self.terms for g, b in other.terms])
 
     def __floordiv__(self, other: Expression) -> Expression:
-        """The quotient rounded down, as far as it can be simplified; the rest stays a quotient."""
+        """The quotient, rounded down and simplified as far as possible."""
         exact = [_quotient(term, other.terms[0]) for term in self.terms] if len(other.terms) == 1 else [None]
         if all(term is not None for term in exact):
             return _sum([term for term in exact if term is not None])
@@ -125,7 +125,7 @@ class Expression(msgspec.Struct, frozen=True):
         return whole + _alone(Quotient(rest + constant(number), other))
 
     def value(self, numbers: Mapping[str, int]) -> int:
-        """The number that this is if the names stand for these numbers."""
+        """Evaluate with numbers for the names."""
         total = 0
         for factors, coefficient in self.terms:
             for factor in factors:
@@ -134,7 +134,7 @@ class Expression(msgspec.Struct, frozen=True):
         return total
 
     def replaced(self, values: Mapping[str, Expression]) -> Expression:
-        """The same with names replaced by what they stand for."""
+        """Substitute expressions for names."""
         if not self.names & values.keys():
             return self
         total = Expression()
@@ -147,17 +147,17 @@ class Expression(msgspec.Struct, frozen=True):
 
 
 def constant(number: int) -> Expression:
-    """A number."""
+    """Make an expression of a number."""
     return Expression((((), number),) if number else ())
 
 
 def symbol(name: str) -> Expression:
-    """A name."""
+    """Make an expression of a name."""
     return _alone(name)
 
 
 def broadcast(*sizes: Expression) -> Expression:
-    """What sizes give that are put side by side: all that are not 1 are equal, or the program is wrong."""
+    """The broadcast of sizes: all that are not 1 must be equal."""
     found: dict[Expression, None] = {}
     for size in sizes:
         factors = size.terms[0][0] if len(size.terms) == 1 and size.terms[0][1] == 1 else ()
@@ -178,7 +178,7 @@ def _alone(factor: str | Quotient | Broadcast) -> Expression:
 
 
 def expression_of(dim: DimensionHandle | int | None) -> Expression | None:
-    """What a size is, None if it is unknown and has no name."""
+    """The expression of a size, None if it is unknown and has no name."""
     if isinstance(dim, DimensionHandle):
         if dim.value >= 0:
             return constant(dim.value)
@@ -187,7 +187,10 @@ def expression_of(dim: DimensionHandle | int | None) -> Expression | None:
 
 
 def unknown_result(operator: str, first: DimensionHandle | int | None, second: DimensionHandle | int | None) -> DimensionHandle:
-    """A new unknown dimension: the sum, difference, product or quotient of two; it has a name if both have."""
+    """A new unknown dimension for the sum, difference, product or quotient of two.
+
+    It has a name if both operands have.
+    """
     a = expression_of(first)
     b = None if a is None else expression_of(second)
     if a is None or b is None:
@@ -198,7 +201,7 @@ def unknown_result(operator: str, first: DimensionHandle | int | None, second: D
 
 
 def broadcast_result(first: DimensionHandle, second: DimensionHandle) -> DimensionHandle:
-    """A new unknown dimension: what two unknown ones give side by side; it has a name if both have."""
+    """A new unknown dimension for the broadcast of two unknown ones; it has a name if both have."""
     a = expression_of(first)
     b = None if a is None else expression_of(second)
     return DimensionHandle() if a is None or b is None else DimensionHandle(-1, broadcast(a, b))

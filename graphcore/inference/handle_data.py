@@ -1,4 +1,4 @@
-"""What resource and variant handles point to: shapes and types that are learned bit by bit."""
+"""Handle data: shapes and types behind resource and variant handles, refined step by step."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ class HandleShapes(ShapeBuilding):
 
     @property
     def all_output_handles(self) -> dict[int, HandleData] | None:
-        """What the handles at outputs point to, by output; None if nothing is known of any."""
+        """The handle data of all outputs; None if nothing is known of any."""
         return self._output_handles
 
     def input_handle_shapes_and_types(self, index: int) -> HandleData | None:
-        """What the handle at input `index` points to, None if unknown."""
+        """The handle data of input `index`, None if unknown."""
         return None if self._input_handles is None else self._input_handles.get(index)
 
     def output_handle_shapes_and_types(self, index: int) -> HandleData | None:
-        """What the handle at output `index` points to, None if unknown."""
+        """The handle data of output `index`, None if unknown."""
         return None if self._output_handles is None else self._output_handles.get(index)
 
     def set_input_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> None:
-        """Say what the handle at input `index` points to."""
+        """Set the handle data of input `index`."""
         if self._input_handles is None:
             self._input_handles = {}
         self._input_handles[index] = list(data)
 
     def set_output_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> None:
-        """Say what the handle at output `index` points to."""
+        """Set the handle data of output `index`."""
         if self._output_handles is None:
             self._output_handles = {}
         self._output_handles[index] = list(data)
 
     def merge_input_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
-        """Add to what is known of input `index`. Returns True iff something new was learned."""
+        """Merge into the handle data of input `index`. True iff that changed it."""
         known = self.input_handle_shapes_and_types(index)
         if known is None:
             self.set_input_handle_shapes_and_types(index, data)
@@ -53,7 +53,7 @@ class HandleShapes(ShapeBuilding):
         return self._combine(data, known, self._merge_or_keep)
 
     def merge_output_handle_shapes_and_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
-        """Add to what is known of output `index`. Returns True iff something new was learned."""
+        """Merge into the handle data of output `index`. True iff that changed it."""
         known = self.output_handle_shapes_and_types(index)
         if known is None:
             self.set_output_handle_shapes_and_types(index, data)
@@ -61,7 +61,7 @@ class HandleShapes(ShapeBuilding):
         return self._combine(data, known, self._merge_or_keep)
 
     def relax_input_handle_shapes_and_merge_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
-        """Relax the shapes and merge the types of input `index`. Returns True iff something changed."""
+        """Relax the shapes and merge the types of input `index`. True iff something changed."""
         known = self.input_handle_shapes_and_types(index)
         if known is None:
             self.set_input_handle_shapes_and_types(index, data)
@@ -69,7 +69,7 @@ class HandleShapes(ShapeBuilding):
         return self._combine(data, known, self.relax)
 
     def relax_output_handle_shapes_and_merge_types(self, index: int, data: Sequence[ShapeAndType]) -> bool:
-        """Relax the shapes and merge the types of output `index`. Returns True iff something changed."""
+        """Relax the shapes and merge the types of output `index`. True iff something changed."""
         known = self.output_handle_shapes_and_types(index)
         if known is None:
             self.set_output_handle_shapes_and_types(index, data)
@@ -80,7 +80,7 @@ class HandleShapes(ShapeBuilding):
         try:
             return self.merge(known, new)
         except InvalidArgumentError:
-            return known  # a shape that does not fit is ignored: the rest of the data may still be of use
+            return known  # a contradictory shape is ignored: the rest of the data may still be useful
 
     @staticmethod
     def _combine(data: Sequence[ShapeAndType], known: HandleData, combine: _Combine) -> bool:

@@ -1,4 +1,4 @@
-"""Handles: shapes and dimensions whose identity says "the same unknown", as values that are never changed."""
+"""Handles: immutable shapes and dimensions; identical handles stand for the same unknown size."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ UNKNOWN: Final = -1
 
 
 class DimensionHandle(msgspec.Struct, eq=False, gc=False):
-    """One dimension: its size, -1 if unknown. Two unknown dimensions are known to be equal iff they are the same object.
+    """One dimension: its size, -1 if unknown. Two unknown dimensions are equal iff they are the same object.
 
-    `origin` may say why the dimension is what it is. It must be plain data (names and numbers, no nodes): handles are
-    invisible to the cyclic collector.
+    `origin` may explain the size. It must be plain data (names and numbers, no nodes): the garbage collector does not track handles.
     """
 
     value: int = UNKNOWN
@@ -54,7 +53,7 @@ class ShapeHandle(msgspec.Struct, eq=False, gc=False):
 
 
 class ShapeAndType(msgspec.Struct, frozen=True, eq=False):
-    """What a resource or variant handle points to; `dtype` None stands for the reference's DT_INVALID."""
+    """The shape and type behind a resource or variant handle; `dtype` None stands for DT_INVALID."""
 
     shape: ShapeHandle
     dtype: DType | None = None
@@ -65,10 +64,10 @@ HandleData = list[ShapeAndType]
 
 
 def checked_rank(rank: int) -> int:
-    """`rank` itself: asked before that many dimensions are made.
+    """Return `rank` after checking that shapes of this rank exist.
 
     Raises:
-        InvalidArgumentError: no shape has that many.
+        InvalidArgumentError: the rank is too large.
     """
     if rank > MAX_RANK:
         raise InvalidArgumentError(f"Too many dimensions: required at most {MAX_RANK}, got {rank}")
@@ -76,7 +75,7 @@ def checked_rank(rank: int) -> int:
 
 
 def handle_to_shape(handle: ShapeHandle) -> Shape:
-    """The value of a handle: sizes, None where unknown. Made once a handle."""
+    """The value of a handle: sizes, None where unknown. Cached on the handle."""
     shape = handle.shape
     if shape is not None:
         return shape
@@ -108,7 +107,7 @@ def is_fully_defined(handle: ShapeHandle) -> bool:
 
 
 def same_defined_shape(a: ShapeHandle, b: ShapeHandle) -> bool:
-    """True iff they are known to be equal: the same handle, or equal rank with the same or known equal dimensions."""
+    """True iff both are known to be equal: the same handle, or the same rank with equal dimensions."""
     if a is b:
         return True
     if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
@@ -120,7 +119,7 @@ def same_defined_shape(a: ShapeHandle, b: ShapeHandle) -> bool:
 
 
 def same_handle_data(first: HandleData | None, second: HandleData | None) -> bool:
-    """True iff both are known to say the same: equally many entries of equal dtypes and shapes that are known to be equal."""
+    """True iff both are known to be equal: the same number of entries, equal dtypes and shapes."""
     if first is second:
         return True
     if not first or not second:

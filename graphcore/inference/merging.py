@@ -1,4 +1,4 @@
-"""Merging and relaxing: what two handles say together, and what is left when one takes the place of the other."""
+"""Merging of handles, which combines two shapes, and relaxing, which keeps their common part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ShapePair = tuple[ShapeHandle, ShapeHandle]
 
 
 class Merging(DimensionArithmetic):
-    """Required ranks and sizes, merging, relaxing. Merges are recorded: they say which unknowns must be equal."""
+    """Rank and size requirements, merging, relaxing. Merges are recorded as equalities of unknowns."""
 
     __slots__ = ("_merged_dims", "_merged_shapes")
 
@@ -29,7 +29,7 @@ class Merging(DimensionArithmetic):
         return tuple(self._merged_shapes or ())
 
     def forget_merges(self) -> None:
-        """Drop the records: the inputs have changed and the equalities may not hold any more."""
+        """Discard the records after the inputs changed, since the equalities may no longer hold."""
         self._merged_dims = None
         self._merged_shapes = None
 
@@ -97,7 +97,7 @@ class Merging(DimensionArithmetic):
         raise InvalidArgumentError(f"Dimensions must be equal, but are {a} and {b}")
 
     def merge(self, first: ShapeHandle, second: ShapeHandle) -> ShapeHandle:
-        """What both say together: one of the two if it says it all, else a new shape.
+        """The combination of both shapes: one of them if it implies the other, else a new shape.
 
         Raises:
             InvalidArgumentError: known ranks or sizes differ.
@@ -147,7 +147,7 @@ class Merging(DimensionArithmetic):
         return ShapeHandle(dims + shape.dims[rank:]), ShapeHandle(dims)
 
     def relax_dim(self, old: DimensionHandle, new: DimensionHandle) -> DimensionHandle:
-        """What is still known when `new` takes the place of `old`: `old` itself if nothing changes."""
+        """The common part when `new` replaces `old`: `old` itself if nothing changes."""
         if old is new:
             return old
         if new.value == UNKNOWN:
@@ -159,7 +159,7 @@ class Merging(DimensionArithmetic):
         return DimensionHandle()
 
     def relax(self, old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
-        """What is still known when `new` takes the place of `old`: `old` itself if nothing changes."""
+        """The common part when `new` replaces `old`: `old` itself if nothing changes."""
         if old is new:
             return old
         dims0, dims1 = old.dims, new.dims

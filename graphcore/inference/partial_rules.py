@@ -1,4 +1,4 @@
-"""What each op makes of values known in part. A rule gives None if it can tell nothing."""
+"""Rules that compute the partial value of each op's output. A rule returns None if nothing is known."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def _strided_slice_rule(view: ValueView) -> PartialValue | None:
 def _sliced_positions(view: ValueView, length: int) -> range | None:
     begin, end, strides = view.constant(1), view.constant(2), view.constant(3)
     if begin is None or end is None or strides is None or not begin.shape == end.shape == strides.shape == (1,):
-        return None  # also while a changed graph does not fit: the slice itself says so
+        return None  # a graph that was changed may be inconsistent: the slice reports that itself
     masks = (view.int_attr("begin_mask"), view.int_attr("end_mask"), 0, 0, view.int_attr("shrink_axis_mask"))
     try:
         found = strided_slice([length], SliceSpec(begin.tolist(), end.tolist(), strides.tolist(), *masks))
     except InvalidArgumentError:
-        return None  # the slice is wrong and says so itself; whoever uses its value is not to blame
+        return None  # the error belongs to the slice, which reports it, and not to the node that uses its value
     first, last = found.begin[0], found.end[0]
     return None if first is None or last is None else range(first, last, found.strides[0])
 
@@ -206,7 +206,7 @@ def _elementwise(of: Callable[[Item, Item], Item]) -> Callable[[ValueView], Part
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """How an op's value follows, and whether the values of its inputs are needed for it."""
+    """A rule for an op's value; `needs_values` is True if it uses values of inputs."""
 
     apply: Callable[[ValueView], PartialValue | None]
     reads_values: bool = True

@@ -1,4 +1,4 @@
-"""Values known in part, and what a rule sees of the node that makes one."""
+"""Partially known values, and the view of a node for the rules that compute them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ITEMS: Final = 256
 
 
 class NodeLike(Protocol):
-    """What is asked of a node: its op, its attrs, and where its inputs come from."""
+    """The protocol of nodes in this package: op, attrs, and input tensors."""
 
     @property
     def op(self) -> str:
@@ -36,7 +36,7 @@ class NodeLike(Protocol):
 
     @property
     def inputs(self) -> Sequence[Any]:
-        """The tensors that feed it, each with `node` and `index`."""
+        """The input tensors, each with `node` and `index`."""
         ...
 
 
@@ -58,7 +58,10 @@ GetPartial = Callable[[Any, int], PartialValue | None]
 
 
 class ValueView:
-    """One output of a node while its rule runs: its attrs, and shapes, constants and values of its inputs by slot."""
+    """The view of one output of a node for its rule.
+
+    It offers the attrs, and shapes, constants and values of inputs by slot.
+    """
 
     __slots__ = ("_constant", "_found", "_shape", "index", "node")
 
@@ -97,7 +100,7 @@ class ValueView:
         return self._constant(tensor.node, tensor.index)
 
     def value(self, slot: int) -> PartialValue | None:
-        """What is known of the value of an input."""
+        """The partial value of an input."""
         tensor = self.node.inputs[slot]
         return self._found.get((id(tensor.node), tensor.index))
 

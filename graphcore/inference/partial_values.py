@@ -1,4 +1,4 @@
-"""Values known in part: what a vector of sizes says although some of them are known only when the graph runs."""
+"""Partially known values, such as a vector of sizes of which some are known only at run time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from graphcore.inference.partial_types import MAX_ITEMS, GetConstant, GetPartial
 def partial_value(
     node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant, get_known: GetPartial | None = None
 ) -> PartialValue | None:
-    """What is known of the value of output `index` of `node`; None if that is nothing, not even its length.
+    """The partial value of output `index` of `node`; None if not even its length is known.
 
-    Dimensions that a Shape op reads stay the handles they are, so that a shape made of them shares them. Works without
-    recursion, so a chain of any length is fine. What `get_known` gives is taken for known (a function's arguments).
+    Dimensions that a Shape op reads remain the same handles, so that a shape made of them shares them. Iterative, so that chains may be of
+    any length. Results of `get_known` are taken as given (a function's arguments).
     """
     found: dict[tuple[int, int], PartialValue | None] = {}
     visited: set[tuple[int, int]] = set()
@@ -47,7 +47,9 @@ def partial_value(
 def partial_shape(
     node: NodeLike, index: int, get_shape: GetShape, get_constant: GetConstant, get_known: GetPartial | None = None
 ) -> ShapeHandle | None:
-    """The value of output `index` of `node` understood as a shape, -1 for an unknown size; None if nothing is known.
+    """The value of output `index` of `node` as a shape, -1 for an unknown size.
+
+    None if nothing is known.
 
     Raises:
         InvalidArgumentError: a size below -1.
@@ -58,7 +60,7 @@ def partial_shape(
 
 
 def as_shape_handle(value: PartialValue) -> ShapeHandle:
-    """A vector understood as a shape; dimensions are shared.
+    """A vector interpreted as a shape; dimensions are shared.
 
     Raises:
         InvalidArgumentError: a size below -1.
@@ -88,7 +90,7 @@ def _from_array(array: Array) -> PartialValue | None:
 
 
 def _of_unknown_items(shape: ShapeHandle) -> PartialValue | None:
-    """All that the length of a vector tells."""
+    """A vector of unknown numbers, of which only the length is known."""
     if shape.dims is None or len(shape.dims) > 1:
         return None
     if not shape.dims:

@@ -1,4 +1,4 @@
-"""Strided slices: from begin, end, strides and the five masks to one plain range a dimension."""
+"""Strided slices: reduction of begin, end, strides and five masks to one range for each dimension."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Range = tuple[int | None, int | None, int]
 
 
 class SliceSpec(msgspec.Struct, frozen=True):
-    """What `x[begin:end:strides]` says; begin or end is None if its value is not known. Bit i of a mask speaks of entry i."""
+    """The specification of `x[begin:end:strides]`; begin or end is None if its value is unknown.
+
+    Bit i of a mask refers to entry i.
+    """
 
     begin: Sequence[int] | None
     end: Sequence[int] | None
@@ -33,7 +36,7 @@ class StridedSlice(msgspec.Struct, frozen=True):
     """A slice of every dimension of the input.
 
     Attributes:
-        begin, end, strides: one plain range an input dimension, None where not known. An end of -1 is before the first element.
+        begin, end, strides: one plain range an input dimension, None if unknown. An end of -1 is before the first element.
         processing_shape: the sizes of these ranges, -1 where not known.
         final_shape: the sizes of the result, dimensions dropped and added.
     """
@@ -57,7 +60,7 @@ class _Entry(msgspec.Struct):
 
 
 def strided_slice(shape: Sequence[int], spec: SliceSpec) -> StridedSlice:
-    """Work out a slice of an array of `shape` (-1: unknown size).
+    """Compute a slice of an array of `shape` (-1: unknown size).
 
     Raises:
         InvalidArgumentError: a stride of 0, two ellipses, too many indices, an index out of bounds.
@@ -74,12 +77,12 @@ def strided_slice(shape: Sequence[int], spec: SliceSpec) -> StridedSlice:
 
 
 def _spread(rank: int, spec: SliceSpec) -> tuple[list[_Entry], list[int]]:
-    """One entry an input dimension; and for each dimension of the result the one it comes from."""
+    """One entry for each input dimension; and for each result dimension its input dimension."""
     count = len(spec.strides)
     if any(given is not None and len(given) != count for given in (spec.begin, spec.end)):
         raise InvalidArgumentError("Expected begin, end, and strides to be 1D equal size tensors")
     ellipses = [i for i in range(count) if spec.ellipsis_mask >> i & 1]
-    if spec.ellipsis_mask & (spec.ellipsis_mask - 1):  # two bits, be they beyond the indices
+    if spec.ellipsis_mask & (spec.ellipsis_mask - 1):  # two bits, even beyond the indices
         raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
     ellipsis = ellipses[0] if ellipses else count
     new_axes_after = sum([spec.new_axis_mask >> i & 1 for i in range(ellipsis + 1, count)])
@@ -132,7 +135,7 @@ def _range(i: int, size: int, entry: _Entry) -> Range:
             raise InvalidArgumentError("only stride 1 allowed on non-range indexing.")
         return _single(i, size, entry.begin)
     if size == UNKNOWN:
-        # Without the size, negative positions and clamping stay open.
+        # Without the size, negative positions and clamping cannot be resolved.
         return (0 if entry.begin_masked and stride > 0 else None), None, UNKNOWN
     low, high = (0, size) if stride > 0 else (-1, size - 1)
     first, last = _clamped(entry.begin, size, low, high), _clamped(entry.end, size, low, high)

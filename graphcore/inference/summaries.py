@@ -1,4 +1,4 @@
-"""The reference's short text of a tensor value, as it stands in error messages."""
+"""The reference's short form of a tensor value in error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_VALUES: Final = 256
 
 
 def summarize_value(value: Array, max_values: int = MAX_VALUES) -> str:
-    """The values, rows in brackets but for the outermost: `1 2 3`, `[1 2][3 4]`; `...` where more than `max_values` are left out."""
+    """The values, with inner rows in brackets: `1 2 3`, `[1 2][3 4]`; `...` after `max_values` values."""
     printed = [_one(item) for item in value.flat[:max_values].tolist()]
     text = _rows(value.shape, iter(printed)) if value.ndim else printed[0]
     return text + "..." if value.size > max_values else text
@@ -26,7 +26,7 @@ def _rows(shape: tuple[int, ...], printed: Iterator[str], depth: int = 0) -> str
     for _ in range(shape[depth]):
         inner = _rows(shape, printed, depth + 1)
         if inner.strip("[].") == "" and 0 not in shape:
-            break  # no values left: the remaining rows are not even opened
+            break  # no values left: the remaining rows are omitted with their brackets
         text += f"[{inner}]"
     return text
 

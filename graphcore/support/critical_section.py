@@ -1,18 +1,18 @@
-"""Critical sections: what Ctrl-C may not come into the middle of. It comes at their end.
+"""Critical sections, which Ctrl-C does not interrupt: it is deferred to their end.
 
-Ctrl-C is the signal SIGINT. Python calls its handler in the main thread, between any two bytecodes there, and the handler raises
-KeyboardInterrupt. While a section is under way, a handler of this module only notes that it was called; the end of the outermost section
-calls the handler that was there before. So an edit of a graph is one section, and need not be able to undo itself wherever it may be.
+Ctrl-C is the signal SIGINT. Python calls its handler in the main thread, between any two bytecodes, and the handler raises
+KeyboardInterrupt. During a section, the handler of this module only records the signal; the end of the outermost section calls the previous
+handler. So an edit of a graph is one section, and need not be able to undo itself at every point.
 
-The handler is put in place by the first section and stays, since putting it there for each node would take as long as a tenth of making
-the node. Outside of sections it calls the one that it found. Others may replace it, as a Jupyter kernel does for each cell: so each section
-looks whether it is there, and if not, puts another one before the one that is. Where SIGINT is ignored, kills the process, or is
-handled outside of Python, nothing is put there. What takes Ctrl-C over only from Python's own handler (`asyncio.run`) leaves it as it is
-afterwards: Ctrl-C raises KeyboardInterrupt there, as it did before Python 3.11. Threads other than the main thread never see Ctrl-C, and
+The handler is installed by the first section and stays, since installing it for each node would take a tenth of the time of making the
+node. Outside of sections it calls the handler it replaced. Others may replace it, as a Jupyter kernel does for each cell: each section
+checks that it is installed, and otherwise installs another one in front of the current handler. Nothing is installed where SIGINT is
+ignored, kills the process, or is handled outside of Python. Code that replaces only Python's own handler (`asyncio.run`) leaves this one in
+place: Ctrl-C raises KeyboardInterrupt there, as it did before Python 3.11. Threads other than the main thread never receive Ctrl-C, and
 sections do nothing there.
 
-Sections are short: what runs code of the user, or takes long, is not one but consists of many. One that hangs all the same (a shape
-function of the user that does not end) is left when Ctrl-C is pressed once more, a second or more after.
+Sections are short: work that runs code of the user, or takes long, is divided into many sections. A section that hangs all the same (a
+shape function of the user that does not end) is interrupted by a second Ctrl-C, a second or more after the first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Deferring:
-    """A handler of SIGINT that waits for the end of the section under way, and then calls `before`."""
+    """A handler of SIGINT that defers to the end of the current section and then calls `before`."""
 
     __slots__ = ("before",)
 
@@ -56,10 +56,10 @@ class _Deferring:
 
 
 class CriticalSection:
-    """The section that the main thread is in; `with critical_section:` begins one, also within another.
+    """The section of the main thread; `with critical_section:` enters it, also when nested.
 
     Attributes:
-        depth: how many `with` blocks the main thread is in.
+        depth: the number of `with` blocks the main thread is in.
         deferred: the handler to call at the end, None if Ctrl-C has not come.
     """
 
@@ -83,7 +83,7 @@ class CriticalSection:
                 self.end()
 
     def defers(self, handler: _Deferring, frame: FrameType | None) -> bool:
-        """True iff Ctrl-C, which has come in `frame`, is to wait for the end of the section under way."""
+        """True iff Ctrl-C, received in `frame`, must be deferred to the end of the current section."""
         if not self.depth and not self._covers(frame):
             return False
         now = time.monotonic()
@@ -95,7 +95,7 @@ class CriticalSection:
         return True
 
     def cover(self, function: _F) -> _F:
-        """Make all of `function` a section, from its very beginning: a decorator for `__exit__`, and for what is to be quick.
+        """Decorate `function` so that all of it is a section: for `__exit__` and for fast paths.
 
         It calls `begin` first and, if Ctrl-C is `deferred`, `end` last.
         """
@@ -103,31 +103,31 @@ class CriticalSection:
         return function
 
     def begin(self) -> None:
-        """Put the handler in place."""
+        """Install the handler."""
         handler = getsignal(_SIGINT)
         if type(handler) is not _Deferring and callable(handler):
             _install(handler)
 
     def end(self) -> None:
-        """Have Ctrl-C come now, unless another section is around the one that ends."""
+        """Deliver a deferred Ctrl-C, unless an outer section is still open."""
         if get_ident() == _main and not self.depth and not self._covers(sys._getframe(2)):
             self._deliver()
 
     def _covers(self, frame: FrameType | None) -> bool:
-        """True iff a covered function is under way."""
+        """True iff a covered function is running."""
         while frame is not None and frame.f_code not in self._covered:
             frame = frame.f_back
         return frame is not None
 
     def acquire(self, lock: Any) -> None:
-        """Acquire `lock`, for which the section may wait. Ctrl-C ends the wait, with the lock not acquired."""
+        """Acquire `lock`, blocking. Ctrl-C ends the wait, with the lock not acquired."""
         while not lock.acquire(timeout=_POLL):
             self._look()
 
     def wait(self, event: threading.Event, seconds: float = math.inf) -> bool:
-        """Wait until `event` is set, so many seconds at most. True iff it is.
+        """Wait until `event` is set, for at most `seconds`. True iff it is set.
 
-        Ctrl-C ends the wait. In `event.wait()` itself it may come where it leaves the lock of the event locked for ever.
+        Ctrl-C ends the wait. Within `event.wait()` itself it could leave the event's lock locked for ever.
         """
         until = time.monotonic() + seconds
         with self:
@@ -138,12 +138,12 @@ class CriticalSection:
             return True
 
     def start(self, thread: threading.Thread) -> None:
-        """Start `thread`, and wait until it has begun. Ctrl-C comes after that."""
+        """Start `thread` and wait until it runs. Ctrl-C is deferred until then."""
         with self:
             thread.start()
 
     def _look(self) -> None:
-        """Have Ctrl-C come now, if it has come in this thread."""
+        """Deliver a deferred Ctrl-C if it was received in this thread."""
         if self.deferred is not None and get_ident() == _main:
             self._deliver()
 
@@ -158,12 +158,12 @@ critical_section: Final = CriticalSection()
 
 
 def _install(handler: Callable[[int, FrameType | None], Any]) -> None:
-    with suppress(ValueError):  # in another thread, or in an interpreter beside the main one, where there is no Ctrl-C
+    with suppress(ValueError):  # in another thread or a subinterpreter there is no Ctrl-C
         signal.signal(signal.SIGINT, _Deferring(handler))
 
 
 class _Managed(AbstractContextManager[_T], Generic[_T]):
-    """A context manager that Ctrl-C finds entered or left, never in between."""
+    """A context manager that Ctrl-C finds either entered or left."""
 
     __slots__ = ("_inner",)
 
@@ -193,7 +193,10 @@ class _Managed(AbstractContextManager[_T], Generic[_T]):
 
 
 def critical_contextmanager(function: Callable[_P, Iterator[_T]]) -> Callable[_P, AbstractContextManager[_T]]:
-    """As `contextlib.contextmanager`: what comes before the `yield` is a critical section, and so is what comes after. The block is none."""
+    """Variant of `contextlib.contextmanager` whose entry and exit are critical sections.
+
+    The code before the `yield` is one section, the code after it another; the block is none.
+    """
     make = contextmanager(function)
 
     @wraps(function)

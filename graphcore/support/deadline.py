@@ -1,4 +1,4 @@
-"""Until when what this thread does may go on: what takes long at many nodes asks at each of them."""
+"""The deadline of the current thread, which long computations check at each node."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _limit = _Limit()
 
 @critical_contextmanager
 def time_limit(until: float, text: str) -> Iterator[None]:
-    """What asks within the block may go on until then, or less long if that was asked for around it.
+    """Limit the time of computations within the block; an earlier outer deadline stays in force.
 
     Args:
-        until: on the clock of `time.monotonic`.
-        text: what to say when the time is over.
+        until: the deadline on the clock of `time.monotonic`.
+        text: the error message after the deadline.
     """
     before = _limit.until, _limit.text
     if until < _limit.until:
@@ -37,15 +37,15 @@ def time_limit(until: float, text: str) -> Iterator[None]:
 
 
 def has_time_limit() -> bool:
-    """Whether there is any need to ask."""
+    """True iff a deadline is set."""
     return _limit.until < math.inf
 
 
 def check_time(name: str, op: str) -> None:
-    """Go on to node `name`, of op `op`, if there is time left.
+    """Raise if the deadline has passed before node `name`, of op `op`, is processed.
 
     Raises:
-        DeadlineExceededError: there is none.
+        DeadlineExceededError: the deadline has passed.
     """
     if has_time_limit() and time.monotonic() >= _limit.until:
         raise DeadlineExceededError(f"{_limit.text}; stopped while planning, at node '{name}' (op {op})", op=op, node=name)

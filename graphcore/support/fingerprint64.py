@@ -1,4 +1,4 @@
-"""FarmHash's Fingerprint64, the hash that TensorFlow puts into names; no maintained package offers it."""
+"""FarmHash's Fingerprint64, the hash in TensorFlow's names. No maintained package offers it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Pair = tuple[int, int]
 
 
 def fingerprint64(data: bytes) -> int:
-    """The 64-bit FarmHash fingerprint of `data` (the variant that is the same on every machine)."""
+    """The 64-bit FarmHash fingerprint of `data` (the machine-independent variant)."""
     size = len(data)
     if size <= 16:
         return _hash_up_to_16(data, size)

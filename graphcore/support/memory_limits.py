@@ -1,4 +1,4 @@
-"""Whether what is to be made can ever fit into the memory: asked by what only knows how large that will be when it is about to make it."""
+"""The allocation limit: refuses arrays and lists that can never fit into memory, before they are made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GIB: Final = 1 << 30
 
 @cache
 def memory_limit() -> int:
-    """The bytes that this process can have at most: the machine's memory, or what its control group allows."""
+    """The most bytes this process can have: the machine's memory or its control group's limit."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [1 << 62]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         text = Path(path).read_text().strip() if Path(path).exists() else ""
@@ -28,16 +28,16 @@ def memory_limit() -> int:
 
 
 def compared(size: int) -> str:
-    """What so many bytes are beside what there is."""
+    """Compare a size in bytes with the allocation limit, in words."""
     return f"that takes {size / GIB:.2f} GiB, and there are {memory_limit() / GIB:.2f} GiB"
 
 
 class NoRoomError(MemoryError):
-    """What a kernel was to make can never fit, and has not been made.
+    """An allocation of a kernel was refused because it exceeds the allocation limit.
 
     Attributes:
-        what: what the node's output is.
-        size: in bytes.
+        what: description of the output.
+        size: its bytes.
     """
 
     def __init__(self, what: str, size: int) -> None:
@@ -47,10 +47,10 @@ class NoRoomError(MemoryError):
 
 
 def require_room(sizes: Sequence[int], dtype: np.dtype[Any]) -> None:
-    """Require that an array can be had.
+    """Check the size of an array against the allocation limit.
 
     Raises:
-        NoRoomError: it never can.
+        NoRoomError: the array exceeds the limit.
     """
     size = math.prod(sizes) * dtype.itemsize
     if size > memory_limit():
@@ -58,13 +58,13 @@ def require_room(sizes: Sequence[int], dtype: np.dtype[Any]) -> None:
 
 
 def require_places(count: int, each: int) -> None:
-    """Require that a list with so many places can be had.
+    """Check the size of a list against the allocation limit.
 
     Args:
-        each: the bytes that a place takes.
+        each: the bytes of an element.
 
     Raises:
-        NoRoomError: it never can.
+        NoRoomError: the list exceeds the limit.
     """
     if count * each > memory_limit():
         raise NoRoomError(f"is a list of {count} elements", count * each)

@@ -1,7 +1,8 @@
-"""A file that is there completely or not at all: written beside its place, flushed, and then put there.
+"""Atomic replacement of files: written beside the target, flushed, and then renamed.
 
-A symbolic link is followed, and a device or a pipe is written into: neither is a file that could be replaced. Who writes holds a lock on what lies beside; the system takes it away from a process that dies, however it dies. So whoever comes next can
-tell what was left from what another one, on this machine or another, is just writing.
+A symbolic link is followed. Devices and pipes, which cannot be replaced, are written into. The writer locks its temporary file; the
+operating system releases the lock if the process dies. So the next writer can tell abandoned files from those that another process, on this
+machine or another, is still writing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def write_file(path: Path, data: bytes) -> None:
     """Write `data` to a file, as `replacing` does.
 
     Raises:
-        FailedPreconditionError: it cannot be written.
+        FailedPreconditionError: the file cannot be written.
     """
     with replacing(path) as file:
         file.write(data)
@@ -35,12 +36,12 @@ def write_file(path: Path, data: bytes) -> None:
 
 @critical_contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` at the end of the block; if the block fails, nothing has happened.
+    """A file to write to, which takes the place of `path` at the end of the block.
 
-    A file that was there before hands on its mode. What was left beside by others that did not come to that end is removed.
+    If the block fails, nothing has changed. The mode of an existing file is kept. Abandoned temporary files beside it are removed.
 
     Raises:
-        FailedPreconditionError: it cannot be written: a folder is missing, the disk is full.
+        FailedPreconditionError: the file cannot be written: a folder is missing, the disk is full.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -56,7 +57,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @critical_contextmanager
 def _beside(target: Path, mode: int | None) -> Iterator[IO[bytes]]:
-    """A file beside `target`, which gets `mode` and takes its place at the end of the block."""
+    """A temporary file beside `target`; it gets `mode` and replaces the target at the end of the block."""
     _clear_up(target)
     file, beside = _opened(target)
     try:
@@ -71,13 +72,13 @@ def _beside(target: Path, mode: int | None) -> Iterator[IO[bytes]]:
     finally:
         if fcntl is None:
             file.close()
-        with closing(file):  # after it has its name, or is gone: until then nobody else may have it
+        with closing(file):  # renamed or removed before it is closed, since closing releases the lock
             beside.unlink(missing_ok=True)
     _flush_folder(target.parent)
 
 
 def _opened(target: Path) -> tuple[IO[bytes], Path]:
-    """A new file beside `target`, locked, and its name."""
+    """Create and lock a temporary file beside `target`. Returns the file and its name."""
     while True:
         path = target.with_name(f".{target.name}.{os.getpid()}.{token_hex(8)}.part")
         file = path.open("xb")
@@ -88,11 +89,11 @@ def _opened(target: Path) -> tuple[IO[bytes], Path]:
         except Exception:
             file.close()
             raise
-        file.close()  # before it was locked somebody took it for one that was left, and clears it up
+        file.close()  # another process took it for abandoned before it was locked, and removes it
 
 
 def _lock(file: IO[bytes]) -> bool | None:
-    """Lock a file if nobody else has; None where there are no locks."""
+    """Lock a file unless another process has; None on file systems without locks."""
     if fcntl is None:
         return None
     try:
@@ -105,7 +106,7 @@ def _lock(file: IO[bytes]) -> bool | None:
 
 
 def _clear_up(target: Path) -> None:
-    """Remove what lies beside `target` and nobody holds. Who may not, or cannot tell, leaves it."""
+    """Remove abandoned temporary files beside `target`. Files that cannot be checked or removed are left."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.\d+\.[0-9a-f]+\.part")
     with suppress(OSError):
         for left in [path for path in target.parent.iterdir() if pattern.fullmatch(path.name)]:
@@ -115,7 +116,7 @@ def _clear_up(target: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the new name last too, where folders can be flushed."""
+    """Flush the folder, so that the new name is durable, on systems that can."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -1,6 +1,6 @@
-"""Imports when something is first asked for, which Ctrl-C does not break off in the middle.
+"""Lazy imports that Ctrl-C does not interrupt.
 
-A module that is left half imported stays so: what it has told others of itself is there, and what it has not is missing for good.
+A half-imported module would stay half imported: its registrations are in place, and the rest is missing for good.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from graphcore.support.critical_section import critical_section
 
 
 def import_whole(name: str) -> ModuleType:
-    """The module `name`; Ctrl-C waits for the end of the import.
+    """Import the module `name`; Ctrl-C is deferred to the end of the import.
 
     Raises:
-        ImportError: there is none, or what else the module raises.
+        ImportError: there is none, or any other error of the module.
     """
     with critical_section:
         return import_module(name)

@@ -1,4 +1,4 @@
-"""Threads for kernels that run beside others. They come when there is work and go when there has been none for a while."""
+"""A thread pool for kernels. Threads start on demand and end after idling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IDLE_SECONDS: Final = 1.0
 
 
 def core_count() -> int:
-    """How many cores this process may use."""
+    """The number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -27,13 +27,13 @@ class Task:
     def __init__(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self._kernel = kernel
         self._arguments = arguments
-        self._context: Context = copy_context()  # NumPy keeps there how it takes floating-point errors
+        self._context: Context = copy_context()  # NumPy keeps its floating-point error handling in the context
         self._done = threading.Event()
         self._result: Any = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Make the call."""
+        """Run the call."""
         try:
             self._result = self._context.run(self._kernel, *self._arguments)
         except BaseException as error:  # noqa: BLE001 - who asks for the result gets it
@@ -42,14 +42,14 @@ class Task:
         self._done.set()
 
     def give_up(self) -> None:
-        """Do not make the call if it has not begun: nobody knows of it."""
+        """Cancel the call if it has not begun."""
         self._kernel, self._arguments = _nothing, ()
 
     def result(self) -> Any:
-        """Wait for what the call gives.
+        """Wait for the result of the call.
 
         Raises:
-            BaseException: whatever it raised.
+            BaseException: the error the call raised.
         """
         critical_section.wait(self._done)
         if self._error is not None:
@@ -58,29 +58,29 @@ class Task:
 
 
 def _nothing() -> None:
-    """What is called instead of what was given up."""
+    """Replacement of a cancelled call."""
 
 
 class Pool:
-    """At most `size` threads.
+    """A pool of at most `size` threads.
 
-    Ctrl-C, or what ends a call aside, may come to whoever submits at any time. So threads count themselves: who starts one cannot be sure
-    that he comes to know whether it has begun.
+    Ctrl-C may interrupt the submitter at any time, so that it cannot know for certain that a thread it starts has begun. Threads therefore
+    count themselves.
 
     Args:
-        size: how many.
+        size: the largest number of threads.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
-        self._waiting: set[Task] = set()  # a task is among these for as long as the thread that takes it counts as idle
+        self._waiting: set[Task] = set()  # a task is listed here for as long as the thread that takes it counts as idle
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
         self._idle = 0
 
     def submit(self, kernel: Callable[..., Any], *arguments: Any) -> Task:
-        """Have `kernel(*arguments)` called by another thread."""
+        """Call `kernel(*arguments)` in another thread."""
         task = Task(kernel, arguments)
         try:
             with self._lock:
@@ -100,7 +100,7 @@ class Pool:
             self._threads.add(thread)
             critical_section.start(thread)
         except BaseException:
-            if thread.ident is None:  # it has not begun; if it does all the same, it counts itself
+            if thread.ident is None:  # it has not begun; if it begins later, it counts itself
                 self._threads.discard(thread)
             raise
 

@@ -1,4 +1,4 @@
-"""The one text form: what is printed is also what is written."""
+"""The text form of functions, signatures and nodes. Printed text can be parsed again."""
 
 from graphcore.text.function_parser import parse_function, parse_nodes
 from graphcore.text.printer import debug_string, debug_string_whole

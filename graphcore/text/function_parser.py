@@ -20,12 +20,12 @@ _TENSOR: Final = re.compile(r"[A-Za-z0-9_.][\w.\-/>]*(?::\d+)?", re.ASCII)
 
 
 def parse_function(text: str, look_up: LookUp | None = None) -> FunctionDef:
-    """The function that the text defines; inputs are written `arg` or `node:out_arg:index`.
+    """Parse a function; inputs are written `arg` or `node:out_arg:index`.
 
     Args:
         text: as `debug_string` prints a FunctionDef; `#` begins a comment.
-        look_up: gives the OpDef of an op by name, which settles what the text leaves open (`[10]` may be a shape or a list);
-            the global registry unless given.
+        look_up: returns the OpDef of an op by name, to resolve ambiguous values (`[10]` may be a shape or a list);
+            the global registry by default.
 
     Raises:
         InvalidArgumentError: a syntax error, with line, column and what was expected.
@@ -41,7 +41,7 @@ def parse_function(text: str, look_up: LookUp | None = None) -> FunctionDef:
 
 
 def read_function(scanner: Scanner, look_up: LookUp, attrs: str = "") -> tuple[OpDef, dict[str, Any], Body]:
-    """Go past signature and body up to the end; the signature's flags come as fields of its OpDef.
+    """Read signature and body to the end. The signature's flags are returned as fields of its OpDef.
 
     Raises:
         InvalidArgumentError: a syntax error.
@@ -57,7 +57,7 @@ def read_function(scanner: Scanner, look_up: LookUp, attrs: str = "") -> tuple[O
 
 
 def make_function(signature: OpDef, flags: dict[str, Any], body: Body, nodes: list[NodeDef]) -> FunctionDef:
-    """Put signature, flags and body together."""
+    """Combine signature, flags and body."""
     control_output = tuple(body.control_ret) if body.control_output is None else body.control_output
     return FunctionDef(
         signature=msgspec.structs.replace(signature, control_output=control_output, **flags),
@@ -70,13 +70,12 @@ def make_function(signature: OpDef, flags: dict[str, Any], body: Body, nodes: li
 
 
 def parse_nodes(text: str, look_up: LookUp | None = None) -> list[NodeDef]:
-    """The nodes that the text lists: `_Arg` nodes, the body, `_Retval` nodes, as `debug_string` prints instantiated nodes.
+    """Parse instantiated nodes, as printed by `debug_string`: `_Arg` nodes, body, `_Retval` nodes.
 
-    That print has no place for the names and further attrs of return nodes: they come back as `<input>_RetVal`. Node lines alone
-    are read too.
+    The printed form omits names and further attrs of return nodes: they are read as `<input>_RetVal`. Node lines alone are accepted too.
 
     Raises:
-        InvalidArgumentError: a syntax error, with line, column and what was expected.
+        InvalidArgumentError: a syntax error, with line, column and expectation.
     """
     scanner = Scanner(text)
     look = look_up or op_registry.look_up_op_def
@@ -101,7 +100,7 @@ def parse_nodes(text: str, look_up: LookUp | None = None) -> list[NodeDef]:
 
 
 def _read_typed(scanner: Scanner) -> list[tuple[str, DType, str]]:
-    """Go past `(x:float, a:1:float@CPU:0)`: tensors with type and device."""
+    """Read `(x:float, a:1:float@CPU:0)`: tensors with type and device."""
     scanner.expect("(")
     entries: list[tuple[str, DType, str]] = []
     while not scanner.take(")"):

@@ -1,8 +1,8 @@
-"""Prints functions, op signatures and instantiated bodies exactly as the reference does, plus what the reference leaves out.
+"""Prints functions, op signatures and instantiated bodies in the reference's format, with additions.
 
-What is added where it differs from what a reader would assume: flags after the signature (`@stateless`), function and argument attrs
-(`@attr k = v`, `@arg 0 [k=v]`), control outputs that are no control returns (`@control_output [a]`), and the full name of a device beside
-the short one (`device=GPU:1 "/job:worker/device:GPU:1"`).
+The reference's format is lossy. Where a reader would guess wrong, this one adds flags after the signature (`@stateless`), function and
+argument attrs (`@attr k = v`, `@arg 0 [k=v]`), control outputs that are not control returns (`@control_output [a]`), and the full name of a
+device beside the short one (`device=GPU:1 "/job:worker/device:GPU:1"`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ RET_OPS: Final = frozenset({"_Retval", "_DeviceRetval"})
 
 
 def debug_string(value: FunctionDef | OpDef | NodeDef | GraphDef | Sequence[NodeDef], look_up: LookUp | None = None) -> str:
-    """The text of a function, an op's signature, a node, or of instantiated nodes (of a GraphDef: its nodes).
+    """Print a function, an op's signature, a node, instantiated nodes, or the nodes of a GraphDef.
 
-    `parse_function`, `parse_op_signature` and `parse_nodes` read it back. Docs and debug info are left out.
+    `parse_function`, `parse_op_signature` and `parse_nodes` read the text back. Docs and debug info are left out.
 
     Args:
-        value: what to print.
-        look_up: the ops that a reader of a function will know; those of the global registry unless given.
+        value: the value to print.
+        look_up: the ops known to a later reader of a function; those of the global registry by default.
     """
     if isinstance(value, FunctionDef):
         return function_text(value, look_up)
@@ -76,7 +76,7 @@ def node_text(node: NodeDef) -> str:
 
 
 def nodes_text(nodes: Sequence[NodeDef]) -> str:
-    """Nodes with `_Arg` and `_Retval` nodes shown as a signature: `(x:float) -> (y:float) {`, the others, `}`."""
+    """Print nodes with `_Arg` and `_Retval` nodes as a signature: `(x:float) -> (y:float) {`, body, `}`."""
     args = sorted([node for node in nodes if node.op in ARG_OPS], key=_index)
     rets = sorted([node for node in nodes if node.op in RET_OPS], key=_index)
     inputs = ", ".join([f"{name_text(node.name)}:{_type_and_device(node)}" for node in args])
@@ -88,7 +88,10 @@ def nodes_text(nodes: Sequence[NodeDef]) -> str:
 
 
 def reads_as_stateful(nodes: Iterable[NodeDef], look_up: LookUp | None = None) -> bool:
-    """True iff an op of the body is stateful or unknown (probably a function): what a function is taken for unless its text says otherwise."""
+    """True iff a reader will take the function for stateful unless its text says otherwise.
+
+    That is so if an op of the body is stateful or unknown (probably a function).
+    """
     look = look_up or op_registry.look_up_op_def
     for op in {node.op for node in nodes}:
         try:
@@ -100,7 +103,7 @@ def reads_as_stateful(nodes: Iterable[NodeDef], look_up: LookUp | None = None) -
 
 
 def _returns(function: FunctionDef) -> list[tuple[str, str]]:
-    """In the order of the outputs; what is returned beyond them comes last."""
+    """The returns in the order of the outputs; additional ones come last."""
     outputs = [arg.name for arg in function.signature.output_arg if arg.name in function.ret]
     return [(name, function.ret[name]) for name in dict.fromkeys([*outputs, *function.ret])]
 
@@ -110,7 +113,7 @@ def _assignments(items: Iterable[tuple[str, AttrValue]]) -> list[str]:
 
 
 def _device_text(device: str) -> str:
-    """The short name, as the reference prints it, and the full one unless the short one says it all."""
+    """The short device name, as in the reference, followed by the full one if the short one is lossy."""
     short = _short_device(device) or "<FAILED_TO_PARSE>"
     return f"device={short}" if device == f"/device:{short}" else f"device={short} {quote(device.encode(errors='surrogatepass'))}"
 

@@ -1,4 +1,4 @@
-"""Walks over a text and says where it stopped: the one place that knows lines, columns and what a name looks like."""
+"""Scanner for the text form: positions with line and column, and the grammar of names."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def quote(data: bytes) -> str:
 
 
 def name_text(name: str) -> str:
-    """The name as it stands in the text: bare where that can be read back, else quoted."""
+    """A name in the text form: bare if it can be read back, else quoted."""
     return name if NAME.fullmatch(name) else quote(name.encode(errors="surrogatepass"))
 
 
 def input_text(name: str) -> str:
-    """The body tensor as it stands in the text."""
+    """A body tensor in the text form."""
     return name if INPUT.fullmatch(name) else quote(name.encode(errors="surrogatepass"))
 
 
@@ -44,7 +44,7 @@ class Scanner:
         self.pos = 0
 
     def skip(self) -> int:
-        """Go to the next character that counts; its position."""
+        """Skip to the next significant character. Returns its position."""
         found = SPACE.match(self.text, self.pos)
         if found is not None:
             self.pos = found.end()
@@ -55,14 +55,14 @@ class Scanner:
         return self.text.startswith(mark, self.skip())
 
     def take(self, mark: str) -> bool:
-        """Go past `mark` if it comes next."""
+        """Read `mark` if it comes next. True iff it does."""
         if not self.text.startswith(mark, self.skip()):
             return False
         self.pos += len(mark)
         return True
 
     def expect(self, mark: str, what: str = "") -> None:
-        """Go past `mark`.
+        """Read `mark`.
 
         Raises:
             InvalidArgumentError: something else comes next.
@@ -71,7 +71,7 @@ class Scanner:
             self.fail(what or f"'{mark}'")
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Go past what `pattern` matches here, if it does."""
+        """Read a match of `pattern` at the current position, if there is one."""
         found = pattern.match(self.text, self.skip())
         if found is not None:
             self.pos = found.end()
@@ -85,10 +85,10 @@ class Scanner:
         return found
 
     def name(self, what: str, pattern: re.Pattern[str] = NAME) -> str:
-        """Go past a name, bare (as `pattern` says) or quoted.
+        """Read a name, bare (according to `pattern`) or quoted.
 
         Raises:
-            InvalidArgumentError: none comes next; `what` says which name was expected.
+            InvalidArgumentError: there is none; `what` names the expectation.
         """
         found = self.match(pattern)
         if found is not None:
@@ -102,7 +102,7 @@ class Scanner:
             self.fail(f"{what} in UTF-8", start)
 
     def quoted(self, what: str) -> bytes:
-        """Go past a quoted string; the bytes it stands for.
+        """Read a quoted string. Returns its bytes.
 
         Raises:
             InvalidArgumentError: none comes next.
@@ -118,7 +118,7 @@ class Scanner:
         return self.skip() >= len(self.text)
 
     def fail(self, expected: str, at: int | None = None) -> NoReturn:
-        """Say what was expected here (or at `at`).
+        """Raise an error that states the expectation here (or at `at`).
 
         Raises:
             InvalidArgumentError: always.
@@ -128,10 +128,10 @@ class Scanner:
         fail_at(self.text, position, f"expected {expected}, found '{found}'" if found else f"expected {expected}, found the end")
 
     def unescape(self, raw: str, start: int) -> bytes:
-        """The bytes that `raw`, which stands at `start`, means with its C escapes.
+        """Decode the C escapes in `raw`, which begins at `start`.
 
         Raises:
-            InvalidArgumentError: C does not know an escape.
+            InvalidArgumentError: an unknown escape.
         """
         if "\\" not in raw:
             return raw.encode(errors="surrogatepass")
@@ -149,7 +149,7 @@ class Scanner:
 
 
 def fail_at(text: str, position: int, message: str) -> NoReturn:
-    """Raise the error with line, column and the line itself.
+    """Raise an error with line, column and the text of the line.
 
     Raises:
         InvalidArgumentError: always.

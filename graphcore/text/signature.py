@@ -1,4 +1,4 @@
-"""Signatures: `Name[attrs](inputs) -> (outputs)`, the first line of functions and all there is to say of an op."""
+"""Signatures of ops and functions: `Name[attrs](inputs) -> (outputs)`."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _FLAGS: Final = {
 
 
 def parse_op_signature(text: str, doc: str = "") -> OpDef:
-    """The OpDef that `Name[T:type, N:int >= 1 = 3](x:N*T) -> (y:T)` describes.
+    """Parse a signature, such as `Name[T:type, N:int >= 1 = 3](x:N*T) -> (y:T)`, to an OpDef.
 
     Args:
         text: the signature; flags may follow it (`@stateful @commutative`).
         doc: a docstring; `name: text` lines at its end describe arguments and attrs.
 
     Raises:
-        InvalidArgumentError: a syntax error (line, column, what was expected), an unknown attr, a name used twice.
+        InvalidArgumentError: a syntax error (line, column, expectation), an unknown attr, a name used twice.
     """
     scanner = Scanner(text)
     if scanner.sees("(") or scanner.sees("["):
@@ -82,7 +82,7 @@ def _touches_resource(op_def: OpDef) -> bool:
 
 
 def read_signature(scanner: Scanner, attrs: str = "") -> tuple[OpDef, dict[str, Any]]:
-    """Go past a signature and the flags after it.
+    """Read a signature and the flags after it.
 
     Args:
         attrs: the attr list, for a signature that has none of its own.
@@ -103,10 +103,10 @@ def read_signature(scanner: Scanner, attrs: str = "") -> tuple[OpDef, dict[str, 
 
 
 def signature_text(op_def: OpDef, *, stateful_by_default: bool | None = None) -> str:
-    """The signature as it is printed.
+    """Print a signature.
 
     Args:
-        stateful_by_default: what a reader would take the op for without being told; None for the rule of op signatures.
+        stateful_by_default: the statefulness that a reader would assume; None for the rule of op signatures.
     """
     if stateful_by_default is None:
         stateful_by_default = _touches_resource(op_def)
@@ -120,7 +120,7 @@ def signature_text(op_def: OpDef, *, stateful_by_default: bool | None = None) ->
 
 
 def arg_text(arg: ArgDef) -> str:
-    """`x:float`, `x:Ref(T)`, `x:N*T`; of a `list(type)` argument the attr."""
+    """`x:float`, `x:Ref(T)`, `x:N*T`; for a `list(type)` argument the attr."""
     kind = arg.type.name if arg.type is not None else arg.type_attr or arg.type_list_attr
     if arg.number_attr:
         kind = f"{arg.number_attr}*{kind}"
@@ -143,7 +143,7 @@ def _kind_text(attr: AttrDef) -> str:
 
 
 def _default_text(value: AttrValue) -> str:
-    # `{float, int32}` would read as proto text or as allowed values: lists of types are written as lists here.
+    # `{float, int32}` could be proto text or allowed values, so lists of types are written as lists.
     if isinstance(value, tuple):
         return "[" + ", ".join([attr_value_text(item) for item in value]) + "]"
     return attr_value_text(value)
@@ -222,7 +222,7 @@ def _read_attr_def(scanner: Scanner) -> AttrDef:
 
 @lru_cache(maxsize=1024)
 def _attr_def(spec: str, without_default: str, default: str) -> AttrDef:
-    """Defaults may be written as this text form prints them, or as op builders take them."""
+    """Read an attr definition. A default may be in this text form, or in that of op builders."""
     if not default:
         return parse_attr_spec(spec)
     attr = parse_attr_spec(without_default)
@@ -285,6 +285,6 @@ def _require_kind(scanner: Scanner, attrs: dict[str, AttrDef], name: str, kind: 
 
 
 def _give_length(attrs: dict[str, AttrDef], name: str) -> None:
-    """An attr that counts something is at least 1 unless it says otherwise."""
+    """Set the minimum of an attr that is a length to 1, unless it has one."""
     if not attrs[name].has_minimum:
         attrs[name] = msgspec.structs.replace(attrs[name], has_minimum=True, minimum=1)

@@ -1,4 +1,4 @@
-"""Reads what stands between the braces of a function: nodes, returns, and the directives that begin with `@`."""
+"""Reads the body of a function: nodes, returns, and directives that begin with `@`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LookUp = Callable[[str], OpDef]
 
 
 class Statement(msgspec.Struct):
-    """A node as written: all its result names, and where it stands in the text."""
+    """A node as written: all its result names, and its position in the text."""
 
     names: list[str]
     node: NodeDef
@@ -35,7 +35,7 @@ class Statement(msgspec.Struct):
 
 
 class Body(msgspec.Struct):
-    """What stands between the braces of a function."""
+    """The parsed body of a function."""
 
     statements: list[Statement] = []
     ret: dict[str, str] = {}
@@ -46,7 +46,7 @@ class Body(msgspec.Struct):
 
 
 def read_body(scanner: Scanner, look_up: LookUp) -> Body:
-    """Go past `{ ... }`.
+    """Read `{ ... }`.
 
     Raises:
         InvalidArgumentError: a syntax error.
@@ -66,7 +66,7 @@ def read_body(scanner: Scanner, look_up: LookUp) -> Body:
 
 
 def read_statement(scanner: Scanner, look_up: LookUp) -> Statement:
-    """Go past `name, name = Op[attrs](inputs) @ control inputs`.
+    """Read `name, name = Op[attrs](inputs) @ control inputs`.
 
     Raises:
         InvalidArgumentError: a syntax error.
@@ -89,7 +89,7 @@ def read_statement(scanner: Scanner, look_up: LookUp) -> Statement:
 
 
 def settle_kinds(op: str, attrs: dict[str, AttrValue], look_up: LookUp) -> None:
-    """Let the OpDef say what the text leaves open: whether `[10]` is a shape or a list, whether `1` is a float."""
+    """Resolve ambiguous values by the OpDef: `[10]` to a shape or a list, `1` to an int or a float."""
     if not any(type(value) in _OPEN_KINDS for value in attrs.values()):
         return
     for value in attrs.values():
@@ -112,7 +112,7 @@ def _read_names(scanner: Scanner, what: str, pattern: re.Pattern[str]) -> list[s
 
 
 def _read_node_attrs(scanner: Scanner) -> tuple[dict[str, AttrValue], str]:
-    """The attrs, and the device, which comes last: `device=TYPE:N`, perhaps with the full name beside it."""
+    """Read the attrs, then the device: `device=TYPE:N`, optionally followed by the full name."""
     attrs: dict[str, AttrValue] = {}
     if not scanner.take("["):
         return attrs, ""
@@ -164,7 +164,7 @@ def _read_arg_attrs(scanner: Scanner, body: Body) -> None:
 
 
 def _read_new(scanner: Scanner, taken: dict[str, AttrValue] | dict[str, str], what: str) -> str:
-    """Go past `name =`, where the name is not used yet."""
+    """Read `name =`, with a name that is not in use."""
     start = scanner.skip()
     name = scanner.name(f"the name of {what}")
     if name in taken:

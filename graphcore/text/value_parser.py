@@ -30,10 +30,10 @@ _A_VALUE: Final = 'an attr value (a type, number, true, false, "string", $name, 
 
 
 def parse_attr_text(text: str, kind: str | None = None) -> AttrValue:
-    """The value that all of `text` stands for, as `kind` (`int`, `list(shape)`, ...) if one is given.
+    """Parse the whole `text` to a value of kind `kind` (`int`, `list(shape)`, ...), if given.
 
     Raises:
-        InvalidArgumentError: it is no value; the message has line and column.
+        InvalidArgumentError: it is not a value; the message has line and column.
     """
     scanner = Scanner(text)
     value = read_value(scanner)
@@ -43,7 +43,7 @@ def parse_attr_text(text: str, kind: str | None = None) -> AttrValue:
 
 
 def read_value(scanner: Scanner, depth: int = 0) -> AttrValue:
-    """Go past one value."""
+    """Read one value."""
     start = scanner.skip()
     if depth > _MOST_DEPTH:
         scanner.fail(f"values nested at most {_MOST_DEPTH} deep")
@@ -63,7 +63,7 @@ def read_value(scanner: Scanner, depth: int = 0) -> AttrValue:
 
 
 def read_attrs(scanner: Scanner, close: str, depth: int = 0) -> dict[str, AttrValue]:
-    """Go past `k=v, ...` and the closing mark."""
+    """Read `k=v, ...` and the closing mark."""
     attrs: dict[str, AttrValue] = {}
     while not scanner.take(close):
         start = scanner.skip()
@@ -78,7 +78,7 @@ def read_attrs(scanner: Scanner, close: str, depth: int = 0) -> dict[str, AttrVa
 
 
 def as_kind(value: AttrValue, kind: str) -> AttrValue:
-    """The value as an attr of `kind`, where the text leaves open what it is (`[10]`, `[]`, `1`); anything else as it is."""
+    """Convert an ambiguous value (`[10]`, `[]`, `1`) to `kind`; return any other value unchanged."""
     if kind == "float" and type(value) is int:
         return c_float(value).value
     if kind == "shape" and isinstance(value, tuple):
@@ -147,7 +147,7 @@ def _unknown(scanner: Scanner, _depth: int) -> AttrValue:
 
 
 def _list_or_shape(scanner: Scanner, depth: int) -> AttrValue:
-    # `[1,2]` is a shape and `[1, 2]` a list: that is how the reference prints the two.
+    # As in the reference, `[1,2]` is a shape and `[1, 2]` a list.
     pure = _PURE_SHAPE.match(scanner.text, scanner.pos)
     start = scanner.pos
     scanner.expect("[")
@@ -204,7 +204,7 @@ def _tensor(scanner: Scanner, start: int) -> TensorValue:
     values = _string_values(scanner) if dtype is string else _plain_values(scanner, dtype, start)
     if len(values) != shape.num_elements:
         scanner.fail(f"{shape.num_elements} values for shape {shape}, got {len(values)}", start)
-    with np.errstate(over="ignore"):  # what is too large for the type is infinite, as it is for a float attr
+    with np.errstate(over="ignore"):  # a value beyond the type's range is infinite, as for a float attr
         array = np.empty(len(values), dtype=object) if dtype is string else np.array(values, dtype=dtype.as_numpy)
     if dtype is string:
         array[:] = values

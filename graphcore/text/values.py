@@ -1,6 +1,6 @@
-"""Attr values as text, as the reference prints them in functions, but complete: long strings, lists and tensors are not cut.
+"""The text form of attr values: the reference's format, without truncation.
 
-A float always shows that it is one (`1.0`). A shape of one dimension looks like a list of one int; the op's OpDef says which it is.
+A float always shows that it is one (`1.0`). A shape of one dimension looks like a list of one int; the op's OpDef decides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS: Final = frozenset({"true", "false", "inf", "nan"})
 
 
 def attr_value_text(value: AttrValue) -> str:
-    """The value as it stands in the attrs of a printed function or node: `float`, `{float, int32}`, `$T`, `Square[T=$T]`, `[1,?]`."""
+    """Print a value of an attr: `float`, `{float, int32}`, `$T`, `Square[T=$T]`, `[1,?]`."""
     kind = type(value)
     if kind is DType:
         return value.name  # type: ignore[union-attr]  # mypy does not narrow on `kind`
@@ -41,25 +41,28 @@ def attrs_text(attrs: Mapping[str, AttrValue]) -> list[str]:
 
 
 def float_text(value: float) -> str:
-    """A float attr: the fewest digits that give the same float32; always recognisable as a float."""
+    """Print a float attr: the fewest digits that give the same float32, recognisable as a float."""
     text = format_float(value)
     return text + ".0" if text.lstrip("-").isdigit() else text
 
 
 def reads_as_word(name: str) -> bool:
-    """True iff a bare `name` among values means something other than a function."""
+    """True iff a bare `name` among values is not read as a function."""
     return name in _WORDS or word_dtype(name) is not None
 
 
 def word_dtype(word: str) -> DType | None:
-    """The type that `float` or `DT_FLOAT` names."""
+    """The type of the name `float` or `DT_FLOAT`."""
     if word in {"INVALID", "DT_INVALID"}:
         return INVALID
     return dtype_by_name(word[3:].lower() if word.startswith("DT_") else word)
 
 
 def tensor_text(tensor: TensorValue) -> str:
-    """`Tensor<type: float shape: [2] values: 1 2>`, with all values. Only what no text should hold (32 MB, a broken file) is just named."""
+    """`Tensor<type: float shape: [2] values: 1 2>` with all values.
+
+    Tensors that exceed 32 MB, or are malformed, are printed without values.
+    """
     if tensor.dtype is not string:
         return summarize_tensor(tensor, max_entries=-1)
     texts = _string_texts(tensor)
@@ -86,7 +89,7 @@ def _simple_text(value: AttrValue) -> str:
 
 
 def _summary(value: Any) -> str:
-    """An item of a list: types print as `DT_FLOAT` and a function always has its brackets."""
+    """Print an item of a list: types as `DT_FLOAT`, functions always with brackets."""
     if isinstance(value, DType):
         return value.enum_name
     if isinstance(value, Func):
@@ -108,7 +111,7 @@ def _name(name: str) -> str:
 
 
 def _nested_text(texts: list[str], shape: tuple[int, ...]) -> str:
-    """The elements with the inner dimensions in brackets: `[a b][c d]`."""
+    """Print elements with the inner dimensions in brackets: `[a b][c d]`."""
     for size in reversed(shape[1:]):
         texts = [f"[{' '.join(texts[start : start + size])}]" for start in range(0, len(texts), size)] if size else []
     return " ".join(texts).replace("] [", "][")

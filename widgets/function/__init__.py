@@ -1,4 +1,4 @@
-"""Functions as views have them: the form of their attrs, definitions as diagrams, the way from one function to the next."""
+"""Functions in views: the form of their attrs, definitions as diagrams, navigation between functions."""
 
 from widgets.function.definition_scene import Definition
 from widgets.function.form import AttrForm

@@ -1,4 +1,4 @@
-"""The diagram of a definition: arguments, nodes and returns with the types as they are written, attrs by their names."""
+"""Diagrams of definitions: arguments, nodes and returns with symbolic types and attrs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _RETURN: Final = "return:"
 
 
 class Definition:
-    """A function as it was defined.
+    """A function definition.
 
     Args:
         fdef: the function.
-        library: knows what it calls.
+        library: the library with the functions it calls.
     """
 
     def __init__(self, fdef: FunctionDef, library: FunctionLibraryDefinition) -> None:
@@ -43,11 +43,11 @@ class Definition:
 
     @property
     def text(self) -> str:
-        """As functions are written."""
+        """The text form."""
         return debug_string(self.fdef).strip("\n")
 
     def scene(self, *, title: str = "definition", revision: int = 0) -> Scene:
-        """The diagram. Types on the lines are those of the signature and of the ops, attrs by name: `T`."""
+        """The diagram. Types on the lines are symbolic, in the terms of the signature: `T`."""
         count = len(self._nodes)
         if count > MAX_NODES:
             return Scene(title=title, nodes=[], edges=[], revision=revision, summary=f"{count:,} nodes, too many to draw: read the text")
@@ -71,13 +71,13 @@ class Definition:
         )
 
     def callee(self, box_id: str, place: int) -> Callee | None:
-        """The function of that number that a node calls, placeholders in its attrs; None if there is none."""
+        """The function called by a node, by its number, with placeholders in its attrs; None if there is none."""
         node = self._nodes.get(box_id)
         found = [] if node is None else self._callees(node)
         return found[place] if 0 <= place < len(found) else None
 
     def inspect(self, box_id: str) -> Inspection | None:
-        """What the inspector shows of an argument, node or return."""
+        """The inspection of an argument, node or return."""
         if box_id in self._args:
             arg = self._args[box_id]
             row = TensorRow(name=arg.name, tensor="", dtype=_type_text(arg, {}), shape="")
@@ -91,7 +91,7 @@ class Definition:
         return None if node is None else self._inspect_node(node)
 
     def find(self, query: str) -> SearchMessage:
-        """The nodes whose name or op contains `query`."""
+        """The nodes with `query` in their name or op."""
         wanted = query.strip().lower()
         hits = [
             SearchHit(node=node.name, name=node.name, op=node.op)
@@ -150,7 +150,7 @@ class Definition:
         return list(edges.values())
 
     def _label(self, text: str) -> str:
-        """The type of what an input names, as far as it is written."""
+        """The symbolic type of the tensor that an input names."""
         name, _, rest = text.partition(":")
         arg = self._args.get(name)
         if arg is not None:
@@ -205,12 +205,12 @@ def _return_box(arg: ArgDef) -> SceneNode:
 
 
 def _placeholder_text(node: NodeDef) -> str:
-    """The attrs that wait for a value: `T=$T`."""
+    """The placeholder attrs: `T=$T`."""
     return ", ".join(f"{name}=${value.name}" for name, value in node.attr.items() if isinstance(value, Placeholder))
 
 
 def _type_text(arg: ArgDef, attrs: Mapping[str, AttrValue], index: str = "") -> str:
-    """The type of an argument, of its element `index` if one is meant: `T`, `N × T`, `float`."""
+    """The type of an argument, or of its element `index`: `T`, `N × T`, `float`."""
     number = f"{_bound(arg.number_attr, attrs)} × " if arg.number_attr and not index else ""
     listed = attrs.get(arg.type_list_attr)
     if isinstance(listed, tuple) and index.isdigit() and int(index) < len(listed):

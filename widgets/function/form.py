@@ -1,4 +1,4 @@
-"""The attrs of a function as a form: what stands in each field, what it means, and what is wrong with it."""
+"""A form for the attrs of a function: fields, their values, and errors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _GUESSES: Final[dict[str, AttrValue]] = {"type": float32, "bool": False, "string
 
 
 class AttrForm:
-    """One field for each attr. A wrong entry stays where it is with its error; the last right one goes on counting.
+    """One field for each attr. An invalid entry stays with its error; the last valid value remains in use.
 
     Args:
         attrs: the attrs of the function.
-        given: values to begin with; an attr without one has its default, or the first value that it may have.
+        given: initial values; other attrs have their defaults, or the first allowed value.
     """
 
     def __init__(self, attrs: Iterable[AttrDef], given: Mapping[str, AttrValue]) -> None:
@@ -33,7 +33,7 @@ class AttrForm:
         self.fill(given)
 
     def fill(self, given: Mapping[str, AttrValue]) -> None:
-        """Begin again with these values."""
+        """Reset to these values."""
         self._errors.clear()
         for name, attr in self._attrs.items():
             value = given.get(name, attr.default_value)
@@ -49,11 +49,11 @@ class AttrForm:
 
     @property
     def values(self) -> dict[str, AttrValue]:
-        """The last right value of each attr that has had one."""
+        """The last valid value of each attr that has had one."""
         return dict(self._values)
 
     def set(self, name: str, text: str) -> bool:
-        """Put text into a field. True iff a value has changed by it.
+        """Enter text into a field. True iff a value has changed.
 
         Raises:
             InvalidArgumentError: there is no such attr.
@@ -73,7 +73,7 @@ class AttrForm:
         return changed
 
     def fields(self) -> list[AttrField]:
-        """The form as it stands."""
+        """The current fields."""
         return [self._field(attr) for attr in self._attrs.values()]
 
     def _field(self, attr: AttrDef) -> AttrField:
@@ -89,10 +89,10 @@ class AttrForm:
 
 
 def parse_field(text: str, attr: AttrDef) -> AttrValue:
-    """The value that a field's text stands for.
+    """Parse the text of a field.
 
     Raises:
-        InvalidArgumentError: it is no value, or one that the attr does not allow, in the words of the reference.
+        InvalidArgumentError: it is not a value, or not allowed for the attr; the message is the reference's.
     """
     value = _read(text.strip(), attr.type)
     if isinstance(value, Placeholder):
@@ -102,7 +102,7 @@ def parse_field(text: str, attr: AttrDef) -> AttrValue:
 
 
 def field_text(value: AttrValue, kind: str) -> str:
-    """What stands in the field for a value: strings bare, lists without brackets."""
+    """The field's text for a value: strings without quotes, lists without brackets."""
     if kind == "string" and isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if kind.startswith("list(") and isinstance(value, tuple):
@@ -111,7 +111,7 @@ def field_text(value: AttrValue, kind: str) -> str:
 
 
 def choices(attr: AttrDef) -> list[str]:
-    """The values to choose from; none where anything may be typed."""
+    """The values to choose from; empty for free text."""
     if attr.type == "bool":
         return ["false", "true"]
     if attr.allowed_values is not None and attr.type in {"type", "string"}:
@@ -120,7 +120,7 @@ def choices(attr: AttrDef) -> list[str]:
 
 
 def first_value(attr: AttrDef) -> AttrValue | None:
-    """A value for an attr that has none yet: the first that is allowed, the least. None where nothing is near at hand."""
+    """A value for an attr without one: the first allowed one, or the smallest. None if there is no obvious one."""
     if attr.allowed_values and not attr.type.startswith("list("):
         return attr.allowed_values[0]
     if attr.type == "int":

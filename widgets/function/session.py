@@ -1,4 +1,4 @@
-"""One visit to functions: the way from one to the next, and the two pictures of the one that is shown."""
+"""A session of navigation through functions, with the two pictures of the current one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class FunctionSession:
     """Shows functions, one after the other.
 
     Args:
-        tell: takes each message.
-        root: what the first crumb is called: the graph that the first function was opened from. "" where there is none.
+        tell: a callback for each message.
+        root: the label of the first breadcrumb: the graph that the first function was opened from. "" if there is none.
     """
 
     def __init__(self, tell: Callable[[Message], None], root: str = "") -> None:
@@ -41,21 +41,21 @@ class FunctionSession:
 
     @property
     def subject(self) -> Subject:
-        """What is shown."""
+        """The current function."""
         return self._pages[-1].subject
 
     def open(self, subject: Subject) -> None:
-        """Go on to another function.
+        """Navigate to another function.
 
         Raises:
-            InvalidArgumentError: the way has become too long.
+            InvalidArgumentError: there are too many breadcrumbs.
         """
         if len(self._pages) >= MAX_STEPS:
             raise InvalidArgumentError(f"{MAX_STEPS} functions deep: go back before opening another one")
         self._pages.append(_Page(subject, self._revisions, self._tell))
 
     def message(self) -> FunctionMessage:
-        """Texts, form and way of what is shown."""
+        """The message with texts, form and breadcrumbs of the current function."""
         subject = self.subject
         return FunctionMessage(
             name=subject.name,
@@ -72,13 +72,13 @@ class FunctionSession:
         )
 
     def send(self, *, pictures: bool = True) -> None:
-        """Tell everything about what is shown."""
+        """Send all messages for the current function."""
         self._tell(self.message())
         if pictures:
             self._pages[-1].send()
 
     def back(self, crumb: int) -> bool:
-        """Go back to a crumb; False if that leads out of all functions."""
+        """Navigate back to a breadcrumb; False if it is the graph."""
         kept = crumb + (0 if self._root else 1)
         if kept <= 0:
             return False
@@ -87,10 +87,10 @@ class FunctionSession:
         return True
 
     def answer(self, request: Any) -> None:
-        """Do what the viewer asks for.
+        """Answer a request of the viewer.
 
         Raises:
-            GraphError: it cannot be done.
+            GraphError: it cannot be fulfilled.
         """
         page = self._pages[-1]
         match request:
@@ -145,7 +145,7 @@ class _Page:
         self.port.send()
 
     def show_body(self) -> None:
-        """The subject has another body: show that one."""
+        """Show the new body of the subject."""
         self.port.show(self.subject.graph)
         self.port.send()
 
@@ -173,10 +173,10 @@ class _Page:
                 self._send_definition()
 
     def callee(self, pane: messages.Pane, box_id: str, place: int) -> Subject:
-        """What a box calls, as a subject of its own.
+        """The subject for a function called by a box.
 
         Raises:
-            NotFoundError: it calls nothing of that number, or what is not defined.
+            NotFoundError: the box calls no function of this number, or the function is not defined.
         """
         subject = self.subject
         if pane == "definition":
@@ -193,10 +193,10 @@ class _Page:
 
 
 def opened_from(graph: Graph, state: SceneState, functions: InstantiatedFunctions, box_id: str, place: int) -> Subject:
-    """What a box of a graph calls, with the types, shapes and device of that call.
+    """The function called by a box of a graph, with the types, shapes and device of that call.
 
     Raises:
-        NotFoundError: it calls nothing of that number, or what is not defined.
+        NotFoundError: the box calls no function of this number, or the function is not defined.
     """
     visible = visible_boxes(graph, state)
     name = box_id.removesuffix("/")
@@ -214,7 +214,7 @@ def opened_from(graph: Graph, state: SceneState, functions: InstantiatedFunction
 
 
 def subject_of(functions: InstantiatedFunctions, callee: Callee, *, device: str = "") -> Subject:
-    """A function, or the gradient of a function or op, for the attrs that are bound.
+    """A function, or the gradient of a function or op, under the attrs that are bound.
 
     Raises:
         NotFoundError: it is not defined.

@@ -1,4 +1,4 @@
-"""What a function view looks at: one function with its form and its body, or the gradient of another one."""
+"""The subject of a function view: a function with its form and body, or a gradient."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ROUNDS: Final = 6
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One use of a function: its attrs, and for a call what it is given and where it runs."""
+    """One use of a function: its attrs, and for a call its arguments and device."""
 
     label: str
     fdef: FunctionDef
@@ -52,23 +52,23 @@ class Use(msgspec.Struct, frozen=True):
     device: str = ""
 
     def shown(self) -> FunctionUse:
-        """For the list to choose from."""
+        """The entry in the list of uses."""
         return FunctionUse(label=self.label, detail=self.detail)
 
 
 class Subject:
-    """A function as it was defined, with attrs to choose and the body that they give.
+    """A function definition, with a form for attrs and the resulting body.
 
     Args:
-        use: the function, its attrs, what it is given.
-        functions: instantiates, and knows what the function calls.
-        uses: others to choose from.
-        label: what the way here calls it.
+        use: the function, its attrs, its arguments.
+        functions: instantiates functions, including those it calls.
+        uses: further uses to choose from.
+        label: its label in the breadcrumbs.
 
     Attributes:
-        body: for the attrs of the form; the last that could be had.
-        graph: the body's graph with the shapes of what the function is given.
-        problem: why the attrs of the form give no body, "" if they do.
+        body: the body for the attrs of the form; the last valid one.
+        graph: the body's graph with the shapes of the arguments.
+        problem: the reason for which the attrs of the form give no body, "" if they do.
     """
 
     derived = False
@@ -92,7 +92,7 @@ class Subject:
         return self.use.fdef.name
 
     def crumb(self) -> Crumb:
-        """This step of the way."""
+        """The breadcrumb of this subject."""
         attrs = ", ".join(f"{name}={attr_text(value)}" for name, value in self._form.values.items())
         return Crumb(label=self.label, detail=attrs)
 
@@ -106,7 +106,7 @@ class Subject:
         return "" if self.body is None else instantiated_text(self.body)
 
     def set(self, name: str, text: str) -> bool:
-        """Put text into a field of the form; True iff the body is another one by it.
+        """Enter text into a field of the form. True iff the body has changed.
 
         Raises:
             InvalidArgumentError: there is no such attr.
@@ -114,14 +114,14 @@ class Subject:
         if not self._form.set(name, text):
             return False
         if self.use.given is not None:
-            # The shapes of that call were those of its own types.
+            # The shapes of that call belong to its own types.
             self.use = msgspec.structs.replace(self.use, given=None)
         self.chosen = -1
         self.instantiate()
         return True
 
     def choose(self, place: int) -> bool:
-        """Take over a use; False if there is none of that number."""
+        """Switch to another use; False if there is none of that number."""
         if not 0 <= place < len(self.uses):
             return False
         self.chosen = place
@@ -132,7 +132,7 @@ class Subject:
         return True
 
     def instantiate(self) -> None:
-        """Make the body that the form asks for. Where that cannot be, the last one stays and `problem` says why."""
+        """Instantiate the body for the form. After an error, the last body stays and `problem` is set."""
         missing = [field.name for field in self._form.fields() if field.name not in self._form.values]
         if missing:
             self.problem = f"A value is missing for: {', '.join(missing)}"
@@ -140,7 +140,7 @@ class Subject:
         try:
             body = self._made()
             for node in body.graph.nodes:
-                # Instantiating binds attrs; whether an op of the body allows what they became is the op's to say.
+                # Instantiation binds attrs without checking that the ops of the body allow them.
                 validate_node_def(node.node_def, node.op_def)
             self.graph = self._graph_of(body)
             self.body = body
@@ -150,7 +150,7 @@ class Subject:
         self.problem = ""
 
     def bound(self, callee: Callee) -> dict[str, AttrValue]:
-        """The attrs of something that the definition calls, bound as in the form; what stays open is left out."""
+        """Bind the attrs of a callee by those in the form; unbound attrs are left out."""
         values = self._form.values
         return {
             name: item for name, value in callee.function.attr.items() if (item := substitute_placeholders(values.get, value)) is not None
@@ -170,10 +170,10 @@ class Subject:
 
 
 class GradientSubject(Subject):
-    """The gradient of a body: derived by differentiating on the left, with the gradients of the single ops put in on the right.
+    """The gradient of a body: derived on the left, with the gradients of single ops inlined on the right.
 
     Args:
-        of: what is differentiated.
+        of: the differentiated subject.
 
     Raises:
         GraphError: there is no gradient.
@@ -200,13 +200,13 @@ class GradientSubject(Subject):
     def _graph_of(self, body: FunctionBody) -> Graph:
         graph = super()._graph_of(body)
         added = [node.name for node in graph.nodes if node.name.startswith(f"{LABEL}/")]
-        # What differentiating has added is drawn as the backward part.
+        # Nodes added by differentiation are drawn as the backward part.
         graph.gradient_records.update(dict.fromkeys(added, GradientRecord("", None, {}, "")))
         return graph
 
 
 def _with_free_names(body: FunctionBody) -> FunctionBody:
-    """A body in which the names of the nodes that differentiating has added are not those that it will add once more."""
+    """A body with the nodes of an earlier differentiation renamed, so that they do not clash with new ones."""
     taken = {node.name.partition("/")[0] for node in body.graph.nodes}
     free = next(f"{LABEL}{number}" for number in count(1) if f"{LABEL}{number}" not in taken)
 
@@ -225,7 +225,7 @@ def _with_free_names(body: FunctionBody) -> FunctionBody:
 
 
 def _given_back(of: Subject) -> tuple[Tensor, ...] | None:
-    """What a gradient is given: the arguments of what it is for, and for each return a gradient of its shape."""
+    """The arguments of a gradient: those of the function, and a gradient for each return."""
     if of.use.given is None:
         return None
     rets = {node.node_def.attr["index"]: node.inputs[0] for node in of.graph.nodes if node.op in RET_OPS}
@@ -233,7 +233,7 @@ def _given_back(of: Subject) -> tuple[Tensor, ...] | None:
 
 
 class _Gradients:
-    """Gives the bodies of gradients only: calls of functions stay calls, as their author wrote them."""
+    """Instantiates gradients only: calls of functions remain calls, as written."""
 
     def __init__(self, functions: InstantiatedFunctions) -> None:
         self._functions = functions
@@ -247,7 +247,7 @@ class _Gradients:
 
 
 def uses_in_graph(graph: Graph, names: Iterable[str]) -> Iterator[Use]:
-    """The calls in a graph of functions of these names, each with its types and what it is given."""
+    """The calls of functions of these names in a graph, each with its types and arguments."""
     wanted = frozenset(names)
     for node in graph.nodes:
         if calls_functions(node):
@@ -260,7 +260,7 @@ def first_uses(graph: Graph, names: Iterable[str]) -> list[Use]:
 
 
 def use_of(library: FunctionLibraryDefinition, node: Node, callee: Callee) -> Use | None:
-    """How a node uses a function that it calls; None for a gradient and for what is not defined."""
+    """The use of a function by a calling node; None for a gradient or an undefined function."""
     fdef = library.find(callee.function.name)
     if fdef is None or callee.gradient:
         return None

@@ -1,4 +1,4 @@
-"""The view of a function: its definition beside what it becomes for the attrs one chooses, and the way into what it calls."""
+"""The function view: a definition beside its body for chosen attrs, with navigation into calls."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from widgets.render.function_display import to_function_bundle
 
 
 class FunctionView(LiveView):
-    """A live view of a function. Left its definition, as text and diagram; right its body for the attrs chosen in a small form.
+    """A live view of a function: its definition on the left, its body for chosen attrs on the right.
 
     Args:
-        function: what `gc.function` gave, a FunctionDef, or the name of a function of the graph.
-        graph: whose functions and calls count; the default graph unless given.
-        attrs: values to begin with; the others have their defaults.
+        function: a `gc.function`, a FunctionDef, or the name of a function of the graph.
+        graph: the graph with the functions and calls; the default graph by default.
+        attrs: initial values; other attrs have their defaults.
 
     Raises:
         NotFoundError: the graph has no function of this name.
-        InvalidArgumentError: the function has not been called yet, so that there is nothing to see; or `attrs` are none of its attrs.
+        InvalidArgumentError: the function was never called, so that it has no traces; or `attrs` are not attrs of it.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class FunctionView(LiveView):
 
     @property
     def subject(self) -> Subject:
-        """What is shown: the function, its form, its body."""
+        """The current function with its form and body."""
         return self._session.subject
 
     def still_bundle(self) -> dict[str, str]:
-        """The picture and the text that stay, as MIME data."""
+        """The static picture and text, as MIME data."""
         return to_function_bundle(self.subject)
 
     def static_html(self) -> str:
-        """The picture and the text that stay, as HTML without script."""
+        """The static picture and text, as HTML without script."""
         return self.still_bundle()["text/html"]
 
     def _answer(self, request: Any) -> None:
@@ -82,7 +82,7 @@ def _uses(function: Function | FunctionDef | str, graph: Graph) -> tuple[list[Us
 
 
 def _library_with(library: FunctionLibraryDefinition, functions: list[FunctionDef]) -> FunctionLibraryDefinition:
-    """The graph's own library where it has these very functions, else one that knows them too, the graph's as it was."""
+    """The graph's library if it has these functions, else a copy of it with them added."""
     if all(library.find(function.name) is function for function in functions):
         return library
     extended = FunctionLibraryDefinition(library.default_registry, library.to_proto())

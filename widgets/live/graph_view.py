@@ -1,4 +1,4 @@
-"""The live view of a graph: an anywidget that sends scenes and answers what the viewer asks for."""
+"""The live view of a graph: an anywidget that sends scenes and answers requests of the viewer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from widgets.scene.types import Scene
 
 
 class GraphView(LiveView):
-    """A live picture of a graph. Show it like any widget; call `refresh` when the graph may have changed.
+    """A live picture of a graph. Display it like any widget; call `refresh` after changes of the graph.
 
-    Nothing here raises into the user's cell: what fails is logged and told in the viewer's status line.
+    It raises no errors into the user's cell: failures are logged and shown in the viewer's status line.
 
     Args:
-        graph: the graph to show.
-        title: what the picture is called.
-        state: what is open, the lens and the renderer to begin with.
+        graph: the graph.
+        title: the title of the picture.
+        state: the initial folding, lens and renderer.
     """
 
     def __init__(self, graph: Graph, *, title: str = "graph", state: SceneState | None = None) -> None:
@@ -34,12 +34,12 @@ class GraphView(LiveView):
 
     @property
     def graph(self) -> Graph:
-        """The graph that is shown."""
+        """The current graph."""
         return self._port.graph
 
     @property
     def state(self) -> SceneState:
-        """What the user has chosen to see."""
+        """The user's choices: folding, lens, renderer."""
         return self._port.state
 
     @property
@@ -49,22 +49,22 @@ class GraphView(LiveView):
 
     @property
     def scene(self) -> Scene:
-        """What the view shows, or is about to show, as data."""
+        """The current scene, or the next one to be sent."""
         return self._port.scene
 
     def show(self, graph: Graph) -> None:
-        """Show another graph from the next `refresh` on; what is open stays open where names agree."""
+        """Show another graph from the next `refresh` on; scopes of the same names stay open."""
         self._port.show(graph)
 
     def choose(self, *, renderer: str = "", lens: str = "") -> None:
-        """Draw with another renderer (`graphviz`, `mermaid`) or look through another lens from the next `refresh` on; "" keeps it."""
+        """Choose a renderer (`graphviz`, `mermaid`) or lens for the next `refresh`; "" keeps it."""
         self._port.choose(renderer=renderer, lens=lens)
 
     def refresh(self, *, sent_at: float | None = None) -> None:
-        """Send the graph as it is now: once a cell, coalesced to ten a second.
+        """Send the current graph: once a cell, at most ten times a second.
 
         Args:
-            sent_at: when the cell ended, in ms since the epoch; now if None.
+            sent_at: the end of the cell, in ms since the epoch; now if None.
         """
         try:
             self._port.refresh(self._failed, sent_at=sent_at)
@@ -72,15 +72,15 @@ class GraphView(LiveView):
             self._failed("refresh", error)
 
     def still_bundle(self) -> dict[str, str]:
-        """The picture that stays, as MIME data."""
+        """The static picture, as MIME data."""
         return to_static_bundle(self.scene)
 
     def static_html(self) -> str:
-        """The picture that stays, as HTML without script."""
+        """The static picture, as HTML without script."""
         return to_static_html(self.scene)
 
     def close(self) -> None:
-        """Take the view off every page."""
+        """Remove the view from all pages."""
         self._port.close()
         super().close()
 

@@ -1,4 +1,4 @@
-"""What every live view is: an anywidget that carries the viewer, and never breaks the user's cell."""
+"""The base of live views: an anywidget with the viewer, which never raises into the user's cell."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _KERNEL: Final = uuid.uuid4().hex
 
 
 class LiveView(anywidget.AnyWidget):
-    """A widget that shows the viewer. Nothing here raises into the user's cell: what fails is logged and told in the viewer's status line.
+    """A widget that shows the viewer. Failures are logged and shown in the viewer's status line.
 
     Args:
-        title: what the picture is called.
+        title: the title of the picture.
 
     Attributes:
-        home: the notebook and the kernel process that it belongs to, by which a page tells it from its forerunners.
-        kind: what the page is to show, a graph or a function.
-        panel: the model id of the widget that opened the panel it is in; "" between cells.
+        home: the notebook and the kernel process of the view, by which a page distinguishes it from views of former kernels.
+        kind: the kind of content, a graph or a function.
+        panel: the model id of the widget that opened the view's panel; "" between cells.
     """
 
     _esm = (STATIC / "viewer.js").read_text("utf-8")
@@ -44,23 +44,23 @@ class LiveView(anywidget.AnyWidget):
         self.on_msg(self._heard)
 
     def fail(self, text: str, *, request: str = "") -> None:
-        """Say in the viewer's status line that something went wrong, with what it asked for (its message's type)."""
+        """Show a failure in the viewer's status line, with the type of the request that failed."""
         try:
             self._tell(FailureMessage(request=request, text=text))
         except Exception as error:  # noqa: BLE001 - where even this fails only the log is left
             get_logger().warning("Graphloupe cannot reach its view: %s", error)
 
     def come_forward(self) -> None:
-        """Bring the panel that the view is in before those that cover it; without one nothing happens."""
+        """Bring the view's panel to the front. Without a panel nothing happens."""
         self._tell(ToFrontMessage())
 
     def close(self) -> None:
-        """Take the view off every page."""
+        """Remove the view from all pages."""
         self._is_closed = True
         super().close()
 
     def _answer(self, request: Any) -> None:
-        """Answer what the page asks for; each kind of view has its own way."""
+        """Answer a request of the page; overridden by each kind of view."""
         get_logger().debug("Graphloupe's view has no answer to %r", request)
 
     def _tell(self, message: Message, buffers: list[bytes] | None = None) -> None:
@@ -68,7 +68,7 @@ class LiveView(anywidget.AnyWidget):
             self.send(msgspec.to_builtins(message), buffers)
 
     def _failed(self, request: str, error: Exception) -> None:
-        # The application's logger writes to the server's log; a warning on stderr would land in the user's cell.
+        # The application's logger writes to the server's log; a warning on stderr would appear in the user's cell.
         get_logger().warning("Graphloupe's view failed at '%s'", request, exc_info=error)
         self.fail(str(error) or type(error).__name__, request=request)
 

@@ -1,4 +1,4 @@
-"""A scene as DOT text for files and other tools, written by the `graphviz` package, which does the quoting."""
+"""A scene as DOT text for files and other tools. The `graphviz` package writes and quotes it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STATES: Final[dict[str, dict[str, str]]] = {
 def to_dot(scene: Scene) -> str:
     """The scene as DOT: nodes `n<index>`, clusters for open scopes, tooltips with full names.
 
-    Labels are never HTML-like, and no text of the graph becomes an attribute that a viewer would follow (URL, image, font).
+    Labels are never HTML-like, and no text of the graph becomes an attribute that a viewer would interpret (URL, image, font).
     """
     index = {node.id: f"n{number}" for number, node in enumerate(scene.nodes)}
     groups = {group.id: number for number, group in enumerate(scene.groups)}
@@ -104,6 +104,6 @@ def _edge_attributes(edge: SceneEdge) -> dict[str, str]:
 
 
 def _label(lines: list[str]) -> str:
-    """Lines of text as a plain label: backslashes mean themselves, and `<...>` is never taken for markup."""
+    """Lines of text as a plain label: backslashes are literal, and `<...>` is never markup."""
     text: str = NoHtml("\\n".join(escape(one_line(line)) for line in lines))
     return text

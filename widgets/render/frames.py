@@ -1,4 +1,4 @@
-"""Frames hold the words of the lines between their boxes: the layout engine sees to the boxes only.
+"""Widening of frames for edge labels, which the layout engine ignores for frames.
 
 The viewer has the same rule (`js/src/frames.ts`): it lays out without a kernel, and this without a page. One file of cases, made by
 `tests/support/tools/frame_cases.py`, holds both to it.
@@ -22,19 +22,19 @@ INNER_GAP: Final = 8.0
 
 
 def label_widths(scene: Scene) -> dict[str, float]:
-    """The widths of the labels of lines that have one, in pixels."""
+    """The widths of edge labels, in pixels."""
     sizes = {edge.id: edge_label_size(edge) for edge in scene.edges}
     return {key: size.width for key, size in sizes.items() if size is not None}
 
 
 def hold_labels(scene: Scene, places: Geometry, widths: Mapping[str, float] | None = None) -> Geometry:
-    """Make frames wider, as far as nothing is in the way, for the labels of lines that begin and end in them.
+    """Widen frames for the labels of edges inside, as far as there is space.
 
-    A label for which there is no room beside the frame moves into it. Up and down there is nothing to do: a label lies between the
-    rows of its line's ends.
+    A label without space beside the frame moves into it. Vertically there is nothing to do: a label lies between the rows of its edge's
+    ends.
 
     Args:
-        widths: of the labels, by their lines; measured if None.
+        widths: the widths of labels by edges; measured if None.
     """
     widths = label_widths(scene) if widths is None else widths
     parents = group_parents(scene.groups)
@@ -48,7 +48,7 @@ def hold_labels(scene: Scene, places: Geometry, widths: Mapping[str, float] | No
             lines.setdefault(common, []).append((edge.id, width))
 
     groups, edges = dict(places.groups), dict(places.edges)
-    for frame in sorted(path, key=lambda key: -len(path[key])):  # a frame comes after those in it
+    for frame in sorted(path, key=lambda key: -len(path[key])):  # a frame is handled after the frames in it
         spans = [_span(edges[key], width) for key, width in lines.get(frame, ())]
         spans += [_wider(groups[key], places.groups[key]) for key in groups if parents[key] == frame]
         if not spans:
@@ -62,13 +62,13 @@ def hold_labels(scene: Scene, places: Geometry, widths: Mapping[str, float] | No
 
 
 def _span(route: Route, width: float) -> tuple[float, float]:
-    """Where a label with its gaps begins and ends, from left to right."""
+    """The left and right end of a label with its gaps."""
     assert route.label is not None
     return route.label.x - width / 2 - GAP, route.label.x + width / 2 + GAP
 
 
 def _wider(now: Rect, before: Rect) -> tuple[float, float]:
-    """What a frame takes of the frame around it: more than before only on the sides where it has grown."""
+    """The space of a frame in its parent: wider than before only on the sides that have grown."""
     right, right_before = now.x + now.width, before.x + before.width
     return now.x - INNER_GAP * (now.x < before.x), right + INNER_GAP * (right > right_before)
 

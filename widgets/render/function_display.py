@@ -1,4 +1,4 @@
-"""A function as it stays in a notebook: definition and body, each as text and picture, without kernel, trust or network."""
+"""Static display of a function in a notebook: definition and body, each as text and picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def to_function_bundle(subject: Subject) -> dict[str, str]:
-    """Both sides of a function as MIME data: HTML without script, and plain text."""
+    """A function, both sides, as MIME data: HTML without script, and plain text."""
     defined = subject.definition
     title = one_line(subject.label)
     body = f"cannot be instantiated: {subject.problem}" if subject.body is None else subject.text

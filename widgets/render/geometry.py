@@ -1,4 +1,4 @@
-"""Scene to the layout engine and back: DOT made of numbers only, and the places that come out of it."""
+"""The interface to the layout engine: DOT made of numbers only, and positions read back."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from widgets.scene.types import Scene, SceneGroup
 
 
 class Point(NamedTuple):
-    """A place on the picture: pixels, y downwards."""
+    """A point of the picture: pixels, y downwards."""
 
     x: float
     y: float
 
 
 class Rect(NamedTuple):
-    """A rectangle by its upper left corner."""
+    """A rectangle, by its upper left corner."""
 
     x: float
     y: float
@@ -28,7 +28,7 @@ class Rect(NamedTuple):
 
 
 class Route(NamedTuple):
-    """The line of an edge: cubic Bezier points (1 + 3n) to the base of the arrowhead, its tip, the middle of the label."""
+    """The route of an edge: Bezier points (1 + 3n) to the arrowhead, its tip, the label's centre."""
 
     points: list[Point]
     tip: Point
@@ -36,7 +36,7 @@ class Route(NamedTuple):
 
 
 class Geometry(msgspec.Struct, frozen=True):
-    """Where everything is, by the scene's ids. `engine` says who laid it out, `note` what the reader should know of it."""
+    """Positions by the scene's ids. `engine` names the layout engine, `note` is a remark for the reader."""
 
     width: float
     height: float
@@ -48,13 +48,13 @@ class Geometry(msgspec.Struct, frozen=True):
 
 
 def layout_dot(scene: Scene, *, fast: bool = False) -> str:
-    """DOT with nodes `n<index>`, clusters `cluster_<index>` and edges with id `e<index>`; no text of the user is in it.
+    """DOT with nodes `n<index>`, clusters `cluster_<index>` and edge ids `e<index>`; without user text.
 
     Args:
         fast: let the engine take shortcuts (no edge labels, straight lines).
 
-    One ranking for the whole picture (`newrank`) keeps lines between frames pointing down and gradients beside their
-    forward boxes; ranked frame by frame, Graphviz turns some upwards and now and then loses one.
+    One ranking for the whole picture (`newrank`) keeps lines between frames pointing down and gradients beside their forward boxes; ranked
+    frame by frame, Graphviz turns some upwards and sometimes loses one.
     """
     index = {node.id: number for number, node in enumerate(scene.nodes)}
     parents = group_parents(scene.groups)
@@ -104,7 +104,7 @@ def parse_geometry(text: str, scene: Scene, *, engine: str, note: str = "") -> G
     """Read the engine's JSON for `layout_dot(scene)`.
 
     Raises:
-        ValueError: it is not a layout.
+        ValueError: the text is not a layout.
     """
     graph: dict[str, Any] = msgspec.json.decode(text)
     if "bb" not in graph:
@@ -140,14 +140,14 @@ def _route(item: dict[str, Any], top: float, *, backwards: bool) -> Route:
             points.append(Point(x, top - y))
     if backwards:
         points.reverse()
-    # Now and then Graphviz leaves the last curve unfinished; what is missing becomes a straight line to the tip.
+    # Graphviz sometimes leaves the last curve unfinished; the missing part becomes a straight line to the tip.
     points = points[: 1 + 3 * ((len(points) - 1) // 3)]
     label = Point(_numbers(item["lp"])[0], top - _numbers(item["lp"])[1]) if "lp" in item else None
     return Route(points, tip or points[-1], label)
 
 
 def group_parents(groups: Iterable[SceneGroup]) -> dict[str, str]:
-    """The parent of each frame; "" where it is missing or where frames would contain themselves."""
+    """The parent of each frame; "" if it is missing or part of a cycle."""
     parents = {group.id: group.parent for group in groups}
     for key, parent in list(parents.items()):
         if parent not in parents or key in group_ancestors(key, parents):

@@ -1,4 +1,4 @@
-"""The standalone page: viewer, scene, answers and layout engine in one file that opens offline."""
+"""The standalone page: viewer, scene, inspections and layout engine in one file for offline use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PAGE: Final = """\
 </body>
 </html>
 """
-# Scripts and workers come from this file alone (the engine becomes a blob), and nothing is ever fetched.
+# Scripts and workers come from this file alone (the engine as a blob), and nothing is fetched.
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; worker-src blob:; connect-src blob: data:; "
     "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -54,12 +54,12 @@ def to_page(
     """An HTML page with the interactive viewer of one scene.
 
     Args:
-        inspections: what the inspector shows, by box id.
-        hidden: the names of nodes that closed boxes hold, by the box's id and by op: the search finds them too.
-        lens, renderer: what is on when the page opens.
-        with_mermaid: carry Mermaid's engine too (320 KB).
+        inspections: the inspector's content, by box id.
+        hidden: names of nodes inside closed boxes, by the box's id and by op, for the search.
+        lens, renderer: the initial choices.
+        with_mermaid: include Mermaid's engine (320 KB).
     """
-    # Only a kernel can open what is closed.
+    # Opening closed scopes requires a kernel.
     scene = msgspec.structs.replace(scene, nodes=[msgspec.structs.replace(node, expandable=False) for node in scene.nodes])
     mermaid = to_mermaid(scene)
     with_mermaid = with_mermaid or renderer == "mermaid"
@@ -88,7 +88,7 @@ def _packed(engine: str) -> str:
 
 
 def _inert_json(data: object) -> str:
-    """JSON in which nothing can end the script element or begin a comment: `<`, `>` and `&` are written as escapes."""
+    """JSON that cannot end the script element or begin a comment: `<`, `>` and `&` are escaped."""
     text = msgspec.json.encode(data).decode("utf-8")
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -96,5 +96,5 @@ def _inert_json(data: object) -> str:
 
 
 def _inert_script(text: str) -> str:
-    """Our own script; an end tag within its strings must not end the element."""
+    """Escape end tags within our own script."""
     return text.replace("</script", "<\\/script").replace("<!--", "\\x3c!--")

@@ -1,4 +1,4 @@
-"""A plain layered layout of our own, for when the engine is missing: boxes by rank, straight lines, no crossings removed."""
+"""A simple layered layout for use without the engine: ranks, straight lines, no crossing reduction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADER: Final = 22.0
 
 
 def layered_geometry(scene: Scene, *, note: str) -> Geometry:
-    """Rows by rank; open scopes are columns beside each other, so that frames never overlap."""
+    """Rows by rank; open scopes are columns side by side, so that frames never overlap."""
     looks = {node.id: box_look(node) for node in scene.nodes}
     parents = group_parents(scene.groups)
     inside: dict[str, list[str]] = {"": [], **{group.id: [] for group in scene.groups}}
@@ -63,7 +63,10 @@ class _Placer:
             ranks[key] -= lowest
 
     def row_tops(self, top: float) -> list[float]:
-        """Where each row starts, the first at `top`: rows are as high as their highest box, with room for frames and labels between."""
+        """The top of each row, the first at `top`.
+
+        A row is as high as its highest box, plus space for frames and labels.
+        """
         heights: dict[int, float] = {}
         for key, rank in self.ranks.items():
             heights[rank] = max(heights.get(rank, 0.0), self.looks[key].height)

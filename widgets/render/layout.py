@@ -1,4 +1,4 @@
-"""Places for a scene: the bundled Graphviz in a process of its own, or plain layers when that cannot be had."""
+"""Layout of scenes: the bundled Graphviz in a subprocess, or plain layers without it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _log = logging.getLogger(__name__)
 
 
 class EngineError(Exception):
-    """The layout engine is missing, took too long, or refused the graph."""
+    """The layout engine is missing, timed out, or refused the graph."""
 
 
 class LayoutEngine:
-    """One worker process, started when it is first needed and again after it had to be ended."""
+    """A worker process, started on first use and restarted after it was ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -46,7 +46,7 @@ class LayoutEngine:
         self._warm = False
 
     def warm_up(self) -> None:
-        """Start the worker without waiting for it. Never raises."""
+        """Start the worker without waiting. Never raises."""
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -63,12 +63,12 @@ class LayoutEngine:
             limit: seconds; starting the worker is not counted.
 
         Raises:
-            EngineError: there is no engine, it refused the graph, or the time ran out (the worker is ended then).
+            EngineError: there is no engine, it refused the graph, or it timed out (the worker is ended then).
         """
         with self._lock:
             answer = self._answer(dot, limit)
             if "text" not in answer:
-                # WebAssembly that has stumbled over one graph may have lost its memory for all that follow: a fresh engine decides.
+                # A failure may leave WebAssembly out of memory for all later graphs, so a new engine tries again.
                 self._end()
                 answer = self._answer(dot, limit)
         if "text" not in answer:
@@ -106,7 +106,7 @@ class LayoutEngine:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 encoding="utf-8",
-                start_new_session=True,  # Ctrl-C in the notebook is for the user's cell
+                start_new_session=True,  # Ctrl-C in the notebook is meant for the user's cell
             )
         except OSError as error:
             raise EngineError(f"the layout engine does not start: {error}") from error
@@ -142,7 +142,7 @@ class LayoutEngine:
 
 
 def _pump(pipe: IO[str] | None, answers: queue.Queue[str]) -> None:
-    """Hand on lines until the worker ends, which an empty line says."""
+    """Pass on lines until the worker ends; an empty line marks the end."""
     with contextlib.suppress(ValueError):
         for line in pipe or ():
             answers.put(line)
@@ -155,10 +155,10 @@ atexit.register(engine.close)
 
 
 def lay_out(scene: Scene, *, limit: float = LAYOUT_LIMIT) -> Geometry:
-    """Places for all boxes, frames and lines of a scene. Never fails: without the engine the boxes stand in plain layers.
+    """The layout of a scene. Never fails: without the engine the boxes are in plain layers.
 
     Args:
-        limit: seconds that one attempt of the engine may take.
+        limit: seconds for each attempt of the engine.
     """
     return hold_labels(scene, _placed(scene, limit))
 

@@ -1,4 +1,4 @@
-"""The layout engine in a process of its own: one JSON request a line in, one JSON answer a line out.
+"""The layout engine in a subprocess: one JSON request a line in, one JSON answer a line out.
 
 WebAssembly cannot be interrupted from within Python, so a layout that takes too long is ended by ending this process.
 Run as a script with the path of the packed engine; it imports nothing of this project.

@@ -1,4 +1,4 @@
-"""What stands in a box and how big it is, before any layout: the same texts and insets as in the viewer."""
+"""Texts and sizes of boxes before layout, the same as in the viewer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Size(NamedTuple):
 
 
 def box_texts(node: SceneNode) -> list[tuple[str, FontName]]:
-    """The lines of a box: what it is, its name, and one detail. Words tell the kind even without shape and colour."""
+    """The lines of a box: kind, name, and one detail. The kind is in words, not only in shape and colour."""
     if node.kind == "stub":
         return [(f"↗ {node.label or node.stands_for or node.id}", "name")]
     texts = _own_texts(node)
@@ -93,12 +93,12 @@ def box_look(node: SceneNode) -> Look:
 
 
 def edge_font(edge: SceneEdge) -> FontName:
-    """The font of a line's words: names of unknown sizes are bold."""
+    """The font of an edge label: names of unknown sizes are bold."""
     return "note" if any(len(dim.text) > 1 and not dim.text.isdecimal() for dim in edge.dims) else "label"
 
 
 def edge_text(edge: SceneEdge) -> str:
-    """The words on a line between boxes."""
+    """The text of an edge label."""
     font = edge_font(edge)
     count = f"{edge.count} × " if edge.count > 1 else ""
     label = f"{count}{edge.label}" if edge.label else f"{edge.count} tensors" if edge.count > 1 else ""
@@ -106,7 +106,7 @@ def edge_text(edge: SceneEdge) -> str:
 
 
 def edge_label_size(edge: SceneEdge) -> Size | None:
-    """Room for an edge's words, None if it has none."""
+    """The size of an edge label, None if there is none."""
     text = edge_text(edge)
     return Size(round(font_width(text, edge_font(edge))) + 8, 13) if text else None
 
@@ -118,5 +118,5 @@ def group_text(group: SceneGroup) -> str:
 
 
 def group_label_size(group: SceneGroup) -> Size:
-    """Room for the header of a frame."""
+    """The size of the header of a frame."""
     return Size(round(font_width(group_text(group), "group")) + 34, 16)

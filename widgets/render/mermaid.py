@@ -1,6 +1,6 @@
-"""A scene as Mermaid flowchart text. Ids are numbers; of the graph's text only letters, digits, spaces and `_` stay as they are.
+"""A scene as Mermaid flowchart text. Ids are numbers; labels are escaped.
 
-Mermaid reads markup inside labels, even in its strict mode; written as `#NN;` a character can only be that character.
+Mermaid reads markup inside labels, even in its strict mode. So all but letters, digits, spaces and `_` are written as `#NN;`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _box(key: str, node: SceneNode) -> str:
 
 
 def _class_lines(scene: Scene, index: dict[str, str], groups: dict[str, str]) -> list[str]:
-    """Definitions of the classes in use, and who has them; a later class overrides an earlier one."""
+    """Definitions of the classes in use, and their nodes; a later class overrides an earlier one."""
     members: dict[str, list[str]] = {name: [] for name in _STYLES}
     for node in scene.nodes:
         members[f"kind{node.kind.capitalize()}"].append(index[node.id])

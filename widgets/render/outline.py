@@ -1,4 +1,4 @@
-"""A scene as a text tree: frames and boxes with what feeds them. Reads in a terminal, an e-mail, a screen reader."""
+"""A scene as a text tree: frames and boxes with their inputs, for terminals and screen readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outline of each kind of box, as SVG path data in a box of the given size: the same shapes as in the viewer."""
+"""The outline of each kind of box, as SVG path data: the same shapes as in the viewer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def outline_path(kind: NodeKind, w: float, h: float) -> str:
 
 
 def detail_path(kind: NodeKind, w: float, h: float) -> str:
-    """Further lines of a shape: a cylinder's lid, a folded corner, the card behind a scope, the bars of a function."""
+    """Further lines of a shape: a cylinder's lid, a folded corner, a card behind a scope, bars."""
     match kind:
         case "variable":
             return f"M0,5a{w / 2:g},5 0 0 0 {w:g},0"

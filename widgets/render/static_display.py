@@ -1,6 +1,6 @@
-"""The picture that stays: HTML which shows without kernel, trust, network or widget state.
+"""The static picture: HTML which shows without kernel, trust, network or widget state.
 
-An `<img>` with the SVG inside its address is kept where scripts, styles and inline SVG are stripped.
+An `<img>` with the SVG in its address is kept where scripts, styles and inline SVG are removed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ def to_static_bundle(scene: Scene) -> dict[str, str]:
 
 
 def to_pre(escaped: str) -> str:
-    """Text whose columns count. Its letters are named here: an exported notebook gives `pre` those of its prose."""
+    """Preformatted text. It names its font, since exported notebooks give `pre` a proportional one."""
     return f'<pre style="font-family:monospace">{escaped}</pre>'
 
 
 def to_static_html(scene: Scene, geometry: Geometry | None = None) -> str:
-    """An `<img>` with alt text and, folded in, the outline as text. No script, nothing from outside.
+    """An `<img>` with alt text and a collapsible text outline. No script, no external resources.
 
-    Its height is limited: it stands among the cells of a notebook, and must not push them away as the graph grows.
+    Its height is limited, so that it does not push the cells of a notebook apart as the graph grows.
 
     Args:
-        geometry: where everything is; laid out here if None.
+        geometry: the layout; computed if None.
     """
     if not scene.nodes:
         return f'<figure class="graphloupe-still"><figcaption>{escape(scene.title)}: nothing to show yet</figcaption></figure>'

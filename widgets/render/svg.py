@@ -1,6 +1,6 @@
-"""A scene and its places as one SVG file that needs nothing else: no script, no link, no style from outside.
+"""A scene as one self-contained SVG file: no script, no link, no external style.
 
-Every text of the graph goes through `xml.sax.saxutils`; shapes and words tell kinds apart without colour.
+Texts are escaped by `xml.sax.saxutils`; shapes and words show the kinds without colour.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from widgets.scene.types import Scene, SceneEdge, SceneGroup, SceneNode
 
 MARGIN: Final = 16.0
 _BADGES: Final = {"new": "+", "changed": "~", "error": "!", "stale": "!"}
-# One sheet of quiet paper of its own, so that it reads the same on a light and on a dark page.
-# The fonts first whose widths are those of `text_width`; in any other the letters are spread or drawn together to that width.
+# A background of its own, so that it is readable on light and dark pages. The first fonts are those of `text_width`; text in other fonts is
+# stretched or compressed to that width.
 _STYLE: Final = """
 text{font-family:Helvetica,Arial,"Liberation Sans","Helvetica Neue",Inter,"Segoe UI",system-ui,-apple-system,sans-serif;text-anchor:middle;fill:#1b2430}
 .sheet{fill:#f8f9fb;stroke:#dde2e9}.title{font-size:12px;font-weight:600}.name{font-size:11px;fill:#566171}
@@ -53,7 +53,7 @@ def to_svg(scene: Scene, geometry: Geometry | None = None) -> str:
     """The picture of a scene as SVG text.
 
     Args:
-        geometry: where everything is; laid out here if None.
+        geometry: the layout; computed if None.
     """
     places = geometry or lay_out(scene)
     notes = [places.note] if places.note else []
@@ -78,7 +78,7 @@ def to_svg(scene: Scene, geometry: Geometry | None = None) -> str:
 
 
 def _frames(scene: Scene, places: Geometry) -> list[str]:
-    """The biggest first, so that inner ones lie on top."""
+    """The largest first, so that inner frames are on top."""
     drawn = [(group, places.groups[group.id]) for group in scene.groups if group.id in places.groups]
     drawn.sort(key=lambda item: -item[1].width * item[1].height)
     return [_frame(group, rect) for group, rect in drawn]
@@ -93,7 +93,7 @@ def _frame(group: SceneGroup, rect: Rect) -> str:
 
 
 def _lines(scene: Scene, places: Geometry) -> list[str]:
-    """Lines with errors come last: they lie on top."""
+    """Lines with errors come last, on top of others."""
     lines = []
     for edge in sorted(scene.edges, key=lambda item: bool(item.error)):
         if edge.source not in places.nodes or edge.target not in places.nodes:
@@ -149,12 +149,12 @@ def _box(node: SceneNode, rect: Rect) -> str:
 
 
 def _as_wide(text: str, font: FontName) -> str:
-    """Whatever font the reader has, the text takes the room that was made for it."""
+    """Fit the text to its measured width in any font."""
     return f' textLength="{_n(font_width(text, font))}" lengthAdjust="spacingAndGlyphs"' if text else ""
 
 
 def _label(edge: SceneEdge, text: str) -> str:
-    """The words of a line; sizes that are known only when the graph runs stand out."""
+    """An edge label; sizes unknown before run time stand out."""
     head, bracket, _ = text.rpartition("[")
     if edge.dims and bracket and text.endswith("]"):
         return _text(head + bracket) + ",".join([_size(dim.text) for dim in edge.dims]) + "]"

@@ -1,4 +1,4 @@
-"""How wide text is in the sans-serif font of the pictures, without a font engine: widths of Helvetica's letters."""
+"""Text widths in the pictures' sans-serif font, from a table of Helvetica's widths."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def one_line(text: str) -> str:
-    """White space, control and writing-direction characters become single spaces; surrogates become `?`."""
+    """Replace white space, control and writing-direction characters by single spaces, surrogates by `?`."""
     line = _SPACES.sub(" ", text).strip()
     return line.encode("utf-8", "replace").decode("utf-8") if not line.isascii() else line
 
 
 def ellipsize(text: str, size: float, limit: float, *, bold: bool = False, middle: bool = False) -> str:
-    """The longest start (with `middle`: start and end) that fits into `limit` pixels, with … where something is missing."""
+    """The longest prefix (with `middle`: prefix and suffix) within `limit` pixels, with … for the rest."""
     line = one_line(text[:MAX_LETTERS])
     if text_width(line, size, bold=bold) <= limit:
         return line

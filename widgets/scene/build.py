@@ -1,4 +1,4 @@
-"""From a graph and a view's state to the scene: the visible part as pure data."""
+"""Builds scenes from a graph and a view's state: the visible part as pure data."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def build_scene(
     """The visible part of `graph`.
 
     Args:
-        state: which scopes are open; a fresh state opens what there is room for.
-        previous: what the graph was before (`take_snapshot`); boxes that came or changed since are marked. None marks nothing.
+        state: the folding; a fresh state opens as many scopes as there is space for.
+        previous: an earlier snapshot (`take_snapshot`), to mark new and changed boxes; None marks nothing.
         title, revision: carried in the scene.
     """
     graph.settle()
@@ -77,7 +77,7 @@ def build_scene(
 
 
 def boxes_of(graph: Graph, state: SceneState) -> dict[str, str]:
-    """The box id of every node by its name, in the picture that `build_scene` would give."""
+    """The box id of each node by its name, in the picture made by `build_scene`."""
     return {name: box.id for name, box in visible_boxes(graph, state).box_of.items()}
 
 
@@ -133,7 +133,7 @@ def _part_label(box: Box) -> str:
 
 
 def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
-    """Kind, op, label and detail. A constant with one consumer shows its value alone, or its value under a name of the user's."""
+    """Kind, op, label and detail. A constant with one consumer shows its value, with its name if the user chose one."""
     kind = node_kind(node)
     label = _label(node, box.group)
     detail = node_detail(node)
@@ -148,7 +148,7 @@ def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, 
 
 
 def _label(node: Node, group: str) -> str:
-    """The name within the frame around; in the body of a call without the call's name."""
+    """The name within the surrounding frame; in the body of a call, without the call's name."""
     if "#" in group or group == f"{node.name}/":
         return last_part(node.name)
     name = node.name.removeprefix(group)
@@ -163,7 +163,7 @@ def _cells(box: Box) -> str:
 
 
 def node_error(node: Node) -> str:
-    """What is wrong with a node, in words, "" if nothing is."""
+    """The error of a node, in words, "" if there is none."""
     parts = [node.error.message] if node.error is not None else []
     said = parts[0] if parts else ""
     parts.extend(text for _, text in sorted(node.input_errors.items()) if text not in said)
@@ -200,7 +200,7 @@ def _box_state(graph: Graph, box: Box, previous: Snapshot | None) -> State:
 
 
 def _lost_inputs(lost: list[LostInput]) -> tuple[list[SceneNode], list[SceneEdge]]:
-    """Inputs whose producer is gone, each drawn as a stub that says so."""
+    """Inputs without a producer, each drawn as a stub."""
     nodes: dict[str, SceneNode] = {}
     edges: dict[str, SceneEdge] = {}
     for item in lost:
@@ -249,7 +249,7 @@ def _summary(graph: Graph, visible: Visible, nodes: list[SceneNode], edges: list
     boxes = len(visible.boxes)
     parts = [counted(total, "node") + (f" in {boxes:,} boxes" if boxes != total else "")]
     wrong = sum(1 for node in nodes if node.error and node.kind != "stub")
-    if wrong:  # early: where the line is too short for all of it, the end is cut off
+    if wrong:  # first, because the end of a long line is cut off
         parts.append(f"{wrong:,} with errors")
     parts.append(counted(len(edges), "edge"))
     gradient = len(graph.gradient_records)

@@ -1,4 +1,4 @@
-"""What a function call opens into: the instantiated bodies of what it calls, with the types, shapes and devices of that call."""
+"""The bodies that a function call opens into, with the types, shapes and devices of that call."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _CHOICES: Final = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 
 
 class Callee(msgspec.Struct, frozen=True):
-    """One function that a node calls.
+    """A function called by a node.
 
-    `label` tells the callees of one node apart (`then`, `body`), "" where there is one only; of a `gradient` the function is
-    what is differentiated.
+    `label` distinguishes the callees of one node (`then`, `body`), "" if there is only one; for a `gradient` the function is the
+    differentiated one.
     """
 
     label: str
@@ -46,26 +46,26 @@ class Callee(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Equal for callees with equal bodies."""
+        """A key; callees with equal bodies have equal keys."""
         return ("gradient of " if self.gradient else "") + canonicalize(self.function.name, self.function.attr)
 
     @property
     def title(self) -> str:
-        """What it is called where people read it."""
+        """The title for people."""
         return f"∇ {self.function.name}" if self.gradient else self.function.name
 
 
 class CallBody:
-    """One function, instantiated for one call.
+    """A function instantiated for one call.
 
     Attributes:
-        callee: which function, with its attrs.
-        body: as it was instantiated, without the shapes and devices of the call.
-        path: the beginning of its nodes' names, without the last slash: `call:` or `call:then`.
-        nodes: its nodes, those of arguments and returns among them.
+        callee: the function with its attrs.
+        body: the instantiated body, without the shapes and devices of the call.
+        path: the prefix of its nodes' names, without the last slash: `call:` or `call:then`.
+        nodes: its nodes, including those of arguments and returns.
         args, rets: the argument and return nodes by index.
-        control_rets: the nodes that must have run when it returns.
-        gradients: the names of those nodes that are the backward part of a gradient.
+        control_rets: the nodes that run before it returns.
+        gradients: the names of nodes that are the backward part of a gradient.
     """
 
     __slots__ = ("args", "body", "callee", "control_rets", "gradients", "graph", "nodes", "path", "rets")
@@ -88,10 +88,10 @@ class CallBody:
 
 
 def calls_functions(node: Node) -> bool:
-    """True iff the op of a node is a function, or one of those that call functions named in attrs."""
+    """True iff the op of a node is a function, or calls functions named in attrs."""
     if node.registration.is_function:
         return True
-    # Asked of every node of a scope: what an op can have in its attrs is looked up once and kept with the OpDef.
+    # This is evaluated for every node of a scope, so the look-up by op is cached on the OpDef.
     memory = node.op_def.__dict__
     may_call = memory.get(_KEY)
     if may_call is None:
@@ -105,7 +105,7 @@ def callees(node: Node) -> list[Callee]:
 
 
 def callees_of(node: NodeDef, *, is_function: bool) -> list[Callee]:
-    """The functions that a NodeDef calls; `is_function` says that its op is one."""
+    """The functions called by a NodeDef; `is_function` means that its op is a function."""
     attrs = node.attr
     if is_function:
         return [Callee("", Func(node.op, dict(attrs)))]
@@ -120,22 +120,25 @@ def callees_of(node: NodeDef, *, is_function: bool) -> list[Callee]:
 
 
 def has_hub(node: Node) -> bool:
-    """True for a call that chooses or repeats: its own box stays, between what comes in and the bodies."""
+    """True for a branch or loop: it keeps a box between its inputs and its bodies."""
     return not node.registration.is_function and node.op not in _PLAIN
 
 
 def is_loop(node: Node) -> bool:
-    """True for a call whose body's returns are its next arguments."""
+    """True for a call that feeds its body's returns back as arguments."""
     return node.op in _LOOPS
 
 
 def is_choice(node: Node) -> bool:
-    """True for a call that gives what one of its bodies returns."""
+    """True for a call that returns the results of one of its bodies."""
     return node.op in _CHOICES
 
 
 def given_to(node: Node) -> list[Tensor] | None:
-    """What the arguments of a node's callees are, by index: for a loop what stays the same in every turn. None if that is not known."""
+    """The tensors given to the arguments of a node's callees, by index; None if unknown.
+
+    For a loop, only loop invariants.
+    """
     if is_loop(node):
         return node.outputs if len(node.outputs) == len(node.inputs) else None
     if is_choice(node):
@@ -144,14 +147,17 @@ def given_to(node: Node) -> list[Tensor] | None:
 
 
 def lasting(node: Node, index: int, position: int) -> bool:
-    """Whether a dimension of output `index` of a loop is the same number in every turn: it is known, or one that goes in."""
+    """True iff a dimension of output `index` of a loop is loop-invariant: known, or one of the input."""
     dim = (node.output_handles[index].dims or ())[position]
     given = node.inputs[index].node.output_handles[node.inputs[index].index].dims or ()
     return dim.value >= 0 or dim in given
 
 
 def _handle_inside(caller: Node | None, index: int, tensor: Tensor) -> ShapeHandle:
-    """The very handle of the caller's tensor: an unknown dimension inside is the same one as outside. In a loop, if it lasts."""
+    """The handle of the caller's tensor, so that unknown dimensions inside and outside are the same.
+
+    In a loop, only loop-invariant dimensions are shared.
+    """
     handle = tensor.node.output_handles[tensor.index]
     if caller is None or handle.dims is None or not is_loop(caller):
         return handle
@@ -162,8 +168,8 @@ class Opener:
     """Opens calls within one body (or the graph itself).
 
     Args:
-        functions: instantiates.
-        around: the canonical names of the functions that are open around, outermost first.
+        functions: instantiates functions.
+        around: the canonical names of the enclosing open functions, outermost first.
     """
 
     def __init__(self, functions: InstantiatedFunctions, around: tuple[str, ...] = ()) -> None:
@@ -171,7 +177,7 @@ class Opener:
         self.around = around
 
     def refusal(self, node: Node) -> str:
-        """Why a call does not open, in a few words; "" if it may."""
+        """The reason for which a call does not open; "" if it may."""
         if len(self.around) >= MAX_DEPTH:
             return f"{MAX_DEPTH} calls deep: open the function by itself"
         for callee in callees(node):
@@ -182,11 +188,11 @@ class Opener:
         return ""
 
     def inner(self, body: CallBody) -> Opener:
-        """What opens the calls within `body`."""
+        """The opener for calls within `body`."""
         return Opener(self.functions, (*self.around, body.callee.key))
 
     def bodies(self, node: Node) -> list[CallBody]:
-        """The bodies that a call opens into.
+        """The bodies of a call.
 
         Raises:
             GraphError: one of them cannot be instantiated.
@@ -205,13 +211,13 @@ class Opener:
 
 
 def call_body(callee: Callee, path: str, body: FunctionBody, device: str, given: list[Tensor] | None, caller: Node | None) -> CallBody:
-    """A copy of a body in which shapes and devices are those of one call.
+    """A copy of a body with the shapes and devices of one call.
 
     Args:
-        path: goes before its nodes' names; ends where no name of the graph can, with a colon and perhaps a label. "" for a graph by itself.
-        device: where the call is to run; nodes of the body that say nothing else run there too.
+        path: the prefix of its nodes' names; it ends in a colon and perhaps a label, unlike any name of the graph. "" for a graph of its own.
+        device: the device of the call, for nodes of the body without another one.
         given: the arguments, in the graph of the call; None leaves shapes unknown.
-        caller: the call: its line of code is where the copies come from. None outside of a call.
+        caller: the call, whose line of code the copies get. None outside of a call.
 
     Raises:
         InvalidArgumentError: arguments do not fit the function's types or number.
@@ -273,7 +279,7 @@ def _device(own: str, given: str) -> str:
 
 
 def _gradient_names(path: str, nodes: Iterable[Node], *, in_library: bool) -> frozenset[str]:
-    """Backward nodes are those that `symbolic_gradient` has added; of an op's gradient they are all."""
+    """The backward nodes: those added by `symbolic_gradient`; in an op's gradient, all of them."""
     if in_library:
         return frozenset()
     added = frozenset([node.name for node in nodes if node.name.startswith(_below(path, f"{LABEL}/"))])

@@ -1,4 +1,4 @@
-"""The lines between boxes: one a pair of boxes and kind, however many tensors run there."""
+"""Edges between boxes: one for each pair of boxes and kind, for any number of tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "
 
 
 class Bundle:
-    """All tensors (or control edges) that run from one box to another."""
+    """All tensors (or control edges) between two boxes."""
 
     __slots__ = ("errors", "kind", "source", "target", "tensors", "turns_back")
 
@@ -34,22 +34,22 @@ class Bundle:
 
     @property
     def id(self) -> str:
-        """The same for the same boxes in every scene."""
+        """An id that is stable across scenes."""
         return edge_id(self.source.id, self.target.id, self.kind)
 
     @property
     def count(self) -> int:
-        """How many tensors; 1 for control edges, which carry none."""
+        """The number of tensors; 1 for control edges, which carry none."""
         return len(self.tensors) or 1
 
     def label(self) -> str:
-        """Type and shape if all tensors agree, else nothing: the count says enough."""
+        """Type and shape if all tensors agree, else empty, since the count suffices."""
         labels = {tensor_label(tensor) for tensor in self.tensors.values()}
         return labels.pop() if len(labels) == 1 else ""
 
 
 class LostInput:
-    """An input whose producer is no longer in the graph."""
+    """An input whose producer was removed from the graph."""
 
     __slots__ = ("error", "target", "tensor")
 
@@ -60,12 +60,12 @@ class LostInput:
 
 
 def edge_id(source: str, target: str, kind: EdgeKind) -> str:
-    """The id of the line of one kind between two boxes."""
+    """The id of the edge of one kind between two boxes."""
     return f"{source}->{_MARKS[kind]}{target}"
 
 
 class _Bundles:
-    """Bundles by the boxes they join, one table a kind."""
+    """Bundles by their boxes, one table for each kind."""
 
     def __init__(self) -> None:
         self.tables: dict[EdgeKind, dict[tuple[Box, Box], Bundle]] = {"data": {}, "reference": {}, "control": {}}
@@ -78,7 +78,7 @@ class _Bundles:
         return bundle
 
     def add(self, source: Box, target: Box, tensor: Tensor) -> Bundle | None:
-        """A tensor from one box to another; None where that is the same box."""
+        """Add a tensor from one box to another; None if that is the same box."""
         if source is target:
             return None
         bundle = self.of(source, target, "reference" if _is_reference(tensor) else "data")
@@ -87,7 +87,7 @@ class _Bundles:
 
 
 def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
-    """The bundles between boxes, in the order of the nodes they lead to, and the inputs that hang in the air."""
+    """The bundles between boxes, in the order of their target nodes, and the inputs without a producer."""
     bundles = _Bundles()
     box_of = visible.box_of
     lost: list[LostInput] = []
@@ -95,7 +95,7 @@ def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
         for node in box.nodes:
             for slot, tensor in enumerate(node.inputs):
                 if box_of.get(tensor.node.name) is box:
-                    continue  # most lines of a large graph run within a box
+                    continue  # most edges of a large graph are within a box
                 givers = visible.givers(tensor)
                 if not givers:
                     lost.append(LostInput(tensor, box, node.input_errors.get(slot, "")))
@@ -113,7 +113,7 @@ def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
 
 
 def _join_bodies(visible: Visible, call: Call, bundles: _Bundles) -> None:
-    """What comes into the bodies of an open call, and for a loop what goes back into its own box."""
+    """Add the edges into the bodies of an open call, and for a loop those back into its own box."""
     node = call.node
     hub = visible.box_of.get(node.name) if has_hub(node) else None
     for body in call.bodies():
@@ -134,7 +134,7 @@ def _join_bodies(visible: Visible, call: Call, bundles: _Bundles) -> None:
 
 
 def _join_controls(visible: Visible, node: Node, body: CallBody, bundles: _Bundles) -> None:
-    """What an open call waits for, its body waits for."""
+    """Pass the control inputs of an open call on to its body."""
     for producer in node.control_inputs:
         for source in visible.awaited(producer):
             for target in visible.beginnings(body):
@@ -143,7 +143,7 @@ def _join_controls(visible: Visible, node: Node, body: CallBody, bundles: _Bundl
 
 
 def scene_edge(bundle: Bundle, roles: dict[str, Role], dimensions: Dimensions, clashes: ClashLines) -> SceneEdge:
-    """The line that shows a bundle; `roles` by box id."""
+    """The edge for a bundle; `roles` by box id."""
     gradient = roles[bundle.target.id] == "gradient"
     label = bundle.label()
     dims = dimensions.common(bundle.tensors.values()) if label else []
@@ -178,12 +178,12 @@ SHAPE_TONES: Final = {
     "rank 3 and more": 4,
     "sizes partly known": 5,
     "several shapes": 6,
-    "rank unknown": 7,  # the red one
+    "rank unknown": 7,  # shown in red
 }
 
 
 def shape_class(tensors: list[Tensor]) -> str:
-    """The row of the shapes lens's legend that these tensors fall into."""
+    """The row of the shapes lens's legend for these tensors."""
     classes = set()
     for tensor in tensors:
         shape = tensor.shape

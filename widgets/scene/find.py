@@ -1,4 +1,4 @@
-"""Finding nodes by what a user remembers of them: a part of the name, the op, or the cell."""
+"""Search for nodes by a part of the name, the op, or the cell."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MAX_HITS: Final = 50
 
 
 def find(graph: Graph, query: str, *, limit: int = MAX_HITS, inner: Iterable[Node] = ()) -> SearchMessage:
-    """The nodes whose name, op or cell contains `query`, upper and lower case alike; the best matches of names first.
+    """The nodes with `query` in name, op or cell, case-insensitive; the best matches of names first.
 
     Args:
-        limit: how many hits to give; `total` counts all.
+        limit: the most hits to return; `total` counts all.
         inner: further nodes to search, those of open function calls.
     """
     wanted = query.strip().lower()
@@ -34,7 +34,7 @@ def find(graph: Graph, query: str, *, limit: int = MAX_HITS, inner: Iterable[Nod
 
 
 def hidden_nodes(graph: Graph, state: SceneState) -> dict[str, dict[str, list[str]]]:
-    """The names of the nodes that have no box of their own in a picture, by the id of the box that they are in, and by op."""
+    """The names of nodes without a box in a picture, by the id of their containing box, and by op."""
     visible = visible_boxes(graph, state)
     found: dict[str, dict[str, list[str]]] = {}
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""What a call calls: the definition of each function, and its body with the types of this call."""
+"""The functions of a call: definitions, and bodies with the types of this call."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _UNNAMED: Final = ("", "_")
 
 
 def function_infos(call: Call) -> list[FunctionInfo]:
-    """One entry for each function that a call calls; what cannot be instantiated says why."""
+    """One entry for each function called; one that cannot be instantiated has the reason."""
     bodies = {body.callee: body.body for body in call.bodies()}
     return [_info(place, callee, bodies.get(callee), call.refusal) for place, callee in enumerate(callees(call.node))]
 
 
 def definition_of(callee: Callee, body: FunctionBody) -> FunctionDef:
-    """The function behind a body; a gradient that was derived gets one made of its nodes."""
+    """The function of a body; for a derived gradient, one made of its nodes."""
     if body.fdef.name not in _UNNAMED:
         return body.fdef
     name = f"{callee.function.name}Grad"
@@ -36,7 +36,7 @@ def definition_of(callee: Callee, body: FunctionBody) -> FunctionDef:
 
 
 def definition_text(callee: Callee, body: FunctionBody) -> str:
-    """The definition as functions are written."""
+    """The definition in the text form."""
     return debug_string(definition_of(callee, body)).strip("\n")
 
 

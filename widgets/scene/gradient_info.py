@@ -1,4 +1,4 @@
-"""Where a gradient comes from: the forward node, the registered function, and its body with the types of this use."""
+"""The origin of a gradient: the forward node, the registered function, and its body for this use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_BUILT: Final = 200
 
 
 def gradient_info(graph: Graph, node: Node, visible: Visible) -> GradientInfo | None:
-    """For a gradient node: what it differentiates, and which part of which function it is. None for any other node."""
+    """For a gradient node: the differentiated node and the function's part; None for other nodes."""
     record = graph.gradient_records.get(node.name)
     return None if record is None else _from_record(graph, node, record, visible, record.body_node)
 
@@ -71,7 +71,7 @@ def _from_record(graph: Graph, node: Node, record: GradientRecord, visible: Visi
 
 
 def _built(graph: Graph, node: Node) -> str:
-    """The nodes of one inlined body, by their names in it."""
+    """The nodes of an inlined body, by their names in it."""
     scope = node.name.rpartition("/")[0] + "/"
     records = graph.gradient_records
     function = records[node.name].function
@@ -81,7 +81,7 @@ def _built(graph: Graph, node: Node) -> str:
 
 
 def _named(function: FunctionDef, op: str) -> FunctionDef:
-    """Functions written in an op's block have no name of their own: they are called after the op."""
+    """Name an unnamed function of an op's block after the op."""
     if function.name not in _UNNAMED:
         return function
     return msgspec.structs.replace(function, signature=msgspec.structs.replace(function.signature, name=f"{op}Grad"))

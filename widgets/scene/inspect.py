@@ -1,4 +1,4 @@
-"""All that can be told of one box, as plain text."""
+"""The inspector's content: complete information on one box, as plain text."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ MAX_EXPLAINED: Final = 1000
 
 
 def inspect(graph: Graph, state: SceneState, box_id: str) -> Inspection | None:
-    """What the inspector shows of a box, frame, stub or node.
+    """The inspection of a box, frame, stub or node.
 
     Args:
-        state: the view that the box stands in; links lead to its boxes.
+        state: the view; links lead to its boxes.
         box_id: an id out of the scene, or a node's name.
 
     Returns:
@@ -77,7 +77,7 @@ def _inspect(graph: Graph, visible: Visible, box_id: str, dimensions: Dimensions
 
 
 def _behind_stub(visible: Visible, stub_id: str) -> str:
-    """The box that a stub `stub:<box>:<consumer>` stands for."""
+    """The box behind a stub `stub:<box>:<consumer>`."""
     fitting = [box.id for box in visible.boxes if stub_id.startswith(f"stub:{box.id}:")]
     # Ids of boxes in open calls begin with the id of the call.
     return max(fitting, key=len, default=stub_id)
@@ -144,7 +144,7 @@ def _scope(graph: Graph, visible: Visible, place: Box | Frame) -> Inspection:
 
 
 def _called(visible: Visible, part: Part) -> list[FunctionInfo]:
-    """The function that a scope is the body of, if it is one of several bodies of an open call."""
+    """The function of a scope, if it is one of several bodies of an open call."""
     callee = part.callee if isinstance(part, Scope) else None
     if callee is None or not isinstance(part, Scope):
         return []
@@ -157,7 +157,7 @@ def _cell(node: Node) -> str:
 
 
 def node_def_text(node_def: NodeDef) -> str:
-    """A NodeDef in the text form; of large tensors only the first values, followed by `...`."""
+    """A NodeDef in the text form; large tensors are abbreviated by `...`."""
     large = {name: value for name, value in node_def.attr.items() if isinstance(value, TensorValue) and value.array.size > MAX_VALUES}
     if not large:
         return debug_string(node_def)
@@ -189,7 +189,7 @@ def _slot_names(node: Node) -> tuple[list[str], list[str]]:
 
 
 def _given_rows(node: Node, visible: Visible) -> list[TensorRow]:
-    """What an argument of an open call is given."""
+    """The tensors given to an argument of an open call."""
     tensor = visible.given.get(node.name)
     if tensor is None:
         return []
@@ -212,7 +212,7 @@ def _input_row(node: Node, slot: int, tensor: Tensor, names: list[str], visible:
 
 
 def _output_rows(node: Node, names: list[str], visible: Visible) -> list[TensorRow]:
-    """One row for each consumer of each output; an output that nobody takes has one row."""
+    """One row for each consumer of each output; an output without consumers has one row."""
     consumers: dict[int, list[tuple[Node, int]]] = {}
     for consumer, slot in node.consumers():
         if slot >= 0:
@@ -239,7 +239,7 @@ def _control_row(node: Node, visible: Visible) -> TensorRow:
 
 
 def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[TensorRow]:
-    """The tensors that enter a scope from outside."""
+    """The tensors that enter a scope."""
     inside = {node.name for node in nodes}
     entering: dict[str, Tensor] = {}
     for node in nodes:
@@ -255,5 +255,5 @@ def _boundary(nodes: list[Node], visible: Visible, place_id: str) -> list[Tensor
 
 
 def _contents(nodes: list[Node]) -> list[tuple[str, int]]:
-    """How many nodes of which op."""
+    """The number of nodes by op."""
     return Counter(node.op for node in nodes).most_common(MAX_CONTENTS)

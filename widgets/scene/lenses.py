@@ -1,4 +1,4 @@
-"""Lenses: one more thing said of every box, in words and by one of eight tones, without another layout."""
+"""Lenses: a further property of each box, in words and in one of eight tones, with the same layout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LensView:
 
 
 def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
-    """Every lens over these boxes, the ones without anything to say included."""
+    """All lenses for these boxes, including empty ones."""
     differentiated = {record.forward for record in graph.gradient_records.values()}
 
     def gradient_class(node: Node) -> str:
@@ -44,7 +44,7 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
         return found if record is None or record.function is None else f"gradient of {record.forward} ({record.function.name})"
 
     return [
-        LensView("structure", "Structure", {}, []),  # kinds and roles have shapes and colours of their own
+        LensView("structure", "Structure", {}, []),  # kinds and roles have their own shapes and colours
         _shapes(boxes),
         _view("devices", "Devices", boxes, _device, rest="no device requested"),
         _view("gradients", "Gradients", boxes, gradient_class, tones=_GRADIENT_TONES, words=gradient_words),
@@ -80,9 +80,9 @@ def _view(
     rest: str = "",
     words: Callable[[Node], str] | None = None,
 ) -> LensView:
-    """A lens by classes; "" is the class of nodes that it says nothing of.
+    """A lens by classes; "" is the class of unmarked nodes.
 
-    Without `tones` the classes get tones 1, 2, ... as they come, the last for all that are left.
+    By default the classes get tones 1, 2, ... in order, and the last tone for all others.
     """
     counts = {box.id: Counter(map(classify, box.nodes)) for box in boxes}
     if tones is None:
@@ -122,7 +122,7 @@ def _counter_text(counter: Counter[str], rest: str) -> str:
 
 
 def _shapes(boxes: list[Box]) -> LensView:
-    """The shapes lens speaks of what one node gives; lines carry their own marks."""
+    """The shapes lens marks the outputs of nodes; edges have their own marks."""
     marks = {}
     used: dict[int, str] = {}
     for box in boxes:

@@ -1,4 +1,4 @@
-"""Explanations of shapes across open calls: what an argument inside is given outside."""
+"""Explanations of shapes across open calls: from arguments inside to tensors outside."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def from_outside(root: Origin, visible: Visible) -> Origin | None:
-    """Why the same holds of what the call gives, where `root` ends at an argument of an open call; None anywhere else."""
+    """Extend the explanation of an argument of an open call `root` to the caller; None elsewhere."""
     tensor = visible.given.get(root.node)
     if tensor is None or root.because:
         return None

@@ -1,4 +1,4 @@
-"""Which layer each box will stand in, roughly: enough to know which lines would run across the whole picture."""
+"""Estimates of the layer of each box, to find the edges that would cross the whole picture."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 
 def estimate_ranks(boxes: Sequence[str], arrows: Iterable[tuple[str, str]], loose: Iterable[tuple[str, str]] = ()) -> dict[str, int]:
-    """Layer of each box: 0 at the top, every arrow that closes no cycle points to a deeper layer.
+    """The layer of each box: 0 at the top; every arrow outside of cycles points to a deeper layer.
 
-    As the layout engine does, a box is moved down to what needs it where that makes its arrows shorter in sum.
+    As in the layout engine, a box is moved down to its consumers if that makes its arrows shorter in sum.
 
     Args:
-        arrows: the lines that pull boxes together, from above to below.
-        loose: lines that do not pull; what only they lead to stands below where they come from.
+        arrows: the edges that pull boxes together, from above to below.
+        loose: edges that do not pull; a box with such inputs only is placed below their sources.
     """
     after: dict[str, list[str]] = {box: [] for box in boxes}
     for source, target in arrows:
@@ -39,7 +39,7 @@ def estimate_ranks(boxes: Sequence[str], arrows: Iterable[tuple[str, str]], loos
 
 
 def _topological(boxes: Sequence[str], after: dict[str, list[str]]) -> list[str]:
-    """Reverse post-order of a depth-first walk: topological but for the arrows that close cycles."""
+    """Reverse post-order of a depth-first walk: topological except for the arrows that close cycles."""
     done: list[str] = []
     seen: set[str] = set()
     for start in boxes:

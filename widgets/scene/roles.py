@@ -1,4 +1,4 @@
-"""Which nodes belong to the backward pass, and which forward box each of them mirrors."""
+"""The backward pass: its nodes, and the forward boxes that they mirror."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Roles:
-    """Answers for one graph: recorded gradient nodes, and helpers in scopes that are mostly made of those."""
+    """Roles in one graph: recorded gradient nodes, and helpers in scopes that mostly consist of those."""
 
     def __init__(self, graph: Graph, tree: ScopeTree) -> None:
         self._records = graph.gradient_records
@@ -34,7 +34,7 @@ class Roles:
         self._bodies = {path: names.pop() for path, names in forwards.items() if len(names) == 1 and self._is_whole(path)}
 
     def body_of(self, path: str) -> str:
-        """The forward node whose inlined gradient function a scope is, "" if it is none."""
+        """The forward node of the inlined gradient function in a scope, "" if it is none."""
         return self._bodies.get(path, "")
 
     def __contains__(self, name: str) -> bool:
@@ -67,7 +67,7 @@ class Roles:
         return "gradient" if 2 * gradient > len(nodes) else "forward"
 
     def mirrored(self, nodes: list[Node], box_of: Mapping[str, str]) -> str:
-        """The id of the one forward box that most of these gradient nodes differentiate, "" if there is none.
+        """The id of the forward box that most of these gradient nodes differentiate, "" if there is none.
 
         Args:
             box_of: box ids by node name.

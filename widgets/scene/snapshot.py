@@ -1,4 +1,4 @@
-"""What a graph was at one moment, so that a later picture can say what is new and what has changed."""
+"""Snapshots of a graph, by which a later picture can mark new and changed nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Snapshot:
         self._marks = marks
 
     def state_of(self, node: Node) -> State:
-        """`new` if there was no such node, `changed` if its definition or shapes were other ones, else `normal`."""
+        """`new` if there was no such node, `changed` if its definition or shapes differ, else `normal`."""
         mark = self._marks.get(node.name)
         if mark is None:
             return "new"
@@ -33,7 +33,7 @@ class Snapshot:
 
 
 def take_snapshot(graph: Graph) -> Snapshot:
-    """Remember what the graph is now."""
+    """Take a snapshot of a graph."""
     return Snapshot({node.name: _mark(node) for node in graph.nodes})
 
 

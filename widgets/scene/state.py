@@ -1,4 +1,4 @@
-"""What the user has chosen to see: which scopes are open, through which lens, drawn by which renderer."""
+"""The user's choices in a view: open scopes, lens, renderer."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Mode = Literal["auto", "all", "none"]
 
 
 class SceneState:
-    """One view's choices. It knows scopes by their path, so it outlives any change of the graph.
+    """The choices in one view. Scopes are known by path, so they survive any change of the graph.
 
     Args:
-        max_boxes: how many boxes may be opened without being asked for by name.
-        auto_boxes: how many boxes may open on their own.
+        max_boxes: the most boxes that may be opened without an explicit request by name.
+        auto_boxes: the most boxes that may open automatically.
 
     Attributes:
         opened: paths that the user opened, in that order (the latest wins when there are too many).
         closed: paths that the user closed.
-        mode: what happens to all other scopes: `auto` opens them while there is room, small helpers excepted;
+        mode: the rule for all other scopes: `auto` opens them while there is space, small helpers excepted;
             `all` opens helpers too; `none` opens nothing.
-        lens, renderer: what the user looks through.
+        lens, renderer: the selected ones.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class SceneState:
         self.tree: ScopeTree | None = None
 
     def expand(self, box_id: str) -> None:
-        """Open a box; "*" opens everything as far as there is room."""
+        """Open a box; "*" opens everything there is space for."""
         if box_id == "*":
             self._start_over("all")
             return
@@ -69,7 +69,7 @@ class SceneState:
         self.closed.add(path)
 
     def reveal(self, tree: ScopeTree, name: str) -> bool:
-        """Open whatever hides the node called `name`. False if there is no such node."""
+        """Open all scopes around the node called `name`. False if there is no such node."""
         tree.sync()
         if not tree.has_node(name):
             return False
@@ -78,7 +78,7 @@ class SceneState:
         return True
 
     def choices(self) -> tuple[object, ...]:
-        """Everything chosen that decides which boxes show, to compare two moments by."""
+        """All choices that decide which boxes show, for comparison of two moments."""
         return (tuple(self.opened), frozenset(self.closed), self.mode, self.max_boxes, self.auto_boxes)
 
     def _start_over(self, mode: Mode) -> None:
@@ -88,5 +88,5 @@ class SceneState:
 
 
 def scope_path(box_id: str) -> str:
-    """The path behind a box or frame: frames and collapsed scopes are `path/`, things are `path`."""
+    """The path of a box or frame: frames and collapsed scopes are `path/`, things are `path`."""
     return box_id.removesuffix("/")

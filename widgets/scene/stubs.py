@@ -1,6 +1,6 @@
-"""Stubs: a line that would run across the whole picture ends in a small box beside its consumer that stands for the producer.
+"""Stubs: small boxes beside a consumer that stand for a far-away producer.
 
-Long lines, not boxes, make a layered layout slow and unreadable.
+They replace edges that would cross the whole picture. Such edges, not boxes, make a layered layout slow and unreadable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MANY: Final = 6
 
 
 def cut_long_edges(nodes: list[SceneNode], edges: list[SceneEdge]) -> tuple[list[SceneNode], list[SceneEdge]]:
-    """The same picture with stubs: returns the nodes with stubs added and the edges with the long ones re-attached."""
+    """Replace long edges by stubs. Returns the nodes with stubs, and the edges re-attached."""
     by_id = {node.id: node for node in nodes}
     arrows = [(edge.target, edge.source) if edge.reversed else (edge.source, edge.target) for edge in edges if edge.kind != "control"]
     loose = [(edge.source, edge.target) for edge in edges if edge.kind == "control" and not edge.reversed]
@@ -67,7 +67,7 @@ def _chosen(edges: list[SceneEdge], by_id: dict[str, SceneNode], ranks: dict[str
 
 
 def _crowd(far: list[SceneEdge], target: SceneNode, kind: EdgeKind) -> SceneNode:
-    """One stub for many far producers: a row of them would be wider than the picture."""
+    """One stub for many far producers; a row of stubs would be wider than the picture."""
     return SceneNode(
         id=f"stub:*{kind}:{target.id}",
         label=f"{len({edge.source for edge in far})} boxes far above",

@@ -1,4 +1,4 @@
-"""The name scopes of a graph as a tree, and the parts each scope falls into."""
+"""The name scopes of a graph as a tree, and the parts of each scope."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL_THING: Final = 8
 
 
 class Thing:
-    """A node with the small scope of its own name (`W` with `W/read`, `W/Assign`): one box until it is opened."""
+    """A node with the small scope of its own name (`W` with `W/read`, `W/Assign`): a box that opens."""
 
     __slots__ = ("node", "scope")
 
@@ -40,7 +40,7 @@ class Thing:
         return self.scope.total + 1
 
     def parts(self) -> list[Part]:
-        """What appears when it is opened."""
+        """The parts shown when it is open."""
         return [self.node, *self.scope.parts()]
 
     def all_nodes(self) -> list[Node]:
@@ -49,7 +49,7 @@ class Thing:
 
 
 class Call:
-    """A node that calls functions: one box until it is opened, then the bodies. A scope of its own name belongs to it."""
+    """A node that calls functions: a box that opens into bodies. A scope of its own name belongs to it."""
 
     __slots__ = ("_bodies", "_opener", "_roots", "failure", "node", "scope")
 
@@ -73,23 +73,23 @@ class Call:
 
     @property
     def refusal(self) -> str:
-        """Why it does not open, "" if it may. Whether it does is known when `bodies` has been asked."""
+        """The reason for which it does not open, "" if it may. Known after `bodies` was read."""
         return self.failure or self._opener.refusal(self.node)
 
     @property
     def opens(self) -> bool:
-        """True iff there is something to see inside; instantiates."""
+        """True iff it has bodies; instantiates them."""
         return bool(self.bodies())
 
     def bodies(self) -> list[CallBody]:
-        """The instantiated bodies; none if they cannot be had, for the reason that `refusal` gives."""
+        """The instantiated bodies; empty with a `refusal` if they cannot be instantiated."""
         if self._bodies is None:
             self._bodies = self._instantiate()
             self._roots = [body_scope(body, self._opener.inner(body)) for body in self._bodies]
         return self._bodies
 
     def parts(self) -> list[Part]:
-        """What appears when it is opened: the body, or its own box and a scope for each of several bodies; then the helpers."""
+        """The parts shown when it is open: body, or own box and a scope for each body; then helpers."""
         bodies = self.bodies()
         hub: list[Part] = [self.node] if has_hub(self.node) else []
         inside: list[Part] = list(self._roots) if len(bodies) > 1 else [part for root in self._roots for part in root.parts()]
@@ -110,7 +110,7 @@ class Call:
 
 
 class Chunk:
-    """A run of consecutive parts of a scope that has too many: `key` is the scope's path, a level and a position."""
+    """A run of consecutive parts of a scope with too many: `key` is the scope's path, level and position."""
 
     __slots__ = ("_parts", "first", "key", "last", "total")
 
@@ -128,7 +128,7 @@ class Chunk:
         return f"{self.first} … {self.last}"
 
     def parts(self) -> list[Part]:
-        """What appears when it is opened."""
+        """The parts shown when it is open."""
         return self._parts
 
     def all_nodes(self) -> list[Node]:
@@ -145,7 +145,7 @@ class Chunk:
 class Scope:
     """A name scope: its own nodes, its inner scopes, and `total`, the nodes at any depth. The root's path is "".
 
-    `callee` is the function that it is the body of, where it is one of several bodies of a call.
+    `callee` is the function of the scope if it is one of several bodies of a call.
     """
 
     __slots__ = ("_parts", "callee", "nodes", "opener", "order", "parent", "path", "scopes", "total")
@@ -168,13 +168,13 @@ class Scope:
 
     @property
     def label(self) -> str:
-        """The last component of the path; of one of several bodies what it is for and the function's name."""
+        """The last component of the path; for one of several bodies, its purpose and the function's name."""
         if self.callee is not None:
             return f"{self.callee.label} · {self.callee.title}"
         return self.path.rpartition("/")[2]
 
     def parts(self) -> list[Part]:
-        """What appears when it is opened: nodes, things and scopes in the order they were made, in chunks if too many.
+        """The parts shown when it is open: nodes, things and scopes in creation order, or chunks of them.
 
         A scope of one node is that node.
         """
@@ -193,7 +193,7 @@ class Scope:
         return nodes
 
     def touch(self) -> None:
-        """Forget the parts: something inside has changed."""
+        """Invalidate the parts after a change inside."""
         self._parts = None
 
     def _plain_parts(self) -> list[Part]:
@@ -216,7 +216,7 @@ class Scope:
 
 
 def single_part(node: Node, opener: Opener) -> Part:
-    """A node by itself: a call if it calls functions."""
+    """A part for a node by itself: a call if it calls functions."""
     return Call(node, None, opener) if calls_functions(node) else node
 
 
@@ -226,7 +226,7 @@ FOLDS: Final = (Scope, Chunk, Thing, Call)
 
 
 class _Scopes:
-    """The scopes that the names of some nodes make, by path, below one root."""
+    """The scopes in the names of some nodes, by path, below one root."""
 
     def __init__(self, root: str, nodes: Iterable[Node], opener: Opener) -> None:
         self.opener = opener
@@ -243,7 +243,7 @@ class _Scopes:
                 scope.parent.total += scope.total
 
     def _make(self, path: str, order: int) -> Scope:
-        missing: list[str] = []  # innermost first; a file may nest scopes deeper than Python may call itself
+        missing: list[str] = []  # innermost first; a file may nest scopes deeper than Python's recursion limit
         while (parent := self.by_path.get(path)) is None:
             missing.append(path)
             path = path.rpartition("/")[0]
@@ -262,7 +262,7 @@ def body_scope(body: CallBody, opener: Opener) -> Scope:
 
 
 class ScopeTree:
-    """All scopes of one graph by path, kept in step with it by `sync`."""
+    """All scopes of one graph by path, kept up to date by `sync`."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -276,7 +276,7 @@ class ScopeTree:
         return self._scopes.root
 
     def sync(self) -> None:
-        """Take in what has changed since the last call."""
+        """Update after changes of the graph."""
         if self.graph.version == self._version:
             return
         if self._functions.library is not self.graph.library:
@@ -293,19 +293,19 @@ class ScopeTree:
         return self._scopes.by_path.get(name.rpartition("/")[0])
 
     def keys_to_node(self, name: str) -> list[str]:
-        """The keys of everything that must be open for the node to show, outermost first."""
+        """The keys of everything around a node, outermost first: all must be open for it to show."""
         return self._walk(name, is_node=True)[0]
 
     def has_node(self, name: str) -> bool:
-        """True iff there is a node of this name, in the graph or in a function that a call in it opens into."""
+        """True iff there is a node of this name, in the graph or in an open call's body."""
         return self._walk(name, is_node=True)[1]
 
     def keys_to_part(self, key: str) -> list[str]:
-        """The keys of everything around a scope, thing or chunk, outermost first, and itself; what is not there is left out."""
+        """The keys around a scope, thing or chunk, outermost first, and its own; missing ones are left out."""
         return self._walk(key, is_node=False)[0]
 
     def _walk(self, target: str, *, is_node: bool) -> tuple[list[str], bool]:
-        """The keys on the way, and whether it leads to the target."""
+        """The keys on the path, and True if it leads to the target."""
         keys: list[str] = []
         parts = self.root.parts()
         while True:

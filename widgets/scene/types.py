@@ -1,6 +1,6 @@
-"""What a view shows, as pure data: the one definition of a scene.
+"""The definition of scenes: the content of a view as pure data.
 
-The TypeScript types of the viewer are generated from these structs, so a field is added here and nowhere else.
+The TypeScript types of the viewer are generated from these structs, so a field is added only here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ EdgeKind = Literal["data", "control", "reference"]
 
 
 class LensMark(msgspec.Struct, frozen=True, kw_only=True):
-    """What one lens says of one box or line.
+    """The mark of one lens on a box or edge.
 
-    `text` is shown in words, `tone` (0 to 7) picks a colour and a pattern, so that colour is never the only sign.
+    `text` is shown in words, `tone` (0 to 7) selects a colour and a pattern, so that colour is never the only sign.
     """
 
     text: str
@@ -26,16 +26,16 @@ class LensMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dim(msgspec.Struct, frozen=True, kw_only=True):
-    """One dimension of a shape: its size, `?` if it is known only when the graph runs. Equal keys: the same number, wherever it occurs."""
+    """One dimension of a shape: its size, `?` if unknown. Equal keys mean the same number everywhere."""
 
     text: str
     key: str
 
 
 class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One box: an op node, a collapsed scope or function call, or a stub that stands for a far-away producer.
+    """One box: an op node, a collapsed scope or call, or a stub for a far-away producer.
 
-    `clash` names a number that clashes with another one further on, and the cell in which it was written.
+    `clash` names a number that clashes with another one downstream, and the cell that wrote it.
     """
 
     id: str
@@ -57,10 +57,10 @@ class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
-    """One line between two boxes; `count` tensors are bundled in it, `label` is their type and shape.
+    """One edge between two boxes for `count` tensors; `label` is their type and shape.
 
-    `reversed` tells the layout to rank the target before the source (the arrow still points at the target). `dims` are the dimensions
-    in the label. `clash` is the number of the chain of a shape error that runs here, 0 if none does.
+    `reversed` tells the layout to rank the target before the source (the arrow still points at the target). `dims` are the dimensions in
+    the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none.
     """
 
     id: str
@@ -78,7 +78,7 @@ class SceneEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SceneGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A frame around boxes: a name scope or a function call that is open. `parent` is "" at the top."""
+    """A frame around boxes: an open name scope or call. `parent` is "" at the top."""
 
     id: str
     label: str
@@ -96,7 +96,7 @@ class LegendEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lens(msgspec.Struct, frozen=True, kw_only=True):
-    """A lens that this scene carries marks for."""
+    """A lens with marks in this scene."""
 
     name: str
     title: str
@@ -104,7 +104,7 @@ class Lens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything one picture shows. `revision` grows with every scene that one view sends."""
+    """The complete content of one picture. `revision` increases with every scene of a view."""
 
     title: str
     nodes: list[SceneNode]

@@ -1,4 +1,4 @@
-"""Which boxes and frames show, and which nodes each box stands for."""
+"""The visible boxes and frames, and the nodes of each box."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Foldable: TypeAlias = Scope | Chunk | Thing | Call
 
 
 class Box:
-    """One visible box. `main` is the node it shows (None for a scope), `nodes` all that it stands for."""
+    """One visible box. `main` is the node it shows (None for a scope), `nodes` are all its nodes."""
 
     __slots__ = ("group", "id", "main", "nodes", "part")
 
@@ -44,7 +44,7 @@ class Frame:
 
 
 class Visible:
-    """The boxes and frames of one picture, the box of every node by name, the calls that are open, who belongs to the backward pass."""
+    """The boxes and frames of one picture, the box of each node, open calls, and the backward pass."""
 
     __slots__ = ("box_of", "boxes", "calls", "frames", "given", "roles")
 
@@ -58,7 +58,7 @@ class Visible:
         """What comes into the arguments of open bodies from outside, by the name of the argument node."""
 
     def open_call(self, call: Call) -> None:
-        """Take in that a call is open."""
+        """Record an open call."""
         self.calls[call.node.name] = call
         hub = has_hub(call.node)
         given = given_to(call.node) or []
@@ -68,7 +68,7 @@ class Visible:
                 self.given.update({arg.name: tensor for arg, tensor in zip(body.args, given, strict=False)})
 
     def givers(self, tensor: Tensor) -> list[tuple[Box, Tensor]]:
-        """The boxes that give a tensor, and what it is there: of an open call the returns of its bodies."""
+        """The boxes that produce a tensor, with its name there: for an open call the returns of its bodies."""
         call = self.calls.get(tensor.node.name)
         if call is None or (has_hub(call.node) and not is_choice(call.node)):
             box = self.box_of.get(tensor.node.name)
@@ -81,12 +81,12 @@ class Visible:
         return [node for call in self.calls.values() for body in call.bodies() for node in body.nodes]
 
     def place_of(self, node: Node) -> str:
-        """The id of the box that shows a node, of the frame of an open call, "" if it is not to be seen."""
+        """The id of a node's box, or of the frame of an open call; "" if it is not visible."""
         box = self.box_of.get(node.name)
         return box.id if box is not None else f"{node.name}/" if node.name in self.calls else ""
 
     def awaited(self, node: Node) -> list[Box]:
-        """The boxes that must be done before what waits for a node begins."""
+        """The boxes that a control dependency on a node waits for."""
         call = self.calls.get(node.name)
         if call is None or has_hub(call.node):
             box = self.box_of.get(node.name)
@@ -94,7 +94,7 @@ class Visible:
         return [self.box_of[last.name] for body in call.bodies() for last in (body.control_rets or body.rets)]
 
     def beginnings(self, body: CallBody) -> list[Box]:
-        """The boxes that a body begins with."""
+        """The first boxes of a body."""
         first = body.args or [node for node in body.nodes if not node.inputs and not node.control_inputs]
         return [self.box_of[node.name] for node in first]
 
@@ -108,7 +108,7 @@ def scope_tree(graph: Graph, state: SceneState) -> ScopeTree:
 
 
 def visible_boxes(graph: Graph, state: SceneState) -> Visible:
-    """Decide what shows. Every node is in exactly one box."""
+    """Choose the visible boxes. Every node is in exactly one box."""
     tree = scope_tree(graph, state)
     root = tree.root
     visible = Visible(Roles(graph, tree))
@@ -122,7 +122,7 @@ def visible_boxes(graph: Graph, state: SceneState) -> Visible:
 
 
 def choose_open(root: Scope, state: SceneState, roles: Roles) -> set[str]:
-    """The keys of everything open: what the user opened first, then by size while there is room."""
+    """The keys of everything open: the user's choices first, then the largest while there is space."""
     wanted = list(state.opened)
     while True:
         opened, boxes, closed = _open_wanted(root, {*wanted}, state.closed)
@@ -155,12 +155,12 @@ def _open_wanted(root: Scope, wanted: set[str], shut: set[str]) -> tuple[set[str
 def _is_wanted(part: Foldable, wanted: set[str], shut: set[str]) -> bool:
     if part.key in wanted:
         return not isinstance(part, Call) or part.opens
-    # The branches of a call come with it.
+    # The branches of a call are opened together.
     return isinstance(part, Scope) and part.callee is not None and part.key not in shut
 
 
 class _Opener:
-    """Opens the largest first. Siblings of like size open together or not at all, so that equal layers look equal."""
+    """Opens the largest first. Siblings of similar size open together or not at all, so that equal layers look equal."""
 
     def __init__(self, state: SceneState, roles: Roles, opened: set[str], boxes: int) -> None:
         self.state = state
@@ -171,7 +171,7 @@ class _Opener:
         self.families: list[tuple[int, str, list[Foldable]]] = []
 
     def run(self, closed: list[tuple[str, Foldable]]) -> None:
-        """Go on from the closed parts, given with their parents' keys."""
+        """Continue with the closed parts, given with their parents' keys."""
         siblings: dict[str, list[Foldable]] = {}
         for parent, part in closed:
             siblings.setdefault(parent, []).append(part)
@@ -196,7 +196,7 @@ class _Opener:
             may_open = may_open[len(family) :]
 
     def _may_open(self, part: Foldable) -> bool:
-        """Helpers, chunks, calls and bodies of gradient functions stay closed until somebody asks; both branches of a call come together."""
+        """Helpers, chunks, calls and bodies of gradients open on request only; branches open together."""
         if part.key in self.state.closed:
             return False
         if isinstance(part, Call):

@@ -1,4 +1,4 @@
-"""What a box or a line says of a node or tensor, in a few words of plain text."""
+"""Short plain-text labels of nodes and tensors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _KINDS: Final[dict[str, NodeKind]] = {
 
 
 def kind_of_op(op: str) -> NodeKind | None:
-    """What kind of box an op gives, None for plain ops and calls."""
+    """The kind of box of an op, None for plain ops and calls."""
     return _KINDS.get(op)
 
 
 def node_kind(node: Node) -> NodeKind:
-    """What kind of box an op node is."""
+    """The kind of box of an op node."""
     known = _KINDS.get(node.op)
     if known is not None:
         return known
@@ -47,7 +47,7 @@ def called_functions(node: Node) -> list[str]:
 
 
 def node_detail(node: Node) -> str:
-    """The one detail worth a line: a constant's value, the type and shape of what has no input, the function called."""
+    """The most important detail: a constant's value, an input's type and shape, the called function."""
     kind = node_kind(node)
     if kind == "constant":
         value = node.node_def.attr.get("value")
@@ -63,13 +63,13 @@ def node_detail(node: Node) -> str:
 
 
 def _is_usual(node: Node, name: str) -> bool:
-    """Whether an attr that is true says nothing: it is true unless one says otherwise, or belongs to no op."""
+    """True iff an attr with value true is unremarkable: true by default, or internal."""
     attr = node.op_def.find_attr(name)
     return attr is None or attr.default_value is True
 
 
 def tensor_label(tensor: Tensor) -> str:
-    """Type and shape of a tensor: `float [?,10]`, `float ?` for an unknown rank, `float [batch,10]` where unknown sizes have names."""
+    """Type and shape of a tensor: `float [?,10]`, `float ?` for unknown rank, `float [batch,10]`."""
     return f"{tensor.dtype.name} {tensor.graph.shape_text(tensor)}"
 
 
@@ -83,13 +83,13 @@ def value_text(value: TensorValue) -> str:
 
 
 def is_short(node: Node) -> bool:
-    """True iff `value_text` gives the value of this constant itself."""
+    """True iff `value_text` shows the value of this constant."""
     value = node.node_def.attr.get("value")
     return isinstance(value, TensorValue) and value.array.size <= MAX_ITEMS
 
 
 def attr_text(value: AttrValue) -> str:
-    """An attr's value as the inspector shows it: one line, cut off when long."""
+    """An attr's value for the inspector: one line, abbreviated."""
     if isinstance(value, TensorValue):
         return f"{value.dtype.name} {value.shape} {value_text(value)}" if value.array.size <= MAX_ITEMS else value_text(value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""Gradients against central differences."""
+"""Comparison of gradients with central differences."""
 
 from __future__ import annotations
 
@@ -35,25 +35,26 @@ def check_gradient(
     session: Session | None = None,
     most_elements: int = 1000,
 ) -> GradientCheck:
-    """Compare the gradients of `y` by `xs` with central differences, at the point that feeds, constants and variables say.
+    """Compare the gradients of `y` by `xs` with central differences.
 
-    What is differentiated is the sum of the elements of `y`, weighted by fixed random numbers of size 0.5 to 1.5 (complex ones for a
-    complex `y`), so that no error cancels out. The graph stays as it is: all happens in a copy.
+    The point is given by feeds, constants and variables. The function differentiated is the sum of the elements of `y`, weighted by fixed
+    random numbers of size 0.5 to 1.5 (complex ones for a complex `y`), so that no errors cancel. The graph is unchanged: the computation
+    uses a copy.
 
     Args:
         y: a tensor of floating or complex dtype, any shape.
-        xs: tensors or variables by which it is differentiated: placeholders, constants, values on the way.
+        xs: tensors or variables to differentiate by: placeholders, constants, intermediate values.
         feed_dict: values for the placeholders, as in `Session.run`.
         delta: the step of the differences, relative for elements larger than 1; 1e-5 in double precision, 5e-3 in single, 5e-2 below by
             default. The real and the imaginary part of a complex element are moved one after the other.
         tolerance: the largest relative error that passes; 1e-5, 2e-2, 2e-1 by default.
-        dtype: compute in this floating dtype instead of what the graph says: `gc.float64` makes the differences of a float graph sharp.
-            Every op on the way must allow it.
-        session: has the values of the variables; the default session if None.
-        most_elements: of an input with more elements so many are checked, chosen at random (always the same).
+        dtype: compute in this floating dtype instead of the graph's own: `gc.float64` makes the differences of a float graph precise.
+            Every op involved must allow it.
+        session: the session with the values of the variables; the default session if None.
+        most_elements: the number of elements to check of a larger input, chosen at random (always the same).
 
     Returns:
-        One row an input: the largest relative error, and the element that has it with both values; true iff all are within the tolerance.
+        One row for each input: the largest relative error, and its element with both values. True iff all are within the tolerance.
 
     Raises:
         InvalidArgumentError: a dtype that cannot be differentiated, a placeholder without a feed, a `y` that differs from run to run.
@@ -62,7 +63,7 @@ def check_gradient(
     targets = tensors_of(y, "y")
     if len(targets) != 1:
         raise InvalidArgumentError(f"check_gradient requires one y, got {len(targets)}")
-    with targets[0].graph.as_default():  # names are looked up there
+    with targets[0].graph.as_default():  # names are resolved in this graph
         wanted = tensors_of(xs, "xs")
         given = {tensors_of(key, "feed_dict")[0]: value for key, value in (feed_dict or {}).items()}
     if not wanted:
@@ -82,7 +83,7 @@ def check_gradient(
 
 
 class _Work:
-    """The copy of what is needed, a session for it, and what is fed."""
+    """A copy of the needed part of the graph, with a session and feeds."""
 
     def __init__(
         self, y: Tensor, xs: Sequence[Tensor], given: Mapping[Tensor, Any], precision: DType | None, session: Session | None
@@ -141,7 +142,7 @@ class _Work:
         return sum((self._slope(x, value, place, delta, part, weights) * part for part in parts), 0j)
 
     def _slope(self, x: Tensor, value: Array, place: int, delta: float, direction: complex, weights: Array) -> float:
-        """The derivative when element `place` moves in `direction`."""
+        """The derivative at element `place` in `direction`."""
         results, places = [], []
         step = delta * max(1.0, float(abs(_wide(value).flat[place])))
         for sign in (1, -1):
@@ -166,7 +167,7 @@ def _row(
     got = _wide(np.asarray(analytic)).reshape(-1)[chosen]
     numeric = numeric if x.dtype.base.is_complex else numeric.real
     sizes = np.maximum(np.abs(got), np.abs(numeric))
-    # Rounding and the third derivative blur the differences whatever the gradient is: that much is no error.
+    # Rounding and the third derivative make the differences inexact; an error of this size is tolerated.
     blur = (rounding + delta**2 * max(1.0, float(np.max(sizes, initial=0.0)))) / tolerance
     errors = np.abs(got - numeric) / np.maximum(sizes, blur)
     errors = np.where(np.isfinite(errors), errors, np.where(got == numeric, 0.0, np.inf))
@@ -188,7 +189,7 @@ def _row(
 
 def _weights(y: Array) -> Array:
     if y.size == 1 and y.dtype.kind != "c":
-        return np.ones_like(y)  # the gradient that a user knows
+        return np.ones_like(y)  # the gradient familiar to users
     random = np.random.default_rng(0)
     weights: Array = random.uniform(0.5, 1.5, y.shape)
     if y.dtype.kind == "c":
@@ -197,7 +198,7 @@ def _weights(y: Array) -> Array:
 
 
 def _wide(values: Array) -> Array:
-    """The values in double precision, which holds those of every other dtype."""
+    """Convert to double precision, which represents the values of all other dtypes."""
     return np.asarray(values, np.complex128 if values.dtype.kind == "c" else np.float64)
 
 

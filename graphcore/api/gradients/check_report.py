@@ -1,4 +1,4 @@
-"""What a comparison of gradients with differences has shown."""
+"""The results of comparing gradients with central differences."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from graphcore.shapes import Shape
 
 
 class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """How one gradient compares with central differences.
+    """The comparison of one gradient with central differences.
 
     Attributes:
-        name, dtype, shape: the input; its dtype in the graph, the shape its value had.
-        has_gradient: False where `gc.gradients` gives None, which is compared as zeros.
-        checked, elements: how many elements were compared, and how many there are.
-        error: the largest relative error; what rounding alone explains counts as none.
-        worst: the index of the element that has it, None if there are no elements.
+        name, dtype, shape: the input; its dtype in the graph, the shape of its value.
+        has_gradient: False if `gc.gradients` returns None, which is compared as zeros.
+        checked, elements: the number of elements compared, and of all elements.
+        error: the largest relative error; differences within rounding count as none.
+        worst: the index of that element, None if there are no elements.
         gradient, difference: the two values there.
-        passed: whether the error is within the tolerance.
+        passed: True if the error is within the tolerance.
     """
 
     name: str
@@ -38,11 +38,11 @@ class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of `gc.check_gradient`; true iff all inputs passed.
+    """The result of `gc.check_gradient`; true iff all inputs passed.
 
     Attributes:
-        y: what was differentiated.
-        inputs: one row an input.
+        y: the differentiated tensor.
+        inputs: one row for each input.
         delta: the step of the differences, for elements of size 1 and below.
         tolerance: the largest relative error that passes.
         dtype: the floating dtype of `y` in the computation.
@@ -56,7 +56,7 @@ class GradientCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether every input's error is within the tolerance."""
+        """True iff every input's error is within the tolerance."""
         return all(row.passed for row in self.inputs)
 
     @property
@@ -106,5 +106,5 @@ def _number(value: Any) -> str:
 
 
 def _html_row(cells: Sequence[str], tag: str) -> str:
-    # What is too wide for a narrow notebook is scrolled to; a number over two lines would be taken for two.
+    # Wide tables scroll; a number broken over two lines would be read as two.
     return "<tr>" + "".join([f'<{tag} style="white-space: nowrap">{escape(cell)}</{tag}>' for cell in cells]) + "</tr>"

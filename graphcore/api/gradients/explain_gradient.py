@@ -1,4 +1,4 @@
-"""gc.explain_gradient: the path of a gradient, or the exact cut."""
+"""`gc.explain_gradient`: the path of a gradient, or the nodes that cut it."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _NOT_OF_A_STEP: Final = frozenset({"sum", "seed", "zeros"})
 
 
 def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientExplanation:
-    """Why the gradient of `y` by `x` is what it is: the path it takes, or what cuts it.
+    """Explain the gradient of `y` by `x`: the path it takes, or the nodes that cut it.
 
     Args:
         y: a tensor.
-        x: a tensor or variable of the same graph; of a variable that is a resource all reads that `y` uses count, and their sum.
-        stop_gradients: as given to `gc.gradients`.
+        x: a tensor or variable of the same graph; for a resource variable all reads that `y` uses, and their sum.
+        stop_gradients: that of `gc.gradients`.
 
     Returns:
-        What prints as text and shows as tables in a notebook. For a gradient that is None, every cut with the node and line that is the
-        reason; otherwise the forward nodes with their backward nodes, and the sums. The graph stays as it is.
+        An explanation that prints as text and shows as tables in a notebook. For a gradient that is None, it lists every cut with the
+        responsible node and line; otherwise the forward nodes with their backward nodes, and the sums. The graph is unchanged.
 
     Raises:
         InvalidArgumentError: `y` or `x` is no single tensor, or they are of different graphs.
@@ -70,25 +70,28 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
 
 
 def _reads_that_count(first: Tensor, handle: Tensor, flow: Flow) -> list[Tensor]:
-    """What `y` takes of a variable, in the order in which gradients are summed; where it takes nothing, the value that it is asked for by."""
+    """The reads of a variable that `y` depends on, in the order in which gradients are summed.
+
+    If there are none, the variable's value.
+    """
     reads = dict.fromkeys([first, *reads_of(handle)])
     return [read for read in reads if read is flow.y or read.node in flow.upstream] or [first]
 
 
 class _UndoError(Exception):
-    """Ends the transaction in which a gradient is built to be looked at."""
+    """Ends the transaction of a trial gradient."""
 
 
 class _Trial:
-    """The gradient built, looked at and taken back.
+    """A gradient built on trial, examined and rolled back.
 
     Args:
-        y: what is differentiated.
-        name: what it is differentiated by is called.
-        result: what the gradient is called in the scope of its call.
-        xs: the tensors that it is differentiated by: one, or the reads of a variable.
+        y: the tensor to differentiate.
+        name: the name of x.
+        result: the name of the gradient within the scope of its call.
+        xs: the tensors to differentiate by: one, or the reads of a variable.
         variable: the handle of that variable, None for another tensor.
-        stop: as given to `gc.gradients`.
+        stop: the `stop_gradients` of `gc.gradients`.
     """
 
     def __init__(self, y: Tensor, name: str, result: str, xs: Sequence[Tensor], variable: Tensor | None, stop: Sequence[Tensor]) -> None:
@@ -104,7 +107,7 @@ class _Trial:
         found: list[GradientExplanation] = []
         try:
             with self.graph.transaction():
-                self.graph.finalized = False  # the transaction brings it back
+                self.graph.finalized = False  # the transaction restores it
                 found.append(self._look(flow, cuts))
                 raise _UndoError
         except _UndoError:
@@ -161,7 +164,7 @@ class _Trial:
         )
 
     def _by_variable(self, found: Sequence[Tensor | None], scope: str) -> list[Tensor | None]:
-        """The gradients by the variable of those by what is read of it: where that is rows, another tensor."""
+        """The gradients of the variable from those of its reads; those that gather rows are converted."""
         return [
             gradient_by_variable(x.node, gradient, name=scope, simplify=True)
             if gradient is not None and self.variable is not None and x.node.op == GATHER
@@ -170,7 +173,7 @@ class _Trial:
         ]
 
     def _sum_of_reads(self, parts: Sequence[Tensor | None], total: Tensor, namer: _Namer) -> list[GradientSum]:
-        """What is summed because the variable is read several times: each read passes the gradient of its value back to its input 0."""
+        """The sum over a variable's reads: each read passes the gradient of its value to its input 0."""
         summed_parts = [
             GradientPart(gradient=namer(part.name), node=x.node.name, input=0)
             for x, part in zip(self.xs, parts, strict=True)
@@ -187,7 +190,7 @@ class _Trial:
         return [name.rpartition("/")[0] + "/" for name in reversed(seeds)]
 
     def _backward(self, made: Sequence[str], namer: _Namer) -> dict[str, list[BackwardNode]]:
-        """By the name of a forward node what it became."""
+        """The backward nodes by the name of their forward node."""
         found: dict[str, list[BackwardNode]] = {}
         for name in made:
             record, node = self.graph.gradient_records[name], self.graph.find(name)
@@ -197,11 +200,11 @@ class _Trial:
 
 
 class _Namer:
-    """The names that tensors and nodes of the trial have in the graph, or would have.
+    """The names of the trial's tensors and nodes in the graph, or the names they would get.
 
     Args:
-        scope: the scope that the backward pass of the trial is in.
-        old: the scope of one like it that was built before, None if there is none.
+        scope: the scope of the trial's backward pass.
+        old: the scope of an equal pass that was built before, None if there is none.
     """
 
     def __init__(self, scope: str, old: str | None) -> None:
@@ -213,7 +216,7 @@ class _Namer:
 
 
 def _consumers_first(ways: Sequence[GradientPaths]) -> list[Node]:
-    """The nodes on any of several sets of ways, consumers before producers."""
+    """The nodes on any of several sets of paths, consumers before producers."""
     if len(ways) == 1:
         return ways[0].nodes
     renew_stale_ranks(ways[0].x.graph)
@@ -226,7 +229,7 @@ def _shortest(ways: Sequence[GradientPaths]) -> tuple[tuple[str, ...], ...]:
 
 
 def _sum(tensor: Tensor, total: Tensor, trace: GradientTrace, namer: _Namer) -> GradientSum:
-    summed = set(total.node.inputs)  # what is known to be zero is not among it
+    summed = set(total.node.inputs)  # terms known to be zero are left out
     parts = [
         GradientPart(gradient=namer(gradient.name), node="" if node is None else node.name, input=slot)
         for gradient, node, slot in trace.contributions[tensor]

@@ -1,4 +1,4 @@
-"""Why a gradient is what it is, as data and as text."""
+"""Explanations of gradients, as data and as text."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: "no path", "control only", "reversed", "state", "dtype", "shape only", "resource", "not differentiable", "stop_gradient",
             "stop_gradients", "not registered", "forbidden" or "inside a function".
-        node, op, source: the node that is the reason and the line that made it; "" and None where there is no path at all.
-        reason: the same in words; a sentence whose subject is the node.
-        path: the names of the nodes from x to y through the cut; none where there are so many cuts behind so long ways that a million have
-            been named already.
+        node, op, source: the responsible node and the line that made it; "" and None if there is no path at all.
+        reason: the reason in words; a sentence with the node as its subject.
+        path: the names of the nodes from x to y through the cut; omitted after a million names in all.
     """
 
     kind: str
@@ -44,7 +43,7 @@ class GradientCut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackwardNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node of the backward pass: its name and op, and which node it is in the body of the registered gradient function."""
+    """A node of the backward pass: name, op, and the corresponding node of the gradient function's body."""
 
     name: str
     op: str
@@ -52,12 +51,12 @@ class BackwardNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A forward node that the gradient goes through, and what it became.
+    """A forward node on the path of the gradient, and its backward nodes.
 
     Attributes:
         node, op, source: the forward node and the line that made it.
-        inputs: the input slots through which the gradient goes on towards x.
-        backward: the nodes that compute it; none where it is passed on as it is.
+        inputs: the input slots through which the gradient continues towards x.
+        backward: the nodes that compute it; empty if the gradient is passed on unchanged.
     """
 
     node: str
@@ -68,7 +67,7 @@ class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the gradients that are summed: the tensor, and the forward node and input slot that it comes back through ("" for y's seed)."""
+    """A term of a sum of gradients: its tensor, forward node and input slot ("" for y's seed)."""
 
     gradient: str
     node: str
@@ -76,12 +75,12 @@ class GradientPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientSum(msgspec.Struct, frozen=True, kw_only=True):
-    """A tensor that is used several times: its gradient is the sum of what comes back from each use.
+    """A tensor with several uses: its gradient is the sum of the contributions of each use.
 
     Attributes:
         tensor: the forward tensor.
         gradient: the sum.
-        parts: what is summed.
+        parts: the terms.
     """
 
     tensor: str
@@ -90,20 +89,20 @@ class GradientSum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the gradient of `y` by `x` is what it is. Its text names nodes, cells and lines.
+    """The explanation of the gradient of `y` by `x`. Its text names nodes, cells and lines.
 
     Attributes:
         y, x: the tensors.
         gradient: the name of the gradient tensor, None if there is none.
         kind: its dtype and shape.
-        built: True if it is in the graph under that name, False if that is what `gc.gradients(y, x)` would call it.
-        is_zero: True if it is known to be zero whatever is fed.
-        error: why `gc.gradients(y, x)` fails, "" if it does not.
-        path_count: along how many ways from x to y it flows; 10**18 stands for that many and more.
+        built: True if the graph contains it under that name, False if `gc.gradients(y, x)` would create it.
+        is_zero: True if it is known to be zero for all feeds.
+        error: the error of `gc.gradients(y, x)`, "" if there is none.
+        path_count: the number of paths from x to y along which it flows; 10**18 stands for that many and more.
         paths: the shortest of them, as node names from x to y.
-        steps: the forward nodes on these ways, from y to x, each with its backward nodes.
-        sums: where contributions are summed.
-        cuts: the ways from x to y along which it does not flow; all of them if it is None.
+        steps: the forward nodes on these paths, from y to x, each with its backward nodes.
+        sums: the tensors with several contributions.
+        cuts: the paths from x to y along which it does not flow; all of them if it is None.
     """
 
     y: str
@@ -121,7 +120,7 @@ class GradientExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_none(self) -> bool:
-        """Whether `gc.gradients(y, x)` gives None for this x."""
+        """True iff `gc.gradients(y, x)` returns None for this x."""
         return self.gradient is None and not self.error
 
     def __repr__(self) -> str:
@@ -171,7 +170,7 @@ def _origin(part: GradientPart) -> str:
 
 
 class _Left(msgspec.Struct, frozen=True):
-    """Stands for what is between the ends of a long list."""
+    """Stands for the omitted middle of a long list."""
 
     count: int
 
@@ -180,7 +179,7 @@ class _Left(msgspec.Struct, frozen=True):
 
 
 def _ends(items: Sequence[_T], most: int = _MOST_ROWS) -> list[_T | _Left]:
-    """All of them; of more than `most` the first half and the last half."""
+    """The list itself; of more than `most` items the first half and the last half."""
     if len(items) <= most:
         return list(items)
     half = most // 2
@@ -218,5 +217,5 @@ def _row(row: Sequence[str] | _Left, left: str, columns: int) -> str:
 
 
 def _breakable(text: str) -> str:
-    """Names may break at their slashes: beside a picture a notebook is narrow, and its last column must not be pushed out of sight."""
+    """Allow line breaks after slashes, so that narrow tables show their last column."""
     return escape(text).replace("/", "/<wbr>")

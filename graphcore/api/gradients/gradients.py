@@ -20,22 +20,22 @@ from graphcore.source import caller_location, current_run, gradient_calls
 def gradients(
     ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", stop_gradients: Any = None, simplify: bool = True
 ) -> list[Any]:
-    """Add the nodes that compute the derivatives of `sum(ys)` with respect to each of `xs`.
+    """Add the nodes that compute the derivatives of `sum(ys)` by each of `xs`.
 
     Args:
         ys, xs: a tensor, a variable, or a list of them.
-        grad_ys: one tensor (or None for ones) a y: the gradient that arrives there, of the y's shape and dtype.
+        grad_ys: one tensor (or None for ones) for each y: the incoming gradient, of the y's shape and dtype.
         name: the name scope of the new nodes.
-        stop_gradients: tensors that gradients reach but do not go through.
-        simplify: False inlines the registered gradient bodies as they are.
+        stop_gradients: tensors that gradients do not flow through.
+        simplify: False inlines the registered gradient bodies unsimplified.
 
     Returns:
-        One gradient tensor an x, of its shape, called after the x in the name scope; None where no y depends on it.
+        One gradient tensor for each x, of its shape, named after the x in the name scope; None if no y depends on it.
 
-    When something that the gradients go through is changed later, the nodes behind these tensors are derived anew before the next run; the
-    tensors stay. Where a gradient would be None then, or no more None, they are marked and refuse to run.
+    After a later change of a node that the gradients depend on, the nodes behind these tensors are derived again before the next run; the
+    tensors stay. If a gradient becomes None, or is no longer None, they are marked and refuse to run.
 
-    They are added altogether or not at all, whatever comes between, Ctrl-C included; other threads that build the graph wait meanwhile.
+    The nodes are added atomically, even if Ctrl-C interrupts; other threads that build the graph wait meanwhile.
 
     Raises:
         NotFoundError: `No gradient defined for op`.
@@ -58,7 +58,7 @@ def gradients(
     call = _Call(graph, y_tensors, x_list, given, tensors_of(stop_gradients or [], "stop_gradients"), name, simplify)
     graph.settle()
     call.check()
-    if graph.outer is not None:  # the function that is being traced is derived anew as a whole
+    if graph.outer is not None:  # the function being traced is derived again as a whole
         return call.find()
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
     found: list[Any] = graph.derivations.derive(
@@ -68,7 +68,7 @@ def gradients(
 
 
 class _Call:
-    """One call of `gradients`: builds its nodes, and builds them again when what they differentiate has changed."""
+    """One call of `gradients`: builds its nodes, and rebuilds them after changes."""
 
     def __init__(
         self, graph: Graph, ys: list[Tensor], xs: list[Any], given: list[Tensor | None], stop: list[Tensor], name: str, simplify: bool
@@ -82,24 +82,24 @@ class _Call:
         self.simplify = simplify
 
     def check(self) -> None:
-        """Require tensors of one graph, and seeds that fit.
+        """Check that the tensors are of one graph, and that the seeds fit.
 
         Raises:
-            InvalidArgumentError: saying which does not.
+            InvalidArgumentError: they are not or do not.
         """
         for tensor in (*self.ys, *tensors_of(self.xs, "xs"), *(g for g in self.given if g is not None)):
             self.graph.as_graph_element(tensor)
         _check_seeds(self.ys, self.given)
 
     def build(self) -> list[Tensor | None]:
-        """The gradients, each as a node called after its x, which stays when the nodes behind it are derived anew."""
+        """The gradients, each an alias node named after its x; it stays when the rest is derived again."""
         graph = self.graph
         self.ys = [graph.present(tensor) for tensor in self.ys]
         self.xs = [graph.present(x) if isinstance(x, Tensor) else x for x in self.xs]
         self.given = [None if g is None else graph.present(g) for g in self.given]
         self.stop = [graph.present(tensor) for tensor in self.stop if tensor in graph or graph.find(tensor.node.name) is not None]
         with graph.transaction(), graph.name_scope(self.name) as scope:
-            # The names are taken before the nodes behind them take any.
+            # The names are reserved before the nodes behind them are made.
             names = [self._reserved(f"{scope}{result_name(x)}") for x in self.xs]
             found = self.find(scope)
             writer = GradientWriter(graph)
@@ -117,7 +117,7 @@ class _Call:
         return name
 
     def find(self, scope: str | None = None) -> list[Tensor | None]:
-        """The gradients as they are computed, in the scope that is given or a new one."""
+        """Compute the gradients in the given scope or a new one."""
         graph, name = self.graph, scope or self.name
         counts, x_tensors, gathered = _with_reads(self.ys, self.xs)
         found = build_gradients(graph, self.ys, x_tensors, self.given, name=name, stop_gradients=self.stop, simplify=self.simplify)
@@ -139,13 +139,13 @@ def result_name(x: Any) -> str:
 
 
 def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor], list[int]]:
-    """The tensors to differentiate by, and how many of them each x has: a variable that is a resource has one a read of it.
+    """Replace resource variables by their reads.
 
     Returns:
-        The counts, the tensors, and which of these are rows of a variable rather than all of it.
+        The number of tensors for each x, the tensors, and those of them that are rows of a variable rather than all of it.
 
     Raises:
-        UnimplementedError: it is read within a function that a y depends on, or in a loop.
+        UnimplementedError: a variable is read within a function that a y depends on, or in a loop.
     """
     counts: list[int] = []
     tensors: list[Tensor] = []
@@ -163,7 +163,7 @@ def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor
 
 
 def summed(graph: Graph, parts: list[Tensor], name: str) -> Tensor | None:
-    """The gradient by a variable whose reads have these gradients, None if there are none. A sum gets a node in scope `name`."""
+    """The gradient of a variable from those of its reads, None if there are none. A sum is named `name`."""
     if len(parts) < 2:
         return parts[0] if parts else None
     with graph.name_scope(name):
@@ -186,7 +186,10 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def tensors_of(value: Any, what: str) -> list[Tensor]:
-    """The tensors that tensors, variables, names and nodes with one output stand for; `what` names them in an error.
+    """Convert tensors, variables, names and nodes with one output to tensors.
+
+    Args:
+        what: the name of the argument in errors.
 
     Raises:
         InvalidArgumentError: something else.

@@ -1,4 +1,4 @@
-"""A copy of what some tensors need, without state, to try things out on; in another floating precision if wanted."""
+"""A stateless copy of the nodes that some tensors need, optionally in another precision."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _VARIABLES: Final = frozenset({"Variable", "VariableV2", "ReadVariableOp"})
 
 
 class Twin:
-    """Nodes of the same names in a graph of their own.
+    """A copy of nodes under the same names in a new graph.
 
-    Variables, reads of variables and tensors that are given from outside are placeholders there, so that nothing in it has state.
+    Variables, reads of variables and given tensors become placeholders, so that the copy is stateless.
 
     Args:
-        wanted: what the copy must hold.
-        given: tensors whose values come from outside: what only they need is left out.
-        precision: the floating dtype that takes the place of every other; complex dtypes follow it.
+        wanted: the tensors to copy.
+        given: tensors with values from outside; nodes that only they need are left out.
+        precision: the floating dtype that replaces all others; complex dtypes follow it.
     """
 
     def __init__(self, wanted: Sequence[Tensor], given: Collection[Tensor], precision: DType | None) -> None:
@@ -47,7 +47,7 @@ class Twin:
         return tensor.node.name in self.nodes
 
     def value(self, tensor: Tensor, value: Any) -> Any:
-        """A value for `tensor` in the precision of its copy."""
+        """Convert a value for `tensor` to the precision of its copy."""
         copy = self.of(tensor)
         if copy.dtype.base is tensor.dtype.base or copy.dtype.as_numpy is None:
             return value

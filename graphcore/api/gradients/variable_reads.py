@@ -1,4 +1,4 @@
-"""Where variables are read that gradients are wanted of: by nodes of the graph, or within functions, where no gradient comes back."""
+"""Reads of variables inside functions and loops, which gradients do not reach."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PASS_HANDLES_ON: Final = frozenset({"Enter", "Identity", "IdentityN", "Switch"}
 
 
 def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
-    """Require that no function that `ys` depend on takes the handle of a variable and uses what it reads by it, and no loop either.
+    """Check that no function or loop that `ys` depend on reads a variable through its handle.
 
     Raises:
         UnimplementedError: one does.
@@ -49,7 +49,7 @@ def _named(attrs: Mapping[str, AttrValue]) -> list[str]:
 
 
 def _reads(graph: Graph, names: list[str]) -> bool:
-    """Whether one of some functions, or one that it calls, uses a value that it reads from a variable."""
+    """True iff one of the functions, or one they call, uses a value read from a variable."""
     pending, seen = list(names), set[str]()
     while pending:
         name = pending.pop()

@@ -1,4 +1,4 @@
-"""The collections that variables join, and the variables that a call is about."""
+"""The collections of variables, and the choice of the variables of a call."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ TRAINABLE_VARIABLES: Final = "trainable_variables"
 
 
 class GraphKeys:
-    """The names of the collections that variables join."""
+    """The names of the collections of variables."""
 
     VARIABLES: Final = VARIABLES
     TRAINABLE_VARIABLES: Final = TRAINABLE_VARIABLES
 
 
 class VariableChoice:
-    """The variables that a call is about: those that it was given, or those of a collection that were there when it was made.
+    """The variables of a call: given ones, or those in a collection at its time.
 
-    In a notebook that is all that earlier cells have made by now: running one of them again may add and remove some.
+    In a notebook that means all that earlier cells make: running one of these again may add and remove some.
 
     Args:
-        graph: whose variables.
+        graph: the graph of the variables.
         given: these variables; None for a collection.
         collection: the name of the collection.
     """
@@ -43,7 +43,7 @@ class VariableChoice:
         self._first = frozenset([variable.op.name for variable in graph.get_collection(collection)])
 
     def now(self) -> list[Variable]:
-        """The variables as they are at present."""
+        """The current variables."""
         graph = self.graph
         if self._given is not None:
             present = {variable.op.name: variable for variable in graph.get_collection(VARIABLES)}
@@ -59,5 +59,5 @@ class VariableChoice:
         return [variable.op.name for variable in self.now()]
 
     def kinds(self) -> list[tuple[str, DType, str, bool]]:
-        """Name, dtype, shape, and True for a resource, of each: a training step is built for these."""
+        """Name, dtype, shape, and True for a resource, of each: a training step depends on these."""
         return [(variable.op.name, variable.dtype, str(variable.shape), variable.is_resource) for variable in self.now()]

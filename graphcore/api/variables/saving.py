@@ -1,4 +1,4 @@
-"""The values of variables in a file, and back."""
+"""Saving and restoring the values of variables."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _VARIABLE_OPS: Final = frozenset({"VariableV2", "Variable", "VarHandleOp"})
 def report_uninitialized_variables(
     var_list: Sequence[Variable] | Variable | None = None, name: str = "report_uninitialized_variables"
 ) -> Tensor:
-    """The names of the variables that have no value yet, when it runs. -> names: [n] string.
+    """The names of the uninitialised variables, at run time. -> names: [n] string.
 
     Args:
-        var_list: the variables to ask; all of the default graph if None.
+        var_list: the variables; all of the default graph if None.
         name: the name scope of the nodes.
     """
     variables = all_variables() if var_list is None else listed_variables("var_list", var_list)
@@ -60,11 +60,11 @@ def report_uninitialized_variables(
 def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the values of all variables of the session's graph to one `.npz` file.
 
-    The file is there completely or not at all: it is written beside `path`, flushed to the disk, and then takes its place. What a process
-    that was killed meanwhile has left there, the next save to `path` clears up. A symbolic link is followed, a device or pipe written into.
+    The file is replaced atomically: it is written beside `path`, flushed to disk, and renamed. Files abandoned there by killed processes
+    are removed by the next save to `path`. A symbolic link is followed; devices and pipes are written into.
 
     Args:
-        session: which holds the values.
+        session: the session with the values.
         path: the file; an existing one is replaced.
 
     Raises:
@@ -81,12 +81,12 @@ def save_variables(session: Session, path: str | os.PathLike[str]) -> None:
 
 
 def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
-    """Give all variables of the session's graph the values that `save_variables` wrote.
+    """Restore all variables of the session's graph from a file of `save_variables`.
 
-    Nothing changes unless all fits: the file must hold just these variables, with their shapes and dtypes.
+    The file must hold exactly these variables, with their shapes and dtypes; otherwise nothing changes.
 
     Args:
-        session: gets the values.
+        session: the session to change.
         path: the file.
 
     Raises:
@@ -109,7 +109,7 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
     with critical_section:
         try:
             for storage, value in fitting:
-                with storage.lock:  # an update under way would bring the old value back
+                with storage.lock:  # a concurrent update would bring the old value back
                     storage.assign(value)
         except Exception:  # all or nothing
             for storage, old in before:
@@ -118,7 +118,7 @@ def restore_variables(session: Session, path: str | os.PathLike[str]) -> None:
 
 
 def _storages(session: Session) -> dict[str, RefVariable]:
-    """Where the session keeps each variable, by the name of its node; refused if it is closed."""
+    """The storage of each variable by the name of its node; an error if the session is closed."""
     if not isinstance(session, Session):
         refuse("session", "a gc.Session", session)
     session.list_devices()
@@ -148,7 +148,7 @@ def _stored(name: str, storage: RefVariable) -> Array:
     if storage.dtype is dtypes.string:
         raise InvalidArgumentError(f"Variable '{name}' holds strings, which a .npz file cannot", node=name, source=storage.source)
     value = storage.read()
-    # A type that NumPy does not know itself is written as its bytes: the variable knows what they mean.
+    # A dtype that NumPy does not know is written as bytes; the variable determines their meaning.
     return value if value.dtype.isbuiltin == 1 else value.view(np.dtype(f"V{value.itemsize}"))
 
 
@@ -184,7 +184,7 @@ def _array(archive: zipfile.ZipFile, name: str) -> Array:
 
 
 def _write(file: IO[bytes], values: Mapping[str, Array]) -> None:
-    """An archive as `np.savez` writes it, which takes some names (`file`, `allow_pickle`) for arguments of its own."""
+    """Write the archive like `np.savez`, which cannot store names such as `file` and `allow_pickle`."""
     with _archive(file) as archive:
         for name, value in values.items():
             with critical_section, archive.open(name + _SUFFIX, "w", force_zip64=True) as part:

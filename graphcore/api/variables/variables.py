@@ -16,7 +16,7 @@ from graphcore.shapes import Shape
 
 
 class _Ops(NamedTuple):
-    """The ops that variables of one kind are made of, read and changed by."""
+    """The ops that create, read and change variables of one kind."""
 
     storage: str
     read: str
@@ -57,22 +57,22 @@ _RESOURCE: Final = _Ops(
 
 
 class Variable:
-    """State of a session: the node `name` that stands for it, its initializer `name/Assign` and its value.
+    """A variable of a session: its node `name`, its initializer `name/Assign` and its value.
 
-    By default the node is a VariableV2, whose output is a reference, and the value is `name/read`. With `use_resource` it is a
-    VarHandleOp, whose output is a handle, and the value is `name/Read/ReadVariableOp`; wherever control dependencies are in force the
-    value is read anew, so that it is the one after them. Only a resource can be changed within branches and loops.
+    By default the node is a VariableV2 with a reference as output, and the value is `name/read`. With `use_resource` it is a VarHandleOp
+    with a handle as output, and the value is `name/Read/ReadVariableOp`; within control dependencies the value is read anew, so that it is
+    the one after them. Only a resource can be changed within branches and loops.
 
     Args:
-        initial_value: a tensor, array or number, or a function that gives one (called within the variable's scope).
-        trainable: whether it is in the collection of trainable variables.
+        initial_value: a tensor, array or number, or a function that returns one (called within the variable's scope).
+        trainable: put it into the collection of trainable variables.
         collections: further collections to put it into.
         validate_shape: require a fully known shape and keep it.
         name: the node's name, made unique.
         dtype: the dtype of an initial value that is no tensor.
-        container: the name space in which a session keeps it; `Session.reset` forgets whole ones.
+        container: the namespace of the variable in a session; `Session.reset` clears whole containers.
         shared_name: variables with the same shared name in the same container share their value.
-        use_resource: whether it is a resource.
+        use_resource: make a resource.
 
     Raises:
         InvalidArgumentError: the initial value has no full shape, or not that dtype.
@@ -102,7 +102,7 @@ class Variable:
             self._initial_value = self._as_initial(graph, value, wanted, scope)
             self._dtype = self._initial_value.dtype.base
             self._shape = self._checked_shape(scope[:-1], validate_shape)
-            # The handles of resources are told apart by their shared names alone when TensorFlow runs the graph.
+            # TensorFlow identifies the handles of resources by their shared names alone.
             shared = shared_name or (scope[:-1] if use_resource else "")
             attrs = {"shape": self._shape, "dtype": self._dtype, "container": container, "shared_name": shared}
             self._variable = graph.apply_op(self._ops.storage, [], attrs, scope).outputs[0]
@@ -153,11 +153,11 @@ class Variable:
         here = self._here()
         tensor = here.apply_op(self._ops.read, [self._variable], attrs, name).outputs[0]
         if here is not self.graph:
-            here.set_shape(tensor, self._shape)  # an argument that is a handle does not say of what
+            here.set_shape(tensor, self._shape)  # an argument that is a handle does not carry the shape
         return tensor
 
     def _here(self) -> Graph:
-        """Where its nodes are made: its graph, or the body of a branch or loop that is being built, which takes the handle of a resource."""
+        """The graph for its nodes: its own, or the body being built, which captures a resource's handle."""
         graph = here = get_default_graph()
         while self.is_resource and graph.outer is not None:
             graph = graph.outer
@@ -167,12 +167,12 @@ class Variable:
 
     @property
     def is_resource(self) -> bool:
-        """Whether it is a resource, or else a reference."""
+        """True for a resource, False for a reference."""
         return self._ops is _RESOURCE
 
     @property
     def handle(self) -> Tensor:
-        """Its handle or reference, as ops that change it take it."""
+        """The handle or reference, as taken by ops that change it."""
         return self._variable
 
     @property
@@ -182,7 +182,7 @@ class Variable:
 
     @property
     def op(self) -> Node:
-        """The node that stands for it."""
+        """The node of the variable."""
         return self._variable.node
 
     @property
@@ -211,48 +211,48 @@ class Variable:
 
     @property
     def initializer(self) -> Node:
-        """The node that gives it its initial value."""
+        """The node that assigns the initial value."""
         return self._initializer
 
     @property
     def initial_value(self) -> Tensor:
-        """The tensor it starts from."""
+        """The initial value."""
         return self._initial_value
 
     def as_tensor(self) -> Tensor:
-        """Its value, as ops take it."""
+        """The value, as a tensor for ops."""
         if self.is_resource and self._here().scopes.controls:
             return self._new_read(None)
         return self._read
 
     def as_graph_element(self) -> Tensor:
-        """What is fetched and fed: its reference, or the value of a resource."""
+        """The tensor for fetches and feeds: the reference, or the value of a resource."""
         return self._read if self.is_resource else self._variable
 
     def value(self) -> Tensor:
-        """Its value, as ops take it."""
+        """The value, as a tensor for ops."""
         return self.as_tensor()
 
     def read_value(self) -> Tensor:
-        """A new read of its value, which obeys the control dependencies around it."""
+        """A new read of the value, subject to the current control dependencies."""
         return self._new_read("read" if not self.is_resource else None)
 
     def initialized_value(self) -> Tensor:
-        """Its value, certain to be initialised first: for the initial value of another variable."""
+        """The value after initialisation, for use in the initial value of another variable."""
         with self.graph.control_dependencies([self._initializer]):
             return self._new_read(f"{self.op.name.rpartition('/')[2]}_initialized")
 
     def is_initialized(self, name: str | None = None) -> Tensor:
-        """Whether it has a value, when the result runs. -> initialized: bool, a scalar."""
+        """True iff it has a value, at run time. -> initialized: bool, a scalar."""
         return self.graph.apply_op(self._ops.is_initialized, [self._variable], None, name).outputs[0]
 
     def change(self, how: str, *inputs: Any, name: str | None = None) -> Node:
-        """The node that changes it.
+        """Add the node that changes it.
 
         Args:
             how: "assign", "assign_add", "assign_sub", "scatter_update", "scatter_add" or "scatter_sub".
-            inputs: what such a change takes; see the method of that name.
-            name: of the node.
+            inputs: the arguments of the method of that name.
+            name: the name of the node.
         """
         around = get_default_graph().outer
         while not self.is_resource and around is not None:
@@ -263,13 +263,13 @@ class Variable:
                     "or change it outside of functions, branches and loops",
                 )
             around = around.outer
-        attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # of a reference it is known: values take it either way
+        attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # a reference determines it: values take its dtype
         if self.is_resource and how == "assign":
             attrs["validate_shape"] = self._shape.is_fully_defined
         return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
-        """Its value after a change."""
+        """The value after a change."""
         node = self.change(how, *inputs, name=name)
         if not self.is_resource:
             return node.outputs[0]
@@ -277,27 +277,27 @@ class Variable:
             return self._new_read(None)
 
     def assign(self, value: Any, name: str | None = None) -> Tensor:
-        """Set it to `value` when the result runs."""
+        """Set it to `value` at run time."""
         return self._changed("assign", value, name=name)
 
     def assign_add(self, delta: Any, name: str | None = None) -> Tensor:
-        """Add `delta` when the result runs."""
+        """Add `delta` at run time."""
         return self._changed("assign_add", delta, name=name)
 
     def assign_sub(self, delta: Any, name: str | None = None) -> Tensor:
-        """Subtract `delta` when the result runs."""
+        """Subtract `delta` at run time."""
         return self._changed("assign_sub", delta, name=name)
 
     def scatter_update(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-        """Replace the rows `indices` by `updates` when the result runs. indices: [...], updates: [..., *shape[1:]]."""
+        """Replace the rows `indices` by `updates` at run time. indices: [...], updates: [..., *shape[1:]]."""
         return self._changed("scatter_update", indices, updates, name=name)
 
     def scatter_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-        """Add `updates` to the rows `indices` when the result runs; a row that is named twice gets both."""
+        """Add `updates` to the rows `indices` at run time; repeated indices add up."""
         return self._changed("scatter_add", indices, updates, name=name)
 
     def scatter_sub(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-        """Subtract `updates` from the rows `indices` when the result runs; a row that is named twice loses both."""
+        """Subtract `updates` from the rows `indices` at run time; repeated indices add up."""
         return self._changed("scatter_sub", indices, updates, name=name)
 
     def eval(self, session: Any = None) -> Any:
@@ -305,7 +305,7 @@ class Variable:
         return self.as_graph_element().eval(session=session)
 
     def numpy(self) -> NoReturn:
-        """Refused, as all that asks for a value here: a session keeps it.
+        """Raise an error: a session keeps the value.
 
         Raises:
             InvalidArgumentError: always.
@@ -396,7 +396,7 @@ def _named_constant(graph: Graph, value: Any, wanted: DType | None, scope: str) 
 
 
 def listed_variables(argument: str, value: Any) -> list[Variable]:
-    """Several variables, or a single one.
+    """Convert a single variable or several to a list.
 
     Raises:
         InvalidArgumentError: something else; `argument` names it.
@@ -420,28 +420,28 @@ def all_variables() -> list[Variable]:
 
 
 def trainable_variables() -> list[Variable]:
-    """The variables of the default graph that are to be trained."""
+    """The trainable variables of the default graph."""
     return get_default_graph().get_collection(TRAINABLE_VARIABLES)
 
 
 def is_variable_initialized(variable: Variable) -> Tensor:
-    """Whether `variable` has a value, when it runs. -> initialized: bool, a scalar."""
+    """True iff `variable` has a value, at run time. -> initialized: bool, a scalar."""
     return variable.is_initialized()
 
 
 def initialize_variables(var_list: Sequence[Variable] | Variable, name: str = "init") -> Node:
-    """A node that gives all of `var_list` their initial values.
+    """A node that initialises all variables in `var_list`.
 
     Raises:
-        InvalidArgumentError: something in it is no variable.
+        InvalidArgumentError: an item is no variable.
     """
     return _initializers(VariableChoice(get_default_graph(), listed_variables("var_list", var_list)), name)
 
 
 def initialize_all_variables() -> Node:
-    """A node that gives all variables of the default graph their initial values.
+    """A node that initialises all variables of the default graph.
 
-    In a notebook it follows when an earlier cell makes other variables.
+    In a notebook it is rebuilt when an earlier cell makes other variables.
     """
     return _initializers(VariableChoice(get_default_graph()), "init")
 

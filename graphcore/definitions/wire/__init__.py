@@ -1,4 +1,7 @@
-"""GraphDef files: the messages, and values to and from them. Only who reads or writes files imports this; it loads protobuf."""
+"""The wire form: protobuf messages of the definitions, and files of them.
+
+Importing it loads protobuf, so only code that reads or writes files does.
+"""
 
 from graphcore.definitions.wire.files import (
     function_def_from_bytes,

@@ -1,4 +1,4 @@
-"""What the readers of text and of JSON have to know of each message, taken from its descriptor when it is first met."""
+"""Descriptions of message fields for the text and JSON readers, computed on first use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _F = TypeVar("_F", bound="Field")
 
 
 class Field:
-    """One field of a message. Those that read it add how."""
+    """One field of a message; the readers extend it with a way to read its values."""
 
     __slots__ = (
         "default",
@@ -95,14 +95,14 @@ class Fields(Generic[_F]):
 
 
 class Schema(Generic[_F]):
-    """The fields of all kinds of messages that have been met."""
+    """The fields of all message types seen so far."""
 
     def __init__(self, make: Callable[[Any], _F]) -> None:
         self._make = make
         self._known: dict[str, Fields[_F]] = {}
 
     def fields_of(self, descriptor: Any) -> Fields[_F]:
-        """The fields of a kind of message."""
+        """The fields of a message type."""
         known = self._known.get(descriptor.full_name)
         if known is None:
             known = self._known[descriptor.full_name] = Fields(descriptor, self._make)

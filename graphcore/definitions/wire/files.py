@@ -34,20 +34,23 @@ _LOOKED_AT: Final = 4096
 
 
 def reason(error: Exception) -> str:
-    """What protobuf says is wrong, without the whole file that it may quote."""
+    """The reason in a protobuf error, without the whole file that it may quote."""
     text = str(error)
     return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}..."
 
 
 def looks_binary(data: bytes) -> bool:
-    """True iff `data` begins like no text: with control characters (a serialised node always has some) or no UTF-8."""
+    """True iff `data` looks binary: it has control characters near its beginning, or is not UTF-8.
+
+    A serialised node always has some control characters.
+    """
     begin = data[:_LOOKED_AT]
     if begin.translate(None, _CONTROL) != begin:
         return True
     try:
         begin.decode()
     except UnicodeDecodeError as error:
-        # A character that the cut goes through is none that is wrong.
+        # A character cut in two at the end is not an error.
         return error.start < len(begin) - 3 or len(data) <= _LOOKED_AT
     return False
 
@@ -60,10 +63,10 @@ def _decoded(data: bytes, what: str) -> str:
 
 
 def parse_message(message: Any, data: bytes, what: str) -> Any:
-    """Fill a message from bytes, protobuf text or JSON, whichever `data` is.
+    """Fill a message from bytes, protobuf text or JSON, detected from `data`.
 
     Raises:
-        InvalidArgumentError: it is none of them, cut off, or of another kind.
+        InvalidArgumentError: the data is in none of these forms, truncated, or of another message type.
     """
     if looks_binary(data):
         return _parse_binary(message, data, what)
@@ -100,11 +103,11 @@ def _parse_json(message: Any, text: str, what: str) -> Any:
 
 
 def may_have_unknown(message: Any, data: bytes) -> bool:
-    """Find out quickly whether fields unknown to the schema may be there; if not, looking for them everywhere is saved.
+    """Quick test for fields unknown to the schema; False saves a search of the whole message.
 
     Args:
-        message: what was parsed from `data`; it is left as parsed.
-        data: any of the forms.
+        message: the message parsed from `data`; left unchanged.
+        data: in any of the forms.
     """
     if not looks_binary(data):
         return False
@@ -119,7 +122,7 @@ def serialize(message: Any, what: str) -> bytes:
     """The message as bytes, maps sorted by key.
 
     Raises:
-        ResourceExhaustedError: it would take more than 2 GiB, which protobuf cannot write.
+        ResourceExhaustedError: it exceeds 2 GiB, protobuf's limit.
     """
     try:
         data: bytes = message.SerializeToString(deterministic=True)
@@ -145,21 +148,21 @@ def graph_def_from_bytes(data: bytes) -> GraphDef:
     """Read a GraphDef.
 
     Args:
-        data: a serialised GraphDef, its protobuf text, or its JSON; which it is is seen from the content.
+        data: a GraphDef in binary, text or JSON form, detected from the content.
 
     Raises:
-        InvalidArgumentError: it is none of them, or is cut off.
+        InvalidArgumentError: it is in none of these forms, or truncated.
     """
     message = parse_message(schema.GraphDef(), data, "GraphDef")
     return read_graph_def(message, has_unknown=may_have_unknown(message, data))
 
 
 def graph_def_to_bytes(graph_def: GraphDef) -> bytes:
-    """Serialise a GraphDef, the same way each time.
+    """Serialise a GraphDef, deterministically.
 
     Raises:
-        InvalidArgumentError: a value in it has no place in a file.
-        ResourceExhaustedError: it takes more than 2 GiB.
+        InvalidArgumentError: a value cannot be represented in a file.
+        ResourceExhaustedError: it exceeds 2 GiB.
     """
     return serialize(_written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef"), "GraphDef")
 
@@ -185,10 +188,10 @@ def op_list_from_bytes(data: bytes) -> list[OpDef]:
 
 
 def op_defs_of(data: bytes) -> Iterator[OpDef]:
-    """Read the OpDefs of an OpList one by one: who stops at one that is wrong does not wait for the rest.
+    """Iterate over the OpDefs of an OpList. They are read one by one, so a consumer may stop early.
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: the data is not an OpList.
     """
     message = parse_message(schema.OpList(), data, "OpList")
     return map(functools.partial(read_op_def, has_unknown=may_have_unknown(message, data)), message.op)

@@ -23,7 +23,7 @@ def read_node_def(message: Any, has_unknown: bool = False) -> NodeDef:
     """The NodeDef in a NodeDef message.
 
     Raises:
-        InvalidArgumentError: a shape in an attr is none.
+        InvalidArgumentError: a shape in an attr is invalid.
     """
     name = message.name
     if not name and not message.ByteSize():  # as a hostile file has millions of them
@@ -58,7 +58,7 @@ def read_function_def(message: Any, *, has_unknown: bool = False) -> FunctionDef
     """The FunctionDef in a FunctionDef message.
 
     Raises:
-        InvalidArgumentError: a shape in an attr is none.
+        InvalidArgumentError: a shape in an attr is invalid.
     """
     set_fields = {field.name: value for field, value in message.ListFields()}
     complete = set_fields.keys() <= _FUNCTION_FIELDS and not (has_unknown and has_unknown_fields(message))
@@ -118,11 +118,11 @@ def read_graph_def(message: Any, *, has_unknown: bool = False) -> GraphDef:
     """The GraphDef in a GraphDef message.
 
     Raises:
-        InvalidArgumentError: a shape in an attr is none.
+        InvalidArgumentError: a shape in an attr is invalid.
     """
     library = _read_library(message.library, has_unknown)
     versions = _read_versions(message)
-    # An empty library or version is not written back by itself, so that it is there is kept with the rest.
+    # An empty library or version would not be written back, so its presence is kept with the other fields.
     empty = {"library"} if library == _NO_LIBRARY else set()
     empty |= {"versions"} if versions == _NO_VERSIONS else set()
     return GraphDef(

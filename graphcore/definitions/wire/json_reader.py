@@ -22,7 +22,7 @@ _WRONG: Final = (ValueError, TypeError, OverflowError)
 
 
 class JsonError(ValueError):
-    """A JSON text is no message: where, what was expected, what came."""
+    """A JSON text does not encode the message: place, expectation and actual text."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -59,7 +59,7 @@ def _integer(value: Any) -> int:
 
 
 def _real(value: Any, largest: float) -> float:
-    # A number that is none, or infinite, is written as a string in JSON.
+    # NaN and infinities are strings in JSON.
     if (isinstance(value, float) and not -largest <= value <= largest) or value == "nan":
         raise ValueError
     return float(value)
@@ -95,7 +95,7 @@ _ONE: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 class JsonField(Field):
-    """A field with how its values are read."""
+    """A field with a reader for its values."""
 
     __slots__ = ("one",)
 
@@ -111,7 +111,7 @@ class JsonField(Field):
         """The values of a list.
 
         Raises:
-            ValueError, TypeError or OverflowError: one of them is none; which one is left to find out.
+            ValueError, TypeError or OverflowError: one of them is invalid; the caller finds out which.
         """
         kinds = set(map(type, values))
         if self.kind in _INTEGERS:
@@ -146,7 +146,7 @@ def read_json(text: str, message: Any) -> None:
         message: of a kind without extensions; the schema has no others.
 
     Raises:
-        JsonError: the text is no such message. Then part of it has been filled.
+        JsonError: the text does not encode such a message. The message may be partly filled.
     """
     try:
         value = json.loads(text, object_pairs_hook=_unique)

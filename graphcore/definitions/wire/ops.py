@@ -24,7 +24,7 @@ def read_op_def(message: Any, *, has_unknown: bool = False) -> OpDef:
     """The OpDef in an OpDef message.
 
     Raises:
-        InvalidArgumentError: a shape in a default is none.
+        InvalidArgumentError: a shape in a default is invalid.
     """
     values, rest = _read_fields(message, _OP_FIELDS, has_unknown)
     values.setdefault("name", "")
@@ -42,7 +42,10 @@ def read_op_def(message: Any, *, has_unknown: bool = False) -> OpDef:
 
 
 def _read_fields(message: Any, known: frozenset[str], has_unknown: bool) -> tuple[dict[str, Any], bytes]:
-    """The fields that are set, and the rest of the message. Most fields of most messages are not, hence this is quicker than asking each."""
+    """The fields that are set, and the rest of the message.
+
+    Most fields of most messages are unset, so listing the set ones is faster than testing each.
+    """
     values = {field.name: value for field, value in message.ListFields()}
     if values.keys() <= known and not (has_unknown and has_unknown_fields(message)):
         return values, b""

@@ -1,4 +1,4 @@
-"""Keeps what a message says beyond the fields that a value has: fields without a place there, and fields unknown to the schema."""
+"""Keeps the parts of a message that have no place in a definition, unknown fields included."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ _LARGEST_SHARED: Final = 256
 
 
 def read_each(messages: Iterable[Any], read: Callable[[Any], _Value]) -> list[_Value]:
-    """The values of messages. Small messages that are equal give one value, which is read once: long lists mostly hold few values.
+    """Read messages to values. Equal small messages are read once and share a value.
+
+    Long lists mostly hold few distinct values.
 
     Args:
         messages: of one kind.
-        read: makes an immutable value of one, whatever else it was given.
+        read: makes an immutable value of a message.
     """
     known: dict[bytes, _Value] = {}
     values = []
@@ -32,7 +34,7 @@ def read_each(messages: Iterable[Any], read: Callable[[Any], _Value]) -> list[_V
 
 
 def has_unknown_fields(message: Any) -> bool:
-    """Whether the message has fields unknown to the schema; those of messages in it do not count."""
+    """True iff the message itself has fields unknown to the schema. Nested messages are ignored."""
     return len(UnknownFieldSet(message)) > 0
 
 
@@ -41,8 +43,8 @@ def rest_of(message: Any, known: frozenset[str], *, has_unknown: bool) -> bytes:
 
     Args:
         message: a protobuf message.
-        known: the names of the fields that are read elsewhere.
-        has_unknown: whether fields unknown to the schema may be there; looking for them takes time.
+        known: the names of the fields that a definition represents.
+        has_unknown: False if unknown fields were ruled out, which saves a search for them.
     """
     others = any(field.name not in known for field, _ in message.ListFields())
     if not others and not (has_unknown and has_unknown_fields(message)):

@@ -1,4 +1,4 @@
-"""Reads and writes graph files: GraphDef, MetaGraphDef, SavedModel file or directory, recognised by content."""
+"""Graph files: GraphDef, MetaGraphDef, SavedModel file or directory, recognised by content."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def read_meta_graphs(data: bytes) -> tuple[MetaGraph, ...]:
         data: a SavedModel, MetaGraphDef or GraphDef, binary or text, or a GraphDef as JSON.
 
     Raises:
-        InvalidArgumentError: it is none of these, or cut off.
+        InvalidArgumentError: it is none of these, or truncated.
     """
     first = "" if looks_binary(data) else _first_field(data)
     if data.startswith(_SCHEMA_VERSION_TAG) or first in _SAVED_MODEL_FIELDS:
@@ -91,7 +91,7 @@ def _first_field(data: bytes) -> str:
 
 
 def _is_binary_meta_graph(data: bytes) -> bool:
-    """Field 1 of a MetaGraphDef read as a node has no op name."""
+    """True iff the data is a MetaGraphDef: its field 1, read as a node, has no op name."""
     if not looks_binary(data):
         return False
     graph = schema.GraphDef()
@@ -116,7 +116,7 @@ def _parse(message: Any, data: bytes, what: str) -> Any:
         if looks_binary(data):
             message.ParseFromString(data)
         else:
-            # Most of these messages is of no use here and not in the schema.
+            # Most of these messages is not needed here and missing in the schema.
             read_text(data.decode(), message, allow_unknown_field=True)
     except TextError as error:
         raise InvalidArgumentError(f"Not a {what}: protobuf text at line:column {reason(error)}") from None
@@ -180,7 +180,7 @@ def load_meta_graph(path: str | Path, tags: Collection[str] | None = None) -> Me
 
     Raises:
         NotFoundError: there is no file, or no graph with these tags.
-        InvalidArgumentError: it is no graph file, or has several graphs and `tags` does not say which.
+        InvalidArgumentError: it is no graph file, or has several graphs and no `tags` were given.
     """
     graphs = load_meta_graphs(path)
     if tags is None and len(graphs) == 1:
@@ -199,16 +199,18 @@ def load_graph_def(path: str | Path, tags: Collection[str] | None = None) -> Gra
 
     Raises:
         NotFoundError: there is no file, or no graph with these tags.
-        InvalidArgumentError: it is no graph file, or has several graphs and `tags` does not say which.
+        InvalidArgumentError: it is no graph file, or has several graphs and no `tags` were given.
     """
     return load_meta_graph(path, tags).graph_def
 
 
 def save_graph_def(graph_def: GraphDef, path: str | Path) -> None:
-    """Write a GraphDef: as protobuf text if `path` ends in `.pbtxt` or `.txt`, as JSON if in `.json`, else binary.
+    """Write a GraphDef in the form of the suffix: `.pbtxt` and `.txt` are text, `.json` is JSON.
+
+    Any other suffix is binary.
 
     Raises:
-        InvalidArgumentError: a value in it has no place in a file.
+        InvalidArgumentError: a value cannot be represented in a file.
         FailedPreconditionError: the file cannot be written.
     """
     place = Path(path)
@@ -225,7 +227,7 @@ def meta_graphs_to_bytes(meta_graphs: Collection[MetaGraph], *, text: bool = Fal
     """A SavedModel of these graphs, binary or as protobuf text.
 
     Raises:
-        InvalidArgumentError: a value in a graph has no place in a file.
+        InvalidArgumentError: a value cannot be represented in a file.
     """
     message = schema.SavedModel(saved_model_schema_version=_SCHEMA_VERSION)
     for meta_graph in meta_graphs:
@@ -251,11 +253,11 @@ def _write_signature(signature: Signature, message: Any) -> None:
 
 
 def save_meta_graphs(meta_graphs: Collection[MetaGraph], directory: str | Path, *, text: bool = False) -> None:
-    """Write a SavedModel directory, making it where it is missing.
+    """Write a SavedModel directory; it is created if missing.
 
     Raises:
-        InvalidArgumentError: a value in a graph has no place in a file.
-        FailedPreconditionError: it cannot be written, or holds a model in the other form, which readers would take instead.
+        InvalidArgumentError: a value cannot be represented in a file.
+        FailedPreconditionError: it cannot be written, or holds a model in the other form, which readers would prefer.
     """
     place = Path(directory)
     data = meta_graphs_to_bytes(meta_graphs, text=text)

@@ -1,7 +1,7 @@
 """The message classes of the wire form, made from the .proto files beside this module.
 
-The files are read here, not compiled by protoc: code that protoc makes works with one or two major versions of the protobuf runtime
-only. The classes live in a descriptor pool of their own, so that TensorFlow can be loaded into the same process.
+The files are read here, not compiled by protoc: code that protoc makes works with one or two major versions of the protobuf runtime only.
+The classes are in a separate descriptor pool, so that TensorFlow can be loaded into the same process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SCALARS: Final = {
 
 
 class _Reader:
-    """Reads the subset of the proto language that the files use: messages, enums, maps, oneofs, repeated and plain fields."""
+    """Reads the subset of the proto language in these files: messages, enums, maps, oneofs and fields."""
 
     def __init__(self, name: str, text: str) -> None:
         self.file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}/{name}", package=_PACKAGE, syntax="proto3")
@@ -118,7 +118,7 @@ def _set_type(field: descriptor_pb2.FieldDescriptorProto, kind: str) -> None:
     if kind in _SCALARS:
         field.type = _SCALARS[kind]
     else:
-        # The pool looks the name up and sees whether it is a message or an enum.
+        # The pool resolves the name to a message or an enum.
         field.type_name = kind
 
 

@@ -83,7 +83,7 @@ def write_shape(shape: Shape, message: Any) -> None:
 
 
 def read_tensor(message: Any, *, has_unknown: bool = False) -> TensorValue:
-    """The constant that a TensorProto holds. Whether its parts fit is seen when its array is asked for."""
+    """Read a TensorProto. Its parts are checked against each other when the array is first accessed."""
     set_fields = {field.name: value for field, value in message.ListFields()}
     dtype = dtype_from_wire(set_fields.get("dtype", 0))
     dims: tuple[int, ...] | None = ()
@@ -101,7 +101,7 @@ def read_tensor(message: Any, *, has_unknown: bool = False) -> TensorValue:
 
 
 def write_tensor(value: TensorValue, message: Any) -> None:
-    """Set a TensorProto: as its file had it, else a single element as a value and more as raw bytes."""
+    """Set a TensorProto: in its file's encoding, else a single element as a value and more as raw bytes."""
     message.SetInParent()
     if value.encoded is not None:
         _write_encoded(value.encoded, message)

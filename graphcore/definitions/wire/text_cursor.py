@@ -1,4 +1,4 @@
-"""Walks through protobuf's text form token by token, and says where a mistake is."""
+"""A cursor over the tokens of protobuf's text form, with positions for errors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SHOWN: Final = 40
 
 
 class TextError(ValueError):
-    """A text is no message: `line:column: what was expected, what came`."""
+    """The text does not encode the message: `line:column: expected ..., got ...`."""
 
 
 class Cursor:
-    """A text. Positions in it are those of tokens, with white space and comments behind."""
+    """A text. Positions are those of tokens; white space and comments before a token are skipped."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -47,16 +47,16 @@ class Cursor:
         return f"{self.text.count(chr(10), 0, pos) + 1}:{pos - self.text.rfind(chr(10), 0, pos)}"
 
     def error(self, pos: int, what: str) -> TextError:
-        """An error about what is here."""
+        """An error about the current position."""
         return TextError(f"{self.place(pos)}: {what}")
 
     def expected(self, pos: int, what: str) -> TextError:
-        """An error that says what was expected here."""
+        """An error that states the expectation at the current position."""
         sign = self.token(pos)
         return self.error(pos, f"expected {what}, found {short(sign) if sign else 'the end'}")
 
     def unclosed(self, opened: int, pos: int) -> TextError:
-        """An error about a message that nothing closes, opened here, at the last token of the text, which is at `pos` or after."""
+        """An error about an unclosed message, reported at the last token of the text, at `pos` or after."""
         last = pos
         while pos < len(self.text):
             last = pos
@@ -66,7 +66,7 @@ class Cursor:
         )
 
     def strings(self, pos: int, expected: str) -> tuple[bytes, int, int]:
-        """The strings from here on, joined, where the last of them is, and the position after it."""
+        """Read adjacent strings: their concatenation, the position of the last one, and the next position."""
         pieces = []
         last = pos
         while True:
@@ -100,7 +100,7 @@ class Cursor:
         return self.skip(pos + 1)
 
     def skip_dotted(self, pos: int) -> tuple[int, int]:
-        """Skip names with points between them; the position after them, and how many they are."""
+        """Skip names joined by dots. Returns the position after them, and their number."""
         count = 0
         while True:
             sign = self.token(pos)
@@ -123,5 +123,5 @@ class Cursor:
 
 
 def short(word: str) -> str:
-    """A token for a message, the beginning of a long one."""
+    """A token for an error message, abbreviated if long."""
     return repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")

@@ -1,7 +1,7 @@
-"""Reads protobuf's text form into messages: one regular expression for most fields, long lists in blocks.
+"""Reads protobuf's text form into messages: one regular expression for most fields, lists in blocks.
 
-What that expression does not match (lists in brackets, strings in several pieces, all mistakes) is looked at token by token, which also
-finds where a mistake is and what was expected there. Messages are kept on a stack: however deep they are nested, nothing recurs.
+Text that the expression does not match (lists in brackets, strings in several pieces, all mistakes) is read token by token, which also
+locates mistakes and the expectation there. Messages are kept on a stack, so deep nesting needs no recursion.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCHEMA: Final = Schema(TextField)
 
 
 class _Entry:
-    """An entry of a map from strings to messages: its value is read into its place when the key came first, as it does."""
+    """An entry of a map from strings to messages. Its value is read in place if the key came first."""
 
     __slots__ = ("_apart", "_messages", "_placed", "key")
 
@@ -63,7 +63,7 @@ class _Entry:
 
 
 class _Frame:
-    """A message that is being read. Without `fields` it is one that is skipped."""
+    """A message being read. Without `fields`, it is skipped."""
 
     __slots__ = ("began", "closing", "fields", "full_name", "listed", "message", "of", "of_messages", "opened", "values")
 
@@ -85,7 +85,7 @@ class _Frame:
         """Whether it is in a list in brackets."""
 
     def close(self) -> None:
-        """Put an entry of a map there."""
+        """Store the entry in the map."""
         entry = self.message
         if self.values is None:
             return
@@ -103,10 +103,10 @@ def read_text(text: str, message: Any, *, allow_unknown_field: bool = False) -> 
     Args:
         text: the text.
         message: of a kind without extensions; the schema has no others.
-        allow_unknown_field: skip fields that the message has not, instead of refusing them.
+        allow_unknown_field: skip unknown fields instead of refusing them.
 
     Raises:
-        TextError: the text is no such message. Then part of it has been filled.
+        TextError: the text does not encode such a message. The message may be partly filled.
     """
     _Reader(text, message, allow_unknown_field).read()
 
@@ -124,7 +124,7 @@ class _Reader(Cursor):
         """In a run up to here something is wrong: it is read one by one."""
 
     def read(self) -> None:
-        """Read all of the text."""
+        """Read the whole text."""
         text, match = self.text, _ITEM.match
         pos = self.skip(0)
         while True:
@@ -158,10 +158,10 @@ class _Reader(Cursor):
                 else:
                     pos = self.scalar_found(frame.message, field, found, group)
 
-    # What the expression matched. Each of these looks at it again, token by token, if something is wrong.
+    # Handlers of matches. Each falls back to reading token by token if something is wrong.
 
     def scalar_found(self, message: Any, field: TextField, found: re.Match[str], group: int) -> int:
-        """Take `name: value`."""
+        """Read `name: value`."""
         if field.is_message:
             return self.item(found.start())
         word = found[group]
@@ -189,7 +189,7 @@ class _Reader(Cursor):
         return found.end()
 
     def run(self, values: Any, field: TextField, pos: int) -> int:
-        """Take `name: value name: value ...` as far as it goes."""
+        """Read `name: value name: value ...` as far as it goes."""
         while pos >= self.no_run_before:
             found = field.run.match(self.text, pos)
             if found is None or not self.take(values, field, found):
@@ -199,7 +199,7 @@ class _Reader(Cursor):
         return pos
 
     def take(self, values: Any, field: TextField, found: re.Match[str]) -> bool:
-        """Take the values of a run, all or, if one is wrong, none."""
+        """Store the values of a run: all, or none if one is invalid."""
         length = len(values)
         try:
             values.extend(field.in_run(found[0]))
@@ -210,7 +210,7 @@ class _Reader(Cursor):
         return True
 
     def open_found(self, message: Any, field: TextField, found: re.Match[str]) -> int:
-        """Take `name {`."""
+        """Read `name {`."""
         if not field.is_message or (not field.repeated and self.is_set(message, field)) or len(self.stack) == MOST_NESTED:
             return self.item(found.start())
         self.push(field, found.start(_OPEN), listed=False)
@@ -219,7 +219,10 @@ class _Reader(Cursor):
         return found.end()
 
     def repeat(self, done: _Frame, pos: int) -> int:
-        """Take what is, letter by letter, the repeated message again that was read just now. The last time it is read: a comma may follow."""
+        """Read verbatim repetitions of the repeated message just read.
+
+        The last repetition is left out: a comma may follow it.
+        """
         text = self.text
         block = text[done.began : pos]
         count = 0
@@ -245,7 +248,7 @@ class _Reader(Cursor):
     # Token by token.
 
     def item(self, pos: int) -> int:
-        """Take a field, or what closes the message; the position after it."""
+        """Read a field, or the end of the message. Returns the position after it."""
         frame = self.frame
         name = self.token(pos)
         if name == frame.closing and name:
@@ -267,7 +270,7 @@ class _Reader(Cursor):
         raise self.error(pos, f"{frame.full_name} has no field named {short(name)}")
 
     def field(self, field: TextField, start: int, pos: int) -> int:
-        """Take what follows the name of a field, which is at `start`."""
+        """Read the rest of a field after its name, which is at `start`."""
         message = self.frame.message
         if field.oneof is not None:
             other = message.WhichOneof(field.oneof)
@@ -296,7 +299,7 @@ class _Reader(Cursor):
         return self.after(pos)
 
     def is_set(self, message: Any, field: TextField) -> bool:
-        """Whether a field that is not repeated has a value already."""
+        """True iff a singular field has a value already."""
         if field.oneof is not None:
             return message.WhichOneof(field.oneof) is not None
         if field.has_presence:
@@ -304,7 +307,7 @@ class _Reader(Cursor):
         return bool(getattr(message, field.name) != field.default)
 
     def list(self, values: Any, field: TextField, pos: int) -> int:
-        """Take `value, value, ...]`."""
+        """Read `value, value, ...]`."""
         while True:
             found = field.listed.match(self.text, pos) if pos >= self.no_run_before else None
             if found is not None and self.take(values, field, found):
@@ -321,7 +324,7 @@ class _Reader(Cursor):
             pos = self.skip(pos + 1)
 
     def scalar(self, field: TextField, pos: int) -> tuple[Any, int, int]:
-        """A value, where its last token is, and the position after it."""
+        """Read a value. Returns it, the position of its last token, and the next position."""
         if field.word is None:
             pieces, last, end = self.strings(pos, field.expected)
             try:
@@ -338,7 +341,7 @@ class _Reader(Cursor):
         return value, pos, self.skip(pos + len(sign))
 
     def open(self, field: TextField | None, pos: int, listed: bool) -> int:
-        """Take the brace that opens a message; the position after it."""
+        """Read the brace that opens a message. Returns the position after it."""
         sign = self.token(pos)
         if sign not in CLOSING:
             raise self.expected(pos, '"{"')
@@ -350,7 +353,7 @@ class _Reader(Cursor):
         return self.skip(pos + 1)
 
     def push(self, field: TextField | None, pos: int, listed: bool) -> None:
-        """Begin the message that a brace opens."""
+        """Begin a message after its opening brace."""
         outer = self.frame
         self.stack.append(outer)
         if field is None:
@@ -376,7 +379,7 @@ class _Reader(Cursor):
         self.frame = frame
 
     def close(self, pos: int) -> int:
-        """Take the brace that closes the message, and the comma or bracket after it in a list."""
+        """Read the closing brace of a message, and in a list the comma or bracket after it."""
         done = self.frame
         done.close()
         self.frame = self.stack.pop()
@@ -391,10 +394,10 @@ class _Reader(Cursor):
         pos = self.skip(pos + 1)
         return self.skip_list(pos) if done.of is None else self.open(done.of, pos, listed=True)
 
-    # Fields that are skipped.
+    # Skipped fields.
 
     def skip_contents(self, pos: int) -> int:
-        """Skip what follows the name of a field that the message has not."""
+        """Skip an unknown field after its name."""
         if self.token(pos) == ":":
             pos = self.skip(pos + 1)
             sign = self.token(pos)

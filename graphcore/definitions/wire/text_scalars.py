@@ -1,4 +1,4 @@
-"""The tokens of protobuf's text form, and the numbers, words and strings that they stand for."""
+"""The tokens of protobuf's text form, and their values as numbers, words and strings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INFINITY: Final = re.compile(r"(-?)inf(?:inity)?f?", re.IGNORECASE)
 _NAN: Final = re.compile(r"nanf?", re.IGNORECASE)
 _BOOLS: Final = {"true": True, "t": True, "1": True, "True": True, "false": False, "f": False, "0": False, "False": False}
 
-# An escape that Python's own decoder does not read as protobuf's text means it.
+# An escape that Python's decoder reads differently from protobuf.
 _ODD_ESCAPE: Final = re.compile(rb"\\(?:[^abfnrtv\\\"'0-7x]|x(?![0-9a-fA-F]{2})|[4-7][0-7]{2})")
 _ESCAPE: Final = re.compile(
     rb"\\(?:([abfnrtv\\\"'])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([xuUN]|$)|)",
@@ -36,7 +36,7 @@ _LETTERS: Final = dict(zip(b"abfnrtv\\\"'", b"\a\b\f\n\r\t\v\\\"'", strict=True)
 
 
 def unescaped(text: str) -> bytes:
-    """The bytes that a string stands for, given what is between its quotes.
+    """Decode the text between the quotes of a string.
 
     Raises:
         ValueError: an escape is cut off or beyond its range.
@@ -59,7 +59,7 @@ def _unescape(found: re.Match[bytes]) -> bytes:
             raise ValueError(f"the escape {found[0].decode()} is more than a byte")
         return bytes([number])
     if short is not None or long is not None:
-        # What is no character, and half of a pair, cannot be written in UTF-8.
+        # Invalid code points and lone surrogates have no UTF-8 form.
         return chr(int(short or long, 16)).encode()
     if wrong is not None:
         raise ValueError(f"the escape {found[0].decode()} is cut off or has no meaning here")
@@ -96,7 +96,7 @@ def _real(word: str) -> float:
 
 
 def is_value(token: str) -> bool:
-    """Whether a token is a string, a name or a number, hence could be the value of a field that nobody knows."""
+    """True iff a token is a string, a name or a number: a possible value of an unknown field."""
     if token[:1] in ('"', "'"):
         try:
             unescaped(token[1:-1])
@@ -141,7 +141,7 @@ def _flags(words: list[str]) -> list[bool]:
 
 
 class TextField(Field):
-    """A field with how its values are read, alone and in runs."""
+    """A field with readers for its single values and its runs."""
 
     def __init__(self, descriptor: Any) -> None:
         super().__init__(descriptor)
@@ -160,8 +160,9 @@ class TextField(Field):
             self.word, self.words = _flag, _flags
 
     def _pattern(self, before: str, between: str) -> re.Pattern[str]:
-        # What is in strings looks like comments, and a string goes on in the next one: those are looked at one by one. So are numbers with
-        # a leading zero, which only an integer may have. A block is as long as makes the work for each not count, and takes little memory.
+        # Strings may contain text that looks like comments, and adjacent strings are joined, so those are read one by one. So are numbers
+        # with a leading zero, which only integers may have. The block size makes the overhead for each value negligible and takes little
+        # memory.
         if self.word is None:
             item = rf"{_STRING}\s*+(?![#\"']){between.format(SKIP=_SPACE)}"
         else:
@@ -170,19 +171,19 @@ class TextField(Field):
 
     @functools.cached_property
     def run(self) -> re.Pattern[str]:
-        """What matches `name: value name: value ...`."""
+        """A pattern for `name: value name: value ...`."""
         return self._pattern(rf"{self.name}:\s*+", "(?:[,;]{SKIP}|(?![,;]))")
 
     @functools.cached_property
     def listed(self) -> re.Pattern[str]:
-        """What matches `value, value, ...,` in a list in brackets."""
+        """A pattern for `value, value, ...,` in a bracketed list."""
         return self._pattern("", ",{SKIP}")
 
     def in_run(self, block: str) -> list[Any]:
-        """The values in what `run` or `listed` matched.
+        """The values in a match of `run` or `listed`.
 
         Raises:
-            ValueError: one of them is none; which one is left to find out.
+            ValueError: one of them is invalid; the caller finds out which.
         """
         if self.word is None:
             return self.words(_BODY.findall(block))
@@ -191,10 +192,10 @@ class TextField(Field):
         return self.words(block.replace(f"{self.name}:", " ").replace(",", " ").replace(";", " ").split())
 
     def string(self, body: str) -> str | bytes:
-        """The value of a string, given what is between its quotes.
+        """The value of a string, from the text between its quotes.
 
         Raises:
-            ValueError: an escape in it is none, or it is no UTF-8 in a field for text.
+            ValueError: an invalid escape, or a text field that is not UTF-8.
         """
         if not self.is_text:
             return unescaped(body)

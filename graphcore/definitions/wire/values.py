@@ -22,14 +22,14 @@ _MOST_NESTED_FUNCS: Final = 33
 
 
 def read_attr_value(message: Any, has_unknown: bool = False) -> AttrValue:
-    """The value in an AttrValue message.
+    """Read an AttrValue message.
 
     Args:
         message: the AttrValue.
-        has_unknown: whether fields unknown to the schema may be there, which are to be kept.
+        has_unknown: True if unknown fields may be present; they are kept.
 
     Raises:
-        InvalidArgumentError: a shape in it is none.
+        InvalidArgumentError: a shape in it is invalid.
     """
     field = message.WhichOneof("value")
     if field in _PLAIN:
@@ -117,7 +117,7 @@ def _append_int(value: int, items: Any) -> None:
 
 
 def _require_readable(func: Func) -> None:
-    """Require that the messages of a func nest no deeper than readers of protobuf go.
+    """Check that a func's messages do not nest deeper than protobuf's readers allow.
 
     Raises:
         InvalidArgumentError: they do.

@@ -1,4 +1,4 @@
-"""Shape functions of ops that look at an array's shape or give the same elements another one."""
+"""Shape functions of ops that read an array's shape or change it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def const_shape(c: InferenceContext) -> None:
         raise InvalidArgumentError(f"Attr 'value' must be a tensor, got {brief(value)}", op=c.op, node=c.node_name, attr="value")
     if value.encoded is None:
         c.outputs[0] = shape_of_sizes(value.array.shape)
-    else:  # a few bytes of a file may claim gigabytes: they are decoded when somebody needs the elements
+    else:  # a few bytes of a file may claim gigabytes, so decoding is deferred until the elements are needed
         c.outputs[0] = c.make_shape_from_shape(value.shape.as_tensor_shape())
 
 
@@ -28,7 +28,10 @@ def shape_shape(c: InferenceContext) -> None:
 
 
 def unique_shape(c: InferenceContext) -> None:
-    """`x: [n] -> y: [?], idx: [n]`, and a count for each of y where there is a third output: the reference then leaves the rank to the run."""
+    """`x: [n] -> y: [?], idx: [n]`, and a count for each element of y as third output.
+
+    With a third output, the reference leaves the rank of x to the run.
+    """
     if c.num_outputs == 2:
         c.with_rank(c.input(0), 1)
     found = c.vector(UNKNOWN)
@@ -39,7 +42,7 @@ def unique_shape(c: InferenceContext) -> None:
 
 
 def reshape_shape(c: InferenceContext) -> None:
-    """The value of input 1, where one unknown size follows from the number of elements of input 0."""
+    """The value of input 1; one unknown size is computed from the number of elements of input 0."""
     given = c.inputs[0].dims
     out = c.make_shape_from_shape_tensor(1)
     c.outputs[0] = out
@@ -66,7 +69,7 @@ def reshape_shape(c: InferenceContext) -> None:
 
 
 def _reshape_symbolically(c: InferenceContext, given: tuple[DimensionHandle, ...], out: ShapeHandle, known_out: int) -> None:
-    """What both have in common is left out; if one unknown size remains of the output, it is what remains of the input."""
+    """Compute the unknown size by cancelling factors common to input and output."""
     left = list(given)
     remaining: list[int] = []
     for i, dim in enumerate(out.dims or ()):
@@ -83,7 +86,7 @@ def _reshape_symbolically(c: InferenceContext, given: tuple[DimensionHandle, ...
 
 
 def _known_part(dims: tuple[DimensionHandle, ...]) -> tuple[list[int], int]:
-    """Where the unknown dimensions are, and the product of the others."""
+    """The positions of the unknown dimensions, and the product of the others."""
     unknown: list[int] = []
     product = 1
     for i, dim in enumerate(dims):
@@ -97,7 +100,7 @@ def _known_part(dims: tuple[DimensionHandle, ...]) -> tuple[list[int], int]:
 
 
 def transpose_shape(c: InferenceContext) -> None:
-    """`x, perm: [rank of x]`: dimension i of the output is dimension perm[i] of x."""
+    """`x, perm: [rank of x]`: output dimension i is dimension perm[i] of x."""
     given, perm_shape = c.input(0), c.input(1)
     perm = c.input_tensor(1)
     perm_count = c.num_elements(perm_shape)
@@ -105,7 +108,7 @@ def transpose_shape(c: InferenceContext) -> None:
     if rank == UNKNOWN:
         rank = perm_count.value if perm is None else int(perm.size)
         if rank < 2:
-            # One element may stand for a vector or, in old graphs, for a scalar: the op returns either as it is.
+            # A single element may stand for a vector or, in old graphs, for a scalar: the op returns either unchanged.
             c.set_output(0, c.unknown_shape() if rank == UNKNOWN else given)
             return
     given = c.with_rank(given, rank)
@@ -121,7 +124,7 @@ def transpose_shape(c: InferenceContext) -> None:
 
 
 def squeeze_shape(c: InferenceContext) -> None:
-    """Without the dimensions of size 1, or without those that attr `squeeze_dims` lists."""
+    """Remove the dimensions of size 1, or those in attr `squeeze_dims`."""
     given = c.input(0)
     listed = c.ints_attr("squeeze_dims")
     if given.dims is None:
@@ -142,7 +145,7 @@ def squeeze_shape(c: InferenceContext) -> None:
 
 
 def expand_dims_shape(c: InferenceContext) -> None:
-    """Input 0 with a dimension of size 1 inserted where input 1 says."""
+    """Input 0 with a dimension of size 1 inserted at the axis in input 1."""
     given = c.input(0)
     value = c.input_tensor(1)
     if value is not None and value.size != 1:

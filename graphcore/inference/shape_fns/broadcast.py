@@ -1,4 +1,4 @@
-"""Broadcasting: shapes aligned at their last dimension, where a dimension of size 1 gives way."""
+"""Broadcasting: shapes aligned at their last dimension; a dimension of size 1 is stretched."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle
 
 
 def broadcast_shapes(x: ShapeHandle, y: ShapeHandle) -> ShapeHandle:
-    """The shape of `x op y` as a handle of its own: of unknown rank if either is.
+    """The shape of `x op y` as a new handle, of unknown rank if either is.
 
-    A known dimension above 1 is taken for the result where the other is unknown: a correct program leaves no choice.
+    If one dimension is unknown and the other is above 1, the result is the known one, as in any correct program.
 
     Raises:
         InvalidArgumentError: two known dimensions differ and neither is 1.
@@ -21,7 +21,7 @@ def broadcast_shapes(x: ShapeHandle, y: ShapeHandle) -> ShapeHandle:
 
 
 def _broadcast(x: ShapeHandle, y: ShapeHandle) -> ShapeHandle:
-    """The same, but `x` itself where the result is like it."""
+    """Like `broadcast_shapes`, but returns `x` itself if the result equals it."""
     x_dims, y_dims = x.dims, y.dims
     if x_dims is None or y_dims is None:
         return ShapeHandle()
@@ -33,7 +33,7 @@ def _broadcast(x: ShapeHandle, y: ShapeHandle) -> ShapeHandle:
             if a is not b and (a.value != b.value or a.value < 0):
                 break
         else:
-            return x  # most shapes that meet are the same
+            return x  # most operands have equal shapes
         return ShapeHandle(tuple([_broadcast_dim(a, b) for a, b in zip(x_dims, y_dims, strict=True)]))
     if not x_rank:
         return ShapeHandle(y_dims)
@@ -81,7 +81,7 @@ def broadcast_args_shape(c: InferenceContext) -> None:
 
 
 def broadcast_to_shape(c: InferenceContext) -> None:
-    """The value of input 1, merged with those dimensions of input 0 that cannot be stretched (above 1), right-aligned."""
+    """The value of input 1, merged with the dimensions above 1 of input 0, right-aligned."""
     out = c.make_shape_from_shape_tensor(1)
     given = c.input(0)
     if out.dims is None or given.dims is None:
@@ -97,7 +97,7 @@ def broadcast_to_shape(c: InferenceContext) -> None:
 
 
 def select_shape(c: InferenceContext) -> None:
-    """`cond`, `then`, `else` of one shape; a scalar `cond` fits anything, a vector the leading dimension."""
+    """`cond`, `then`, `else` with one shape; a scalar `cond` fits any shape, a vector the leading dimension."""
     data = c.merge(c.input(1), c.input(2))
     cond = c.input(0)
     if cond.dims is None or data.dims is None or not cond.dims:

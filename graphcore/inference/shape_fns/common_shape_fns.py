@@ -1,4 +1,4 @@
-"""The shape functions that op blocks use, all in one place; each takes the InferenceContext."""
+"""All shape functions used by op blocks, in one namespace; each takes the InferenceContext."""
 
 from __future__ import annotations
 

@@ -9,13 +9,19 @@ from graphcore.inference.shape_fns.windows import DataFormat, Window, data_forma
 
 
 def conv2d_shape(c: InferenceContext) -> None:
-    """`input: [batch, rows, columns, depth]  filter: [rows, columns, depth / groups, out] -> [batch, rows, columns, out]`."""
+    """Conv2D: `input: [b, rows, cols, depth]  filter: [rows, cols, depth / groups, out]`.
+
+    The output is `[b, rows, cols, out]`.
+    """
     layout = data_format(c, "NHWC")
     c.set_output(0, _convolution(c, layout, f"Conv2D on data format {layout.name} requires the stride", "Conv2D requires the dilation"))
 
 
 def conv3d_shape(c: InferenceContext) -> None:
-    """`input: [batch, planes, rows, columns, depth]  filter: [planes, rows, columns, depth / groups, out]`, likewise."""
+    """Conv3D: `input: [b, planes, rows, cols, depth]  filter: [planes, rows, cols, depth / groups, out]`.
+
+    The output is `[b, planes, rows, cols, out]`.
+    """
     layout = data_format(c, "NDHWC")
     c.set_output(0, _convolution(c, layout, "Conv3D requires the stride", "Conv3D requires the dilation"))
 
@@ -62,7 +68,7 @@ def _slide(
 
 
 def depthwise_conv2d_native_shape(c: InferenceContext) -> None:
-    """`input: [batch, rows, columns, depth]  filter: [rows, columns, depth, times] -> [batch, rows, columns, depth * times]`."""
+    """`input: [b, rows, cols, depth]  filter: [rows, cols, depth, times] -> [b, rows, cols, depth * times]`."""
     layout = data_format(c, "NHWC")
     given = c.with_rank(c.input(0), 4)
     kernel = c.with_rank(c.input(1), 4)
@@ -73,7 +79,10 @@ def depthwise_conv2d_native_shape(c: InferenceContext) -> None:
 
 
 def conv2d_backprop_input_shape(c: InferenceContext) -> None:
-    """`input_sizes: [4] or [2]  filter  out_backprop`: the sizes of the input, of which two may be the spatial ones only."""
+    """`input_sizes: [4] or [2]  filter  out_backprop`: the sizes of the input.
+
+    Two sizes are the spatial ones only.
+    """
     layout = data_format(c, "NHWC")
     sizes = c.make_shape_from_shape_tensor(0)
     gradient, kernel = c.with_rank(c.input(2), 4), c.with_rank(c.input(1), 4)
@@ -89,7 +98,7 @@ def conv2d_backprop_input_shape(c: InferenceContext) -> None:
 
 
 def sizes_with_rank(c: InferenceContext, index: int, rank: int) -> None:
-    """The shape that the value of input `index` says, which must have that rank."""
+    """The shape given by the value of input `index`, which must have that rank."""
     c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(index), rank))
 
 

@@ -1,4 +1,4 @@
-"""Einsum: equations such as `...ij,...jk->...ik`, and the shape that comes out."""
+"""Einsum: equations such as `...ij,...jk->...ik`, and output shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ELLIPSIS: Final = "..."
 
 
 def parse_einsum(equation: str) -> tuple[list[str], str]:
-    """The subscripts of the inputs and of the output.
+    """Parse an equation to the subscripts of the inputs and of the output.
 
     Raises:
         InvalidArgumentError: it is no equation of one or two inputs with a single output.
@@ -28,7 +28,7 @@ def parse_einsum(equation: str) -> tuple[list[str], str]:
 
 
 def einsum_shape(c: InferenceContext) -> None:
-    """One or two inputs; the dimensions of a label agree, those of `...` are broadcast together."""
+    """One or two inputs; dimensions with the same label are equal, those of `...` are broadcast together."""
     equation = c.text_attr("equation")
     inputs, output = parse_einsum(equation)
     if len(inputs) != c.num_inputs:
@@ -56,7 +56,7 @@ def _split(labels: str) -> tuple[str, bool, str]:
 
 
 def _read_input(c: InferenceContext, i: int, labels: str, equation: str, dims: dict[str, DimensionHandle]) -> ShapeHandle:
-    """Note the dimension of each label; give those that stand for the ellipsis."""
+    """Record the dimension of each label. Returns the dimensions of the ellipsis."""
     before, ellipsis, after = _split(labels)
     named = len(before) + len(after)
     try:

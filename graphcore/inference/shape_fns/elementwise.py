@@ -1,4 +1,4 @@
-"""Shape functions of ops whose outputs look like an input, like all of them, or like an attr says."""
+"""Shape functions of ops with outputs shaped like an input, like all inputs, or by an attr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphcore.shapes import Shape
 
 @direct(lambda shape, *_: shape)
 def unchanged_shape(c: InferenceContext) -> None:
-    """The output is like input 0, handle data included."""
+    """The output is shaped like input 0, handle data included."""
     c.outputs[0] = c.inputs[0]
     data = c.input_handle_shapes_and_types(0)
     if data is not None:
@@ -20,17 +20,17 @@ def unchanged_shape(c: InferenceContext) -> None:
 
 
 def unchanged_shape_with_rank(c: InferenceContext, rank: int) -> None:
-    """The output is like input 0, which must have that rank."""
+    """The output is shaped like input 0, which must have that rank."""
     c.set_output(0, c.with_rank(c.input(0), rank))
 
 
 def unchanged_shape_with_rank_at_least(c: InferenceContext, rank: int) -> None:
-    """The output is like input 0, which must have at least that rank."""
+    """The output is shaped like input 0, which must have at least that rank."""
     c.set_output(0, c.with_rank_at_least(c.input(0), rank))
 
 
 def unchanged_shape_with_rank_at_most(c: InferenceContext, rank: int) -> None:
-    """The output is like input 0, which must have at most that rank."""
+    """The output is shaped like input 0, which must have at most that rank."""
     c.set_output(0, c.with_rank_at_most(c.input(0), rank))
 
 
@@ -45,7 +45,7 @@ def scalar_shape(c: InferenceContext) -> None:
 
 
 def no_outputs(c: InferenceContext) -> None:
-    """There is nothing to say, since there is no output."""
+    """There is no output to set."""
     if c.outputs:
         raise InvalidArgumentError(f"Op {c.op} has outputs and needs a shape function that sets them", op=c.op, node=c.node_name)
 
@@ -57,12 +57,12 @@ def unknown_shape(c: InferenceContext) -> None:
 
 
 def function_call_shape(c: InferenceContext) -> None:
-    """The op is a function: its outputs are what its body makes of the inputs."""
+    """The op is a function: its outputs are inferred through its body."""
     c.set_outputs_by_function(c.op, c.attrs)
 
 
 def called_function_shape(c: InferenceContext) -> None:
-    """The op calls the function that attr `f` names with all its inputs."""
+    """The op calls the function in attr `f` with all its inputs."""
     function = c.attr("f")
     if not isinstance(function, Func):
         raise InvalidArgumentError(f"Attr 'f' must be a function, got {brief(function)}", op=c.op, node=c.node_name, attr="f")
@@ -70,7 +70,7 @@ def called_function_shape(c: InferenceContext) -> None:
 
 
 def shape_attr(c: InferenceContext, name: str = "shape") -> ShapeHandle:
-    """A fresh handle for the shape that attr `name` says.
+    """A new handle for the shape in attr `name`.
 
     Raises:
         InvalidArgumentError: the attr is missing or no shape.
@@ -104,10 +104,10 @@ def placeholder_shape(c: InferenceContext) -> None:
 
 
 def merge_all_inputs(c: InferenceContext) -> ShapeHandle:
-    """What all inputs say together, merged from the last to the first.
+    """The combined shape of all inputs, merged from the last to the first.
 
     Raises:
-        InvalidArgumentError: two of them do not fit; the text says at which input it came out.
+        InvalidArgumentError: two of them contradict each other; the text names the input at which this was found.
     """
     merged = c.input(c.num_inputs - 1)
     for i in range(c.num_inputs - 2, -1, -1):

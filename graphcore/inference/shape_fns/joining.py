@@ -1,4 +1,4 @@
-"""Shape functions of ops that put arrays together, take them apart, repeat or frame them."""
+"""Shape functions of ops that join, split, repeat or pad arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from graphcore.inference.shape_fns.elementwise import merge_all_inputs
 
 
 def concat_shape(c: InferenceContext) -> None:
-    """Concat: `concat_dim: []  values: N arrays` that agree in all dimensions but that one, which is added up."""
+    """Concat: `concat_dim: []  values: N arrays`, equal in all other dimensions.
+
+    The sizes along `concat_dim` are added up.
+    """
     _concat(c, 0, c.inputs[1:])
 
 
@@ -40,7 +43,7 @@ def _concat(c: InferenceContext, axis_input: int, values: list[ShapeHandle]) -> 
 
 
 def _around(c: InferenceContext, shape: ShapeHandle, axis: int, least_rank: int) -> tuple[ShapeHandle, DimensionHandle, ShapeHandle]:
-    """What comes before the axis, the dimension at it, what comes after."""
+    """The dimensions before the axis, the dimension at it, and those after it."""
     dims = shape.dims
     if dims is None:
         return c.unknown_shape(), c.unknown_dim(), c.scalar() if axis == -1 else c.unknown_shape()
@@ -116,7 +119,7 @@ def _even_part(c: InferenceContext, dim: DimensionHandle) -> DimensionHandle:
 
 
 def split_v_shape(c: InferenceContext) -> None:
-    """SplitV: `value  size_splits: [N]  split_dim: []`: parts of the given sizes, one of which may be -1 for the rest."""
+    """SplitV: `value  size_splits: [N]  split_dim: []`: parts of given sizes; one may be -1 for the rest."""
     value = c.input(0)
     rank = c.rank(value)
     axis = c.make_dim_for_scalar_input_with_negative_indexing(2, rank).value if rank else 0
@@ -161,7 +164,7 @@ def tile_shape(c: InferenceContext) -> None:
 
 
 def pad_shape(c: InferenceContext) -> None:
-    """`input  paddings: [rank, 2]`: each dimension plus what comes before and after it (Pad, PadV2, MirrorPad)."""
+    """`input  paddings: [rank, 2]`: each dimension plus its paddings (Pad, PadV2, MirrorPad)."""
     paddings = c.with_rank(c.input(1), 2)
     c.with_value(c.dim(paddings, 1), 2)
     given = c.input(0)
@@ -211,4 +214,4 @@ def dynamic_partition_shape(c: InferenceContext) -> None:
     c.merge_prefix(data, partitions)
     rest = c.subshape(data, len(partitions.dims))
     for i in range(c.num_outputs):
-        c.set_output(i, c.concatenate(c.vector(UNKNOWN), rest))  # each of another size
+        c.set_output(i, c.concatenate(c.vector(UNKNOWN), rest))  # parts differ in size

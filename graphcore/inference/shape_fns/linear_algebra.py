@@ -1,4 +1,4 @@
-"""Shape functions of matrix products and of what is added to them."""
+"""Shape functions of matrix products and bias additions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _batch_matmul(c: InferenceContext, *, broadcast: bool) -> ShapeHandle:
 
 
 def bias_add_shape(c: InferenceContext) -> None:
-    """`value: [..., n]  bias: [n] -> [..., n]`; with data_format NCHW the bias goes along dimension 1."""
+    """`value: [..., n]  bias: [n] -> [..., n]`; with data_format NCHW the bias is added along dimension 1."""
     channels_first = c.text_attr("data_format", "NHWC") == "NCHW"
     value = c.with_rank_at_least(c.input(0), 3 if channels_first else 2)
     bias = c.with_rank(c.input(1), 1)
@@ -53,7 +53,7 @@ def bias_add_shape(c: InferenceContext) -> None:
 
 
 def bias_add_grad_shape(c: InferenceContext) -> None:
-    """`[..., n] -> [n]`; with data_format NCHW the dimension that stays is 1."""
+    """`[..., n] -> [n]`; with data_format NCHW dimension 1 is kept."""
     channels_first = c.text_attr("data_format", "NHWC") == "NCHW"
     gradient = c.with_rank_at_least(c.input(0), 3 if channels_first else 2)
     c.set_output(0, c.vector(c.dim(gradient, 1 if channels_first else -1)))

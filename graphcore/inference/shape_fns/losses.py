@@ -1,4 +1,4 @@
-"""Shape functions of the cross-entropy losses and of what judges predictions."""
+"""Shape functions of the cross-entropy losses and of metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from graphcore.inference.shape_fns.broadcast import broadcast_shapes
 
 
 def softmax_cross_entropy_shape(c: InferenceContext) -> None:
-    """`features: [batch, classes]  labels: likewise, or broadcast -> loss: [batch]  backprop: [batch, classes]`."""
+    """`features: [batch, classes]  labels: like features, or broadcast -> loss: [batch], backprop`.
+
+    backprop has the shape [batch, classes].
+    """
     features, labels = (c.unknown_shape_of_rank(2) if given.dims is None else given for given in c.inputs[:2])
     backprop = broadcast_shapes(features, labels)
     if backprop.dims is None or len(backprop.dims) != 2:
@@ -21,7 +24,10 @@ def softmax_cross_entropy_shape(c: InferenceContext) -> None:
 
 
 def _one_of(c: InferenceContext, feature: DimensionHandle, label: DimensionHandle, both: DimensionHandle) -> DimensionHandle:
-    """Two unknown sizes are taken to be equal, as they nearly always are; a size of 1 may still be stretched to an unknown one."""
+    """Choose between two sizes. Two unknown sizes are assumed to be equal, as they nearly always are.
+
+    A size of 1 may be stretched to an unknown one.
+    """
     return c.merge_dim(feature, label) if feature.value == label.value == UNKNOWN else both
 
 

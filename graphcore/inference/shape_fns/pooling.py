@@ -16,7 +16,10 @@ def avg_pool_shape(c: InferenceContext) -> None:
 
 
 def max_pool_shape(c: InferenceContext) -> None:
-    """`input: [batch, rows, columns, depth]`: one maximum for each place of the window, which may go along the depth too."""
+    """`input: [batch, rows, columns, depth]`: one maximum for each place of the window.
+
+    The window may extend along the depth.
+    """
     layout = data_format(c, "NHWC")
     c.set_output(0, _pool(c, layout, *_window(c, layout, "MaxPool"), depth_too=True))
 
@@ -43,18 +46,21 @@ def max_pool_with_argmax_shape(c: InferenceContext) -> None:
 
 
 def pool3d_shape(c: InferenceContext) -> None:
-    """`input: [batch, planes, rows, columns, depth]`: one value for each place of the window (AvgPool3D, MaxPool3D)."""
+    """`input: [batch, planes, rows, columns, depth]`: one value for each place of the window.
+
+    For AvgPool3D and MaxPool3D.
+    """
     layout = data_format(c, "NDHWC")
     c.set_output(0, _pool(c, layout, *_window(c, layout, "Pool3D"), depth_too=False))
 
 
 def max_pool_grad_shape(c: InferenceContext) -> None:
-    """`orig_input  orig_output  grad`: like the input that was pooled."""
+    """`orig_input  orig_output  grad`: shaped like the input that was pooled."""
     c.set_output(0, c.with_rank(c.input(0), 4))
 
 
 def avg_pool_grad_shape(c: InferenceContext) -> None:
-    """`orig_input_shape: [4]  grad`: the shape that input 0 says."""
+    """`orig_input_shape: [4]  grad`: the shape given by input 0."""
     sizes_with_rank(c, 0, 4)
 
 
@@ -78,12 +84,12 @@ def _pool(c: InferenceContext, layout: DataFormat, ksize: tuple[int, ...], strid
 
 
 def fused_batch_norm_shape(c: InferenceContext) -> None:
-    """`x: [batch, rows, columns, depth]  scale, offset, mean, variance: [depth] -> y like x, and vectors [depth]`."""
+    """`x: [b, rows, cols, depth]  scale, offset, mean, variance: [depth] -> y like x, vectors [depth]`."""
     layout = data_format(c, "NHWC")
     x = c.with_rank(c.input(0), layout.rank)
     factor = c.attrs.get("exponential_avg_factor", 1.0)
     depth = c.dim(x, layout.channel)
-    # While training with factor 1 the given mean and variance are not read: they may be empty.
+    # In training with factor 1 the given mean and variance are not used and may be empty.
     for i in range(1, 3 if c.attr("is_training") and factor == 1.0 else 5):
         depth = c.merge_dim(depth, c.dim(c.with_rank(c.input(i), 1), 0))
     c.set_output(0, c.replace_dim(x, layout.channel, depth))
@@ -93,7 +99,7 @@ def fused_batch_norm_shape(c: InferenceContext) -> None:
 
 
 def fused_batch_norm_grad_shape(c: InferenceContext) -> None:
-    """`y_backprop, x: [batch, rows, columns, depth]  scale, ... : [depth] -> like x, and vectors [depth]`."""
+    """`y_backprop, x: [b, rows, cols, depth]  scale, ...: [depth] -> like x, and vectors [depth]`."""
     layout = data_format(c, "NHWC")
     gradient = c.merge(c.with_rank(c.input(0), layout.rank), c.with_rank(c.input(1), layout.rank))
     depth = c.dim(gradient, layout.channel)

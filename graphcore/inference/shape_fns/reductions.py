@@ -1,4 +1,4 @@
-"""Shape functions of reductions: over axes, of the position of an extreme, by segments."""
+"""Shape functions of reductions: over axes, to the position of an extreme, by segments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MATRIX_INDICES_ALLOWED_UP_TO = 20
 
 
 def reduction_shape(c: InferenceContext) -> None:
-    """Input 0 without the axes that input 1 names; with keep_dims they stay with size 1."""
+    """Input 0 without the axes in input 1; with keep_dims they are kept with size 1."""
     shape = c.input(0)
     if c.graph_def_version > _MATRIX_INDICES_ALLOWED_UP_TO:
         c.with_rank_at_most(c.input(1), 1)
@@ -36,7 +36,7 @@ def _axes(indices: Array, rank: int) -> set[int]:
 
 
 def arg_op_shape(c: InferenceContext) -> None:
-    """Input 0 without the one axis that scalar input 1 names (ArgMax, ArgMin)."""
+    """Input 0 without the axis in scalar input 1 (ArgMax, ArgMin)."""
     c.with_rank(c.input(1), 0)
     shape = c.input(0)
     if shape.dims is None:
@@ -84,7 +84,7 @@ def sparse_segment_reduction_shape(c: InferenceContext) -> None:
 
 
 def sparse_segment_reduction_with_num_segments_shape(c: InferenceContext) -> None:
-    """`data: [m, ...]  indices: [n]  segment_ids: [n]  num_segments: [] -> [num_segments, ...]`."""
+    """`data: [m, ...]  indices: [n]  segment_ids: [n]  num_segments -> [num_segments, ...]`."""
     rest = _rows_of_sparse_segments(c)
     c.with_rank(c.input(3), 0)
     value = c.input_tensor(3)
@@ -94,7 +94,7 @@ def sparse_segment_reduction_with_num_segments_shape(c: InferenceContext) -> Non
 
 
 def sparse_segment_reduction_grad_shape(c: InferenceContext) -> None:
-    """`grad: [k, ...]  indices: [n]  segment_ids: [n]  output_dim0: [] -> [output_dim0, ...]`."""
+    """`grad: [k, ...]  indices: [n]  segment_ids: [n]  output_dim0 -> [output_dim0, ...]`."""
     rest = _rows_of_sparse_segments(c)
     c.with_rank(c.input(3), 0)
     value = c.input_tensor(3)

@@ -42,7 +42,7 @@ def range_size(start: Array, limit: Array, delta: Array) -> int:
         raise InvalidArgumentError("Requires delta != 0")
     if delta.dtype.kind in "iu":
         return int(-(-abs(int(limit) - int(start)) // abs(int(delta))))
-    # In the type's own precision, as the kernel counts: 0.3 / 0.1 is 3 in single precision and more than 3 in double.
+    # Computed in the type's precision, as the kernel does: 0.3 / 0.1 is 3 in single precision and more than 3 in double.
     return math.ceil(abs(float((limit - start) / delta)))
 
 
@@ -63,7 +63,7 @@ def linspace_shape(c: InferenceContext) -> None:
 
 
 def fill_shape(c: InferenceContext) -> None:
-    """`dims: [rank]  value: []`: the shape that dims says."""
+    """`dims: [rank]  value: []`: the shape given by dims."""
     c.with_rank(c.input(0), 1)
     c.with_rank(c.input(1), 0)
     value = c.input_tensor(0)
@@ -87,5 +87,5 @@ def one_hot_shape(c: InferenceContext) -> None:
 
 
 def random_shape(c: InferenceContext, index: int = 0) -> None:
-    """The shape that the value of input `index` says (random ops)."""
+    """The shape given by the value of input `index` (random ops)."""
     c.set_output(0, c.make_shape_from_shape_tensor(index))

@@ -1,4 +1,4 @@
-"""Shape functions of ops that pick parts of an array: slices, gathered rows, scattered ones."""
+"""Shape functions of ops that select parts of an array: slices, gathered and scattered rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from graphcore.inference.strided_slice import SliceSpec, strided_slice
 
 
 def slice_shape(c: InferenceContext) -> None:
-    """`input  begin: [rank]  size: [rank]`: size elements from begin on in each dimension, -1 for all that follow."""
+    """`input  begin: [rank]  size: [rank]`: `size` elements from `begin` on, -1 for all that follow."""
     given = c.input(0)
     ends = c.merge(c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1))
     rank = c.dim(ends, 0).value
     if rank != UNKNOWN:
         given = c.with_rank(given, rank)
-    begin = c.make_shape_from_shape_tensor(1)  # no shape, but it too may be known in part
+    begin = c.make_shape_from_shape_tensor(1)  # not a shape, but it may be partially known in the same way
     sizes = c.input_tensor(2)
     if sizes is not None:
         begin = c.with_rank(begin, int(sizes.size))
@@ -41,7 +41,10 @@ def _slice_dim(c: InferenceContext, i: int, dim: DimensionHandle, begin: ShapeHa
 
 
 def strided_slice_shape(c: InferenceContext) -> None:
-    """`input  begin, end, strides: [entries]` with the attrs begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask."""
+    """`input  begin, end, strides: [entries]` with five masks as attrs.
+
+    The attrs are begin_mask, end_mask, ellipsis_mask, new_axis_mask and shrink_axis_mask.
+    """
     given = c.input(0)
     entries = c.merge(c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1))
     entries = c.merge(entries, c.with_rank(c.input(3), 1))
@@ -71,7 +74,7 @@ def slice_spec(c: InferenceContext, begin: Array | None, end: Array | None, stri
 
 
 def strided_slice_grad_shape(c: InferenceContext) -> None:
-    """The shape that the value of input 0 says."""
+    """The shape given by the value of input 0."""
     c.set_output(0, c.make_shape_from_shape_tensor(0))
 
 
@@ -82,7 +85,10 @@ def gather_shape(c: InferenceContext) -> None:
 
 
 def gather_v2_shape(c: InferenceContext) -> None:
-    """`params: [before..., n, after...]  indices  axis: [] -> [before..., indices..., after...]`; batch_dims of them are shared."""
+    """`params: [before..., n, after...]  indices  axis: [] -> [before..., indices..., after...]`.
+
+    The first batch_dims dimensions of params and indices are shared.
+    """
     params = c.with_rank_at_least(c.input(0), 1)
     indices = c.input(1)
     c.with_rank(c.input(2), 0)
@@ -120,14 +126,17 @@ def gather_nd_shape(c: InferenceContext) -> None:
 
 
 def scatter_nd_shape(c: InferenceContext) -> None:
-    """`indices: [..., k]  updates: [..., rest...]  shape`: the shape that the value of input 2 says."""
+    """`indices: [..., k]  updates: [..., rest...]  shape`: the shape given by input 2."""
     out = c.make_shape_from_shape_tensor(2)
     _check_scatter(c, c.with_rank_at_least(c.input(0), 1), c.with_rank_at_least(c.input(1), 1), out)
     c.set_output(0, out)
 
 
 def tensor_scatter_shape(c: InferenceContext) -> None:
-    """`tensor  indices: [..., k]  updates: [..., rest...]`: like `tensor` (TensorScatterUpdate, TensorScatterAdd ...)."""
+    """`tensor  indices: [..., k]  updates: [..., rest...]`: the shape of `tensor`.
+
+    For TensorScatterUpdate, TensorScatterAdd and the like.
+    """
     given = c.with_rank_at_least(c.input(0), 1)
     _check_scatter(c, c.with_rank_at_least(c.input(1), 1), c.input(2), given)
     c.set_output(0, given)

@@ -1,4 +1,4 @@
-"""Shape functions of the list ops: what is known of the elements travels with the handle."""
+"""Shape functions of the list ops; the element shape and type are part of the handle data."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def element_dtype(c: InferenceContext) -> DType | None:
 
 
 def held_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
-    """What is known of the elements of the list at input `index`.
+    """The element shape of the list at input `index`, as far as known.
 
     Raises:
-        InvalidArgumentError: they are of another type than the op says.
+        InvalidArgumentError: the element type differs from the op's.
     """
     data = c.input_handle_shapes_and_types(index)
     if not data:
@@ -30,7 +30,7 @@ def held_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
 
 
 def give_list(c: InferenceContext, shape: ShapeHandle, output: int = 0, handle: ShapeHandle | None = None) -> None:
-    """Output `output` is a list (or an array of lists) with elements of that shape."""
+    """Declare output `output` a list (or an array of lists) with elements of that shape."""
     c.set_output(output, c.scalar() if handle is None else handle)
     data = c.input_handle_shapes_and_types(0)
     dtype = element_dtype(c) if c.op_def.find_attr("element_dtype") is not None else (data[0].dtype if data else None)
@@ -39,7 +39,7 @@ def give_list(c: InferenceContext, shape: ShapeHandle, output: int = 0, handle: 
 
 
 def shape_argument(c: InferenceContext, index: int) -> ShapeHandle:
-    """The element shape that input `index` says; a scalar stands for an unknown one."""
+    """The element shape in input `index`; a scalar stands for an unknown one."""
     return c.make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(index)
 
 
@@ -50,7 +50,7 @@ def empty_list_shape(c: InferenceContext) -> None:
 
 
 def push_back_shape(c: InferenceContext) -> None:
-    """TensorListPushBack: an element that must fit."""
+    """TensorListPushBack: the element must fit."""
     give_list(c, c.merge(held_shape(c), c.input(1)))
 
 
@@ -75,7 +75,10 @@ def length_shape(c: InferenceContext) -> None:
 
 
 def element_shape_shape(c: InferenceContext) -> None:
-    """TensorListElementShape: a vector if the rank of the elements is known; a scalar may stand for an unknown one."""
+    """TensorListElementShape: a vector if the rank of the elements is known.
+
+    A scalar stands for an unknown rank.
+    """
     rank = c.rank(held_shape(c))
     c.set_output(0, c.unknown_shape() if rank < 0 else c.vector(rank))
 
@@ -87,7 +90,7 @@ def get_item_shape(c: InferenceContext) -> None:
 
 
 def set_item_shape(c: InferenceContext) -> None:
-    """TensorListSetItem: an element that must fit."""
+    """TensorListSetItem: the element must fit."""
     c.with_rank(c.input(1), 0)
     give_list(c, c.merge(held_shape(c), c.input(2)))
 
@@ -106,7 +109,7 @@ def stack_shape(c: InferenceContext) -> None:
 
 
 def from_tensor_shape(c: InferenceContext) -> None:
-    """TensorListFromTensor: what is left of the tensor without its first dimension, and what input 1 says."""
+    """TensorListFromTensor: the shape of the tensor's rows merged with the shape in input 1."""
     rest = c.subshape(c.with_rank_at_least(c.input(0), 1), 1)
     give_list(c, c.merge(shape_argument(c, 1), rest))
 
@@ -140,15 +143,15 @@ def _concatenated(c: InferenceContext, element: ShapeHandle) -> None:
 
 
 def concat_shape(c: InferenceContext) -> None:
-    """TensorListConcat: attr `element_shape` says how the elements look."""
+    """TensorListConcat: attr `element_shape` gives the shape of the elements."""
     declared = c.attr("element_shape")
     held = held_shape(c)
-    from_attr = c.make_shape_from_shape(declared)  # type: ignore[arg-type]  # the signature says that it is a shape
+    from_attr = c.make_shape_from_shape(declared)  # type: ignore[arg-type]  # the signature declares it as a shape
     _concatenated(c, c.merge(from_attr, held) if c.rank(held) >= 0 else from_attr)
 
 
 def concat_v2_shape(c: InferenceContext) -> None:
-    """TensorListConcatV2: input 1 says how the elements look."""
+    """TensorListConcatV2: input 1 gives the shape of the elements."""
     _concatenated(c, c.merge(held_shape(c), shape_argument(c, 1)))
 
 

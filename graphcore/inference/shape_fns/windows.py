@@ -10,7 +10,7 @@ from graphcore.inference.handles import DimensionHandle, ShapeHandle
 
 
 class DataFormat(msgspec.Struct, frozen=True):
-    """Where an array has its batch, spatial and channel dimensions."""
+    """The positions of an array's batch, spatial and channel dimensions."""
 
     name: str
     spatial: tuple[int, ...]
@@ -35,7 +35,7 @@ _FORMATS = {
 
 
 def data_format(c: InferenceContext, default: str) -> DataFormat:
-    """The format that attr `data_format` names.
+    """The format named by attr `data_format`.
 
     Raises:
         InvalidArgumentError: there is no such format.
@@ -47,7 +47,7 @@ def data_format(c: InferenceContext, default: str) -> DataFormat:
 
 
 def sizes_attr(c: InferenceContext, attr: str, rank: int, *, what: str) -> tuple[int, ...]:
-    """The value of attr `attr`, one number a dimension.
+    """The value of attr `attr`, one number for each dimension.
 
     Raises:
         InvalidArgumentError: too many or too few; the text begins with `what`.
@@ -59,10 +59,10 @@ def sizes_attr(c: InferenceContext, attr: str, rank: int, *, what: str) -> tuple
 
 
 def explicit_paddings(c: InferenceContext, layout: DataFormat) -> tuple[tuple[int, int], ...]:
-    """What is added before and after each dimension; zeros unless attr `padding` is EXPLICIT.
+    """The padding before and after each dimension; zeros unless attr `padding` is EXPLICIT.
 
     Raises:
-        InvalidArgumentError: the paddings are given although not asked for, are too few, negative, or of batch or depth.
+        InvalidArgumentError: paddings without EXPLICIT, too few, negative, or along batch or depth.
     """
     rank = layout.rank
     declared = "explicit_paddings" in c.attrs or c.op_def.find_attr("explicit_paddings") is not None
@@ -82,7 +82,7 @@ def explicit_paddings(c: InferenceContext, layout: DataFormat) -> tuple[tuple[in
 
 
 class Window(msgspec.Struct, frozen=True):
-    """A window along one dimension: its size, its step, the gaps within it, and what is added to the input."""
+    """A window along one dimension: its size, stride and dilation, and the padding of the input."""
 
     size: DimensionHandle
     stride: int

@@ -1,4 +1,4 @@
-"""A clash of shapes in the picture: the ways on which the numbers that clash came, and the cells in which they were written."""
+"""Clashes of shapes in the picture: the paths of the clashing numbers, and the cells that wrote them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MAX_STEPS: Final = 400
 
 
 class ClashLines:
-    """The lines and boxes that lead to shape errors.
+    """The edges and boxes that lead to shape errors.
 
     Attributes:
-        lines: for pairs of box ids the number of the chain that runs there, from 1 on.
-        notes: for box ids the numbers that were written there and where.
+        lines: the number of the chain, from 1 on, by pairs of box ids.
+        notes: the numbers that were written at a box, and the places, by box ids.
     """
 
     def __init__(self, visible: Visible) -> None:
@@ -63,7 +63,7 @@ class ClashLines:
 
 
 def place_text(origin: Origin) -> str:
-    """`In [3], line 2`: the cell and the line in which something was decided."""
+    """`In [3], line 2`: the cell and line of a decision."""
     source = origin.source
     if source is None:
         return ""

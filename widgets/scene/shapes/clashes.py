@@ -1,4 +1,4 @@
-"""Which inputs of a node do not fit together, and where the sizes that clash came into the graph."""
+"""The clashing inputs of a node, and the origins of the sizes that clash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_STEPS: Final = 10_000
 
 
 def clashes_of(node: Node) -> list[Clash]:
-    """The inputs that the node's error speaks of, each followed by the tensor that brought its odd size in. [] without an error."""
+    """The inputs named by the node's error, each followed by the origin of its size. [] without an error."""
     if node.error is None and not node.input_errors:
         return []
     wrong = [tensor for slot, tensor in enumerate(node.inputs) if slot in node.input_errors] or node.inputs
@@ -30,7 +30,10 @@ def clashes_of(node: Node) -> list[Clash]:
 
 
 def source_row(source: SourceLocation | None) -> SourceRow | None:
-    """A source location as the inspector shows it; None for one in Python itself, which a program like `python -m graphcore` has."""
+    """A source location for the inspector; None for code of the interpreter itself.
+
+    Such locations occur in programs like `python -m graphcore`.
+    """
     if source is None or source.file.startswith("<frozen "):
         return None
     label = source.cell or (source.run.label if source.run is not None else "")
@@ -46,7 +49,7 @@ def _sizes(tensor: Tensor) -> set[int]:
 
 
 def _origin(tensor: Tensor, sizes: set[int]) -> tuple[int, Tensor]:
-    """Follow one of `sizes` towards the inputs, as long as an input has it too."""
+    """Follow one of `sizes` upstream as long as an input has it too."""
     for size in sorted(sizes):
         current = tensor
         for _ in range(MAX_STEPS):

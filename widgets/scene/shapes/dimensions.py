@@ -1,4 +1,4 @@
-"""Which dimensions of the tensors in a picture are the same number, across the calls that are open too."""
+"""Dimensions of a picture's tensors that are the same number, including those inside open calls."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MAX_NODES: Final = 4000
 
 
 class Dimensions:
-    """Gives the dimensions keys: equal keys, one dimension.
+    """Keys for dimensions: equal keys mean the same dimension.
 
     Args:
         graph: the graph of the picture.
-        visible: what is open in it.
+        visible: its open scopes and calls.
     """
 
     def __init__(self, graph: Graph, visible: Visible) -> None:
@@ -45,12 +45,12 @@ class Dimensions:
         return [Dim(text=self._names.get(key, text) if text == "?" else text, key=key) for text, key in zip(sizes, keys, strict=True)]
 
     def common(self, tensors: Iterable[Tensor]) -> list[Dim]:
-        """The dimensions of several tensors where they are the same ones, else none."""
+        """The dimensions shared by several tensors; others are left out."""
         found = [self.of(tensor) for tensor in tensors]
         return found[0] if found and all(other == found[0] for other in found) else []
 
     def _names_outside(self, visible: Visible) -> dict[str, str]:
-        """What unknown sizes are called outside of the calls that are open; inside they have no names of their own."""
+        """The names of unknown sizes outside of open calls; inside they have none of their own."""
         names: dict[str, str] = {}
         for tensor in visible.given.values():
             sizes = tensor.graph.size_texts(tensor) if tensor.shape.dims is not None else []
@@ -73,13 +73,13 @@ class Dimensions:
         return tuple([f"@{id(dim)}" for dim in dims or ()])
 
     def _join(self, outside: Tensor, inside: Tensor, loop: Node | None = None, index: int = 0) -> None:
-        """Both are the same shape; what is outside gives the key. Of a loop that is so only of what is the same in every turn."""
+        """Identify the dimensions of two shapes, with the outer one's keys. In a loop, only loop invariants."""
         for position, (a, b) in enumerate(zip(self._keys(outside), self._keys(inside), strict=False)):
             if loop is None or lasting(loop, index, position):
                 self._parents[self._root(b)] = self._root(a)
 
     def _join_results(self, node: Node, body: CallBody) -> None:
-        """Join what a call gives with what its body returns."""
+        """Identify the results of a call with the returns of its body."""
         if is_choice(node):
             for ret, output in zip(body.rets, node.outputs, strict=False):
                 self._join_choice(output, ret.inputs[0], body.path)
@@ -88,7 +88,7 @@ class Dimensions:
                 self._join(output, ret.inputs[0], node if is_loop(node) else None, index)
 
     def _join_choice(self, outside: Tensor, inside: Tensor, space: str) -> None:
-        """Join those known sizes that are made in the branch. Others are what they were: branches may give different ones."""
+        """Identify known sizes made in a branch. Other sizes are kept: branches may return different ones."""
         for size, a, b in zip(outside.shape.dims or (), self._keys(outside), self._keys(inside), strict=False):
             root = self._root(b)
             if size is not None and root.startswith(f"{space}#"):

@@ -1,4 +1,4 @@
-"""Why a tensor has its shape, step by step, for the inspector."""
+"""Step-by-step explanations of a tensor's shape, for the inspector."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ MAX_NODES: Final = 20_000
 
 
 def why_of(node: Node, visible: Visible, dimensions: Dimensions) -> list[Why]:
-    """One entry a dimension of the first outputs; for an unknown rank one for the rank. None for graphs too large to ask."""
+    """An entry for each dimension of the first outputs, or one for an unknown rank.
+
+    None for graphs that are too large.
+    """
     if len(node.graph) > MAX_NODES:
         return []
     found: list[Why] = []
@@ -44,7 +47,7 @@ def why_of(node: Node, visible: Visible, dimensions: Dimensions) -> list[Why]:
 
 
 def chains_of(node: Node, visible: Visible) -> list[Why]:
-    """Where the numbers that clash at a node came from."""
+    """The origins of the numbers that clash at a node."""
     chains = () if node.error is None else node.error.chains
     return [_why(str(chain.fact), chain, visible) for chain in chains]
 

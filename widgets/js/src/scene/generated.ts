@@ -17,25 +17,25 @@ export type Engine = "core" | "graphviz" | "mermaid";
 export type Pane = "definition" | "instance";
 
 /**
- * What one lens says of one box or line.
+ * The mark of one lens on a box or edge.
  *
- * `text` is shown in words, `tone` (0 to 7) picks a colour and a pattern, so that colour is never the only sign.
+ * `text` is shown in words, `tone` (0 to 7) selects a colour and a pattern, so that colour is never the only sign.
  */
 export interface LensMark {
   readonly text: string;
   readonly tone: number;
 }
 
-/** One dimension of a shape: its size, `?` if it is known only when the graph runs. Equal keys: the same number, wherever it occurs. */
+/** One dimension of a shape: its size, `?` if unknown. Equal keys mean the same number everywhere. */
 export interface Dim {
   readonly text: string;
   readonly key: string;
 }
 
 /**
- * One box: an op node, a collapsed scope or function call, or a stub that stands for a far-away producer.
+ * One box: an op node, a collapsed scope or call, or a stub for a far-away producer.
  *
- * `clash` names a number that clashes with another one further on, and the cell in which it was written.
+ * `clash` names a number that clashes with another one downstream, and the cell that wrote it.
  */
 export interface SceneNode {
   readonly id: string;
@@ -57,10 +57,10 @@ export interface SceneNode {
 }
 
 /**
- * One line between two boxes; `count` tensors are bundled in it, `label` is their type and shape.
+ * One edge between two boxes for `count` tensors; `label` is their type and shape.
  *
- * `reversed` tells the layout to rank the target before the source (the arrow still points at the target). `dims` are the dimensions
- * in the label. `clash` is the number of the chain of a shape error that runs here, 0 if none does.
+ * `reversed` tells the layout to rank the target before the source (the arrow still points at the target). `dims` are the dimensions in
+ * the label. `clash` is the number of the chain of a shape error on this edge, 0 if there is none.
  */
 export interface SceneEdge {
   readonly id: string;
@@ -77,7 +77,7 @@ export interface SceneEdge {
   readonly lenses: Readonly<Record<string, LensMark>>;
 }
 
-/** A frame around boxes: a name scope or a function call that is open. `parent` is "" at the top. */
+/** A frame around boxes: an open name scope or call. `parent` is "" at the top. */
 export interface SceneGroup {
   readonly id: string;
   readonly label: string;
@@ -93,14 +93,14 @@ export interface LegendEntry {
   readonly text: string;
 }
 
-/** A lens that this scene carries marks for. */
+/** A lens with marks in this scene. */
 export interface Lens {
   readonly name: string;
   readonly title: string;
   readonly legend: readonly LegendEntry[];
 }
 
-/** Everything one picture shows. `revision` grows with every scene that one view sends. */
+/** The complete content of one picture. `revision` increases with every scene of a view. */
 export interface Scene {
   readonly title: string;
   readonly nodes: readonly SceneNode[];
@@ -124,7 +124,7 @@ export interface TensorRow {
   readonly note: string;
 }
 
-/** The line of user code that made something: cell label such as `In [3]`, 1-based line, and its text. */
+/** The line of user code that made a node: cell label such as `In [3]`, 1-based line, and its text. */
 export interface SourceRow {
   readonly cell: string;
   readonly line: number;
@@ -133,10 +133,10 @@ export interface SourceRow {
 }
 
 /**
- * For a gradient node: the forward node it differentiates and the registered function it comes from.
+ * For a gradient node: the forward node it differentiates and the registered function.
  *
- * `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use, `built` what of it is in the graph:
- * all of it, or what its simplification left.
+ * `definition` is the FunctionDef in the text form, `instantiated` its body with the types of this use, `built` the part of it in the graph:
+ * all of it, or the rest after simplification.
  */
 export interface GradientInfo {
   readonly differentiates: string;
@@ -149,10 +149,10 @@ export interface GradientInfo {
 }
 
 /**
- * One function that the inspected call calls: its definition, and its body with the types of this call.
+ * A function called by the inspected node: its definition, and its body with the types of this call.
  *
- * `place` is its number among the functions of this call, `label` what tells them apart (`then`, `body`). `derived` says that the
- * definition was made by differentiating, `note` why there is no body, `opens` that the function can be looked at by itself.
+ * `place` is its number among the functions of this call, `label` distinguishes them (`then`, `body`). `derived` means that the definition
+ * was made by differentiation, `note` is the reason if there is no body, `opens` means that it can be opened on its own.
  */
 export interface FunctionInfo {
   readonly place: number;
@@ -166,7 +166,11 @@ export interface FunctionInfo {
   readonly opens: boolean;
 }
 
-/** One step on the way to where a number entered: what happens at node `name`, whose box is `node`; `source` where it was written. */
+/**
+ * One step towards the origin of a number.
+ *
+ * It describes node `name`, in the box `node`, made at `source`.
+ */
 export interface WhyStep {
   readonly text: string;
   readonly node: string;
@@ -175,7 +179,7 @@ export interface WhyStep {
   readonly source: SourceRow | null;
 }
 
-/** Why one dimension is what it is. `key` is the same for dimensions that are the same number, "" where that is not known. */
+/** The explanation of one dimension. Equal keys stand for the same number; "" if this is unknown. */
 export interface Why {
   readonly what: string;
   readonly size: string;
@@ -183,14 +187,14 @@ export interface Why {
   readonly steps: readonly WhyStep[];
 }
 
-/** One side of a shape or type clash: which tensor, its shape, and where that came from. */
+/** One side of a shape or type clash: the tensor, its shape, and the origin of the shape. */
 export interface Clash {
   readonly tensor: string;
   readonly shape: string;
   readonly source: SourceRow | null;
 }
 
-/** All that the inspector shows of one node or scope. Texts are plain text, never markup. */
+/** The inspector's content for one node or scope. Texts are plain text, never markup. */
 export interface Inspection {
   readonly id: string;
   readonly name: string;
@@ -217,7 +221,7 @@ export interface Inspection {
   readonly contents: readonly (readonly [string, number])[];
 }
 
-/** One node found by name, op or cell; `node` is its box id once its scopes are open, `name` its graph name. */
+/** A node found by name, op or cell; `node` is the id of its box with all scopes open, `name` its name. */
 export interface SearchHit {
   readonly node: string;
   readonly name: string;
@@ -271,7 +275,7 @@ export interface EngineMessage {
   readonly engine: Engine;
 }
 
-/** Something the viewer asked for went wrong; `text` says what, for the status line. */
+/** A failed request of the viewer; `text` is shown in the status line. */
 export interface FailureMessage {
   readonly type: "failure";
   readonly request: string;
@@ -279,9 +283,9 @@ export interface FailureMessage {
 }
 
 /**
- * One attr of a function in the form: `value` is what stands in the field, right or wrong, `error` what is wrong with it.
+ * One attr of a function in the form: `value` is the field's text, `error` the error in it.
  *
- * `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, none where anything may be typed.
+ * `kind` is a kind of attr (`type`, `list(int)`); `choices` are the values to choose from, empty for free text.
  */
 export interface AttrField {
   readonly name: string;
@@ -293,23 +297,23 @@ export interface AttrField {
   readonly error: string;
 }
 
-/** One step on the way to what is shown: the graph, a function, a gradient. */
+/** A breadcrumb: the graph, a function, a gradient. */
 export interface Crumb {
   readonly label: string;
   readonly detail: string;
 }
 
-/** One instantiation to choose: traced for these types, or used by this call. */
+/** A use to choose: traced for these types, or a call. */
 export interface FunctionUse {
   readonly label: string;
   readonly detail: string;
 }
 
 /**
- * A function to show: its texts, its form, and the way here. The pictures follow as `PaneMessage`s.
+ * The current function: its texts, form, and breadcrumbs. The pictures follow as `PaneMessage`s.
  *
- * `chosen` is the number of the use whose types are shown, -1 for none. `problem` says why there is no body, `gradient` what the
- * gradient button says ("" where there is nothing to differentiate).
+ * `chosen` is the number of the selected use, -1 for none. `problem` is the reason if there is no body, `gradient` the label of the
+ * gradient button ("" if there is nothing to differentiate).
  */
 export interface FunctionMessage {
   readonly type: "function";
@@ -326,24 +330,24 @@ export interface FunctionMessage {
   readonly revision: number;
 }
 
-/** Bring the panel that the view is in before those that cover it. */
+/** Bring the view's panel to the front. */
 export interface ToFrontMessage {
   readonly type: "to_front";
 }
 
-/** Back to the graph. */
+/** Return to the graph. */
 export interface FunctionClosedMessage {
   readonly type: "function_closed";
 }
 
-/** Something for one of the two pictures of a function. */
+/** A message for one of the two pictures of a function. */
 export interface PaneMessage {
   readonly type: "pane";
   readonly pane: Pane;
   readonly message: SceneMessage | InspectionMessage | SearchMessage | ExportMessage | FailureMessage;
 }
 
-/** The viewer is mounted and wants the current scene. */
+/** The viewer is mounted and requests the current scene. */
 export interface ReadyRequest {
   readonly type: "ready";
 }
@@ -353,13 +357,13 @@ export interface ClosedReport {
   readonly type: "closed";
 }
 
-/** This page has not got the engine yet. */
+/** The page requests an engine it has not loaded yet. */
 export interface EngineRequest {
   readonly type: "need_engine";
   readonly engine: Engine;
 }
 
-/** Open a collapsed scope or call; "*" opens all (as far as the box limit allows). */
+/** Open a collapsed scope or call; "*" opens all, up to the limit of boxes. */
 export interface ExpandRequest {
   readonly type: "expand";
   readonly id: string;
@@ -371,37 +375,37 @@ export interface CollapseRequest {
   readonly id: string;
 }
 
-/** Tell all about this box. */
+/** Inspect this box. */
 export interface InspectRequest {
   readonly type: "inspect";
   readonly id: string;
 }
 
-/** Open whatever hides this node and bring it into view. */
+/** Open all scopes around this node and scroll to it. */
 export interface RevealRequest {
   readonly type: "reveal";
   readonly name: string;
 }
 
-/** Find nodes whose name, op or cell contains the query (case-insensitive). */
+/** Find nodes with the query in their name, op or cell (case-insensitive). */
 export interface SearchRequest {
   readonly type: "find";
   readonly query: string;
 }
 
-/** Give the graph as text in this format (SVG is drawn by the viewer itself while it runs). */
+/** Export the graph as text in this format (SVG is drawn by the viewer itself while it runs). */
 export interface ExportRequest {
   readonly type: "want_export";
   readonly format: ExportFormat;
 }
 
-/** Use this renderer from now on. */
+/** Switch to this renderer. */
 export interface RendererRequest {
   readonly type: "renderer";
   readonly renderer: Renderer;
 }
 
-/** The lens that the user looks through now (kept for the next view and for the static picture). */
+/** Report the selected lens (kept for the next view and for the static picture). */
 export interface LensRequest {
   readonly type: "lens";
   readonly lens: string;
@@ -416,28 +420,28 @@ export interface DrawnReport {
   readonly renderer: Renderer;
 }
 
-/** Show by itself a function that a box calls: `place` is its number among those of the call. */
+/** Open a function called by a box: `place` is its number among the functions of the call. */
 export interface OpenFunctionRequest {
   readonly type: "open_function";
   readonly id: string;
   readonly place: number;
 }
 
-/** One of the two pictures of a function asks for something. */
+/** A request of one of the two pictures of a function. */
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
   readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | ExportRequest | RendererRequest | LensRequest | DrawnReport | OpenFunctionRequest;
 }
 
-/** The user has put this into the field of an attr. */
+/** Enter text into the field of an attr. */
 export interface SetAttrRequest {
   readonly type: "set_attr";
   readonly name: string;
   readonly value: string;
 }
 
-/** Show the function as this use of it has it. */
+/** Switch to this use of the function. */
 export interface ChooseUseRequest {
   readonly type: "choose_use";
   readonly place: number;
@@ -448,7 +452,7 @@ export interface DifferentiateRequest {
   readonly type: "differentiate";
 }
 
-/** Go back to this crumb; 0 in a view of a graph is the graph. */
+/** Navigate back to this breadcrumb; in a view of a graph 0 is the graph. */
 export interface BackRequest {
   readonly type: "back";
   readonly crumb: number;
