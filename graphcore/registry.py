@@ -28,12 +28,12 @@ Watcher = Callable[[OpDef, Exception | None], None]
 class OpRegistration:
     """The registered properties of one op. `gradient` is None for an op registered as not differentiable.
 
-    `why_no_gradient` says in words why there is none, where the op says so.
-    `full_gradient` takes the place of a `gradient` that leaves out an output or an input, where that counts.
-    `no_gradient_through` says of outputs why no gradient goes back through them, though one goes through others.
+    `why_no_gradient` explains in words why there is none.
+    `full_gradient` replaces a `gradient` that omits an output or an input, if that matters.
+    `no_gradient_through` maps outputs without a gradient to the reason, for ops that have a gradient through other outputs.
     `traits` holds the facts that passes, engines and views rely on.
-    `waits` marks an op whose kernel gives a `Pending`: what comes of it may depend on other nodes of the same run.
-    `is_opaque` marks what stands for an op that nobody registered, so that nodes of foreign graphs can be held.
+    `waits` marks an op whose kernel returns a `Pending`: its result may depend on other nodes of the same run.
+    `is_opaque` marks a stand-in for an unregistered op, so that a graph can hold nodes of foreign graphs.
     """
 
     __slots__ = (

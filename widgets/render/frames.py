@@ -1,7 +1,7 @@
 """Widening of frames for edge labels, which the layout engine ignores for frames.
 
-The viewer has the same rule (`js/src/frames.ts`): it lays out without a kernel, and this without a page. One file of cases, made by
-`tests/support/tools/frame_cases.py`, holds both to it.
+The viewer has the same rule (`js/src/scene/frames.ts`): it lays out without a kernel, and this module without a page. A file of test
+cases, made by `tests/support/tools/frame_cases.py`, keeps both equal.
 """
 
 from __future__ import annotations

@@ -168,12 +168,12 @@ def graph_def_to_bytes(graph_def: GraphDef) -> bytes:
 
 
 def graph_def_to_text(graph_def: GraphDef) -> str:
-    """A GraphDef in protobuf's text form (pbtxt). Fields that are unknown here cannot be named and are left out."""
+    """A GraphDef in protobuf's text form (pbtxt). Unknown fields have no name and are left out."""
     return to_text(_written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef"))
 
 
 def graph_def_to_json(graph_def: GraphDef) -> str:
-    """A GraphDef in protobuf's JSON form. Fields that are unknown here cannot be named and are left out."""
+    """A GraphDef in protobuf's JSON form. Unknown fields have no name and are left out."""
     message = _written(graph_def, write_graph_def, schema.GraphDef(), "GraphDef")
     return str(json_format.MessageToJson(message, descriptor_pool=schema.POOL))
 
