@@ -142,7 +142,7 @@ def _by_input(default_format: bytes) -> KernelFactory:
             spatial_only = len(given) == dy.ndim - 2
             whole = (dy.shape[0], *given, w.shape[-2]) if spatial_only else conv.channels_last_sizes(given)
             g = conv.geometry(whole[1:-1], w.shape[:-2])
-            _check_places(conv, dy, g.places)
+            conv.check_places(dy, g)
             groups = _groups(conv, whole[-1], w.shape[-2])
             dx = grouped(k.xp, lambda w, dy: input_gradient(k.xp, w, dy, g, whole[1:-1]), groups, ((w, -1), (dy, -1)), -1)
             return conv.result(dx)
@@ -161,7 +161,7 @@ def _by_filter(default_format: bytes) -> KernelFactory:
             whole = ints(sizes) if known is None else known
             x, dy = conv.channels_last_array(x), conv.channels_last_array(dy)
             g = conv.geometry(x.shape[1:-1], whole[:-2])
-            _check_places(conv, dy, g.places)
+            conv.check_places(dy, g)
             groups = _groups(conv, x.shape[-1], whole[-2])
             dw = grouped(k.xp, lambda x, dy: filter_gradient(k.xp, x, dy, g), groups, ((x, -1), (dy, -1)), -1)
             return dw.astype(conv.dtype, copy=False)
@@ -169,11 +169,6 @@ def _by_filter(default_format: bytes) -> KernelFactory:
         return gradient
 
     return kernel
-
-
-def _check_places(conv: Convolution, dy: Any, places: tuple[int, ...]) -> None:
-    if dy.shape[1:-1] != places:
-        raise invalid(conv.k, f"the gradient of the output must have the spatial sizes {list(places)}, got {list(dy.shape[1:-1])}")
 
 
 _CONV2D: Final = ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")

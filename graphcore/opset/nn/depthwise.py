@@ -15,8 +15,9 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.nn.convolution import SAME, gradient_of_filter_gradient, gradient_of_forward, gradient_of_input_gradient
 from graphcore.opset.numerics.convolving import Convolution
-from graphcore.opset.numerics.windows import Geometry, inside, padded, views
 from graphcore.traits import FailsOn
+from graphcore.opset.numerics.convolving_depthwise import depthwise, depthwise_filter_gradient, depthwise_input_gradient
+from graphcore.opset.numerics.windows import Geometry
 
 _TYPES: Final = "{half, bfloat16, float, double}"
 _ATTRS: Final = (
@@ -32,8 +33,28 @@ def _ramp(*sizes: int) -> Any:
     return (((np.arange(count) * 5 + 2) % 17 - 8.25) / 8).reshape(sizes).astype(np.float32)
 
 
-def _windows(k: KernelContext, x: Any, g: Geometry) -> Any:
-    return views(k.xp, padded(k.xp, x, ((0, 0), *g.pads, (0, 0))), g.window, g.slides, g.places)
+def _with_repeated_channels(k: KernelContext, x: Any, w_shape: tuple[int, ...]) -> Any:
+    """The input with each channel as often as it has filters, which makes one filter for each channel of a convolution.
+
+    Raises:
+        InvalidArgumentError: the filter is for another number of channels.
+    """
+    if x.shape[-1] != w_shape[2]:
+        raise invalid(k, f"input and filter must have the same depth: {x.shape[-1]} vs {w_shape[2]}")
+    return x if w_shape[3] == 1 else k.xp.repeat(x, w_shape[3], -1)
+
+
+def _one_for_each_channel(w: Any) -> Any:
+    """The filters of an input with repeated channels: [rows, columns, channels * times]."""
+    return w.reshape((*w.shape[:2], w.shape[2] * w.shape[3]))
+
+
+def _check_gradient(conv: Convolution, dy: Any, g: Geometry, w_shape: tuple[int, ...]) -> None:
+    """Refuse a gradient of the output that is not as large as the output."""
+    conv.check_places(dy, g)
+    if dy.shape[-1] != w_shape[2] * w_shape[3]:
+        text = f"the gradient of the output must have {w_shape[2]} * {w_shape[3]} channels, got {dy.shape[-1]}"
+        raise invalid(conv.k, text)
 
 
 @op
@@ -55,19 +76,13 @@ class DepthwiseConv2dNative:
     )
 
     def kernel(k: KernelContext) -> Kernel:
-        conv, einsum = Convolution(k), k.xp.einsum
+        conv = Convolution(k)
 
         def convolve(x: Any, w: Any) -> Any:
             x, w = conv.channels_last_array(x), conv.filter_array(w)
             conv.check_filter(w)
-            if x.shape[-1] != w.shape[2]:
-                raise invalid(k, f"input and filter must have the same depth: {x.shape[-1]} vs {w.shape[2]}")
-            g = conv.geometry(x.shape[1:-1], w.shape[:2])
-            windows = _windows(k, x, g)
-            if w.shape[3] == 1:
-                return conv.result(einsum("nhwijc,ijc->nhwc", windows, w[..., 0]))
-            y = einsum("nhwijc,ijcm->nhwcm", windows, w)
-            return conv.result(y.reshape((*y.shape[:3], -1)))
+            x = _with_repeated_channels(k, x, w.shape)
+            return conv.result(depthwise(k.xp, x, _one_for_each_channel(w), conv.geometry(x.shape[1:-1], w.shape[:2])))
 
         return convolve
 
@@ -96,14 +111,9 @@ class DepthwiseConv2dNativeBackpropInput:
             whole = conv.channels_last_sizes(ints(sizes) if known is None else known)
             dy, w = conv.channels_last_array(dy), conv.filter_array(w)
             g = conv.geometry(whole[1:-1], w.shape[:2])
-            pads = ((0, 0), *g.pads, (0, 0))
-            dx = k.xp.zeros([before + size + after for size, (before, after) in zip(whole, pads, strict=True)], dy.dtype)
-            parts = dy.reshape((*dy.shape[:3], w.shape[2], w.shape[3]))
-            for i, j in np.ndindex(*g.window):
-                rows, columns = (slide.tap(at, count) for slide, at, count in zip(g.slides, (i, j), g.places, strict=True))
-                for m in range(w.shape[3]):
-                    dx[:, rows, columns] += parts[..., m] * w[i, j, :, m]
-            return conv.result(dx[inside(whole, pads)])
+            _check_gradient(conv, dy, g, w.shape)
+            dx = depthwise_input_gradient(k.xp, _one_for_each_channel(w), dy, g, whole[1:-1])
+            return conv.result(dx if w.shape[3] == 1 else dx.reshape((*dx.shape[:-1], *w.shape[2:])).sum(-1))
 
         return gradient
 
@@ -126,14 +136,14 @@ class DepthwiseConv2dNativeBackpropFilter:
     )
 
     def kernel(k: KernelContext) -> Kernel:
-        conv, einsum, known = Convolution(k), k.xp.einsum, constant_ints(k, 1)
+        conv, known = Convolution(k), constant_ints(k, 1)
 
         def gradient(x: Any, sizes: Any, dy: Any) -> Any:
             whole = ints(sizes) if known is None else known
             x, dy = conv.channels_last_array(x), conv.channels_last_array(dy)
             g = conv.geometry(x.shape[1:-1], whole[:2])
-            parts = dy.reshape((*dy.shape[:3], whole[2], whole[3]))
-            dw = einsum("nhwijc,nhwcm->ijcm", _windows(k, x, g), parts)
+            _check_gradient(conv, dy, g, whole)
+            dw = depthwise_filter_gradient(k.xp, _with_repeated_channels(k, x, whole), dy, g).reshape(whole)
             return dw.astype(conv.dtype, copy=False)
 
         return gradient

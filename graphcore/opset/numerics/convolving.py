@@ -17,7 +17,18 @@ from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.kernels import invalid, narrow, unimplemented
 from graphcore.opset.numerics.convolving_columns import filter_gradient_by_columns, forward_by_columns, input_gradient_by_columns
 from graphcore.opset.numerics.convolving_costs import by_element, columns_pay, gradient_pieces, input_columns_pay, window_pieces
-from graphcore.opset.numerics.windows import Geometry, Sliding, inside, int_list, is_channels_last, padded, sliding, spatial_axes, views
+from graphcore.opset.numerics.windows import (
+    Geometry,
+    inside,
+    int_list,
+    is_channels_last,
+    padded,
+    row_range,
+    sliding,
+    spatial_axes,
+    taps,
+    views,
+)
 
 
 class Convolution:
@@ -54,6 +65,16 @@ class Convolution:
         """
         if not w.size:
             raise invalid(self.k, f"the filter has no elements: every dimension must be at least 1, got shape {list(w.shape)}")
+
+    def check_places(self, dy: Any, g: Geometry) -> None:
+        """Refuse a gradient of the output, channels last, that is not as large as the output.
+
+        Raises:
+            InvalidArgumentError: its spatial sizes are others.
+        """
+        if dy.shape[1:-1] != g.places:
+            text = f"the gradient of the output must have the spatial sizes {list(g.places)}, got {list(dy.shape[1:-1])}"
+            raise invalid(self.k, text)
 
     def result(self, y: Any) -> Any:
         """A channels-last array as the node gives it."""
@@ -148,10 +169,10 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
         if buffer.size < matrix.shape[0] * channels:
             buffer = xp.empty(matrix.shape[0] * channels, dy.dtype)
         space = buffer[: matrix.shape[0] * channels]
-        target = dx[images, _row_range(g.slides[0], rows, g.window[0])]
+        target = dx[images, row_range(g.slides[0], rows, g.window[0])]
         for element, factor in zip(np.ndindex(*g.window), transposed, strict=True):
             xp.dot(matrix, factor, space.reshape(-1, channels))
-            target[_taps(g, element, part.shape[1])] += space.reshape((*part.shape[:-1], channels))
+            target[taps(g, element, part.shape[1])] += space.reshape((*part.shape[:-1], channels))
     return dx[inside(shape, pads)]
 
 
@@ -173,16 +194,6 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
 def _on_host(xp: Any, x: Any) -> bool:
     """Whether the estimates of costs hold: other devices want few large products, and integers are not multiplied by BLAS."""
     return xp is np and x.dtype.kind == "f"
-
-
-def _row_range(slide: Sliding, rows: slice, window: int) -> slice:
-    """The padded input rows that these output rows look at."""
-    return slice(rows.start * slide.stride, (rows.stop - 1) * slide.stride + slide.reach(window))
-
-
-def _taps(g: Geometry, element: tuple[int, ...], rows: int) -> tuple[slice, ...]:
-    counts = (rows, *g.places[1:])
-    return (slice(None), *[slide.tap(at, count) for slide, at, count in zip(g.slides, element, counts, strict=True)])
 
 
 def grouped(xp: Any, function: Any, groups: int, arrays: tuple[tuple[Any, int], ...], axis: int) -> Any:

@@ -39,16 +39,16 @@ def by_element(g: Geometry, channels: int) -> bool:
 def window_pieces(g: Geometry, n: int, channels: int, outputs: int) -> list[tuple[slice, slice]]:
     """Ranges of images and of their output rows whose windows are copied at a time."""
     window, row = math.prod(g.window) * channels, math.prod(g.places[1:])
-    return list(_pieces(n, g.places[0], row * window, _budget(_PIECE, n * g.places[0] * row, window * outputs, window)))
+    return list(pieces(n, g.places[0], row * window, _budget(_PIECE, n * g.places[0] * row, window * outputs, window)))
 
 
 def gradient_pieces(g: Geometry, n: int, channels: int, outputs: int) -> list[tuple[slice, slice]]:
     """Ranges of images and of their output rows whose gradient is taken to the input at a time."""
     row = math.prod(g.places[1:])
-    return list(_pieces(n, g.places[0], row * channels, _budget(_ROWS_PIECE, n * g.places[0] * row, outputs * channels, channels)))
+    return list(pieces(n, g.places[0], row * channels, _budget(_ROWS_PIECE, n * g.places[0] * row, outputs * channels, channels)))
 
 
-def _pieces(n: int, rows: int, row_size: int, budget: int) -> Iterator[tuple[slice, slice]]:
+def pieces(n: int, rows: int, row_size: int, budget: int) -> Iterator[tuple[slice, slice]]:
     """Ranges of images and of their rows that hold at most `budget` elements, or one row."""
     at_once = max(1, budget // max(1, row_size))
     images = max(1, at_once // max(1, rows))

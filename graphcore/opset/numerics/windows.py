@@ -139,3 +139,14 @@ def views(xp: Any, x: Any, window: tuple[int, ...], slides: tuple[Sliding, ...],
             x.strides[-1],
         ),
     )
+
+
+def row_range(slide: Sliding, rows: slice, window: int) -> slice:
+    """The padded input rows that these output rows look at."""
+    return slice(rows.start * slide.stride, (rows.stop - 1) * slide.stride + slide.reach(window))
+
+
+def taps(g: Geometry, element: tuple[int, ...], rows: int) -> tuple[slice, ...]:
+    """The elements of a padded input, from all images, that window element `element` meets in so many rows of the output."""
+    counts = (rows, *g.places[1:])
+    return (slice(None), *[slide.tap(at, count) for slide, at, count in zip(g.slides, element, counts, strict=True)])
