@@ -15,9 +15,9 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.nn.convolution import SAME, gradient_of_filter_gradient, gradient_of_forward, gradient_of_input_gradient
 from graphcore.opset.numerics.convolving import Convolution
-from graphcore.traits import FailsOn
 from graphcore.opset.numerics.convolving_depthwise import depthwise, depthwise_filter_gradient, depthwise_input_gradient
 from graphcore.opset.numerics.windows import Geometry
+from graphcore.traits import FailsOn
 
 _TYPES: Final = "{half, bfloat16, float, double}"
 _ATTRS: Final = (
