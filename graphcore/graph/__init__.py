@@ -1,7 +1,6 @@
 """Graphs: nodes, tensors, edges, scopes, cell ownership, shape inference over them."""
 
 from graphcore.graph.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor, exact_name
-from graphcore.graph.control_flow import NodeFrame, build_control_flow_info
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
 from graphcore.graph.graph import Graph
@@ -12,6 +11,7 @@ from graphcore.graph.importing.options import ImportOptions, ImportResults
 from graphcore.graph.model.changes import Change
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import CONTROL_KEY, CONTROL_SLOT, Edge
+from graphcore.graph.model.frames import NodeFrame, build_control_flow_info
 from graphcore.graph.model.live_graphs import live_graphs
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.op_lists import ops_used_by_graph, register_ops, remove_new_default_attrs, stripped_op_list

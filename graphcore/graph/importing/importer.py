@@ -26,12 +26,12 @@ from graphcore.graph.importing.names import import_names
 from graphcore.graph.importing.options import ImportOptions, ImportResults, check_results, tensor_id_of
 from graphcore.graph.importing.shapes import check_output_shapes, forget_shapes
 from graphcore.graph.model.atomic_change import refuse_finalized
+from graphcore.graph.model.control_flow_ops import MERGE, is_back_edge
 from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.input_checks import check_inputs, type_misfit
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.opaque import OutputTypes, opaque_outputs, opaque_registration
 from graphcore.graph.model.tensor_id import CONTROL, TensorId
-from graphcore.graph.model.topological_order import is_back_edge
 from graphcore.graph.model.versions import check_versions, explain_newer_producer, merge_versions
 from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.shapes.propagation import close_loops, infer_downstream
@@ -39,7 +39,6 @@ from graphcore.graph.shapes.shape_refiner import ShapeInference, ShapeRefiner
 from graphcore.registry import OpRegistration
 from graphcore.source import SourceLocation, caller_location
 
-_LOOP_ENTRIES: Final = frozenset({"Merge", "RefMerge"})
 _MOST_NAMES: Final = 20
 """What an error text lists of a cycle."""
 _Types = tuple[tuple[DType, ...], tuple[DType, ...]]
@@ -187,7 +186,7 @@ class _Import:
                 raise NotFoundError(text, op=op, node=node_def.name) from None
             registration = opaque_registration(op)
         check_op_deprecation(registration.op_def, self.graph_def.versions.producer)
-        plan = self.plans[op] = _OpPlan(registration, registration.op_def, op in _LOOP_ENTRIES, {})
+        plan = self.plans[op] = _OpPlan(registration, registration.op_def, op in MERGE, {})
         return plan
 
     def _try_fully(self, number: int, node_def: NodeDef, plan: _OpPlan) -> None:

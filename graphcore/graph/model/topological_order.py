@@ -12,19 +12,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.control_flow_ops import is_back_edge
 from graphcore.graph.model.node import Node
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
 
-_NEXT_ITERATION: Final = frozenset({"NextIteration", "RefNextIteration"})
-_MERGE: Final = frozenset({"Merge", "RefMerge"})
 _rank: Final = attrgetter("rank")
-
-
-def is_back_edge(src_op: str, dst_op: str) -> bool:
-    """True iff an edge between nodes of these ops may close a loop."""
-    return src_op in _NEXT_ITERATION and dst_op in _MERGE
 
 
 def refuse_cycle(graph: Graph, node: Node, producers: Iterable[Node]) -> None:

@@ -10,6 +10,7 @@ from weakref import WeakSet
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.model.control_flow_ops import ENTER, MERGE
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_values import inferred_value
 from graphcore.graph.shapes.loop_shapes import enters_loop, forward_slots, is_loop_head, relaxed_data
@@ -18,7 +19,7 @@ from graphcore.inference import HandleData, ShapeHandle, same_handle_data
 from graphcore.inference.alternatives import common_shape, relaxed_shape
 from graphcore.shapes import Shape
 
-_LOOP_OPS: Final = frozenset({"Enter", "RefEnter", "Merge", "RefMerge"})
+_LOOP_OPS: Final = ENTER | MERGE
 
 
 class LiveContext(ExtendedInferenceContext):

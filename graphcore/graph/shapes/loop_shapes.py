@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from graphcore.graph.model.control_flow_ops import ENTER, MERGE, is_back_edge
 from graphcore.graph.model.node import Node
-from graphcore.graph.model.topological_order import is_back_edge
 from graphcore.inference import HandleData, ShapeAndType
 from graphcore.inference.alternatives import relaxed_shape
 
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader
 
-_ENTRIES: Final = frozenset({"Enter", "RefEnter"})
-LOOP_HEADS: Final = frozenset({"Merge", "RefMerge"})
-"""Where values come around a loop, or two branches meet."""
 _MOST_ASKED: Final = 16
 _MOST_AHEAD: Final = 200
 
 
 def enters_loop(node: Node) -> bool:
     """True iff the node takes a value into a loop: into the first iteration, as it is."""
-    return node.op in _ENTRIES
+    return node.op in ENTER
 
 
 def is_loop_head(node: Node) -> bool:
     """True iff values come around a loop into `node`, or are awaited from there."""
-    return node.op in LOOP_HEADS and len(forward_slots(node)) < len(node.inputs)
+    return node.op in MERGE and len(forward_slots(node)) < len(node.inputs)
 
 
 def forward_slots(node: Node) -> list[int]:

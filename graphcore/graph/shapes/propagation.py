@@ -10,10 +10,11 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
+from graphcore.graph.model.control_flow_ops import MERGE, is_back_edge
 from graphcore.graph.model.input_checks import type_misfit
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.graph.model.topological_order import is_back_edge, renew_stale_ranks
-from graphcore.graph.shapes.loop_shapes import LOOP_HEADS, LoopsAround, is_loop_head
+from graphcore.graph.model.topological_order import renew_stale_ranks
+from graphcore.graph.shapes.loop_shapes import LoopsAround, is_loop_head
 from graphcore.inference import ShapeHandle, same_handle_data
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class _Wave:
             self._begin_anew(node, self._loops)
         before, data, had_error = node.output_handles, node.handle_data, node.error
         graph.note(node)
-        if had_error is None and node not in self._careful and node.op not in LOOP_HEADS:
+        if had_error is None and node not in self._careful and node.op not in MERGE:
             try:
                 self._infer(node)  # only shapes have changed: the inputs are as good as they were
             except Exception as error:  # noqa: BLE001 - a shape function may be the user's

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.control_flow import uncertain_nodes
 from graphcore.graph.model.node import Node
-from graphcore.graph.model.unconditional_nodes import uncertain_nodes
 from graphcore.graph.shapes.live_refiner import LiveContext, LiveRefiner
 from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext
 from graphcore.inference import DimensionHandle, InferenceContext, ShapeHandle

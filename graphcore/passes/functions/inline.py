@@ -11,8 +11,8 @@ from graphcore.definitions import NodeDef
 from graphcore.errors import InternalError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
-from graphcore.graph.control_flow import MERGE
 from graphcore.graph.graph import Graph
+from graphcore.graph.model.control_flow_ops import ENTER, MERGE
 from graphcore.graph.model.node import NO_CONTROLS, input_text
 from graphcore.graph.node_edits import absent_tensor
 from graphcore.passes.functions.function_body import FunctionBody
@@ -210,7 +210,7 @@ class _Inlining:
         if isinstance(groups, tuple):
             changed["_class"] = tuple([self.group(item) for item in groups])
         frame = attrs.get("frame_name")
-        if isinstance(frame, bytes) and self.options.uniquify_frame_names and node.op in {"Enter", "RefEnter"}:
+        if isinstance(frame, bytes) and self.options.uniquify_frame_names and node.op in ENTER:
             changed["frame_name"] = self.prefix.encode() + frame
         return {**attrs, **changed}
 

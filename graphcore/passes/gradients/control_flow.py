@@ -11,22 +11,12 @@ from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node, Tensor
+from graphcore.graph.model.control_flow import ControlFlow, Loop, LoopVariable, ancestors_of
+from graphcore.graph.model.control_flow_ops import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH
+from graphcore.graph.model.frames import control_flow_info, frame_name
 from graphcore.passes.gradients.body import GradientBody, Value
 from graphcore.passes.gradients.functional import functional_gradient
 from graphcore.passes.gradients.loops import LoopBuilder, LoopRegion, Region
-from graphcore.passes.infra.control_flow_structure import (
-    ENTER,
-    EXIT,
-    MERGE,
-    NEXT,
-    SWITCH,
-    ControlFlow,
-    Loop,
-    LoopVariable,
-    frame_name,
-    merged_branches,
-    predicate,
-)
 
 if TYPE_CHECKING:
     from graphcore.passes.gradients.gradients import Backpropagation
@@ -49,7 +39,11 @@ class ControlFlowGradients:
     def __init__(self, back: Backpropagation, ys: Sequence[Tensor]) -> None:
         self.back = back
         self.graph = back.graph
-        self.structure = ControlFlow([y.node for y in ys])
+        nodes = ancestors_of([y.node for y in ys])
+        self.structure = ControlFlow(nodes, control_flow_info(nodes))
+        for loop in self.structure.loops.values():
+            if not loop.conditions:
+                raise InvalidArgumentError.at(loop.enters[0], f"Loop '{loop.name}' has no LoopCond")
         for tensor in (*ys, *back.xs):
             if self.structure.frames.get(tensor.node):
                 raise InvalidArgumentError.at(
@@ -82,7 +76,7 @@ class ControlFlowGradients:
 
     def _refuse_stacks(self) -> None:
         """What is popped from a stack depends on what was pushed, which no edge shows."""
-        nodes = self.structure.order
+        nodes = self.structure.nodes
         stored = {_stack_of(node): node for node in nodes if node.op == "StackPushV2" and self._depends(node.inputs[1])}
         for node in nodes:
             if node.op != "StackPopV2" or _stack_of(node) not in stored:
@@ -117,7 +111,7 @@ class ControlFlowGradients:
         return order
 
     def _unit(self, node: Node) -> _Unit:
-        return self.structure.loop_of_exit(node) if node.op in EXIT else node
+        return self.structure.loop_left_by(node) if node.op in EXIT else node
 
     def _producers(self, unit: _Unit, frame: str) -> list[Node]:
         if isinstance(unit, Loop):
@@ -136,7 +130,7 @@ class ControlFlowGradients:
 
     def _node(self, node: Node, region: Region) -> None:
         slots = self.back.slots(node, self.useful)
-        if not slots or node.op in NEXT or (node.op in SWITCH and self.structure.is_loop_switch(node)):
+        if not slots or node.op in NEXT_ITERATION or (node.op in SWITCH and self.structure.is_loop_switch(node)):
             return
         if node.op in MERGE:
             if not self.structure.is_loop_merge(node):
@@ -188,11 +182,17 @@ class ControlFlowGradients:
 
     def _merge(self, node: Node, slots: list[int], region: Region) -> None:
         """The end of a conditional: the gradient goes into the branch that was taken."""
-        pred, branches = merged_branches(self.structure, node)
+        joined = self.structure.joined_branches(node)
+        if not joined:
+            raise UnimplementedError.at(
+                node,
+                f"The branches that Merge '{node.name}' joins cannot be told apart: required a Switch of one predicate before each input",
+            )
         gradient = self.back.total(node.outputs[0])
-        switch = self.build.add("Switch", [gradient, region.tensor(pred)], node, f"{node.name}_grad")
+        switch = self.build.add("Switch", [gradient, region.tensor(joined[0].pred)], node, f"{node.name}_grad")
         for slot in slots:
-            taken = self.build.add("Identity", [switch.outputs[branches[slot]]], node, f"{node.name}_grad/branch_{branches[slot]}")
+            side = joined[slot].side
+            taken = self.build.add("Identity", [switch.outputs[side]], node, f"{node.name}_grad/branch_{side}")
             self.back.arrive(node.inputs[slot], taken.outputs[0], node, slot)
 
     def _switch(self, node: Node, region: Region) -> None:
@@ -205,7 +205,7 @@ class ControlFlowGradients:
         back.arrive(node.inputs[0], merged.outputs[0], node, 0)
 
     def _zeros(self, node: Node, branch: int, region: Region) -> Tensor:
-        value, pred = region.tensor(node.inputs[0]), region.tensor(predicate(node.inputs[1]))
+        value, pred = region.tensor(node.inputs[0]), region.tensor(self.structure.decider(node.inputs[1]))
         alive = self.build.switched(value, [(pred, branch)], node, f"{node.name}_grad/unused")
         return self.build.add("ZerosLike", [alive], node, f"{node.name}_grad/zeros").outputs[0]
 
@@ -217,8 +217,7 @@ class ControlFlowGradients:
         variables = self._differentiated(loop)
         if not variables:
             return
-        assert loop.cond is not None
-        scope = back.writer.new_scope(f"{back.scope}{loop.cond.name.rpartition('/')[0] or 'loop'}_grad")
+        scope = back.writer.new_scope(f"{back.scope}{loop.condition.name.rpartition('/')[0] or 'loop'}_grad")
         outer_scope, self.build.scope = self.build.scope, scope
         inner = LoopRegion(self.build, self.structure, loop, region, self._new_frame(loop))
         made = [(variable, *inner.backward.variable(self._start(variable, region), variable.merge, "b_grad")) for variable in variables]
@@ -258,7 +257,7 @@ class ControlFlowGradients:
                 continue
             node = tensor.node
             if node.op in EXIT:
-                pending += [enter.inputs[0] for enter in self.structure.loop_of_exit(node).enters]
+                pending += [enter.inputs[0] for enter in self.structure.loop_left_by(node).enters]
             else:
                 pending += [node.inputs[slot] for slot in back.slots(node, useful)]
         return [variable for variable in loop.variables if variable in found]
@@ -271,7 +270,7 @@ class ControlFlowGradients:
         if variable.exit is None:
             loop = self.structure.loops[self.structure.frames[variable.merge]]
             variable.exit = self.build.add("Exit", [variable.switch.outputs[0]], variable.merge, "f_exit")
-            self.structure.frames[variable.exit], self.structure.guards[variable.exit] = loop.parent, loop.guards
+            self.structure.add_exit(variable.exit, loop)
         return self.build.add("ZerosLike", [region.tensor(variable.exit.outputs[0])], variable.merge, "b_zeros").outputs[0]
 
     def _close(self, variable: LoopVariable, merge: Node, switch: Node) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.attrs import TensorValue
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node, constant_value
-from graphcore.passes.infra.control_flow_structure import ENTER, ControlFlow, Guard, Loop
+from graphcore.graph.model.control_flow import ControlFlow, Loop
+from graphcore.graph.model.control_flow_ops import ENTER
 
 if TYPE_CHECKING:
     from graphcore.passes.gradients.body import Value
@@ -111,11 +112,10 @@ class ForwardCounter:
     """
 
     def __init__(self, build: LoopBuilder, structure: ControlFlow, loop: Loop, around: list[Node]) -> None:
-        assert loop.cond is not None
         self.build = build
-        self.cond = cond = loop.cond
+        self.cond = cond = loop.condition
         zero = build.constant(TensorValue(np.asarray(0, np.int32)), cond, "f_zero", around)
-        start = build.switched(zero, list(loop.guards), cond, "f_start")
+        start = build.switched(zero, structure.branches_around(loop), cond, "f_start")
         self.merge = build.variable(start, loop.name, loop.parallel_iterations, cond, "f_count")
         switch = build.add("Switch", [self.merge.outputs[0], cond.outputs[0]], cond, "f_switch")
         going = build.add("Identity", [switch.outputs[1]], cond, "f_going")
@@ -123,8 +123,7 @@ class ForwardCounter:
         self.add = build.add("AddV2", [going.outputs[0], one], cond, "f_add")
         build.close(self.merge, self.add.outputs[0], cond, "f_count")
         self.total = build.add("Exit", [switch.outputs[0]], cond, "f_total").outputs[0]
-        structure.frames[self.total.node] = loop.parent
-        structure.guards[self.total.node] = loop.guards
+        structure.add_exit(self.total.node, loop)
 
 
 class BackwardCounter:
@@ -136,9 +135,8 @@ class BackwardCounter:
     """
 
     def __init__(self, build: LoopBuilder, total: Tensor, frame: str, loop: Loop) -> None:
-        assert loop.cond is not None
         self.build = build
-        self.forward = forward = loop.cond
+        self.forward = forward = loop.condition
         self.frame = frame
         self.parallel = loop.parallel_iterations
         self.merge = build.variable(total, frame, self.parallel, forward, "b_count")
@@ -176,9 +174,9 @@ class Region:
         """`value`, as a tensor in any case."""
         return tensor
 
-    def predicates(self, guards: tuple[Guard, ...]) -> list[tuple[Tensor, int]]:
+    def predicates(self, branches: list[tuple[Tensor, int]]) -> list[tuple[Tensor, int]]:
         """Branches of the forward pass by the predicates' values in the backward pass."""
-        return [(self.tensor(pred), branch) for pred, branch in guards]
+        return [(self.tensor(pred), side) for pred, side in branches]
 
 
 class LoopRegion(Region):
@@ -236,8 +234,8 @@ class LoopRegion(Region):
 
     def _kept(self, tensor: Tensor) -> Tensor:
         """Append the tensor to a list in each iteration, take it from there in the matching iteration of the backward loop."""
-        build, node, guards = self.build, tensor.node, self.structure.tensor_guards(tensor)
-        exit_node = self._appended(tensor, guards)
+        build, node, branches = self.build, tensor.node, self.structure.branches_of(tensor)
+        exit_node = self._appended(tensor, branches)
         merge, switch, _ = self.backward.variable(self.outer.tensor(exit_node.outputs[0]), node, "b_list")
         going = build.add("Identity", [switch.outputs[1]], node, "b_going").outputs[0]
         taken: list[Tensor] = []
@@ -249,30 +247,29 @@ class LoopRegion(Region):
             taken.append(popped.outputs[1])
             return popped.outputs[0]
 
-        build.close(merge, build.within_branch(going, self.predicates(guards), take, node, "b_list"), node, "b_list")
+        build.close(merge, build.within_branch(going, self.predicates(branches), take, node, "b_list"), node, "b_list")
         if tensor.dtype.base is not dtypes.variant:
             build.graph.set_shape_like(taken[0], tensor)
         return taken[0]
 
-    def _appended(self, tensor: Tensor, guards: tuple[Guard, ...]) -> Node:
+    def _appended(self, tensor: Tensor, branches: list[tuple[Tensor, int]]) -> Node:
         """The Exit of the list of what the tensor is in each iteration; it stays as it is where the branch of the tensor is not taken."""
         build, node, loop = self.build, tensor.node, self.loop
-        assert loop.cond is not None
         shape = build.constant(_element_shape(tensor), node, "f_shape", self._around)
         limit = build.constant(TensorValue(np.asarray(-1, np.int32)), node, "f_limit", self._around)
         attrs = {"element_dtype": tensor.dtype.base, "shape_type": dtypes.int32}
         empty = build.add("EmptyTensorList", [shape, limit], node, "f_empty", attrs).outputs[0]
-        start = build.switched(empty, list(loop.guards), node, "f_start")
+        start = build.switched(empty, self.structure.branches_around(loop), node, "f_start")
         merge = build.variable(start, loop.name, loop.parallel_iterations, node, "f_list")
-        switch = build.add("Switch", [merge.outputs[0], loop.cond.outputs[0]], node, "f_switch")
+        switch = build.add("Switch", [merge.outputs[0], loop.condition.outputs[0]], node, "f_switch")
         going = build.add("Identity", [switch.outputs[1]], node, "f_going").outputs[0]
 
         def keep(handle: Tensor) -> Tensor:
             return build.add("TensorListPushBack", [handle, tensor], node, "f_keep").outputs[0]
 
-        build.close(merge, build.within_branch(going, list(guards), keep, node, "f_list"), node, "f_list")
+        build.close(merge, build.within_branch(going, branches, keep, node, "f_list"), node, "f_list")
         end = build.add("Exit", [switch.outputs[0]], node, "f_exit")
-        self.structure.frames[end], self.structure.guards[end] = loop.parent, loop.guards
+        self.structure.add_exit(end, loop)
         return end
 
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.graph import Node, Tensor
+from graphcore.graph.model.control_flow import ControlFlow
+from graphcore.graph.model.control_flow_ops import EXIT, MERGE, NEXT_ITERATION, SWITCH
 from graphcore.passes.gradients.flow import Flow, passes
-from graphcore.passes.infra.control_flow_structure import EXIT, MERGE, NEXT, SWITCH, ControlFlow
 
 
 class _Hop(msgspec.Struct, frozen=True, eq=False):
@@ -123,6 +124,6 @@ def _hops(node: Node) -> list[_Hop]:
         return [_Hop(tensor, ((node, 0), (switch, 0), (merge, slot))) for slot, tensor in enumerate(merge.inputs)]
     if node.op in SWITCH and ControlFlow.is_loop_switch(node) and node.inputs[0].node.op in MERGE:
         merge = node.inputs[0].node
-        entering = [(slot, tensor) for slot, tensor in enumerate(merge.inputs) if tensor.node.op not in NEXT]
+        entering = [(slot, tensor) for slot, tensor in enumerate(merge.inputs) if tensor.node.op not in NEXT_ITERATION]
         return [_Hop(tensor, ((node, 0), (merge, slot))) for slot, tensor in entering]
     return [_Hop(tensor, ((node, slot),)) for slot, tensor in enumerate(node.inputs) if passes(node, slot)]

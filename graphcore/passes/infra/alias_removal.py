@@ -7,16 +7,13 @@ from typing import Final
 
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.importing.from_nodes import producers_of
+from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_FLOW
 from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
 
-CONTROL_FLOW_OPS: Final = frozenset(
-    {"Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"}
-    | {"LoopCond", "ControlTrigger"}
-)
 _CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
-_NOT_PASSED_OVER: Final = frozenset({"_Recv", "_HostRecv", "Recv", "HostRecv", "Switch", "RefSwitch", "_SwitchN"})
+_NOT_PASSED_OVER: Final = frozenset({"_Recv", "_HostRecv", "Recv", "HostRecv"}) | ANY_SWITCH
 
 
 @declares(PassDeclaration(name="remove_dead_nodes", removes=ANY))
@@ -55,7 +52,7 @@ def prune(graph: Graph, roots: Iterable[Node]) -> bool:
 
 def is_kept(node: Node) -> bool:
     """True iff a node has an effect that nobody need take up: it has state or steers control flow."""
-    return node.op_def.is_stateful or node.op in CONTROL_FLOW_OPS
+    return node.op_def.is_stateful or node.op in CONTROL_FLOW
 
 
 def wanted_leaves(graph: Graph) -> list[Node]:

@@ -13,13 +13,13 @@ from graphcore.attrs import Array, Func, TensorValue
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.graph import Node, Tensor
+from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
 from graphcore.graph.shapes.kernels import kernel_context
-from graphcore.passes.infra.alias_removal import CONTROL_FLOW_OPS
 from graphcore.shapes import Shape
 
 SCOPED_ALLOCATOR_ATTR: Final = "_scoped_allocator"
 # They have a kernel, but what they give is not for a pass to say: it is fed, sent, or kept by a session under a handle.
-_LEFT_TO_THE_RUN: Final = CONTROL_FLOW_OPS | frozenset(
+_LEFT_TO_THE_RUN: Final = CONTROL_FLOW | frozenset(
     {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "FakeParam", "_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"}
     | {"_Send", "_HostSend", "Send", "_Recv", "_HostRecv", "Recv"}
     | {"GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"}

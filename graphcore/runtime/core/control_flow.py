@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.control_flow import ENTER, EXIT, NEXT_ITERATION, NodeFrame, control_flow_info
+from graphcore.graph.model.control_flow_ops import EXIT, FRAME_OPS, NEXT_ITERATION
+from graphcore.graph.model.frames import NodeFrame, control_flow_info
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.prune import needed_nodes
-
-_LOOPING: Final = ENTER | EXIT | NEXT_ITERATION
 
 
 def checked_frames(nodes: Sequence[Node], fetches: Sequence[Tensor], feeds: Collection[Tensor]) -> dict[Node, NodeFrame]:
@@ -19,7 +17,7 @@ def checked_frames(nodes: Sequence[Node], fetches: Sequence[Tensor], feeds: Coll
     Raises:
         InvalidArgumentError, InternalError: a loop is malformed, or a value that it has in each iteration is fetched or fed.
     """
-    if feeds and any(node.op in _LOOPING for node in nodes):
+    if feeds and any(node.op in FRAME_OPS for node in nodes):
         whole = control_flow_info(needed_nodes([*fetches, *feeds], nodes, ()))
         for tensor in feeds:
             _require_outside(whole[tensor.node], tensor, "fed", "feed what enters the loop")

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.control_flow_ops import is_back_edge
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.graph.model.topological_order import is_back_edge
 
 PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg"})
 """Ops that stand for a feed: waiting for one that is fed means waiting for the feed, as by itself it cannot run."""

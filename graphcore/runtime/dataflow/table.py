@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from graphcore.attrs import Array
 from graphcore.graph import constant_value
-from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, NodeFrame
+from graphcore.graph.model.control_flow import PASS_THROUGH
+from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, FRAME_OPS, MERGE, NEXT_ITERATION
+from graphcore.graph.model.frames import NodeFrame, frame_name
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.kernels import kernel_context
 from graphcore.kernel_context import KernelContext
@@ -41,16 +43,16 @@ AWAITING: Final = 11
 _SEND: Final = frozenset({"_Send", "_HostSend"})
 _RECV: Final = frozenset({"_Recv", "_HostRecv"})
 _KINDS: Final = {
-    **dict.fromkeys(("Switch", "RefSwitch", "_SwitchN"), SWITCH),
+    **dict.fromkeys(ANY_SWITCH, SWITCH),
     **dict.fromkeys(MERGE, MERGING),
     **dict.fromkeys(_SEND, SENDING),
     **dict.fromkeys(_RECV, RECEIVING),
     **dict.fromkeys(ENTER, ENTERING),
     **dict.fromkeys(EXIT, EXITING),
     **dict.fromkeys(NEXT_ITERATION, NEXT),
-    "ControlTrigger": TRIGGER,
+    CONTROL_TRIGGER: TRIGGER,
 }
-_PASSING: Final = ENTER | EXIT | NEXT_ITERATION | {"Identity", "LoopCond", "StopGradient", "PreventGradient", "Snapshot"}
+_PASSING: Final = FRAME_OPS | PASS_THROUGH
 _MAX_KNOWN_ELEMENTS: Final = 1 << 20
 
 
@@ -234,7 +236,7 @@ class _Builder:
             item = Item(node, node.name, kind, frame)
         else:
             # An Enter runs where its input comes from.
-            around = "" if inside.parent_frame is None else _name(inside.parent_frame)
+            around = "" if inside.parent_frame is None else frame_name(inside.parent_frame)
             item = Item(node, node.name, kind, self._frame(around))
             item.child = frame
             _open(item)
@@ -319,11 +321,6 @@ class _Builder:
         item.frame.slots += 1
         self.table.items.append(item)
         self._data_edge(tensor, item, 0)
-
-
-def _name(enter: Node) -> str:
-    value = enter.node_def.attr["frame_name"]
-    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _open(item: Item) -> None:

@@ -1,9 +1,7 @@
-"""Finds the `if`s and `while`s in a graph of Switch, Merge, Enter, Exit and NextIteration nodes.
+"""The order in which a plan runs the `if`s and `while`s of a graph of Switch, Merge, Enter, Exit and NextIteration nodes.
 
-A node runs if the branches that it lies on are taken. Its *guard* is the set of those branches: what a Switch gives has the guard of the
-Switch and one branch more, what a Merge gives has one less, and any other node has the guards of all its inputs together. A loop is a
-frame with one LoopCond, whose values go from an Enter to a Merge and a Switch, and around through a NextIteration. What lies on no
-branch of the LoopCond runs before the test, what lies on its true branch after it, and what lies on its false branch after the loop.
+It follows from the loops and guards of the control-flow analysis: in a loop, what lies on no branch of the LoopCond runs before the test,
+what lies on its true branch after it, and what lies on its false branch after the loop.
 """
 
 from __future__ import annotations
@@ -12,37 +10,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from graphcore.errors import UnimplementedError
-from graphcore.graph.control_flow import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH, NodeFrame
+from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard, LoopVariable
+from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION
+from graphcore.graph.model.frames import NodeFrame
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.redundant_calls import find_twins
 from graphcore.runtime.plan.loops_order import clustered, in_order
 
 _SEND: Final = frozenset({"_Send", "_HostSend"})
 _RECV: Final = frozenset({"_Recv", "_HostRecv"})
-_SWITCHES: Final = SWITCH | {"_SwitchN"}
-_PASSING: Final = frozenset({"Identity", "LoopCond", "StopGradient", "PreventGradient", "Snapshot"})
 _MAX_DEPTH: Final = 12
 _MAX_BRANCHES: Final = 24
 BEFORE, INSIDE, AFTER = 0, 1, 2
 """Where in a loop something runs: before the test, in the body, after the loop."""
-
-
-class Branch(NamedTuple):
-    """One way that a Switch can go.
-
-    Attributes:
-        pred: what decides.
-        side: the output of the Switch.
-        sides: how many outputs it has.
-    """
-
-    pred: Tensor
-    side: int
-    sides: int
-
-
-Guard = frozenset[Branch]
-NOWHERE: Final[Guard] = frozenset()
 
 
 class Unit:
@@ -55,75 +35,34 @@ class Unit:
 
     __slots__ = ("guard", "loop", "node", "phase")
 
-    def __init__(self, node: Node | None, loop: Loop | None) -> None:
+    def __init__(self, node: Node | None, loop: PlannedLoop | None) -> None:
         self.node = node
         self.loop = loop
-        self.guard = NOWHERE
+        self.guard = NO_BRANCH
         self.phase = BEFORE
 
 
-class Variable(NamedTuple):
-    """A value that goes around: the Merge, the Enter that it begins with, the NextIteration that it goes on with."""
-
-    merge: Node
-    enter: Node
-    next: Node
-
-
-class Loop:
-    """A frame, or all that lies in none.
+class PlannedLoop:
+    """A frame, or all that lies in none, with the order in which its parts run.
 
     Attributes:
         name: the frame's name; "" of the outermost.
         variables: what goes around; `constants` are the Enters of what stays the same.
         pivot: the LoopCond.
         phases: what runs before the test, in the body, and after the loop, in order. The outermost frame has only the first.
-        guards: of each node.
         enters: what leads into it.
     """
 
-    __slots__ = ("constants", "depth", "enters", "guards", "name", "phases", "pivot", "variables")
+    __slots__ = ("constants", "depth", "enters", "name", "phases", "pivot", "variables")
 
     def __init__(self, name: str, depth: int) -> None:
         self.name = name
         self.depth = depth
-        self.variables: list[Variable] = []
+        self.variables: list[LoopVariable] = []
         self.constants: list[Node] = []
         self.pivot: Node | None = None
         self.phases: tuple[list[Unit], list[Unit], list[Unit]] = ([], [], [])
-        self.guards: dict[Node, Guard] = {}
         self.enters: Sequence[Node] = ()
-
-
-class Ways:
-    """Which way values go, where `feeds` are given."""
-
-    __slots__ = ("feeds",)
-
-    def __init__(self, feeds: Collection[Tensor]) -> None:
-        self.feeds = frozenset(feeds)
-
-    def decider(self, pred: Tensor) -> Tensor:
-        """What a Switch that goes by `pred` really goes by: the tensor that `pred` is passed on from."""
-        while pred.node.op in _PASSING and pred not in self.feeds:
-            pred = pred.node.inputs[0]
-        return pred
-
-    def guard_of(self, loop: Loop, tensor: Tensor) -> Guard:
-        """The branches that a tensor lies on, seen from within `loop`."""
-        if tensor in self.feeds or tensor.node.op in ENTER:
-            return NOWHERE
-        guard = loop.guards[tensor.node]
-        return guard | {self._branch(tensor)} if tensor.node.op in _SWITCHES else guard
-
-    def branches_of(self, loop: Loop, merge: Node) -> list[Branch]:
-        """For each input of a Merge that ends a branch: the side that it comes from; none if it has but one input."""
-        guards = [self.guard_of(loop, tensor) for tensor in merge.inputs]
-        common = frozenset.intersection(*guards)
-        return [next(iter(guard - common)) for guard in guards] if len(guards) > 1 else []
-
-    def _branch(self, tensor: Tensor) -> Branch:
-        return Branch(self.decider(tensor.node.inputs[1]), tensor.index, len(tensor.node.outputs))
 
 
 class Structure(NamedTuple):
@@ -131,13 +70,13 @@ class Structure(NamedTuple):
 
     Attributes:
         outermost: what lies in no loop, the loops among it.
-        ways: which way values go.
+        flow: the loops and branches of the graph.
         deciders: what Switches go by, each with how many ways there are.
         twins: the nodes that need not run, each with the node that gives what it gives.
     """
 
-    outermost: Loop
-    ways: Ways
+    outermost: PlannedLoop
+    flow: ControlFlow
     deciders: dict[Tensor, int]
     twins: dict[Node, Node]
 
@@ -160,13 +99,13 @@ class _Finder:
     def __init__(self, nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor]) -> None:
         self.nodes = nodes
         self.info = info
-        self.ways = Ways(feeds)
-        self.feeds = self.ways.feeds
+        self.flow = ControlFlow(nodes, info, feeds)
+        self.feeds = self.flow.feeds
         self.given = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
         self.deciders: dict[Tensor, int] = {}
         self.twins = find_twins(nodes)
-        self.loops: dict[str, Loop] = {"": Loop("", 0)}
-        self.inner: dict[str, list[Loop]] = {"": []}
+        self.loops: dict[str, PlannedLoop] = {"": PlannedLoop("", 0)}
+        self.inner: dict[str, list[PlannedLoop]] = {"": []}
         self.members: dict[str, list[Node]] = {"": []}
         self.enters: dict[str, list[Node]] = {}
         self.read = {tensor for node in nodes for tensor in node.inputs}
@@ -181,7 +120,7 @@ class _Finder:
             self._place(node)
         for name in sorted(self.loops, key=lambda name: -self.loops[name].depth):
             self._fill(self.loops[name])
-        return Structure(self.loops[""], self.ways, self.deciders, self.twins)
+        return Structure(self.loops[""], self.flow, self.deciders, self.twins)
 
     def _place(self, node: Node) -> None:
         inside = self.info[node]
@@ -193,7 +132,7 @@ class _Finder:
             depth = self.loops[around].depth + 1
             if depth > _MAX_DEPTH:
                 raise _unfit(node, f"its loop lies within {_MAX_DEPTH} others")
-            self.loops[name] = Loop(name, depth)
+            self.loops[name] = PlannedLoop(name, depth)
             self.inner[name], self.members[name], self.enters[name] = [], [], []
             self.inner[around].append(self.loops[name])
         if node.op in ENTER:
@@ -204,7 +143,7 @@ class _Finder:
     def _around(self, inside: NodeFrame) -> str:
         return "" if inside.parent_frame is None else self.info[inside.parent_frame].frame_name
 
-    def _fill(self, loop: Loop) -> None:
+    def _fill(self, loop: PlannedLoop) -> None:
         """Find the variables of a loop, and where each of its nodes runs. The loops in it are filled already."""
         if loop.name:
             self._find_variables(loop)
@@ -216,25 +155,24 @@ class _Finder:
         order = in_order(everyone, needs)
         if order is None:
             raise UnimplementedError(f"Loop '{loop.name}' and one in it wait for each other", op="Enter")
-        test = self._test(loop)
-        for variable in loop.variables:
-            loop.guards[variable.merge] = NOWHERE
+        test = self.flow.test(loop.name)
         for unit in order:
             self._judge(loop, unit, needs[unit], test)
         self._check_turns(loop, units, test)
         for number, phase in enumerate(loop.phases):
             phase += clustered([unit for unit in order if unit.phase == number], needs)
 
-    def _find_variables(self, loop: Loop) -> None:
+    def _find_variables(self, loop: PlannedLoop) -> None:
         members = self.members[loop.name]
         loop.enters = self.enters[loop.name]
+        found = {variable.merge: variable for variable in self.flow.loops[loop.name].variables}
         for node in members:
             if node.op in MERGE and any(tensor.node.op in ENTER for tensor in node.inputs):
-                self._add_variable(loop, node)
+                loop.variables.append(self._checked(node, found.get(node)))
             for control in node.control_inputs:
                 if control.op in NEXT_ITERATION:
                     raise _unfit(node, "it waits for what goes on into the next iteration")
-        pivots = [node for node in members if node.op == "LoopCond"]
+        pivots = [node for node in members if node.op == LOOP_COND]
         if len(pivots) != 1:
             raise _unfit(self.enters[loop.name][0], f"loop '{loop.name}' has {len(pivots)} LoopConds")
         loop.pivot = pivots[0]
@@ -249,15 +187,14 @@ class _Finder:
             elif self.followers.get(enter, set()) != {first.get(enter)}:
                 raise _unfit(enter, "its value is there in the first iteration only")
 
-    def _add_variable(self, loop: Loop, merge: Node) -> None:
-        sources = {tensor.node.op in NEXT_ITERATION: tensor.node for tensor in merge.inputs}
-        if len(merge.inputs) != 2 or len(sources) != 2 or sources[False].op not in ENTER or merge.control_inputs:
+    def _checked(self, merge: Node, variable: LoopVariable | None) -> LoopVariable:
+        if variable is None or len(merge.inputs) != 2 or merge.control_inputs:
             raise _unfit(merge, "it does not take one Enter and one NextIteration")
-        if sources[False].node_def.attr.get("is_constant") or merge.outputs[1] in self.read:
+        if variable.enter.node_def.attr.get("is_constant") or merge.outputs[1] in self.read:
             raise _unfit(merge, "what comes out of it depends on the iteration")
-        loop.variables.append(Variable(merge, sources[False], sources[True]))
+        return variable
 
-    def _needs(self, loop: Loop, unit: Unit, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> list[Unit]:
+    def _needs(self, loop: PlannedLoop, unit: Unit, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> list[Unit]:
         """What must have run before `unit`."""
         if unit.loop is None:
             assert unit.node is not None
@@ -275,23 +212,19 @@ class _Finder:
                     found.append(other)
         return found
 
-    def _unit_of(self, loop: Loop, producer: Node, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> Unit | None:
+    def _unit_of(self, loop: PlannedLoop, producer: Node, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> Unit | None:
         inside = self.info[producer]
         if producer.op in EXIT and inside.frame_name != loop.name:
             return loops[inside.frame_name]
         return units.get(producer)  # an Enter, a loop's Merge and a NextIteration are there when the iteration begins
 
-    def _test(self, loop: Loop) -> Tensor | None:
-        return None if loop.pivot is None else self.ways.decider(loop.pivot.inputs[0])
-
-    def _judge(self, loop: Loop, unit: Unit, needs: Collection[Unit], test: Tensor | None) -> None:
+    def _judge(self, loop: PlannedLoop, unit: Unit, needs: Collection[Unit], test: Tensor | None) -> None:
         """Find where `unit` runs."""
         if unit.loop is not None:
-            node, guard = self.enters[unit.loop.name][0], self._guard_of_loop(loop, unit.loop)
+            node, guard = self.enters[unit.loop.name][0], self._guard_of_loop(unit.loop)
         else:
             assert unit.node is not None
-            node, guard = unit.node, self._guard_of_node(loop, unit.node)
-            loop.guards[node] = guard
+            node, guard = unit.node, self._guard_of_node(unit.node)
         if len(guard) > _MAX_BRANCHES:
             raise _unfit(node, f"it lies on more than {_MAX_BRANCHES} branches")
         sides: dict[Tensor | None, int] = {branch.pred: branch.side for branch in guard}
@@ -301,72 +234,47 @@ class _Finder:
             unit.phase = INSIDE if sides[test] else AFTER
         unit.guard = frozenset([branch for branch in guard if branch.pred is not test])
         later = {need.phase for need in needs} - {BEFORE, unit.phase}
-        if later and node.op == "ControlTrigger" and unit.phase == BEFORE and len(later) == 1:
+        if later and node.op == CONTROL_TRIGGER and unit.phase == BEFORE and len(later) == 1:
             unit.phase = later.pop()
         if later or (node is loop.pivot and guard):
             raise _unfit(node, "it waits for what runs later in its loop")
 
-    def _guard_of_loop(self, loop: Loop, inner: Loop) -> Guard:
-        guards = {enter: self._guard_of_inputs(loop, enter) for enter in self.enters[inner.name]}
-        guard = frozenset[Branch]().union(*guards.values())
-        for enter, own in guards.items():
-            if own != guard and enter not in inner.constants:
+    def _guard_of_loop(self, inner: PlannedLoop) -> Guard:
+        found = self.flow.loops[inner.name]
+        for enter, own in found.entering.items():
+            if own != found.guard and enter not in inner.constants:
                 raise _unfit(enter, "its value may be there where others that enter the same loop are not")
-        for node in self.members[inner.name]:
-            if node.op in EXIT:
-                loop.guards[node] = guard
-        return guard
+        return found.guard
 
-    def _guard_of_node(self, loop: Loop, node: Node) -> Guard:
-        if node.op == "ControlTrigger" or node in self.given:
-            return NOWHERE
-        if node.op in MERGE:
-            return self._guard_of_merge(loop, node)
-        guard = self._guard_of_inputs(loop, node)
-        if node.op in _SWITCHES:
+    def _guard_of_node(self, node: Node) -> Guard:
+        if node in self.flow.open_merges:
+            raise _unfit(node, self.flow.open_merges[node])
+        if node.op in EXIT:
+            return self.flow.guard_of_inputs(node)
+        guard = self.flow.guards[node]
+        if node.op in ANY_SWITCH and node not in self.given:
             self._note_decider(node)
         if node.op in _SEND and guard:
             raise _unfit(node, "it sends word of a dead value")
         return guard
 
     def _note_decider(self, switch: Node) -> None:
-        pred, sides = self.ways.decider(switch.inputs[1]), len(switch.outputs)
+        pred, sides = self.flow.decider(switch.inputs[1]), len(switch.outputs)
         if self.deciders.setdefault(pred, sides) != sides:
             raise _unfit(switch, "what decides here decides elsewhere between another number of ways")
 
-    def _guard_of_inputs(self, loop: Loop, node: Node) -> Guard:
-        guard = NOWHERE
-        for tensor in node.inputs:
-            guard |= self.ways.guard_of(loop, tensor)
-        for control in node.control_inputs:
-            guard |= loop.guards.get(control, NOWHERE)
-        return guard
-
-    def _guard_of_merge(self, loop: Loop, merge: Node) -> Guard:
-        guards = [self.ways.guard_of(loop, tensor) for tensor in merge.inputs]
-        common = frozenset.intersection(*guards)
-        own = [guard - common for guard in guards]
-        if len(own) == 1:
-            return common
-        branches = [next(iter(rest)) for rest in own if len(rest) == 1]
-        if len(branches) != len(own) or len({branch.pred for branch in branches}) != 1:
-            raise _unfit(merge, "its inputs are not the sides of one branch")
-        if sorted([branch.side for branch in branches]) != list(range(branches[0].sides)):
-            raise _unfit(merge, "its inputs are not all sides of a branch")
-        return common
-
-    def _check_turns(self, loop: Loop, units: Collection[Node], test: Tensor | None) -> None:
+    def _check_turns(self, loop: PlannedLoop, units: Collection[Node], test: Tensor | None) -> None:
         """Require that every value goes on when the test is true, and leaves when it is false."""
         if test is None:
             return
         onward, out = frozenset([Branch(test, 1, 2)]), frozenset([Branch(test, 0, 2)])
         for variable in loop.variables:
-            if self.ways.guard_of(loop, variable.next.inputs[0]) != onward:
+            if self.flow.guard_of(variable.next.inputs[0]) != onward:
                 raise _unfit(variable.next, "its value is not there in every iteration but the last")
-            if any(loop.guards.get(control, NOWHERE) - onward for control in variable.next.control_inputs):
+            if any(self.flow.guards.get(control, NO_BRANCH) - onward for control in variable.next.control_inputs):
                 raise _unfit(variable.next, "it waits for what does not run in every iteration")
         for node in units:
-            if node.op in EXIT and loop.guards[node] != out:
+            if node.op in EXIT and self.flow.guard_of_inputs(node) != out:
                 raise _unfit(node, "its value is not there exactly when the loop ends")
 
 

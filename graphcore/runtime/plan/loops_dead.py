@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from graphcore.graph.control_flow import MERGE
+from graphcore.graph.model.control_flow import ControlFlow
+from graphcore.graph.model.control_flow_ops import CONTROL_TRIGGER, MERGE
 from graphcore.graph.model.node import Node
 from graphcore.runtime.core.events import UNNEEDED
-from graphcore.runtime.plan.loop_structure import BEFORE, INSIDE, Loop, Unit, Ways
+from graphcore.runtime.plan.loop_structure import BEFORE, INSIDE, PlannedLoop, Unit
 from graphcore.runtime.plan.loops_schedule import enter_guard, enter_phase
 from graphcore.runtime.plan.plan_instrumentation import Note
 
-_ALWAYS_ALIVE = frozenset({"ControlTrigger"})
 
-
-def dead_phase(ways: Ways, loop: Loop, phase: int) -> list[Note]:
+def dead_phase(flow: ControlFlow, loop: PlannedLoop, phase: int) -> list[Note]:
     """What is told of a phase of `loop` in an iteration in which it does not run."""
     notes: list[Note] = []
     for unit in loop.phases[phase]:
         if unit.node is not None:
-            notes.append(_note(unit.node, unit.node.op in _ALWAYS_ALIVE, ()))
+            notes.append(_note(unit.node, unit.node.op == CONTROL_TRIGGER, ()))
         if unit.loop is None:
             continue
-        enters = {enter: enter_phase(ways, loop, enter) for enter in unit.loop.enters}
+        enters = {enter: enter_phase(flow, loop, enter) for enter in unit.loop.enters}
         notes += [Note(enter.name) for enter, own in enters.items() if own == phase]
         notes += _dead_loop(unit.loop, [enter for enter, own in enters.items() if own != phase])
     if phase == INSIDE:
@@ -34,15 +33,15 @@ def dead_phase(ways: Ways, loop: Loop, phase: int) -> list[Note]:
     return notes
 
 
-def dead_unit(ways: Ways, around: Loop, unit: Unit) -> list[Note]:
+def dead_unit(flow: ControlFlow, around: PlannedLoop, unit: Unit) -> list[Note]:
     """What is told of a loop on a branch that is not taken, other than of its Enters."""
     assert unit.loop is not None
     enters = unit.loop.enters
-    alive = [enter for enter in enters if enter_phase(ways, around, enter) == BEFORE and not enter_guard(ways, around, enter)]
+    alive = [enter for enter in enters if enter_phase(flow, around, enter) == BEFORE and not enter_guard(flow, around, enter)]
     return _dead_loop(unit.loop, alive)
 
 
-def _dead_loop(loop: Loop, entering: Iterable[Node], around: tuple[str, ...] = ()) -> list[Note]:
+def _dead_loop(loop: PlannedLoop, entering: Iterable[Node], around: tuple[str, ...] = ()) -> list[Note]:
     """What is told of a loop that does not begin, nor do those around it; the Enters `entering` are alive."""
     alive, frames = set(entering), (*around, loop.name)
     notes = [Note(variable.merge.name, frames=frames) for variable in loop.variables]
@@ -58,7 +57,7 @@ def _dead_loop(loop: Loop, entering: Iterable[Node], around: tuple[str, ...] = (
 
 
 def _is_alive(node: Node, alive: Collection[Node]) -> bool:
-    if node.op in _ALWAYS_ALIVE:
+    if node.op == CONTROL_TRIGGER:
         return True
     inputs = [tensor.node in alive for tensor in node.inputs]
     return all(control in alive for control in node.control_inputs) and (any(inputs) if node.op in MERGE else all(inputs))

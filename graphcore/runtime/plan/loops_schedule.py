@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from graphcore.graph.control_flow import ENTER, EXIT, MERGE, SWITCH
+from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard
+from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.events import PASSED, UNNEEDED
 from graphcore.runtime.core.prune import is_replaced
-from graphcore.runtime.plan.loop_structure import AFTER, BEFORE, INSIDE, NOWHERE, Branch, Guard, Loop, Structure, Unit, Ways
+from graphcore.runtime.plan.loop_structure import AFTER, BEFORE, INSIDE, PlannedLoop, Structure, Unit
 from graphcore.runtime.plan.schedule import MakeKernel, Operation, Schedule, Scheduler, Skipped, Value, bind, check_runs, number
 
-_PASSING: Final = SWITCH | ENTER | EXIT | {"_SwitchN", "LoopCond"}
-_NOTHING: Final = frozenset({"ControlTrigger", "NoOp"})
+_PASSING: Final = ANY_SWITCH | ENTER | EXIT | {LOOP_COND}
+_NOTHING: Final = frozenset({CONTROL_TRIGGER, "NoOp"})
 
 
 class Mark(Operation):
@@ -25,7 +26,7 @@ class Mark(Operation):
 
     __slots__ = ("loop",)
 
-    def __init__(self, node: Node, inputs: list[Value], outputs: list[Value], loop: Loop | None = None) -> None:
+    def __init__(self, node: Node, inputs: list[Value], outputs: list[Value], loop: PlannedLoop | None = None) -> None:
         reads = [value.is_reference and not any(output.is_reference for output in outputs) for value in inputs]
         super().__init__(node, None, inputs, reads, outputs)
         self.loop = loop
@@ -69,7 +70,7 @@ class Begin(Mark):
 
     __slots__ = ("around", "unit")
 
-    def __init__(self, unit: Unit, around: Loop, inputs: list[Value], outputs: list[Value]) -> None:
+    def __init__(self, unit: Unit, around: PlannedLoop, inputs: list[Value], outputs: list[Value]) -> None:
         assert unit.loop is not None
         assert unit.loop.pivot is not None
         super().__init__(unit.loop.pivot, inputs, outputs, unit.loop)
@@ -87,7 +88,7 @@ class Turn(Mark):
 
     __slots__ = ("headers",)
 
-    def __init__(self, node: Node, inputs: list[Value], headers: list[Value], loop: Loop) -> None:
+    def __init__(self, node: Node, inputs: list[Value], headers: list[Value], loop: PlannedLoop) -> None:
         super().__init__(node, inputs, [], loop)
         self.reads = [value.is_reference and not header.is_reference for value, header in zip(inputs, headers, strict=True)]
         self.headers = headers
@@ -108,10 +109,10 @@ class LoopSchedule(Schedule):
         guards: the branches that each operation lies on, within its loop.
         decisions: what decides each branch, by its tensor.
         fetches: what the results are the values of, and `result_guards` the branches that each lies on.
-        ways: which way values go.
+        flow: the loops and branches of the graph.
     """
 
-    __slots__ = ("decisions", "fetches", "guards", "result_guards", "ways")
+    __slots__ = ("decisions", "fetches", "flow", "guards", "result_guards")
 
     def __init__(
         self,
@@ -125,8 +126,8 @@ class LoopSchedule(Schedule):
         self.guards = scheduler.guards
         self.decisions = scheduler.decisions
         self.fetches = fetches
-        self.ways = scheduler.ways
-        self.result_guards = [scheduler.ways.guard_of(scheduler.structure.outermost, tensor) for tensor in fetches]
+        self.flow = scheduler.flow
+        self.result_guards = [scheduler.flow.guard_of(tensor) for tensor in fetches]
 
 
 def schedule_loops(
@@ -168,22 +169,22 @@ class _LoopScheduler(Scheduler):
     def __init__(self, structure: Structure, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
         super().__init__(feeds, make_kernel)
         self.structure = structure
-        self.ways: Ways = structure.ways
+        self.flow = structure.flow
         self.guards: dict[Operation, Guard] = {}
         self.decisions: dict[Tensor, Value] = {}
-        self.guard = NOWHERE
-        self.base = NOWHERE
+        self.guard = NO_BRANCH
+        self.base = NO_BRANCH
         self.loop = structure.outermost
-        self.tests = {self.ways.decider(loop.pivot.inputs[0]) for loop in _all_loops(self.loop) if loop.pivot is not None}
-        self.scopes: dict[tuple[Loop, int, Guard], dict[Any, Operation]] = {}
+        self.tests = {self.flow.test(loop.name) for loop in _all_loops(self.loop)}
+        self.scopes: dict[tuple[PlannedLoop, int, Guard], dict[Any, Operation]] = {}
 
     def run(self) -> None:
         """Lower everything."""
-        for tensor in self.ways.feeds:
+        for tensor in self.flow.feeds:
             self._decide(tensor)
         self._add_phase(self.loop, 0)
 
-    def _add_phase(self, loop: Loop, phase: int) -> None:
+    def _add_phase(self, loop: PlannedLoop, phase: int) -> None:
         for unit in loop.phases[phase]:
             self.loop, self.guard = loop, unit.guard
             self.merged = self.scopes.setdefault((loop, phase, unit.guard), {})
@@ -198,12 +199,12 @@ class _LoopScheduler(Scheduler):
             for unit in [*loop.phases[1], *loop.phases[2]]:
                 self._skip_enters(loop, unit, 0)
 
-    def _skip_enters(self, around: Loop, unit: Unit, phase: int) -> None:
+    def _skip_enters(self, around: PlannedLoop, unit: Unit, phase: int) -> None:
         """Tell of the Enters of a loop that run in this phase of the loop around it: what stays the same may be there early."""
         before = self.guard
         for enter in () if unit.loop is None else unit.loop.enters:
-            if enter_phase(self.ways, around, enter) == phase:
-                self.guard = enter_guard(self.ways, around, enter)
+            if enter_phase(self.flow, around, enter) == phase:
+                self.guard = enter_guard(self.flow, around, enter)
                 self.guard |= self.base
                 self.skip(enter, PASSED)
         self.guard = before
@@ -256,7 +257,7 @@ class _LoopScheduler(Scheduler):
         outputs[0].is_reference = node.output_types[0].is_ref
         for tensor, value in zip(node.outputs, outputs, strict=True):
             self.values.setdefault(tensor, value)
-        self._append(Choose(node, values, outputs, self.ways.branches_of(self.loop, node)))
+        self._append(Choose(node, values, outputs, self.flow.joined_branches(node) if len(node.inputs) > 1 else []))
 
     def _decide(self, tensor: Tensor) -> None:
         """Look which way Switches go by `tensor`, now that it has a value."""
@@ -271,7 +272,7 @@ class _LoopScheduler(Scheduler):
     def _value(self, tensor: Tensor, index: int) -> Value:
         return Value(tensor, f"t{self.next_number}_{index}")
 
-    def _add_loop(self, loop: Loop, unit: Unit) -> None:
+    def _add_loop(self, loop: PlannedLoop, unit: Unit) -> None:
         around, pivot = self.loop, loop.pivot
         assert pivot is not None
         self._skip_enters(around, unit, unit.phase)
@@ -284,20 +285,20 @@ class _LoopScheduler(Scheduler):
             header.is_reference = variable.merge.output_types[0].is_ref
             self.values[variable.merge.outputs[0]] = header
         self._append(Begin(unit, around, starts, headers))
-        base, self.base = self.base, NOWHERE
-        self.guard = NOWHERE
+        base, self.base = self.base, NO_BRANCH
+        self.guard = NO_BRANCH
         for variable in loop.variables:
             self.skip(variable.merge, PASSED)
-        self.merged = self.scopes.setdefault((loop, 0, NOWHERE), {})
+        self.merged = self.scopes.setdefault((loop, 0, NO_BRANCH), {})
         for enter in loop.constants:
             self._decide_within(loop, enter.outputs[0])
         for variable in loop.variables:
             self._decide_within(loop, variable.merge.outputs[0])
         self._add_phase(loop, 0)
-        self.guard = NOWHERE
+        self.guard = NO_BRANCH
         self._append(Test(pivot, [self.values[pivot.inputs[0]]], [], loop))
         self._add_phase(loop, 1)
-        self.guard = NOWHERE
+        self.guard = NO_BRANCH
         for variable in loop.variables:
             self.skip(variable.next, PASSED)
         self._append(Turn(pivot, [self.values[variable.next.inputs[0]] for variable in loop.variables], headers, loop))
@@ -309,18 +310,18 @@ class _LoopScheduler(Scheduler):
         self._append(Leave(pivot, [], [], loop))
         self.loop = around
 
-    def _decide_within(self, loop: Loop, tensor: Tensor) -> None:
+    def _decide_within(self, loop: PlannedLoop, tensor: Tensor) -> None:
         self.loop = loop
         self._decide(tensor)
 
-    def _add_after(self, loop: Loop, unit: Unit) -> None:
+    def _add_after(self, loop: PlannedLoop, unit: Unit) -> None:
         """What runs when the loop has ended: on the branches that the loop lies on, and its own."""
         for after in loop.phases[2]:
             after.guard |= unit.guard
         self._add_phase(loop, 2)
 
 
-def _all_loops(loop: Loop) -> Iterable[Loop]:
+def _all_loops(loop: PlannedLoop) -> Iterable[PlannedLoop]:
     pending = [loop]
     while pending:
         found = pending.pop()
@@ -329,22 +330,21 @@ def _all_loops(loop: Loop) -> Iterable[Loop]:
             pending += [unit.loop for unit in phase if unit.loop is not None]
 
 
-def enter_guard(ways: Ways, around: Loop, enter: Node) -> Guard:
+def enter_guard(flow: ControlFlow, around: PlannedLoop, enter: Node) -> Guard:
     """The branches that an Enter lies on in the loop that it stands in, other than that of the test."""
-    test = None if around.pivot is None else ways.decider(around.pivot.inputs[0])
-    return frozenset([branch for branch in _whole_guard(ways, around, enter) if branch.pred is not test])
+    test = flow.test(around.name)
+    return frozenset([branch for branch in _entering(flow, enter) if branch.pred is not test])
 
 
-def enter_phase(ways: Ways, around: Loop, enter: Node) -> int:
-    """Where in the loop that it stands in an Enter runs."""
-    test = None if around.pivot is None else ways.decider(around.pivot.inputs[0])
-    side = next((branch.side for branch in _whole_guard(ways, around, enter) if branch.pred is test), None)
+def enter_phase(flow: ControlFlow, around: PlannedLoop, enter: Node) -> int:
+    """The phase of the loop around it in which an Enter runs."""
+    test = flow.test(around.name)
+    side = next((branch.side for branch in _entering(flow, enter) if branch.pred is test), None)
     return BEFORE if side is None else INSIDE if side else AFTER
 
 
-def _whole_guard(ways: Ways, around: Loop, enter: Node) -> Guard:
-    controls = [around.guards.get(control, NOWHERE) for control in enter.control_inputs]
-    return ways.guard_of(around, enter.inputs[0]).union(*controls)
+def _entering(flow: ControlFlow, enter: Node) -> Guard:
+    return flow.loops[flow.frames[enter]].entering[enter]
 
 
 def _wanted(

@@ -9,9 +9,10 @@ import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.control_flow import NO_BRANCH, Guard
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.error_notes import dead_fetch
-from graphcore.runtime.plan.loop_structure import AFTER, INSIDE, NOWHERE, Guard
+from graphcore.runtime.plan.loop_structure import AFTER, INSIDE
 from graphcore.runtime.plan.loops_dead import dead_phase, dead_unit
 from graphcore.runtime.plan.loops_schedule import Begin, Choose, Decide, End, Leave, LoopSchedule, Mark, Test, Turn
 from graphcore.runtime.plan.plan_instrumentation import Note
@@ -53,8 +54,8 @@ class _LoopWriter(Writer):
         self.decisions = schedule.decisions
         self.fetches, self.result_guards = schedule.fetches, schedule.result_guards
         self.order = {value: place for place, value in enumerate(schedule.decisions.values())}
-        self.ways = schedule.ways
-        self.bases: list[Guard] = [NOWHERE]
+        self.flow = schedule.flow
+        self.bases: list[Guard] = [NO_BRANCH]
         self.unread: set[Value] = set()  # what a loop carries and nobody reads: it would only keep an array from going
         self.deaths: dict[Guard, list[Note]] = {}
         if watched:
@@ -62,7 +63,7 @@ class _LoopWriter(Writer):
         self.lines = [f"def run({self.parameters}):"]
         self.line_nodes: dict[int, Node] = {}
         self.indent = 1
-        self.guard: Guard = NOWHERE
+        self.guard: Guard = NO_BRANCH
         self.around: list[tuple[int, Guard, dict[Guard, list[Note]]]] = []
 
     def write(self) -> PlanText:
@@ -81,7 +82,7 @@ class _LoopWriter(Writer):
                 self._write(self._line(number, operation).strip(), operation.node)
                 self._may_die(operation)
         self._tell_skipped(None)
-        self._go_to(NOWHERE)
+        self._go_to(NO_BRANCH)
         results = [self._result(i, value, guard) for i, (value, guard) in enumerate(zip(self.results, self.result_guards, strict=True))]
         self._write(f"return [{', '.join(results)}]")
         return PlanText("\n".join([*self.lines, ""]), self.scope, self.line_nodes, self.notes)
@@ -95,7 +96,7 @@ class _LoopWriter(Writer):
         """Be on the branches of `guard`, and no others."""
         if guard == self.guard:
             return
-        left, self.guard = self.guard, NOWHERE
+        left, self.guard = self.guard, NO_BRANCH
         self._tell_dead(left)
         if guard:
             self._write(f"if {self._condition(guard)}:")
@@ -120,7 +121,7 @@ class _LoopWriter(Writer):
     def _may_die(self, operation: Operation) -> None:
         """Tell of an operation where the branches that it lies on are not taken."""
         if isinstance(operation, Begin):
-            self._dies(dead_unit(self.ways, operation.around, operation.unit))
+            self._dies(dead_unit(self.flow, operation.around, operation.unit))
         else:
             self._dies([Note(operation.node.name)])
 
@@ -154,15 +155,15 @@ class _LoopWriter(Writer):
             self._may_die(mark)
             self._write("while True:", node)  # Python looks for Ctrl-C where it jumps back
             self.around.append((self.indent, self.guard, self.deaths))
-            self.indent, self.guard, self.deaths = self.indent + 1 + bool(self.guard), NOWHERE, {}
-            self.bases.append(NOWHERE)
+            self.indent, self.guard, self.deaths = self.indent + 1 + bool(self.guard), NO_BRANCH, {}
+            self.bases.append(NO_BRANCH)
             if self.watched:
                 self._write(f"turn({number})", node)
         elif isinstance(mark, Test):
             self.scope["truth"] = _truth
             pred = inputs[0]
             assert mark.loop is not None
-            dead = dead_phase(self.ways, mark.loop, INSIDE) if self.watched else []
+            dead = dead_phase(self.flow, mark.loop, INSIDE) if self.watched else []
             ending = f"{self._told(dead)}; break" if dead else "break"
             self._write(f"if not (truth({pred}) if {pred}.shape else {pred}): {ending}", node)
         elif isinstance(mark, Turn):
@@ -170,7 +171,7 @@ class _LoopWriter(Writer):
             self._assign([name for name, _ in turned], [value for _, value in turned], node)
             self._clear(number)
             assert mark.loop is not None
-            dead = dead_phase(self.ways, mark.loop, AFTER) if self.watched else []
+            dead = dead_phase(self.flow, mark.loop, AFTER) if self.watched else []
             if dead:
                 self._write(self._told(dead))
         elif isinstance(mark, Decide):
@@ -210,7 +211,7 @@ class _LoopWriter(Writer):
         return text
 
     def _end(self, number: int, end: End) -> None:
-        self._go_to(NOWHERE)
+        self._go_to(NO_BRANCH)
         self.indent, self.guard, self.deaths = self.around.pop()
         self.bases[-1] = self.guards[end]
         self._clear(number)

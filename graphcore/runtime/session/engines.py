@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError, UnimplementedError
-from graphcore.graph.control_flow import CONTROL_FLOW
+from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.control_flow import checked_frames
 from graphcore.runtime.core.program import Program

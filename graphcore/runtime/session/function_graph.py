@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from graphcore.graph import Graph, Node, copy_sharing_library
-from graphcore.graph.control_flow import CONTROL_FLOW, build_control_flow_info
+from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
+from graphcore.graph.model.frames import build_control_flow_info
 from graphcore.passes import FunctionBody, InstantiatedFunctions, OptimizerOptions, optimize_graph
 from graphcore.passes.infra.alias_removal import is_kept, prune
 from graphcore.runtime.core.redundant_calls import find_twins, merge_twins

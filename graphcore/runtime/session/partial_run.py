@@ -10,7 +10,7 @@ import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.control_flow import ENTER
+from graphcore.graph.model.control_flow_ops import ENTER
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.fed_shapes import inferred_from_feeds
 from graphcore.runtime.core.feeds import Feeder, make_feeder

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
-from graphcore.graph.graph import Graph
+from graphcore.graph.model.control_flow_ops import ENTER, EXIT, LOOP_COND
 from graphcore.graph.model.node import Node, Tensor
 
-ENTER: Final = frozenset({"Enter", "RefEnter"})
-EXIT: Final = frozenset({"Exit", "RefExit"})
-MERGE: Final = frozenset({"Merge", "RefMerge"})
-SWITCH: Final = frozenset({"Switch", "RefSwitch"})
-NEXT_ITERATION: Final = frozenset({"NextIteration", "RefNextIteration"})
-CONTROL_FLOW: Final = ENTER | EXIT | MERGE | SWITCH | NEXT_ITERATION | {"_SwitchN", "LoopCond", "ControlTrigger"}
-"""Ops that choose which way values go, rather than compute."""
+if TYPE_CHECKING:
+    from graphcore.graph.reading import GraphReader
+
 _LOOP_COUNTER: Final = "LoopCounter"
 
 
@@ -38,7 +34,7 @@ class NodeFrame(NamedTuple):
 OUTERMOST: Final = NodeFrame(None, None, "")
 
 
-def build_control_flow_info(graph: Graph) -> dict[Node, NodeFrame]:
+def build_control_flow_info(graph: GraphReader) -> dict[Node, NodeFrame]:
     """The frame of every node that anything leads to; `Exit` nodes are in the frame that they leave, the source is its own frame and parent.
 
     Raises:
@@ -95,11 +91,16 @@ def _successors(nodes: list[Node], fed: Collection[Tensor]) -> tuple[list[Node],
     return roots, successors
 
 
+def frame_name(enter: Node) -> str:
+    """The name of the frame that an Enter leads into, "" if it has none."""
+    value = enter.node_def.attr.get("frame_name", b"")
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
 def _entered(node: Node, around: NodeFrame) -> NodeFrame:
     if node.op not in ENTER:
         return around
-    value = node.node_def.attr.get("frame_name", b"")
-    name = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+    name = frame_name(node)
     if not name:
         raise _located(InvalidArgumentError, f"The Enter {{{{node {node.name}}}}} must have a frame name.", node)
     return NodeFrame(node, around.frame, name)
@@ -135,7 +136,7 @@ def _validate(nodes: list[Node], info: Mapping[Node, NodeFrame]) -> None:
                 f"The node giving this error: {{{{node {node.name}}}}}.",
                 node,
             )
-        if node.op != "LoopCond":
+        if node.op != LOOP_COND:
             continue
         first = conditions.setdefault(name, node)
         if first is not node and _LOOP_COUNTER not in first.name and _LOOP_COUNTER not in node.name:
