@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis profiles, and markers given by folder."""
+"""Fixtures and settings for all tests: hypothesis profiles, and markers by folder."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = {"browser": "browser", "oracle": "oracle", "gpu": "gpu", "notebooks": "notebook"}
 
-# Derandomised: a run on the same code gives the same verdict. HYPOTHESIS_PROFILE=search looks for new cases.
-# No deadline and no complaint of slowness: the machine's load is not a property of the code.
+# Derandomised, so that the same code gives the same result. HYPOTHESIS_PROFILE=search looks for new cases. No deadline and no health check
+# for slowness: the machine's load is not a property of the code.
 settings.register_profile("steady", max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-# jsonschema, which comes with nbformat, takes this for the format "iri" where it is there, and does without where it is not. No
-# notebook has one, and the grammar that it makes at its import takes a second in each of four processes.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # what Python itself takes for "cannot be imported"
+# jsonschema, a dependency of nbformat, uses this optionally for the format "iri". No notebook has one, and importing its grammar takes a
+# second in each of four processes.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # None makes an import fail
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave folders alone of which `-m` would take nothing: they are not even imported. Only for the plain forms of `-m` that one sees at once."""
+    """Skip the import of folders from which a plain `-m` expression selects nothing."""
     if not collection_path.is_relative_to(TESTS) or collection_path == TESTS:
         return None
     conditions = [condition.strip() for condition in config.option.markexpr.split(" and ")]
@@ -40,10 +40,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Set what collecting makes apart from what the tests make.
+    """Exclude the objects made by collection from garbage collection.
 
-    The 17,000 items and all modules live to the end; every full garbage collection, such as the one that closing a shell of IPython
-    asks for, would walk through them again: half a second each. Whatever a test makes is still found and freed.
+    The 17,000 items and all modules live to the end; every full garbage collection, such as the one that closing an IPython shell requests,
+    would visit them: half a second each. Objects made by tests are still collected.
     """
     gc.disable()
     try:
@@ -56,7 +56,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by folder; run the browser's last: while Playwright runs, its event loop occupies the main thread."""
+    """Mark tests by folder, and run browser tests last: Playwright's event loop occupies the main thread."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if folder in MARKED_FOLDERS:
@@ -66,9 +66,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """In a worker, report what anybody will read: reports take longer on their way than most tests.
+    """In a worker, send only reports that are read: sending one takes longer than most tests.
 
-    Left out are those of fixtures that did well and have nothing to tell, unless `--durations` or `--junit-xml` asks for all.
+    Reports of successful fixtures without output are left out, unless `--durations` or `--junit-xml` needs all.
     """
     option = item.config.option
     if not hasattr(item.config, "workerinput") or option.durations is not None or option.xmlpath:
@@ -84,14 +84,14 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, which it does not where a shell started the tests in the background: they ignore it."""
+    """Make Ctrl-C raise KeyboardInterrupt even if a shell started the tests in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what tests have measured, which no assert depends on."""
+    """Print measurements of tests that no assertion depends on."""
     measured = [line for report in terminalreporter.getreports("passed") for line in report.user_properties]
     if measured:
         terminalreporter.section("measured")

@@ -1,4 +1,4 @@
-"""The shape of the code base: which way imports point, how long files are, what a package's __init__ may do."""
+"""The structure of the code base: import directions, file sizes, and exports of packages."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("graphcore", "widgets", "kernelext")
 MOST_LINES = 500
 
-# Lowest first; graphcore's packages and modules by their names in it. A module imports from its own layer and from lower ones.
+# Lowest first; graphcore's packages and modules by their names in it. A module imports from its own layer and lower ones.
 LAYERS = (
     ("errors", "brief", "dtypes", "shapes", "device_spec", "source", "rendezvous_key", "support"),
     ("attrs", "tensor_encoding", "shared_resources"),
     ("definitions",),
     ("inference",),
     ("inference.shape_fns", "kernel_context", "registry", "traits"),
-    ("text",),  # reading a function looks its ops up
+    ("text",),  # functions are parsed with look-ups of their ops
     ("functions",),
     ("graph.model",),
     ("graph.shapes",),
     ("graph",),  # a graph has a library of functions
     ("graph.importing", "graph.provenance"),
-    ("opset.framework",),  # an op block defines its gradient with what `functions` has for writing functions
+    ("opset.framework",),  # an op block defines its gradient by `functions`
     ("opset.numerics",),
     ("opset.arrays", "opset.control_flow", "opset.math", "opset.nn", "opset.state"),
     ("opset",),
@@ -51,7 +51,7 @@ LAYERS = (
     ("widgets.live",),
     ("widgets",),
     ("kernelext",),
-    ("__main__",),  # the command line starts whatever a command needs
+    ("__main__",),  # the command line starts any package
 )
 VIEW_LIBRARIES = {"IPython", "ipywidgets", "anywidget", "ipykernel", "traitlets"}
 
@@ -59,7 +59,7 @@ VIEW_LIBRARIES = {"IPython", "ipywidgets", "anywidget", "ipykernel", "traitlets"
 def layer_of(module: str) -> int:
     """The index of the layer that names `module` or the innermost package around it; -1 when none does.
 
-    A package itself, which exports what is in it, is in the highest layer of its parts.
+    A package itself, which exports its parts, is in the highest layer of these.
     """
     name = module.removeprefix("graphcore").removeprefix(".") if module.partition(".")[0] == "graphcore" else module
     parts = [index for index, names in enumerate(LAYERS) if any(known == name or known.startswith(f"{name}.") for known in names)]
@@ -70,7 +70,7 @@ def layer_of(module: str) -> int:
 
 
 def room_of(module: str) -> str:
-    """The package that a module is in: `graphcore.graph` for `graphcore.graph.model.node`, `widgets` for `widgets.scene.build`."""
+    """The top-level package of a module: `graphcore.graph` for `graphcore.graph.model.node`."""
     return ".".join(module.split(".")[: 2 if module.startswith("graphcore.") else 1])
 
 
@@ -89,7 +89,7 @@ def is_module(name: str) -> bool:
 
 
 def statements(tree: ast.AST, *, annotations_only_too: bool) -> Iterator[ast.AST]:
-    """All statements and expressions, those below `if TYPE_CHECKING` only if asked for."""
+    """All statements and expressions, optionally with those below `if TYPE_CHECKING`."""
     for child in ast.iter_child_nodes(tree):
         if not annotations_only_too and isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             continue
@@ -98,7 +98,7 @@ def statements(tree: ast.AST, *, annotations_only_too: bool) -> Iterator[ast.AST
 
 
 def imported_modules(path: Path, *, annotations_only_too: bool = True) -> Iterator[tuple[int, str]]:
-    """Line and full module name of each import, wherever in the file it is."""
+    """Line and full module name of each import in the file."""
     package = module_name(path) if path.name == "__init__.py" else module_name(path).rpartition(".")[0]
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in statements(tree, annotations_only_too=annotations_only_too):
@@ -162,7 +162,7 @@ def test_a_package_init_only_exports_names(path: Path) -> None:
 
 
 def source_files() -> list[Path]:
-    """Hand-written source files: what git tracks or would track, without generated ones and the build."""
+    """Hand-written source files: files that git tracks or would track, without generated ones."""
     listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -172,7 +172,7 @@ def source_files() -> list[Path]:
 
 
 def is_generated(path: Path) -> bool:
-    """A generated file says so in its first lines."""
+    """True iff the first lines say that the file is generated."""
     head = path.read_text(encoding="utf-8")[:400].lower()
     return path.stem.endswith("_pb2") or "do not edit" in head
 

@@ -1,7 +1,9 @@
-"""Time this project, NumPy and TensorFlow on the same work: `python -m tests.benchmarks [--only TEXT] [--rounds N] [--check]`.
+"""Time this project, NumPy and TensorFlow on the same work.
 
-Each variant of a row has an interpreter of its own, and the rounds go through the variants in turn, so that a slow moment of the
-machine meets them all. Before anything is timed, the variants' results are compared.
+    python -m tests.benchmarks [--only TEXT] [--rounds N] [--check]
+
+Each variant of a row has its own interpreter, and the rounds alternate between the variants, so that a slow moment of the machine affects
+all of them. Before timing, the variants' results are compared.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def interpreter(variant: Variant) -> Path:
-    """The Python that has what the variant needs."""
+    """The Python interpreter for a variant."""
     if variant != "tensorflow":
         return Path(sys.executable)
     return Path(os.environ.get("GRAPHLOUPE_ORACLE") or ROOT / ".venv-oracle" / "bin" / "python")
 
 
 def difference(row: Row, outcomes: dict[Variant, list[Array]]) -> str:
-    """How the results of two variants differ; empty when the work is the same."""
+    """The difference between the results of two variants; empty if the work is the same."""
     expected = outcomes.get("tensorflow") or outcomes.get("numpy")
     for variant, values in outcomes.items():
         same = expected is None or (
@@ -49,7 +51,7 @@ def difference(row: Row, outcomes: dict[Variant, list[Array]]) -> str:
 
 
 def measure(row: Row, rounds: int, seconds: float, variants: list[Variant]) -> Result:
-    """All rounds of one row. A variant that fails is told and left out; the others are measured all the same."""
+    """Run all rounds of one row. A failing variant is reported and left out; the others are measured all the same."""
     figures: dict[Variant, list[float]] = {}
     outcomes: dict[Variant, list[Array]] = {}
     problems: list[str] = []
@@ -82,7 +84,7 @@ def measure(row: Row, rounds: int, seconds: float, variants: list[Variant]) -> R
 
 
 def main() -> int:
-    """Print the table; with --check 1 where a row breaks its budget or cannot be measured."""
+    """Print the table; with --check return 1 if a row exceeds its budget or cannot be measured."""
     options = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     options.add_argument("--only", default="", help="rows whose title contains this text")
     options.add_argument("--rounds", type=int, default=7, help="how often each variant is measured")

@@ -1,4 +1,4 @@
-"""Measuring one variant of one row; runs in an interpreter of its own."""
+"""Measurement of one variant of one row, in an interpreter of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def all_rows() -> dict[str, Row]:
 
 
 def begin(title: str, variant: Variant) -> list[Array] | None:
-    """Make the work ready in this interpreter; the arrays that it computes, to be compared between variants."""
+    """Prepare the work in this interpreter. Returns its resulting arrays, for comparison of variants."""
     make: Callable[[], Work] | None = getattr(all_rows()[title], variant)
     assert make is not None
     _current[:] = [make()]
@@ -35,12 +35,12 @@ def begin(title: str, variant: Variant) -> list[Array] | None:
 
 
 def sample(seconds: float) -> float:
-    """Measure the work that was made ready."""
+    """Measure the prepared work."""
     return sample_work(_current[0], seconds)
 
 
 def sample_work(work: Work, seconds: float) -> float:
-    """The median figure over about so many seconds: seconds (or bytes) for one run, or for one of the things it makes."""
+    """The median figure within about `seconds`: seconds (or bytes) for one run, or for one item of it."""
     if work.figure is not None:
         return work.figure() / work.per
     gc.collect()
@@ -61,7 +61,7 @@ def _one_by_one(work: Work, seconds: float) -> list[float]:
 
 
 def _in_batches(work: Work, seconds: float) -> list[float]:
-    """The clock and the loop cost as much as a short run, so short runs are timed many at once."""
+    """Short runs are timed in batches, since the clock and the loop cost as much as one."""
     run = work.run
     assert run is not None
     run()

@@ -1,4 +1,4 @@
-"""The table: medians, ratios, and whether each row keeps its budget."""
+"""The table: medians, ratios, and verdicts on budgets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ HEADINGS = ("work", "unit", "ours", "NumPy", "TensorFlow", "ours/NumPy", "ours/T
 
 @dataclass
 class Result:
-    """The figures of one row, a round an entry, in seconds or bytes; `problem` says why there are none or they do not count."""
+    """The figures of one row, one for each round, in seconds or bytes.
+
+    `problem` is the reason for which there are none or they do not count.
+    """
 
     row: Row
     rounds: Mapping[Variant, list[float]] = field(default_factory=dict)
@@ -25,14 +28,17 @@ class Result:
         return statistics.median(figures) * IN_UNITS[self.row.unit] if figures else None
 
     def ratio(self, variant: Variant) -> float | None:
-        """The median over the rounds of ours divided by the other's figure of the same round: a slow moment slows both."""
+        """The median over the rounds of our figure divided by the other's in the same round.
+
+        A slow moment affects both.
+        """
         ours, theirs = self.rounds.get("ours"), self.rounds.get(variant)
         if not ours or not theirs:
             return None
         return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
 
     def keeps(self, budget: Budget) -> bool | None:
-        """Whether ours is within the budget; None where it could not be measured."""
+        """True iff ours is within the budget; None if it could not be measured."""
         figure = self.ratio(budget.times) if budget.times else self.median("ours")
         return None if figure is None else figure <= budget.limit
 
@@ -47,7 +53,7 @@ class Result:
 
 
 def number(value: float | None) -> str:
-    """A figure as the table shows it, or a dash."""
+    """A figure in the table, or a dash."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""The benchmark harness: what it measures, what it compares, what it prints."""
+"""The benchmark harness: measurement, comparison, table."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def test_variants_that_compute_something_else_are_caught() -> None:
 
 
 class Clock:
-    """A clock that goes on only when it is told to."""
+    """A clock that advances only on request."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
     def takes(self, seconds: float) -> Callable[..., None]:
-        """Work that takes so long."""
+        """Work that takes so long on the clock."""
 
         def go_on(*_: object) -> None:
             self.now += seconds

@@ -1,7 +1,7 @@
-"""What a benchmark row is: the same work three times, and what it may cost.
+"""The benchmark rows: the same work three times, with a budget.
 
-This module and the rows are imported in TensorFlow's interpreter too, so at import they need nothing beyond NumPy; each variant
-imports the library it measures.
+This module and the rows are imported in TensorFlow's interpreter too, so they import nothing beyond NumPy; each variant imports the library
+it measures.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ IN_UNITS: dict[Unit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "MB": 1e-6, "KB":
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Something to be measured.
+    """Work to measure.
 
     Args:
-        run: the work itself; takes what `prepare` returned, nothing where there is no `prepare`.
-        prepare: made anew before each `run`, outside the clock.
-        fewest: how many runs a figure takes at least.
-        per: how many things one run makes (nodes); the figure is for one of them.
-        outcome: arrays that must be equal for every variant: the proof that the work is the same.
-        figure: measures by itself and returns seconds, bytes, or how many times one is the other; takes the place of `run`.
+        run: the work itself; takes the result of `prepare`, if there is one.
+        prepare: called before each `run`, outside the clock.
+        fewest: the smallest number of runs for a figure.
+        per: the number of items of one run (nodes); the figure is for one of them.
+        outcome: arrays that must be equal for every variant, as proof that the work is the same.
+        figure: measures by itself and returns seconds, bytes, or a ratio; replaces `run`.
     """
 
     run: Callable[..., object] | None = None
@@ -44,7 +44,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that ours may cost: `limit` in the row's unit, or `limit` times another variant's figure of the same run."""
+    """The limit for ours: `limit` in the row's unit, or `limit` times another variant's figure.
+
+    The other figure is that of the same run.
+    """
 
     limit: float
     times: Literal["", "numpy", "tensorflow"] = ""
@@ -52,7 +55,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the table. Module-level objects of this class in `rows/` are found by themselves.
+    """One row of the table. Module-level objects of this class in `rows/` are found automatically.
 
     `tolerance` is for the comparison of the variants' outcomes; `most_rounds` is for work that takes many seconds.
     """
@@ -68,7 +71,7 @@ class Row:
     most_rounds: int = 1_000
 
     def has(self, variant: Variant) -> bool:
-        """Whether there is such a variant."""
+        """True iff there is such a variant."""
         return getattr(self, variant) is not None
 
 

@@ -23,7 +23,7 @@ STARTED = """() => {
   const app = window.jupyterapp;
   return !!app && !!app.shell && app.commands.hasCommand('docmanager:open') && !document.querySelector('#jupyterlab-splash');
 }"""
-# Whether all is closed then. Disposed rather than closed: nobody asks whether to save.
+# True once everything is closed. Documents are disposed, not closed, since closing asks whether to save.
 CLEAR = """() => {
   for (const widget of [...window.jupyterapp.shell.widgets('main')]) {
     if (widget.title.closable) widget.dispose();
@@ -34,14 +34,14 @@ CLEAR = """() => {
 
 
 def new_context(browser: Browser, traffic: Traffic) -> BrowserContext:
-    """An empty profile from which nothing leaves the machine."""
+    """An empty profile without access to other machines."""
     context = browser.new_context(viewport=VIEWPORT, accept_downloads=True, service_workers="block")
     traffic.guard(context)
     return context
 
 
 class Window:
-    """JupyterLab in a page that stays open from test to test: most start in it as a user does who opens one more notebook.
+    """JupyterLab in a page that stays open between tests; most tests open a notebook in it.
 
     Loading JupyterLab takes several times as long as opening a notebook in it.
     """
@@ -64,12 +64,12 @@ class Window:
         return self._page
 
     def clear(self) -> None:
-        """Close what a test has opened. What does not close, closes with the page, and the next test has a new one."""
+        """Close everything a test has opened. If something stays open, the page is closed and the next test gets a new one."""
         if self._page is not None and not self._page.evaluate(CLEAR):
             self.close()
 
     def settle(self) -> None:
-        """Let the page say what it has to say of what was closed: it counts as the doing of the test that ends."""
+        """Wait for the page's events about closed documents, which belong to the test that ends."""
         if self._page is not None:
             self._page.evaluate("() => new Promise(done => setTimeout(done, 50))")
 
@@ -107,7 +107,7 @@ class Lab:
         return self.open(path, page_of_its_own)
 
     def open(self, path: str, page_of_its_own: bool) -> NotebookPage:
-        """Open a notebook of the server's folder in the window, or by its address in a page and a workspace of its own."""
+        """Open a notebook of the server's folder in the window, or in a page and workspace of its own."""
         if not page_of_its_own:
             notebook = NotebookPage(self.window.page(), path, self.traffic, self.test_name)
             notebook.open()
@@ -122,7 +122,7 @@ class Lab:
         return notebook
 
     def close(self) -> None:
-        """Close all that was opened, and end the kernels."""
+        """Close everything that was opened, and end the kernels."""
         if self.own is not None:
             self.own.close()
         self.window.clear()
@@ -166,7 +166,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def window(lab_server: LabServer, browser: Browser) -> Iterator[Window]:
-    """The JupyterLab that stays open."""
+    """The JupyterLab that stays open between tests."""
     opened = Window(lab_server, browser)
     yield opened
     opened.close()
@@ -174,7 +174,7 @@ def window(lab_server: LabServer, browser: Browser) -> Iterator[Window]:
 
 @pytest.fixture
 def lab(lab_server: LabServer, browser: Browser, window: Window, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """Notebooks for one test. Afterwards: no request may have tried to leave the machine, no console error may be left."""
+    """Notebooks for one test. Fails if a request tried to leave the machine or a console error is left."""
     window.traffic.begin()
     test_name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_"))
     opened = Lab(lab_server, browser, window, test_name, window.traffic)

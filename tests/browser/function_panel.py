@@ -1,4 +1,4 @@
-"""The view of a function in a page, looked at and used as a person would."""
+"""The function view in a page, operated like a user."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ class FunctionPanel:
         return str(self.side(side).locator(".gl-fn-text pre").inner_text())
 
     def crumbs(self) -> list[str]:
-        """The way here."""
+        """The breadcrumbs."""
         return [str(text) for text in self.root.locator(".gl-crumb-name").all_inner_texts()]
 
     def value(self, attr: str) -> str:
-        """What stands in the field of an attr."""
+        """The content of an attr's field."""
         return str(self._field(attr).input_value())
 
     def error(self, attr: str) -> str:
-        """What is said to be wrong with an attr; waits until something is."""
+        """The error of an attr; waits until there is one."""
         error = self.root.locator(".gl-field", has=self.page.locator(f'[data-attr="{attr}"]')).locator(".gl-field-error:not(:empty)")
         error.wait_for(timeout=SHOWN_MS)
         return str(error.inner_text())
@@ -82,16 +82,16 @@ class FunctionPanel:
         self.root.locator("[data-differentiate]").click()
 
     def open_from(self, side: str, box: str) -> None:
-        """Choose a box and open the function it calls by the keyboard."""
+        """Select a box and open the function it calls by the keyboard."""
         self.side(side).locator(f'[data-node-id="{box}"]').click(force=True)
         self.page.keyboard.press("o")
 
     def back_by_key(self) -> None:
-        """Go one step back."""
+        """Navigate one step back."""
         self.page.keyboard.press("Backspace")
 
     def go_to(self, crumb: str) -> None:
-        """Press a crumb."""
+        """Press a breadcrumb."""
         self.root.locator("button.gl-crumb", has_text=crumb).first.click()
 
     def _field(self, attr: str) -> Locator:

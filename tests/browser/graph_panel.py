@@ -1,4 +1,4 @@
-"""The live view of a graph in a page, looked at and used as a person would."""
+"""The live view of a graph in a page, operated like a user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READ_EDGES = """root => [...root.querySelectorAll('[data-edge-id]')].map(edge =>
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture on the screen: its number and how long after the cell's end it was there."""
+    """A picture on the screen: its number, and its delay after the cell's end."""
 
     revision: int
     delay_ms: float
@@ -37,7 +37,7 @@ class GraphPanel:
     # ---- waiting ----------------------------------------------------------------------------------------------------
 
     def wait_drawn(self, after: int = -1) -> Drawn:
-        """Wait for a picture with a number above `after` that nothing newer is about to replace."""
+        """Wait for a stable picture with a number above `after`."""
         self.page.wait_for_function(
             "after => { const root = document.querySelector('.graphloupe');"
             " return root && root.dataset.busy === 'false' && Number(root.dataset.revision ?? -1) > after; }",
@@ -54,7 +54,7 @@ class GraphPanel:
     # ---- looking ----------------------------------------------------------------------------------------------------
 
     def names(self, role: str = "") -> list[str]:
-        """The names on the boxes, of one role if asked for."""
+        """The names of the boxes, optionally of one role."""
         chosen = f'[data-role="{role}"]' if role else ""
         found: list[str] = self.root.locator(f"[data-node-id]{chosen}").evaluate_all("boxes => boxes.map(box => box.dataset.name)")
         return found
@@ -64,16 +64,16 @@ class GraphPanel:
         return self.root.locator(f'[data-node-id][data-name="{name}"]').first
 
     def edges(self) -> list[dict[str, str]]:
-        """Every line: what it says (`text`), what is wrong with it (`error`), its role."""
+        """Every edge: its label (`text`), error (`error`) and role."""
         found: list[dict[str, str]] = self.root.evaluate(READ_EDGES)
         return found
 
     def errors(self) -> list[str]:
-        """What is wrong with the lines that do not fit."""
+        """The errors on edges."""
         return [edge["error"] for edge in self.edges() if edge["error"]]
 
     def inspector(self, about: str = "") -> str:
-        """All that the inspector says, once it says anything of `about`: an answer of the kernel may take its time."""
+        """The inspector's text, once it mentions `about`: the kernel's answer may take time."""
         pane = self.root.locator(".gl-inspector").filter(has_text=about)
         pane.wait_for(state="visible")
         return str(pane.inner_text())
@@ -85,13 +85,13 @@ class GraphPanel:
     # ---- using ------------------------------------------------------------------------------------------------------
 
     def inspect(self, name: str, says: str) -> str:
-        """Click a box and wait until the inspector tells of it (until it says `says`); returns its text."""
+        """Click a box and wait until the inspector shows it (contains `says`); returns its text."""
         self.box(name).click(force=True)
         self.root.locator(".gl-inspector").get_by_text(re.compile(re.escape(says))).first.wait_for()
         return self.inspector()
 
     def inspect_line(self, words: str, says: str) -> str:
-        """Click the words on a line and wait until the inspector says `says`; returns its text."""
+        """Click an edge label and wait until the inspector contains `says`; returns its text."""
         box = self.root.locator("[data-edge-id] .gl-edge-label").filter(has_text=words).first.bounding_box()
         assert box is not None
         self.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -128,5 +128,5 @@ class GraphPanel:
         return Path(download.value.path()).read_text(encoding="utf-8")
 
     def camera(self) -> Any:
-        """Where the picture lies in its window; changes with every pan and zoom."""
+        """The position of the picture in its window; changes with every pan and zoom."""
         return self.root.locator(".gl-canvas svg g[transform]").first.get_attribute("transform")

@@ -1,4 +1,4 @@
-"""One notebook open in JupyterLab, driven as a user would: by running, editing, saving, restarting, reloading."""
+"""One notebook in JupyterLab, operated like a user: run, edit, save, restart, reload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUN_MS = 120_000
 POLL_MS = 50
 ARTEFACTS = Path(__file__).resolve().parents[2] / "artefacts"
 
-# Finds the panel by its path rather than by focus: a side panel that opens takes the focus away.
+# Finds the panel by its path and not by focus, since a new side panel takes the focus.
 HELPERS = """
 window.graphloupeTest = {
   panel(path) {
@@ -44,7 +44,7 @@ window.graphloupeTest = {
 
 
 def prepare(page: Page) -> None:
-    """Give a page, before it loads, what a NotebookPage needs in it."""
+    """Install the helpers of NotebookPage in a page before it loads."""
     page.add_init_script(HELPERS)
     page.on("dialog", lambda dialog: dialog.accept())
 
@@ -80,7 +80,7 @@ class NotebookPage:
         self.page.wait_for_function("path => window.graphloupeTest.idle(path)", arg=self.path, timeout=timeout_ms)
 
     def wait_until(self, holds: Callable[[], bool], timeout_ms: float = READY_MS) -> None:
-        """Wait until `holds` says so; AssertionError when it never does. The page's events are seen meanwhile."""
+        """Wait until `holds` returns true, while the page's events are processed; AssertionError on timeout."""
         deadline = time.monotonic() + timeout_ms / 1000
         while not holds():
             assert time.monotonic() < deadline, f"not within {timeout_ms / 1000:.0f} s"
@@ -89,7 +89,7 @@ class NotebookPage:
     # ---- running ----------------------------------------------------------------------------------------------------
 
     def run_all(self, timeout_ms: float = RUN_MS) -> None:
-        """Run every cell from the top and wait until the kernel is idle; a failing cell stops the rest, as in JupyterLab."""
+        """Run every cell from the top and wait until the kernel is idle; a failing cell stops the rest."""
         self._activate()
         self.command("notebook:run-all-cells")
         self.wait_idle(timeout_ms)
@@ -146,7 +146,7 @@ class NotebookPage:
         return str(self._in_panel("return panel.content.widgets[index].model.sharedModel.getSource()", index=index))
 
     def outputs(self, index: int) -> list[dict[str, Any]]:
-        """The outputs of a code cell as nbformat has them, whether the cell is on the screen or not."""
+        """The outputs of a code cell in nbformat's form, on the screen or not."""
         found: list[dict[str, Any]] = self._in_panel("return panel.content.widgets[index].model.outputs.toJSON()", index=index)
         return found
 
@@ -186,7 +186,7 @@ class NotebookPage:
         )
 
     def cell_count(self) -> int:
-        """How many cells the notebook has."""
+        """The number of cells."""
         return int(self._in_panel("return panel.content.widgets.length"))
 
     def cell_sources(self) -> Sequence[str]:

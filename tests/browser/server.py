@@ -23,7 +23,7 @@ QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on."""
+    """A free TCP port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 def stop_process(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt the process, terminate it if it stays, kill it as the last resort."""
+    """Interrupt the process, terminate it if it stays, kill it as a last resort."""
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             return
@@ -46,8 +46,8 @@ def stop_process(process: subprocess.Popen[bytes]) -> None:
 class LabServer:
     """JupyterLab of the running interpreter's environment, serving `home / "work"` on 127.0.0.1.
 
-    Every folder Jupyter might write to lies under `home`, so that neither the user's settings nor an earlier run matter;
-    one `home` for all notebooks of a run keeps the key that makes a saved notebook trusted.
+    Every folder that Jupyter writes to is under `home`, so that neither the user's settings nor an earlier run matter; one `home` for all
+    notebooks of a run keeps the key that makes a saved notebook trusted.
     """
 
     home: Path
@@ -62,16 +62,16 @@ class LabServer:
 
     @property
     def work(self) -> Path:
-        """The folder whose notebooks the server shows."""
+        """The folder with the server's notebooks."""
         return self.home / "work"
 
     @property
     def log(self) -> Path:
-        """What the server wrote, its kernels' output included."""
+        """The server's log, with its kernels' output."""
         return self.home / "server.log"
 
     def environment(self) -> dict[str, str]:
-        """The server's environment: this interpreter's programs first, this checkout importable, all state under `home`."""
+        """The server's environment: this interpreter, this checkout, all state under `home`."""
         settings = self.home / "config" / "labconfig"
         settings.mkdir(parents=True, exist_ok=True)
         (settings / "default_setting_overrides.json").write_text(json.dumps(QUIET))
@@ -96,7 +96,7 @@ class LabServer:
         }
 
     def start(self) -> None:
-        """Start the server and return once it answers; RuntimeError with the log's end when it does not."""
+        """Start the server and return once it answers; RuntimeError with the log's end if it does not."""
         self.work.mkdir(parents=True, exist_ok=True)
         options = [
             "--no-browser",
@@ -128,7 +128,7 @@ class LabServer:
         return json.loads(body) if body else None
 
     def answers(self) -> bool:
-        """Whether the server serves requests."""
+        """True iff the server serves requests."""
         try:
             self.request("GET", "/api/status")
         except (urllib.error.URLError, ConnectionError, TimeoutError):
@@ -136,11 +136,11 @@ class LabServer:
         return True
 
     def shut_down_kernels(self) -> None:
-        """End every session of the server, so that the next test starts with a free machine."""
+        """End every session of the server before the next test."""
         for session in self.request("GET", "/api/sessions"):
             self.request("DELETE", f"/api/sessions/{session['id']}")
 
     def stop(self) -> None:
-        """Stop the server; its kernels go with it."""
+        """Stop the server and its kernels."""
         if self.process is not None:
             stop_process(self.process)

@@ -1,4 +1,4 @@
-"""Functions in the real JupyterLab: a call opens in place, a function shows by itself, its attrs are edited, its gradient is a step away."""
+"""Functions in the real JupyterLab: opening calls in place, the function view, attrs, gradients."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_function_shows_its_definition_beside_its_body_and_its_attrs_are_edite
 
 
 def in_a_narrow_column(notebook: NotebookPage) -> None:
-    """The body stands below the definition, and only the view scrolls: not the cell's output around it, into an empty place."""
+    """The body is below the definition, and the view scrolls by itself in the cell's output."""
     size = notebook.page.viewport_size
     assert size is not None
     notebook.page.set_viewport_size({"width": 900, "height": 800})

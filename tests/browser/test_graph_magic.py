@@ -1,4 +1,4 @@
-"""`%graph` in the real JupyterLab: one panel, reused, reopened, closed; inline; several graphs; Run All; a kernel that restarts."""
+"""`%graph` in the real JupyterLab: panels, inline views, several graphs, Run All, restarts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def columns(notebook: NotebookPage) -> list[list[str]]:
 
 
 def width(notebook: NotebookPage) -> float:
-    """The width of the notebook that is to be seen, in pixels."""
+    """The width of the visible notebook, in pixels."""
     box = notebook.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").bounding_box()
     assert box is not None
     return box["width"]
@@ -41,7 +41,7 @@ def close_tab(notebook: NotebookPage, title: str) -> None:
     tab = notebook.page.locator("#jp-main-dock-panel .lm-TabBar-tab").filter(has_text=title)
     tab.locator(".lm-TabBar-tabCloseIcon").click()
     notebook.page.wait_for_function("() => !document.querySelector('.graphloupe')")
-    notebook.page.wait_for_timeout(600)  # a person takes as long; a panel that is only dragged is back by then
+    notebook.page.wait_for_timeout(600)  # as long as a person would take; a panel that is only dragged is back by then
 
 
 def test_run_all_shows_the_whole_graph(lab: Lab) -> None:

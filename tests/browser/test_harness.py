@@ -1,4 +1,4 @@
-"""The harness drives the real JupyterLab: what the other browser tests build on."""
+"""The harness drives the real JupyterLab, as the other browser tests require."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FORWARD = ["x", "W", "b", "matmul", "y", "labels", "loss"]
 
 @dataclass
 class Reader:
-    """Somebody who reads the quick start and runs its cells, each by its id."""
+    """A reader of the quick start, running its cells by id."""
 
     notebook: NotebookPage
     panel: GraphPanel
@@ -30,7 +30,7 @@ class Reader:
     delays: dict[str, float] = field(default_factory=dict)
 
     def run(self, *cells: str) -> None:
-        """Run cells one by one; the view must draw exactly once for each."""
+        """Run cells one by one; the view must be drawn exactly once for each."""
         for cell in cells:
             self.notebook.run_cell(self.cells[cell])
             failed = [output for output in self.notebook.outputs(self.cells[cell]) if output["output_type"] == "error"]
@@ -47,7 +47,7 @@ class Reader:
         self.run(cell)
 
     def text(self, cell: str) -> str:
-        """What a cell printed."""
+        """The output of a cell."""
         return self.notebook.text(self.cells[cell])
 
 
@@ -115,7 +115,7 @@ def test_the_graph_grows_learns_and_is_still_there_tomorrow(lab: Lab, record_pro
 
 
 def look_at_a_gradient(panel: GraphPanel) -> None:
-    """Click the gradient of the matrix product: its registered function and its instantiated body are shown."""
+    """Click the gradient of the matrix product: registered function and instantiated body are shown."""
     names = [name for name in panel.names("gradient") if "matmul" in name]
     assert names
     text = panel.inspect(names[0], "Registered gradient function")
@@ -127,9 +127,9 @@ def look_at_a_gradient(panel: GraphPanel) -> None:
 
 
 def the_last_picture_stays(reader: Reader) -> None:
-    """Save, restart the kernel, reopen: the still picture below the first cell shows the whole graph."""
+    """Save, restart the kernel, reopen: the static picture below the first cell shows the whole graph."""
     notebook = reader.notebook
-    notebook.wait_until(lambda: the_still_picture_is_there(str(notebook.outputs(reader.cells["load"]))))  # it is drawn beside the cells
+    notebook.wait_until(lambda: the_still_picture_is_there(str(notebook.outputs(reader.cells["load"]))))  # drawn in the background
     notebook.save()
     notebook.restart_kernel()
     notebook.reload()
@@ -141,7 +141,7 @@ def the_last_picture_stays(reader: Reader) -> None:
 
 
 def the_still_picture_is_there(html: str) -> bool:
-    """A drawing, and the outline that goes with it."""
+    """The picture with its outline."""
     return "data:image/svg+xml;base64," in html and "matmul" in html
 
 
@@ -204,7 +204,7 @@ def test_the_view_is_used_renderers_scopes_search_and_export(reader: Reader) -> 
     before = panel.camera()
     panel.press("Zoom in (+)")
     notebook.wait_until(lambda: panel.camera() != before)
-    panel.page.wait_for_timeout(400)  # it glides there
+    panel.page.wait_for_timeout(400)  # the view is animated
     zoomed = panel.camera()
     canvas = panel.root.locator(".gl-canvas").bounding_box()
     assert canvas is not None

@@ -1,4 +1,4 @@
-"""The line that a person sees in the real JupyterLab under a cell that broke another one, or that built gradients in a loop."""
+"""The remarks under a cell in the real JupyterLab: broken nodes, gradients built in a loop."""
 
 from __future__ import annotations
 

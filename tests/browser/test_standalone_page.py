@@ -1,4 +1,4 @@
-"""The standalone page in a real browser: it opens from a file, works alone, and no name in it can do anything."""
+"""The standalone page in a real browser: it works offline and alone, and names are inert."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ NAMES = (
 
 @dataclass
 class Opened:
-    """A page opened from a file, what it fetched and what it said."""
+    """A page opened from a file, with its requests and console messages."""
 
     page: Page
     dialogs: list[str] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
 
     def refuse(self, dialog: Dialog) -> None:
-        """Note a dialog (there must be none) and close it."""
+        """Record a dialog (there must be none) and close it."""
         self.dialogs.append(dialog.message)
         dialog.dismiss()
 
@@ -53,7 +53,7 @@ class Opened:
         self.wait_drawn("graphviz")
 
     def boxes(self) -> int:
-        """How many boxes are drawn."""
+        """The number of boxes drawn."""
         return self.page.locator("[data-node-id]").count()
 
 

@@ -1,4 +1,4 @@
-"""The still picture and the standalone page in a real browser, with the fonts that this machine has: text stays inside its box."""
+"""Static pictures and standalone pages in a real browser: text stays inside its box in any font."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from widgets.scene.types import Dim, NodeKind
 
 NOTE = "12 from In [12], line 34, which is long"
 
-# The corners of the letters' own height: a text's box reaches higher and lower than any letter does.
+# The corners at the height of the letters: a text's box is higher than its letters.
 STANDS_OUT = """([box, text]) => [...document.querySelectorAll(box)].flatMap(shape => {
   const group = shape.parentElement;
   return [...group.querySelectorAll(text)].filter(line => {
@@ -32,7 +32,7 @@ LABELS_STAND_OUT = """([paper, text]) => [...document.querySelectorAll(paper)].f
 
 
 def wordy_scene() -> Scene:
-    """A box of each kind, with as many and as wide letters as it takes, and lines with words between them."""
+    """A box of each kind with many wide letters, and edges with labels between them."""
     nodes = [
         SceneNode(
             id=f"{kind}{at}",

@@ -1,4 +1,4 @@
-"""What a page tried to reach and what it complained about."""
+"""Network traffic and console errors of a page."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass, field
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Route, WebSocketRoute
 
 LOCAL = "127.0.0.1"
-# A pattern, not a function that looks at every address: local requests then never wait for the test's own thread.
+# A pattern and not a function, so that local requests never wait for the test's thread.
 OUTSIDE = re.compile(rf"^(?:https?|wss?)://(?!{re.escape(LOCAL)}[:/])", re.IGNORECASE)
 
-# JupyterLab's own complaint when a kernel restart overtakes a request of its debugger; nothing of this project is involved.
+# JupyterLab's own complaint when a kernel restart overtakes a request of its debugger.
 JUPYTERLABS_OWN = ("Could not restore the debugger state: Canceled future for debug_request",)
 
 
 @dataclass
 class Traffic:
-    """Requests that left the machine (aborted before they could) and errors on the console, of a test's browser contexts."""
+    """Requests to other machines (aborted) and console errors of a test's browser contexts."""
 
     outside: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     tolerated: list[str] = field(default_factory=lambda: list(JUPYTERLABS_OWN))
 
     def begin(self) -> None:
-        """Forget what was seen and tolerated: another test begins."""
+        """Reset for the next test."""
         self.outside.clear()
         self.errors.clear()
         self.tolerated[:] = JUPYTERLABS_OWN
 
     def guard(self, context: BrowserContext) -> None:
-        """Let only 127.0.0.1 be reached from `context`, and record what else was tried."""
+        """Restrict `context` to 127.0.0.1, and record other requests."""
         context.route(OUTSIDE, self._abort)
         context.route_web_socket(OUTSIDE, self._close_socket)
 
@@ -40,7 +40,7 @@ class Traffic:
         page.on("pageerror", lambda error: self._complain(f"uncaught: {error}"))
 
     def tolerate(self, text: str) -> None:
-        """Do not count console errors that contain `text`; a test says with it that it provokes them."""
+        """Ignore console errors that contain `text`, for tests that provoke them."""
         self.tolerated.append(text)
 
     def unexpected_errors(self) -> list[str]:
@@ -72,5 +72,5 @@ class Traffic:
 
 
 def outside_blocker() -> list[str]:
-    """Chromium options that make every name but this machine unknown: nothing leaves even where routing does not reach."""
+    """Chromium options that make all other hosts unknown, where routing has no effect."""
     return [f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {LOCAL}"]

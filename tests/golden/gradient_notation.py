@@ -1,4 +1,4 @@
-"""Reads the notation of gradient_bodies.txt into the full text of each gradient function, with nothing but the ops' signatures to help."""
+"""Expands the notation of gradient_bodies.txt to full gradient functions, by op signatures alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KINDS: Final = {"f": "float", "int64": "int64"}
 
 @dataclass
 class Entry:
-    """One gradient: the op, the attrs of the forward node, the frame or signature, the body, what it returns."""
+    """One gradient: the op, the attrs of the forward node, the frame or signature, the body, the returns."""
 
     op: str
     attrs: dict[str, str]
@@ -53,7 +53,7 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """What the file says, in its order."""
+    """The entries of the file, in order."""
     found: list[Entry] = []
     for line in FILE.read_text(encoding="utf-8").splitlines():
         if not line.strip() or line.startswith(("#", "~", "None ")):
@@ -75,13 +75,13 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def without_gradient() -> list[str]:
-    """The ops that the file says have none."""
+    """The ops without a gradient according to the file."""
     lines = FILE.read_text(encoding="utf-8").splitlines()
     return [name for line in lines if line.startswith("None ") for name in line.split()[1:]]
 
 
 def full_text(entry: Entry) -> str:
-    """The gradient function as it is printed."""
+    """The printed gradient function."""
     found = _SIGNATURE.match(FRAMES.get(entry.frame, entry.frame))
     assert found is not None, entry.frame
     name, inputs, outputs, attrs = found.groups()
@@ -97,7 +97,7 @@ def full_text(entry: Entry) -> str:
 
 
 def _split(text: str, by: str) -> Iterator[str]:
-    """The parts of a text; what is inside brackets stays together."""
+    """Split a text at top level; bracketed parts stay whole."""
     depth, start = 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "{[(") - (letter in "}])")
@@ -108,7 +108,7 @@ def _split(text: str, by: str) -> Iterator[str]:
 
 
 def _spelled_out(statement: str) -> re.Match[str]:
-    """A statement with its abbreviations written out."""
+    """Expand the abbreviations of a statement."""
     text = "one=Cast{float->$T}(const)" if statement == "one" else statement
     if text.startswith("C("):
         name, _, value = text[2:-1].partition(",")
@@ -135,7 +135,7 @@ def _names(match: re.Match[str]) -> list[str]:
 
 
 def _outputs(match: re.Match[str]) -> dict[str, str]:
-    """What each name that a statement makes stands for: `node:output argument:0`."""
+    """The tensor for each name made by a statement: `node:output argument:0`."""
     names, args = _names(match), gc.op_registry.look_up_op_def(match["op"]).output_arg
     return {name: f"{names[0]}:{arg.name}:0" for name, arg in zip(names, args, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Where the GPU is, or why there is none."""
+"""The GPU, or the reason for its absence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def find_cupy() -> tuple[Any, str]:
-    """CuPy if it can compute here, else None, and the reason."""
+    """CuPy if it can compute here, else None, with the reason."""
     try:
         cupy = import_module("cupy")
     except ImportError as error:
@@ -15,6 +15,6 @@ def find_cupy() -> tuple[Any, str]:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
         float(cupy.arange(3.0).sum())
-    except RuntimeError as error:  # what the driver says is one
+    except RuntimeError as error:  # the driver's error messages vary
         return None, f"CuPy finds no CUDA device that works: {error}"
     return (cupy, "") if count else (None, "CuPy finds no CUDA device")

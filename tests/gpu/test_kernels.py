@@ -1,4 +1,4 @@
-"""The whole registry on the GPU: every example's kernel, run by CuPy on arrays that stay there, gives what it gives with NumPy."""
+"""The whole registry on the GPU: CuPy's results of every example's kernel equal NumPy's."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ cupy, why_not = find_cupy()
 if cupy is None:
     pytest.skip(why_not, allow_module_level=True)
 
-# Another order of summation, fused multiplications, other approximations of functions.
+# Differences by order of summation, fused multiplications, and approximations of functions.
 _TOLERANCE: Final = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-12, "complex64": 2e-5, "complex128": 1e-12}
 
 
 def _tolerance(case: Case) -> float:
-    arrays: list[Any] = list(case.arrays)  # None stands for a variable without a value
+    arrays: list[Any] = list(case.arrays)  # None stands for an uninitialised variable
     return max((_TOLERANCE.get(array.dtype.name, 0.0) for array in arrays if array is not None), default=0.0) or 2e-5
 
 

@@ -1,4 +1,4 @@
-"""Every function that any test puts into a library reads back from its text, whatever else the test is about."""
+"""Every function added to a library in any test is read back from its text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _op_def(library: FunctionLibraryDefinition, name: str) -> OpDef | None:
 
 
 def _parse(text: str, library: FunctionLibraryDefinition) -> FunctionDef:
-    """What `text` says in `library`. The same text among the same ops is read once: libraries are copied and imported all the time."""
+    """Parse `text` in `library`. Results are cached, since libraries are copied and imported all the time."""
     found = _read.get(text)
     if found is not None and all(_op_def(library, name) == op_def for name, op_def in found[1].items()):
         return found[0]
@@ -45,14 +45,14 @@ def _set_what_reads_back(library: FunctionLibraryDefinition, function: FunctionD
     _set(library, function)
     arguments = [arg.name for arg in function.signature.input_arg]
     if len(set(arguments)) < len(arguments):
-        return  # a text is refused that has two arguments of one name
+        return  # texts with two arguments of one name are refused
     text = debug_string(function, library.look_up_op_def)
     assert _parse(text, library) == function, f"does not read back as it was:\n{text}"
 
 
 @pytest.fixture(autouse=True, scope="session")
 def functions_read_back() -> Iterator[None]:
-    """Have each function checked as it is put into a library."""
+    """Check each function added to a library."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FunctionLibraryDefinition, "_set", _set_what_reads_back)
         yield

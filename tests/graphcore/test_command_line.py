@@ -1,4 +1,4 @@
-"""`python -m graphcore`: a look at graph files without a notebook."""
+"""`python -m graphcore`: inspecting graph files without a notebook."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATA = ROOT / "tests" / "data"
 
 @pytest.fixture
 def misfit(tmp_path: Path) -> Path:
-    """A file with shapes that do not fit."""
+    """A file with contradictory shapes."""
     graph_def = GraphDef(
         node=(
             NodeDef("a", "Placeholder", (), "", {"dtype": gc.float32, "shape": gc.Shape([2, 3])}),
@@ -100,7 +100,7 @@ def test_what_view_writes_carries_the_name_of_the_file(tmp_path: Path, ending: s
     assert "while_v1.pb" in out.read_text("utf-8")
     if ending == "html":
         assert "<title>while_v1.pb</title>" in out.read_text("utf-8")
-        assert '"title":"while_v1.pb"' in out.read_text("utf-8")  # of the scene, which the status line shows
+        assert '"title":"while_v1.pb"' in out.read_text("utf-8")  # of the scene, shown in the status line
 
 
 def test_nodes_of_a_file_that_is_viewed_were_made_by_no_line_of_the_users(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Data types: one object each, whatever they come from."""
+"""Data types: one object each, from any source."""
 
 from __future__ import annotations
 

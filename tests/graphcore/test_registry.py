@@ -13,7 +13,7 @@ from graphcore.registry import OpRegistration, OpRegistry
 
 
 def ignore(op_def: OpDef, error: Exception | None) -> None:
-    """A watcher that looks at nothing."""
+    """A callback that does nothing."""
 
 
 def test_o8_an_unknown_op_is_not_found() -> None:

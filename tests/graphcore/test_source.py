@@ -1,4 +1,4 @@
-"""Where something was made: what a reader is told."""
+"""Source locations in words."""
 
 from __future__ import annotations
 

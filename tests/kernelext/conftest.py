@@ -1,4 +1,4 @@
-"""A shell for each test: IPython as it is in a kernel, without the kernel."""
+"""A shell for each test: IPython as in a kernel, without the kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernelext.guard import Guard
 
 
 class NotebookShell(InteractiveShell):
-    """A shell whose cells have ids, as a notebook's have; a request can carry more metadata."""
+    """A shell with cell ids, as in a notebook; a request can carry more metadata."""
 
     request: dict[str, Any]
     kernel: object
@@ -62,7 +62,7 @@ def shell() -> Iterator[NotebookShell]:
 
 @pytest.fixture
 def tracked(shell: NotebookShell) -> Iterator[NotebookShell]:
-    """A shell in whose notebook each node is owned by the cell that made it; graphcore is imported as gc."""
+    """A shell with cell ownership; graphcore is imported as gc."""
     reset_default_graph()
     tracker = CellTracker(shell, live_graphs, lambda _run, _failed: None, Guard())
     tracker.start()

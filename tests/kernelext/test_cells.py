@@ -1,4 +1,4 @@
-"""Which cell runs: what graphs and views are told, whatever the shell does."""
+"""Cell tracking: notifications of graphs and views in all situations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kernelext.conftest import NotebookShell
 
 
 class Recorder:
-    """A graph that notes what it is told."""
+    """A graph that records notifications."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

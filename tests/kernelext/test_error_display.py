@@ -1,4 +1,4 @@
-"""A graph error in a cell: a few lines that say what, where and who; everything else as IPython shows it."""
+"""Graph errors in a cell: a few lines; all other errors as in IPython."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The extension as a whole in a shell: what `%load_ext`, `%graph` and unloading do, seen from outside."""
+"""The extension as a whole: effects of `%load_ext`, `%graph` and unloading."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Panel:
 
 
 class Page:
-    """What a page would see: side panels, displays, messages of views; and the kernel's clock."""
+    """A simulated page: side panels, displays, messages of views; and the kernel's clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.panels: list[Panel] = []
@@ -56,14 +56,14 @@ class Page:
         self.displays.append({"data": data, **options})
 
     def says(self, kind: str, view: GraphView | None = None) -> None:
-        """The page sends a message to the kernel."""
+        """Send a message from the page to the kernel."""
         (view or self.panels[-1].view)._handle_custom_msg({"type": kind}, [])
 
     def scenes(self) -> list[dict[str, Any]]:
         return [message["scene"] for message in self.sent if message["type"] == "scene"]
 
     def stills(self) -> list[str]:
-        """The HTML of still pictures, updates included."""
+        """The HTML of static pictures, updates included."""
         htmls = [display["data"].get("text/html", "") for display in self.displays]
         return [html for html in htmls if "<figure" in html]
 
@@ -71,7 +71,7 @@ class Page:
         return sum("application/vnd.jupyter.widget-view+json" in display["data"] for display in self.displays)
 
     def wait(self) -> None:
-        """Time passes: what was put off is done."""
+        """Advance the clock and run what is due."""
         while self.later:
             self.later.pop(0)()
 
@@ -217,7 +217,7 @@ def test_still_pictures_are_renewed_below_the_cell_that_asked(shell: NotebookShe
     shell.run("%graph", "a")
     assert "nothing to show yet" in page.stills()[-1]
     shell.run(BUILD, "b")
-    shell.run("%unload_ext kernelext", "c")  # the last picture is finished before anything is closed
+    shell.run("%unload_ext kernelext", "c")  # the last picture is finished before closing
     assert "1 node" in page.stills()[-1]
     updates = [display for display in page.displays if display.get("update")]
     assert updates

@@ -1,4 +1,4 @@
-"""Running one cell again: gradients, steps, initializers and calls of functions follow, or say why they cannot."""
+"""Running one cell again: derived nodes (gradients, steps, calls) follow, or report the reason."""
 
 from __future__ import annotations
 

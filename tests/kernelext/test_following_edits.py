@@ -1,4 +1,4 @@
-"""After any edit of one cell, a fetch gives what a fresh kernel that runs all cells gives, or an error; never another number."""
+"""After any edit of a cell, fetches give the values of a fresh kernel, or an error."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ FIRST: Final = dict.fromkeys(CELLS, 0)
 
 @contextmanager
 def notebook() -> Iterator[NotebookShell]:
-    """A shell whose cells own what they make."""
+    """A shell with cell ownership."""
     reset_default_graph()
     config = Config()
     config.HistoryManager.enabled = False
@@ -126,7 +126,7 @@ def notebook() -> Iterator[NotebookShell]:
 
 
 def _say_nothing(*_args: object, **_named: object) -> None:
-    """Cells of generated programs may fail; that is no news."""
+    """Suppress failures, which are expected in generated programs."""
 
 
 def results(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def trained(namespace: dict[str, Any]) -> Any:
 
 
 def fresh_results(program: dict[str, int]) -> dict[str, Any]:
-    """The same in a fresh kernel that runs all cells; those that fail leave their names undefined."""
+    """The same in a fresh kernel that runs all cells; names of failing cells stay undefined."""
     namespace: dict[str, Any] = {"gc": gc}
     with gc.Graph().as_default():
         for name, version in program.items():

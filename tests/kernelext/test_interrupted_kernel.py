@@ -1,4 +1,4 @@
-"""The stop button of a notebook: a cell that builds and runs is interrupted, and the next cells find all whole."""
+"""Interrupting a notebook: a cell that builds and runs is stopped, and all is consistent afterwards."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ assert session.run(step) == session.run(count)
 
 @pytest.fixture
 def kernel() -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
-    """A kernel of its own process, which is stopped at the end."""
+    """A kernel process, stopped at the end."""
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel(cwd=str(Path(__file__).parents[2]))
     client = manager.client()
@@ -55,7 +55,7 @@ def kernel() -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
 
 
 def ended(client: BlockingKernelClient, code: str) -> dict[str, Any]:
-    """How a cell ends that ends by itself."""
+    """The end of a cell that is not interrupted."""
     reply = client.execute_interactive(code, timeout=LIMIT, allow_stdin=False, output_hook=lambda _: None)
     return dict(reply["content"])
 
@@ -67,7 +67,10 @@ def heard(client: BlockingKernelClient, asked: str) -> str:
 
 
 def stopped(manager: KernelManager, client: BlockingKernelClient) -> dict[str, Any]:
-    """How a cell ends when somebody presses the stop button, again if nothing follows: Python loses what is raised in a finaliser."""
+    """The end of a cell interrupted by the stop button.
+
+    It is pressed again if nothing follows: Python loses errors raised in finalisers.
+    """
     for _ in range(20):
         manager.interrupt_kernel()
         with suppress(Empty):
@@ -81,7 +84,7 @@ def test_cells_that_are_stopped_leave_a_graph_that_works(kernel: tuple[KernelMan
     for number in range(20):
         asked = client.execute(WORK, stop_on_error=False)
         while heard(client, asked) != "stream":
-            pass  # before the cell's own code runs, an interrupt would meet the kernel's, which loses the cell's reply
+            pass  # before the cell's own code runs, an interrupt would hit the kernel, which loses the cell's reply
         time.sleep(0.01 * number)  # while nodes are made, and later while they come and go
         reply = stopped(manager, client)
         assert reply["ename"] == "KeyboardInterrupt", reply

@@ -1,4 +1,4 @@
-"""Cells of a notebook and the graphs they make: running a cell again replaces what it made."""
+"""Notebook cells and their graphs: running a cell again replaces its nodes."""
 
 from __future__ import annotations
 

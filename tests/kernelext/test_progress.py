@@ -1,4 +1,4 @@
-"""Progress of a loop: what is drawn, and when."""
+"""Progress of a loop: the drawing and its times."""
 
 from __future__ import annotations
 

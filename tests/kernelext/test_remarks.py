@@ -1,4 +1,4 @@
-"""Lines that are said under a cell: other nodes that its run broke, gradients built in a loop; and nothing under an ordinary one."""
+"""Remarks under a cell: other nodes it broke, gradients in a loop; none under an ordinary cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Said = Callable[[str, str], str]
 
 @pytest.fixture
 def said(shell: NotebookShell, capsys: pytest.CaptureFixture[str]) -> Iterator[Said]:
-    """Runs a cell and gives what it wrote to the error stream."""
+    """Runs a cell and returns its error output."""
     reset_default_graph()
     shell.run("%load_ext kernelext\nimport graphcore as gc", "start")
 

@@ -1,4 +1,4 @@
-"""The oracle: TensorFlow in its own interpreter, started once and asked by the tests."""
+"""The oracle: TensorFlow in its own interpreter, started once and called by the tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLOCATED_LOOPS = {"TF_FLAG_ENABLE_COLOCATION_KEY_PROPAGATION_IN_WHILE_OP_LOWERI
 
 @dataclass(frozen=True)
 class Answer:
-    """What a snippet gave: arrays by name, and one plain value."""
+    """The result of a snippet: arrays by name, and one plain value."""
 
     outputs: dict[str, Array]
     answer: Any
@@ -35,7 +35,7 @@ class Oracle:
     remote: Remote
 
     def run(self, source: str, inputs: Mapping[str, Array] | None = None, **arguments: Any) -> Answer:
-        """Run a snippet that knows `tf`, `np`, `inputs`, `arguments` and fills `outputs` (arrays by name) or sets `answer`."""
+        """Run a snippet with `tf`, `np`, `inputs` and `arguments`; it fills `outputs` or sets `answer`."""
         return Answer(*self.remote.call("tests.oracle.sides.tensorflow_side:run_snippet", source, dict(inputs or {}), arguments))
 
     def run_script(self, path: Path, inputs: Mapping[str, Array] | None = None, **arguments: Any) -> Answer:
@@ -43,18 +43,18 @@ class Oracle:
         return self.run(path.read_text(encoding="utf-8"), inputs, **arguments)
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """Call `package.module:function` of this repository there; the module must import nothing but TensorFlow and NumPy."""
+        """Call `package.module:function` there; the module must import only TensorFlow and NumPy."""
         return self.remote.call(function, *arguments)
 
 
 def oracle_python() -> Path:
-    """The interpreter that has TensorFlow: GRAPHLOUPE_ORACLE, otherwise .venv-oracle of this checkout."""
+    """The interpreter with TensorFlow: GRAPHLOUPE_ORACLE, otherwise .venv-oracle of this checkout."""
     return Path(os.environ.get(VARIABLE) or ROOT / ".venv-oracle" / "bin" / "python")
 
 
 @pytest.fixture(scope="session")
 def oracle() -> Iterator[Oracle]:
-    """TensorFlow, ready to be asked."""
+    """TensorFlow, ready for calls."""
     python = oracle_python()
     if not python.exists():
         pytest.fail(f"no interpreter with TensorFlow at {python}: `make oracle` makes one, or set {VARIABLE}")

@@ -1,4 +1,4 @@
-"""Branches and loops against TensorFlow: the same graph, run by both engines here and by TensorFlow there."""
+"""Branches and loops against TensorFlow: the same graph, run by both engines and by TensorFlow."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def test_a_random_graph_with_branches_loops_and_variables_gives_what_it_gives_in
 
 
 class Steps:
-    """A partial run that is fed one value a step, and fetches all that can be fetched as soon as it can.
+    """A partial run that is fed one value a step, and fetches everything as soon as possible.
 
     Attributes:
-        gives, refuses: by step, what could be fetched then and what not yet.
-        values: of what was given.
+        gives, refuses: by step, possible fetches and impossible ones.
+        values: the values of the possible ones.
     """
 
     def __init__(self, graph: gc.Graph, feeds: dict[str, Array], fetches: list[str], start: list[str]) -> None:
@@ -87,9 +87,9 @@ class Steps:
 
 
 def takes(graph: gc.Graph, fetch: str, unfed: list[str]) -> bool:
-    """Whether something that `fetch` needs takes the value of one of `unfed`.
+    """True iff a tensor needed by `fetch` depends on the value of one of `unfed`.
 
-    For what only waits for it, or for a loop that it enters, TensorFlow waits for ever.
+    For mere control dependencies, or loops entered, TensorFlow waits for ever.
     """
     tensors = {graph.get_tensor_by_name(name) for name in unfed}
     return any(not tensors.isdisjoint(node.inputs) for node in needed_nodes([graph.get_tensor_by_name(fetch)], [], []))
@@ -122,7 +122,7 @@ def ref_branch() -> list[gc.Tensor]:
 
 
 def ref_loop() -> list[gc.Tensor]:
-    """A variable that goes around a loop by reference."""
+    """A variable passed around a loop by reference."""
     v = op("VariableV2", attrs={"dtype": gc.float32, "shape": gc.Shape([])})
     gc.get_default_graph().apply_op("Assign", [v, gc.constant(np.float32(1.0))], name="start")
     inside = outputs("RefEnter", [v], {"frame_name": "around", "is_constant": True})[0]
@@ -149,7 +149,7 @@ def dead_loop() -> list[gc.Tensor]:
 
 
 def ways() -> list[gc.Tensor]:
-    """_SwitchN with a number beyond the last."""
+    """_SwitchN with an index beyond the last."""
     found: list[gc.Tensor] = []
     for number in (0, 1, 2, 7, -1):
         sides = outputs("_SwitchN", [gc.constant(np.float32(2.0)), gc.constant(number)], {"num_outs": 3}, f"switch{len(found)}")
@@ -159,7 +159,7 @@ def ways() -> list[gc.Tensor]:
 
 
 def trigger() -> list[gc.Tensor]:
-    """What waits for a ControlTrigger runs though the branch that this waits for was not taken."""
+    """A consumer of a ControlTrigger runs even though the trigger's branch was not taken."""
     _, yes = switch(gc.constant(np.float32(2.0)), gc.constant(False))
     with gc.control_dependencies([op("Neg", [yes]).node]):
         triggered = gc.get_default_graph().apply_op("ControlTrigger", [])

@@ -1,4 +1,4 @@
-"""Definitions against TensorFlow's C++ functions: accepted or refused alike, with the same words."""
+"""Definitions against TensorFlow's C++ functions: the same verdicts and words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.oracle.conftest import Oracle
 from tests.oracle.sides.probe import Probe, compile_probe, compiler
 
 MANY = settings(max_examples=2_500, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-# Where this project refuses what TensorFlow takes. Each is counted and printed; a difference without a reason fails.
+# Definitions refused here and accepted by TensorFlow. Each is counted and printed; an unexplained difference fails.
 REASONS = {
     "unknown field": "the reader of defaults skips fields that no message has; here a misspelt field is an error",
     "trailing text": "the reader of defaults takes `1 2` as 1",
@@ -66,7 +66,7 @@ def op_list(oracle: Oracle) -> bytes:
 
 
 def outcome(function: Callable[[], object]) -> str:
-    """Empty if it succeeds, else the error's text."""
+    """Empty on success, else the error's text."""
     try:
         function()
     except GraphError as error:
@@ -75,7 +75,7 @@ def outcome(function: Callable[[], object]) -> str:
 
 
 def plain(text: bytes | str) -> str:
-    """A text without what may differ: debug prefixes, the order of number types, reworded hints, what an invalid tensor holds."""
+    """Normalise a text: debug prefixes, order of number types, reworded hints, invalid tensors' content."""
     words = text if isinstance(text, str) else text.decode(errors="replace")
     words = re.sub(r"goo\.gle/debug\w+ +", "", words)
     words = words.replace("DT_QINT16, DT_QUINT16, DT_UINT16", "DT_UINT16").replace("DT_UINT64, DT_QINT16, DT_QUINT16", "DT_UINT64")
@@ -85,7 +85,7 @@ def plain(text: bytes | str) -> str:
 
 
 def why(ours: str, theirs: str) -> str | None:
-    """The reason why the two may differ, None if there is none. All errors but those with a reason must be the same."""
+    """The reason for an allowed difference, None if there is none."""
     only_ours, only_theirs = (refused_defaults(one) - refused_defaults(other) for one, other in ((ours, theirs), (theirs, ours)))
     if without_defaults(ours, only_ours) != without_defaults(theirs, only_theirs) or not only_ours ^ only_theirs:
         return None
@@ -99,17 +99,17 @@ DEFAULT = re.compile(r"""Could not parse default value '(.*?)' from Attr\("(.*?)
 
 
 def refused_defaults(error: str) -> set[tuple[str, str]]:
-    """The specs in an error whose defaults could not be read, each with the text of the default."""
+    """The specs in an error with unreadable defaults, each with the text of the default."""
     return {(match[2], match[1]) for match in DEFAULT.finditer(error)}
 
 
 def without_defaults(error: str, refused: set[tuple[str, str]]) -> str:
-    """An error without what it says of these defaults."""
+    """An error without its parts about these defaults."""
     return plain(DEFAULT.sub(lambda match: "" if (match[2], match[1]) in refused else match[0], error)).strip()
 
 
 def reason_for_default(spec: str, text: str) -> str | None:
-    """Why a default is refused here though TensorFlow takes it."""
+    """The reason for which a default is refused here and accepted by TensorFlow."""
     parser = AttrSpecParser(spec)
     with contextlib.suppress(GraphError):
         parser.parse()
@@ -154,7 +154,7 @@ MISSING_ATTRS = re.compile(r"NodeDef missing attrs ((?:'\w+'(?:, )?)+) from Op<"
 
 
 def same_refusal(ours: str, theirs: str) -> bool:
-    """True iff the texts are the same, but for what follows no order in TensorFlow: of several wrong attrs each names the first it finds."""
+    """True iff the texts agree, up to the choice among several wrong attrs, unordered in TensorFlow."""
     first, second = (MISSING_ATTRS.sub(lambda match: f"missing {sorted(match[1].split(', '))} from Op<", text) for text in (ours, theirs))
     if first == second:
         return True

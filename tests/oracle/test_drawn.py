@@ -1,4 +1,7 @@
-"""Ops on drawn inputs and attrs against TensorFlow: broadcasting, sizes of 0, negative axes, NaN and infinities, every type; refused alike."""
+"""Ops on drawn inputs and attrs against TensorFlow: values and refusals.
+
+Draws cover broadcasting, sizes of 0, negative axes, NaN and infinities, and every type.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from tests.support.remote import RemoteError
 
 SIDE = "tests.oracle.sides.op_side"
 EXAMPLES = 6
-# Where the two differ on purpose: why.
+# Intended differences, with reasons.
 LEFT_OUT = {
     "Erf": "TensorFlow says NaN for infinite doubles",
     "NextIteration": "it runs only in a loop",
@@ -56,7 +59,7 @@ def test_what_is_drawn_gives_what_it_gives_in_tensorflow(name: str, data: Any, o
         theirs = oracle.call(f"{SIDE}:run_op", *sent)
     except RemoteError as refusal:
         if refusal.kind in {"NotFoundError", "UnimplementedError", "IndexError"} or "No OpKernel was registered" in refusal.message:
-            return  # TensorFlow has no kernel for this, or its Python stumbles
+            return  # TensorFlow has no kernel for this, or fails in Python
         with pytest.raises(gc.errors.GraphError):
             example.run()
         return

@@ -24,7 +24,7 @@ TYPES = [
 ]
 TOLERANCE = {"half": 1e-2, "bfloat16": 4e-2, "float": 2e-5, "double": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
 EXAMPLES_EACH = 2
-# What is not compared, by the beginning of the case's name.
+# Excluded cases, by the beginning of the name.
 LEFT_OUT = {
     r"Add-1": "an example with strings",
     r"FusedBatchNorm(V2|V3)?-1": "TensorFlow leaves the reserved outputs unwritten unless training",
@@ -38,7 +38,7 @@ LEFT_OUT = {
 
 
 def converted(value: Any, dtype: gc.DType) -> Array:
-    """An example's value in another type: whole for integers, not negative for unsigned ones, off the real axis for complex ones."""
+    """An example's value in another type: whole for integers, not negative for unsigned, not real for complex."""
     array = natural_array(value, None)
     if array.dtype.kind in "SO":
         return array
@@ -58,7 +58,7 @@ def retyped(example: OpExample, attr: str, dtype: gc.DType) -> OpExample:
     """The example with type attr `attr` set, and the inputs of that type converted."""
     inputs = []
     for arg, value in zip(example.entry.op_def.input_arg, example.inputs, strict=True):
-        # What the variable or the list holds.
+        # The element type of the variable or list.
         held = (arg.type is gc.resource and attr in {"T", "dtype"}) or (arg.type is gc.variant and attr == "element_dtype")
         if (arg.type_attr != attr and not held) or value is None:
             inputs.append(value)
@@ -87,7 +87,7 @@ def cases() -> Iterator[tuple[str, OpExample]]:
 
 
 def close(ours: Array, theirs: Array) -> str | None:
-    """How the two differ; None if they do not."""
+    """The difference between the two; None if there is none."""
     if ours.shape != theirs.shape or gc.as_dtype(ours.dtype) is not gc.as_dtype(theirs.dtype):
         return f"{ours.dtype}{ours.shape}, in TensorFlow {theirs.dtype}{theirs.shape}"
     tolerance = TOLERANCE.get(gc.as_dtype(ours.dtype).name)

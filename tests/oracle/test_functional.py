@@ -1,4 +1,4 @@
-"""If, Case and While against TensorFlow: values, gradients, second derivatives; and TensorFlow runs the gradients that are built here."""
+"""If, Case and While against TensorFlow: values and derivatives; TensorFlow runs ours too."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ LOOP_LABELS = ("LoopControlInputs", "loop_body_control", "LoopExecuted")
 
 
 def loop_nodes(nodes: list[tuple[str, str, list[str]]]) -> list[tuple[str, list[str]]]:
-    """The nodes that each node of a lowered loop is colocated with: by its op, and by its label where there may be others of the op."""
+    """The colocations of each node of a lowered loop, by op, and by label if it is ambiguous."""
     by_label = [(label, groups) for _, name, groups in nodes for label in LOOP_LABELS if f"/{label}" in name]
     return sorted(by_label + [(op, groups) for op, _, groups in nodes if op in LOOP_OPS])
 

@@ -1,4 +1,4 @@
-"""Gradients of random programs of constants, first and second, against TensorFlow; and when other values are fed to the constants."""
+"""Gradients of random programs of constants, first and second, against TensorFlow; also under feeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_programs_of_constants_have_the_gradients_that_they_have_in_tensorflow(o
 
 
 def test_a_fed_reshape_shape_is_refused_where_tensorflow_is_silently_wrong(oracle: Oracle) -> None:
-    """TensorFlow divides by the 3 elements that it has inferred, not by the 12 that there are."""
+    """TensorFlow divides by the 3 inferred elements, not by the actual 12."""
     x, own, fed = np.arange(12.0), np.array([1, 3], np.int32), np.array([4, 3], np.int32)
     np.testing.assert_allclose(oracle.call(f"{SIDE}:gradient_with_fed_shape", x, own, fed), 2 * x / 3)
     with gc.Graph().as_default(), gc.Session() as session:

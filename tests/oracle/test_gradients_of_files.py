@@ -1,4 +1,4 @@
-"""Gradients through the graphs that TensorFlow made, beside TensorFlow's own."""
+"""Gradients through graphs made by TensorFlow, against TensorFlow's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not any(FOLDER.glob("*.pb")), reason=f"no graphs
 
 
 def ours(path: Path, feeds: dict[str, Array], y: str, x: str, weights: Sequence[Array], *, simplify: bool = True) -> Array:
-    """A derivative of `y` by `x`: the first with one array of weights, each further array asks for a further one."""
+    """A derivative of `y` by `x`, of the order of the number of weight arrays."""
     graph = gc.load(path)
     with graph.as_default(), gc.Session(graph=graph) as session:
         target = graph.get_tensor_by_name(y)
@@ -31,11 +31,11 @@ def ours(path: Path, feeds: dict[str, Array], y: str, x: str, weights: Sequence[
 
 
 def weights_for(shape: Sequence[int]) -> Array:
-    """No two elements count the same, so that nothing cancels out in a softmax."""
+    """Distinct weights, so that nothing cancels out in a softmax."""
     return np.random.default_rng(0).uniform(0.5, 1.5, tuple(shape)).astype(np.float32)
 
 
-# The transformer takes numbers of words, so what it is differentiated by is what it looks up for them.
+# The transformer's inputs are word indices, so it is differentiated by their embeddings.
 CASES = [
     ("mobilenetv2", "x:0"),
     ("transformer", "functional_1/embedding_1/GatherV2:0"),

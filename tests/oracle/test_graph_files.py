@@ -1,4 +1,4 @@
-"""Graphs that TensorFlow made, read and written by this project, then imported and run by TensorFlow."""
+"""Graphs made by TensorFlow, read and written by this project, then run by TensorFlow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILES = sorted(data_folder().glob("*.pb"))
 
 
 def stored(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
-    """What is fed, and what TensorFlow gave for it."""
+    """The feeds, and TensorFlow's outputs for them."""
     with np.load(path.with_suffix(".npz")) as arrays:
         feeds = {name.removeprefix("feed "): arrays[name] for name in arrays.files if name.startswith("feed ")}
         fetched = {name.removeprefix("fetch "): arrays[name] for name in arrays.files if not name.startswith("feed ")}
@@ -39,7 +39,7 @@ def stored(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
 
 
 def outputs(oracle: Oracle, path: Path, form: str, data: bytes) -> dict[str, Array]:
-    """What the graph in `data` gives in TensorFlow for the inputs stored beside `path`."""
+    """TensorFlow's outputs of the graph in `data` for the inputs stored beside `path`."""
     feeds, expected = stored(path)
     if path.stem == TRAINED:
         return {"losses": oracle.call(f"{SIDE}:train_graph", data, form, feeds, len(expected["losses"]))}

@@ -1,4 +1,4 @@
-"""Random graphs against TensorFlow's importer: accepted or refused alike."""
+"""Random graphs against TensorFlow's importer: the same verdicts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.oracle.conftest import Oracle
 
 SIDE = "tests.oracle.sides.graph_side"
 CASES = 3_000
-# Where this project and TensorFlow judge differently on purpose: by a part of the text with which one of them refuses, and why the other
-# does not. Each is counted and printed; a difference without a reason fails.
+# Intended differences of judgement: by a part of the refusal's text, with the reason. Each is counted and printed; an unexplained
+# difference fails.
 OURS_REFUSES = {
     "NodeDef mentions attr '": "TensorFlow 2.21 logs and ignores attrs that the op does not have; here they are refused, as its C++ builder does",
     "has an _output_shapes attribute inconsistent": "its Enter says nothing of shapes; here the shape goes on into the loop, and the attr is refused",
@@ -37,17 +37,17 @@ FED_TWICE = "its importer counts every edge from a NextIteration to a Merge as o
 
 @pytest.fixture(scope="module")
 def ops(oracle: Oracle) -> list[OpDef]:
-    """The ops that both have, without those of handles: what a handle tells of the shape behind it is not compared."""
+    """The common ops without those on handles, as shapes behind handles are not compared."""
     plain = [entry.op_def for entry in gc.op_registry if not entry.op_def.name.startswith("_")]
     handles = {gc.resource, gc.variant}
     ours = {op_def.name: op_def for op_def in plain if not handles & {arg.type for arg in (*op_def.input_arg, *op_def.output_arg)}}
-    for name in ("Enter", "RefEnter"):  # TensorFlow leaves open what enters a loop
+    for name in ("Enter", "RefEnter"):  # TensorFlow leaves the shapes entering a loop unknown
         ours.pop(name, None)
     return [ours[name] for name in oracle.call(f"{SIDE}:known_ops", sorted(ours))]
 
 
 def refusal(graph_def: GraphDef) -> str:
-    """Why it cannot be imported here; empty if it can."""
+    """The reason for which it cannot be imported here; "" if it can."""
     graph = gc.Graph()
     try:
         import_graph_def(graph_def, graph)
@@ -59,7 +59,7 @@ def refusal(graph_def: GraphDef) -> str:
 
 
 def why(ours: str, theirs: str, graph_def: GraphDef) -> str | None:
-    """The reason why the two may differ, None if there is none."""
+    """The reason for an allowed difference, None if there is none."""
     reasons = OURS_REFUSES if ours else TENSORFLOW_REFUSES
     if theirs.endswith(" nodes in a cycle") and merges_of_iterations(graph_def):
         return FED_TWICE
@@ -67,7 +67,7 @@ def why(ours: str, theirs: str, graph_def: GraphDef) -> str | None:
 
 
 def merges_of_iterations(graph_def: GraphDef) -> bool:
-    """True iff a Merge takes nothing but outputs of NextIterations, so that in TensorFlow no edge is left to wait for."""
+    """True iff all inputs of a Merge are NextIterations, so that TensorFlow waits for no edge."""
     iterations = {node.name for node in graph_def.node if node.op in {"NextIteration", "RefNextIteration"}}
     merges = [node for node in graph_def.node if node.op in {"Merge", "RefMerge"}]
     return any({name.partition(":")[0] for name in node.input if not name.startswith("^")} <= iterations for node in merges)

@@ -1,4 +1,4 @@
-"""The way to TensorFlow and back."""
+"""Calls of TensorFlow and their results."""
 
 from __future__ import annotations
 

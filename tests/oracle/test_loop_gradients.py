@@ -1,4 +1,4 @@
-"""First and second gradients of loops and branches in Switch/Merge form, as gc.gradients builds them, run by TensorFlow."""
+"""First and second gradients of Switch/Merge loops and branches, built here, run by TensorFlow."""
 
 from __future__ import annotations
 

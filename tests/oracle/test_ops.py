@@ -1,4 +1,4 @@
-"""Every registered op against TensorFlow's: its signature, what its examples give, and their gradients."""
+"""Every registered op against TensorFlow's: signature, results of examples, gradients."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Array = npt.NDArray[Any]
 SIDE = "tests.oracle.sides.op_side"
 TOLERANCE = {"half": 2e-3, "bfloat16": 2e-2, "float": 2e-5, "double": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
 
-# Ops that TensorFlow 2.21 no longer has, each with the reason why it is here.
+# Ops missing in TensorFlow 2.21, each with the reason for having it.
 OURS_ONLY = {
     "CrossEntropy": "the function-gradient registry of the reference speaks of it; SoftmaxCrossEntropyWithLogits is its present name",
     "MapAccumulate": "the function-gradient registry of the reference speaks of it",
     "MapAccumulateGrad": "the function-gradient registry of the reference speaks of it",
     "PlaceholderV2": "old graphs have it; TensorFlow refuses it since GraphDef version 23",
 }
-# Where this project gives what TensorFlow does not, on purpose. Strict: an entry that has become superfluous fails.
+# Intended differences in results. Strict: a superfluous entry fails.
 _NEVER_WRITTEN = "TensorFlow leaves the reserved outputs unwritten unless training"
 OTHER_VALUES = {
     "FusedBatchNorm-1": _NEVER_WRITTEN,
@@ -69,7 +69,7 @@ EXAMPLES = list(all_examples())
 
 
 def parameters(examples: list[OpExample], different: dict[str, str]) -> list[Any]:
-    """The examples of ops that TensorFlow has; those known to be different must fail."""
+    """The examples of ops that TensorFlow has; known differences must fail."""
     shared = {f"{example.name}-{example.number}": example for example in examples if example.name not in OURS_ONLY}
     assert different.keys() <= shared.keys()
     return [
@@ -90,7 +90,7 @@ def assert_same(ours: Array, theirs: Array, what: str) -> None:
 
 
 def plain(op_def: OpDef) -> OpDef:
-    """The definition without its words, its attrs by name."""
+    """The definition without docs, with attrs by name."""
     inputs, outputs = ([replace(arg, description="", other_fields=b"") for arg in args] for args in (op_def.input_arg, op_def.output_arg))
     attrs = [replace(attr, description="") for attr in op_def.attr]
     deprecation = None if op_def.deprecation is None else replace(op_def.deprecation, explanation="")
@@ -142,13 +142,13 @@ DIFFERENTIABLE = [example for example in EXAMPLES if example.differentiable and 
 def test_an_example_has_the_gradients_it_has_in_tensorflow(example: OpExample, oracle: Oracle) -> None:
     numbers, ours = example.differentiated()
     if not numbers:
-        return  # integers: there is nothing to differentiate, here or there
+        return  # integers are not differentiated
     theirs = oracle.call(f"{SIDE}:run_gradient", example.name, example.sent_inputs(), example.sent_attrs(), numbers)
     for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        if other is None:  # where TensorFlow gives no gradient, zeros are as good
+        if other is None:  # zeros equal a missing gradient in TensorFlow
             assert mine is None or not np.any(mine), f"{example.name} by input {i}: a gradient where TensorFlow has none"
             continue
-        if mine is None and other.dtype.kind in "iub":  # what TensorFlow gives for the shapes and indices among the inputs
+        if mine is None and other.dtype.kind in "iub":  # TensorFlow's gradient of integer inputs (shapes, indices)
             continue
         assert mine is not None, f"{example.name} by input {i}: no gradient where TensorFlow has one"
         assert_same(mine, other, f"gradient of {example.name} by input {i}")

@@ -1,4 +1,4 @@
-"""Twenty steps of each optimizer, beside TensorFlow's."""
+"""Twenty steps of each optimizer, against TensorFlow's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues in TensorFlow: what they give, what they refuse and in which words, who waits for whom."""
+"""Queues in TensorFlow: results, errors, and waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes that clash, against TensorFlow's shape functions: the same ones are refused, with the same words."""
+"""Clashing shapes against TensorFlow's shape functions: the same refusals and words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hidden(sizes: Any) -> Any:
 
 
 def question(rng: random.Random) -> Question:
-    """An op that joins two to four tensors, in the form of `shape_side`."""
+    """An op that joins two to four tensors, in the form for `shape_side`."""
     op = rng.choice(["Concat", "ConcatV2", "AddN", "Pack"])
     tensors = ("list", [hidden(rng.choice(SHAPES)) for _ in range(rng.randrange(2, 5))])
     if op in {"AddN", "Pack"}:
@@ -47,7 +47,7 @@ def tensor(kind: str, value: Any) -> Any:
 
 
 def ours(op: str, inputs: list[Any]) -> list[Any] | str:
-    """The shape of the output, or why there is none."""
+    """The shape of the output, or the error."""
     with gc.Graph().as_default() as graph:
         try:
             shape = graph.apply_op(op, [tensor(*sent) for sent in inputs]).outputs[0].shape
@@ -57,7 +57,7 @@ def ours(op: str, inputs: list[Any]) -> list[Any] | str:
 
 
 def words(answer: Any) -> Any:
-    """A shape, or an error's text up to the node, whose name and printed form differ."""
+    """A shape, or an error's text up to the node, which prints differently."""
     if not isinstance(answer, str):
         return answer
     return SCALARS if answer.startswith(SCALARS) else answer.partition(" for '")[0]

@@ -1,4 +1,4 @@
-"""Shape inference against TensorFlow's: the examples of all ops with parts of their inputs hidden. Ours is as precise or more, never wrong."""
+"""Shape inference against TensorFlow's on partially known inputs: as precise or more."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Sizes = list[int | None] | None
 EXAMPLES = [
     example
     for example in all_examples()
-    if example.name not in {*OURS_ONLY, "TensorListPushBackBatch"}  # an array of handles tells nothing
+    if example.name not in {*OURS_ONLY, "TensorListPushBackBatch"}  # an array of handles has no handle data
     and not any(arg.is_ref or arg.type is gc.resource for arg in example.entry.op_def.input_arg)
     and example.inputs
 ]
-# Where TensorFlow takes more to be known than is: each entry with the case in which its answer is false.
+# Unsound inferences of TensorFlow: each entry with a counterexample.
 TENSORFLOW_GUESSES = {
     "MatrixDiagV2": "unknown numbers of rows and columns are taken for -1",
     "MatrixDiagV3": "unknown numbers of rows and columns are taken for -1",
@@ -35,7 +35,7 @@ TENSORFLOW_GUESSES = {
     "SoftmaxCrossEntropyWithLogits": "a size of 1 that may still be broadcast stays 1",
     "SplitV": "an unknown split_dim is taken for the last dimension",
 }
-# What TensorFlow refuses to infer and this project leaves open.
+# Shapes that TensorFlow refuses to infer and this project leaves unknown.
 TENSORFLOW_REFUSES = {
     "MatrixDiagV2": "an unknown length of the diagonal is taken for -1",
     "MatrixDiagV3": "an unknown length of the diagonal is taken for -1",
@@ -49,12 +49,12 @@ TENSORFLOW_REFUSES = {
 
 
 def known_inputs(example: OpExample) -> list[Sent]:
-    """The inputs as constants; a list holds inputs of its own."""
+    """The inputs as constants; a list has its own inputs."""
     return [("list", [("value", part) for part in value]) if kind == "list" else (kind, value) for kind, value in example.sent_inputs()]
 
 
 def hide(sent: Sent, draw: random.Random) -> Sent:
-    """The same input with less known of it: a constant, a shape, a part of the shape, or only the type."""
+    """The same input with less known of it: a constant, a shape, a partial shape, or only the type."""
     kind, value = sent
     if kind == "list":
         return "list", [hide(part, draw) for part in value]
@@ -91,7 +91,7 @@ def ours(example: OpExample, inputs: list[Sent]) -> list[Sizes]:
 
 
 def says_at_least(mine: Sizes, theirs: Sizes) -> bool:
-    """Everything that is known in `theirs` is known in `mine`, and is the same."""
+    """Everything known in `theirs` is known in `mine`, and is the same."""
     if theirs is None:
         return True
     return mine is not None and len(mine) == len(theirs) and all(b is None or a == b for a, b in zip(mine, theirs, strict=True))

@@ -1,4 +1,4 @@
-"""Variables that share a name but are declared differently, against TensorFlow: who gets what, and which error."""
+"""Variables that share a name under different declarations, against TensorFlow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = {"a": 2, "b": 3, "c": 2}
 
 
 def _references() -> list[str]:
-    """Three nodes that are one variable, and what sets, changes and reads it."""
+    """Three nodes of one variable, with nodes that set, change and read it."""
     names: list[str] = []
     for name, dtype in TYPES.items():
         size = SIZES[name]
@@ -52,7 +52,7 @@ def _handles() -> list[str]:
 
 
 def outcome(session: gc.Session, name: str) -> Any:
-    """What a run gives, or the words of its error that are TensorFlow's."""
+    """The result of a run, or TensorFlow's part of its error."""
     try:
         return session.run(name)
     except GraphError as error:
@@ -66,7 +66,7 @@ def test_variables_that_share_a_name_do_what_they_do_in_tensorflow(make: Any, se
     with gc.Graph().as_default() as graph:
         names = make()
     chosen = random.Random(seed)
-    # Somebody gives it a value first: whose it is before that is TensorFlow's own affair.
+    # Initialised first: the owner before that is an implementation detail of TensorFlow.
     first = chosen.choice([name for name in names if name.startswith("replace")])
     runs = [first, *chosen.choices(names, k=30)]
     theirs = oracle.call(f"{SIDE}:run_each", graph_def_to_bytes(graph.as_graph_def()), runs)

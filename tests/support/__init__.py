@@ -1,1 +1,1 @@
-"""What the tests share: programs that prepare a machine, and helpers that belong to no single package."""
+"""Test support: scripts that prepare a machine, and helpers shared by several packages."""

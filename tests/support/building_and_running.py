@@ -1,8 +1,8 @@
-"""Builds and runs until it is interrupted, looks whether all is whole, and begins again: started by a test as a process of its own.
+"""Builds, runs and checks until interrupted, and starts again: a subprocess of a test.
 
-It writes a line when work begins; whoever reads that presses Ctrl-C a moment later, and again if nothing follows, as Python loses what is
-raised in a finaliser. After as many rounds as it is told to make it writes how often each kind of work was interrupted. What is not whole
-ends it with a traceback.
+It writes a line when work begins; the test then presses Ctrl-C a moment later, and again if nothing follows, as Python loses errors raised
+in finalisers. After the given number of rounds it writes how often each kind of work was interrupted. An inconsistency ends it with a
+traceback.
 
 Usage: python -m tests.support.building_and_running SEED ROUNDS
 """
@@ -34,7 +34,7 @@ MOST_NODES: Final = 300
 
 
 class World:
-    """A graph and its sessions, that are worked on and looked at in turn."""
+    """A graph and its sessions, used and checked alternately."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
@@ -61,7 +61,7 @@ class World:
             session.run(self.initialise)
         self.mirror = Mirror(self.graph)
 
-    # ---- work, each of it once ---------------------------------------------------------------------------------------
+    # ---- work, each kind once ----------------------------------------------------------------------------------------
 
     def nodes(self) -> None:
         """Single nodes, in scopes."""
@@ -69,7 +69,7 @@ class World:
             (gc.tanh(self.x) + 1.0)[0]
 
     def edits(self) -> None:
-        """A node comes, is fed from elsewhere, goes, and comes back to who waits for it."""
+        """Add a node, change its input, remove it, and add it again for its waiting consumers."""
         graph = self.graph
         a = graph.apply_op("Tanh", [self.x])
         b = graph.apply_op("AddV2", [a.outputs[0], self.x])
@@ -82,7 +82,7 @@ class World:
         graph.remove_node(graph.get_operation_by_name(a.name))
 
     def cell(self) -> None:
-        """A cell that is run again and again makes other nodes each time."""
+        """Run a cell repeatedly, with different nodes each time."""
         self.cells += 1
         run = CellRun(cell="c", execution=self.cells, label=f"In [{self.cells}]")
         token = current_run.set(run)
@@ -96,29 +96,29 @@ class World:
             current_run.reset(token)
 
     def gradients(self) -> None:
-        """Nodes that come all together."""
+        """Add many nodes at once."""
         gc.gradients(self.y, self.x)
 
     def functions(self) -> None:
-        """Python functions that are traced."""
+        """Trace Python functions."""
         with self.graph.as_default():
             p = gc.reduce_sum(self.x) > 0.0
             gc.cond(p, lambda: self.x * 2.0, lambda: gc.function(lambda t: t + self.y)(self.x))
 
     def importing(self) -> None:
-        """A graph that is imported, and looked at."""
+        """Import a graph and access it."""
         self.imports += 1
         gc.import_graph_def(self.imported, graph=self.graph, prefix=f"part{self.imports}")
         assert self.graph.num_edges > self.graph.nx.number_of_nodes() // 2
 
     def transaction(self) -> None:
-        """Edits that belong together."""
+        """Make several edits atomically."""
         with self.graph.transaction():
             self.edits()
             self.nodes()
 
     def running(self) -> None:
-        """Runs, planned and not yet planned, that change variables."""
+        """Run steps, planned or not, that change variables."""
         session = self.random.choice(self.sessions)
         session.run([self.count, self.step], self.feeds)
         options = gc.RunOptions(timeout_in_ms=60_000) if self.random.random() < 0.2 else None
@@ -127,7 +127,7 @@ class World:
             self.y.eval({self.x: self.feeds[self.x]})
 
     def saving(self) -> None:
-        """Variables that go to a file and come back."""
+        """Save variables and restore them."""
         gc.save_variables(self.sessions[0], self.path)
         gc.restore_variables(self.sessions[0], self.path)
 
@@ -144,10 +144,10 @@ class World:
             self.saving,
         ]
 
-    # ---- looking -------------------------------------------------------------------------------------------------------
+    # ---- checking ----------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """All is whole, and goes on working."""
+        """Check that all is consistent and works."""
         graph = self.graph
         check_whole(graph, self.mirror)
         assert ranks_fit(graph)
@@ -157,7 +157,7 @@ class World:
         assert collector.isenabled()
         assert is_free(graph.lock)
         added = graph.apply_op("Neg", [self.y])
-        assert added.name in self.mirror.names  # subscribers are told again
+        assert added.name in self.mirror.names  # subscribers are notified again
         for session in self.sessions:
             assert np.allclose(session.run(added.outputs[0], self.feeds), -2 * np.tanh(1.0) - 1)
             assert session.run(self.loop) == 200
@@ -167,13 +167,13 @@ class World:
             assert set(value) == {-slot[0] * (slot[0] + 1) / 2}, (slot[0], value)
             assert set(kept) == {0.0}
             assert set(session.run(self.count, self.feeds)) == {counts[0] + 1}
-            if slot[0] > 1000:  # floats count no further
+            if slot[0] > 1000:  # float precision ends here
                 session.run(self.initialise)
         graph.remove_node(added)
 
 
 def is_free(lock: threading.RLock) -> bool:
-    """True iff another thread can have `lock`."""
+    """True iff another thread can acquire `lock`."""
     found: list[bool] = []
 
     def take() -> None:
@@ -188,7 +188,7 @@ def is_free(lock: threading.RLock) -> bool:
 
 
 def interrupted(world: World, work: Callable[[], None]) -> bool:
-    """Do work until Ctrl-C comes. True iff it came in the middle."""
+    """Work until Ctrl-C. True iff it came during work."""
     is_within = False
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -200,12 +200,12 @@ def interrupted(world: World, work: Callable[[], None]) -> bool:
             world.running()
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Jupyter kernel does between cells
-        current_run.set(None)  # the work itself may have been stopped before it could do so
+        current_run.set(None)  # the work may have been stopped before it could do so
         return is_within
 
 
 def main(seed: int, rounds: int) -> None:
-    """Do so many rounds."""
+    """Run so many rounds."""
     came: Counter[str] = Counter()
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:

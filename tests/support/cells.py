@@ -1,4 +1,4 @@
-"""Code as cells of a notebook: each with a label and lines of its own, so that what it makes knows where it was made."""
+"""Code as notebook cells with labels and lines, so that nodes know their cell."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from graphcore.source import CellRun, cell_labels, current_run
 
 
 def run_cells(*cells: str, graph: gc.Graph | None = None) -> gc.Graph:
-    """Run the cells one after the other, `In [1]` first, with `gc` and what the cells before have defined.
+    """Run the cells in order, `In [1]` first, with `gc` and the names of earlier cells.
 
     Raises:
-        Exception: what a cell raises; `graph`, if given, holds what the cells before it have made.
+        Exception: an error of a cell; `graph`, if given, has the nodes of the cells before it.
     """
     made = gc.Graph() if graph is None else graph
     names: dict[str, Any] = {"gc": gc}

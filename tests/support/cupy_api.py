@@ -1,6 +1,6 @@
-"""What CuPy's functions, ufuncs and array methods take, so that kernels can be held against it on machines without a GPU.
+"""CuPy's functions, ufuncs and array methods as a list, for checks on machines without a GPU.
 
-`python -m tests.support.cupy_api` writes the list anew from an installed CuPy; importing that needs no GPU.
+`python -m tests.support.cupy_api` writes the list from an installed CuPy; importing that needs no GPU.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DECLARED: Final = re.compile(r"\.(\w+)\((.*?)\)(?: ->|$|\n)", re.DOTALL)
 
 
 def read() -> tuple[dict[str, Signature], dict[str, tuple[str, ...]], dict[str, Signature], frozenset[str]]:
-    """Functions by name, the loops of ufuncs, array methods, and names that are neither (types, constants, modules)."""
+    """Functions by name, ufunc loops, array methods, and other names (types, constants, modules)."""
     functions: dict[str, Signature] = {}
     ufuncs: dict[str, tuple[str, ...]] = {}
     methods: dict[str, Signature] = {}
@@ -87,7 +87,7 @@ def _text(signature: Signature) -> str:
 
 
 def _declared(method: Any) -> str | None:
-    """The parameters of a compiled method, which only its doc tells: types before the names fall away."""
+    """The parameters of a compiled method, parsed from its doc."""
     found = _DECLARED.search(method.__doc__ or "")
     if found is None:
         return None

@@ -1,6 +1,6 @@
-"""Scenarios of queues, told so that this project and TensorFlow can both do it: each scenario gives plain values and error texts.
+"""Queue scenarios for this project and TensorFlow: each returns plain values and error texts.
 
-Nothing of either is imported here.
+Imports nothing of either.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ class Side(Protocol):
     """A player of scenarios."""
 
     def node(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], name: str) -> Any:
-        """A node of the graph: its only output, or the node itself where it has none. Inputs are outputs, arrays, or lists of such."""
+        """A node of the graph: its only output, or the node itself. Inputs are outputs, arrays, or lists of these."""
 
     def outputs(self, node: Any) -> Any:
-        """All outputs of the node that gives this one."""
+        """All outputs of the node with this one."""
 
     def run(self, what: Any) -> Any:
-        """Fetch something.
+        """Run fetches.
 
         Raises:
-            Exception: what the run raises.
+            Exception: an error of the run.
         """
 
     def text(self, error: Exception) -> str:
         """The error's own words."""
 
     def wait_until_blocked(self, queue: Any, enqueues: int, dequeues: int) -> None:
-        """So many enqueues (or closes) and dequeues wait at a queue."""
+        """Wait until so many enqueues (or closes) and dequeues are blocked at a queue."""
 
 
 class InBackground:
@@ -45,7 +45,7 @@ class InBackground:
         self._thread.start()
 
     def result(self) -> Any:
-        """What came of it."""
+        """The outcome of the run."""
         self._thread.join(30)
         assert self._found, "the run has not ended"
         return self._found[0]
@@ -56,7 +56,7 @@ class InBackground:
 
 
 class Queue:
-    """A queue, and the nodes that use it, each made when it is first asked for."""
+    """A queue, and nodes that use it, made on first use."""
 
     def __init__(self, side: Side, kind: str = "FIFOQueue", types: Sequence[str] = ("float",), name: str = "q", **attrs: Any) -> None:
         self.side = side
@@ -66,7 +66,7 @@ class Queue:
         self.handle = side.node(kind + self.version, [], {"component_types": self.types, **attrs}, name)
 
     def run(self, what: Any) -> Any:
-        """A run's values as plain ones, or what it raises as text, without the numbers in the names of queues."""
+        """A run's values as plain ones, or its error as text, without the numbers in queue names."""
         try:
             return plain(self.side.run(what))
         except Exception as error:  # noqa: BLE001 - whatever it is, the other side must raise it too

@@ -1,7 +1,7 @@
-"""Call functions of this repository in another interpreter that stays alive between the calls.
+"""Calls of functions of this repository in another interpreter that stays alive between calls.
 
-The oracle tests and the benchmarks use it to reach TensorFlow, which lives in an environment of its own. The other interpreter
-imports only what the called module imports; pickles travel over its standard input and output, and what it prints goes to stderr.
+The oracle tests and the benchmarks use it to reach TensorFlow, which has an environment of its own. The other interpreter imports only what
+the called module imports; pickles travel over its standard input and output, and its prints go to stderr.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STOP_SECONDS = 10.0
 
 
 class RemoteError(Exception):
-    """The called function raised: the name of its error's class, the error's text, and where it happened."""
+    """The called function raised: class and text of the error, and its traceback."""
 
     def __init__(self, kind: str, message: str, place: str) -> None:
         super().__init__(f"{kind}: {message}\n{place}")
@@ -61,7 +61,7 @@ class Remote:
         )
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """What the function returns there.
+        """Call the function there and return its result.
 
         Raises:
             RemoteError: it raised.
@@ -96,7 +96,7 @@ class Remote:
 def serve() -> None:
     """Answer calls until the caller closes its end."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # a library that prints must not get between the answers
+    os.dup2(2, 1)  # a library that prints must not disturb the protocol
     requests = sys.stdin.buffer
     while True:
         try:

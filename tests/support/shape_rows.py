@@ -1,7 +1,7 @@
-"""The row notation of shape functions: `[1,?];?` for inputs, `[d0_0|d1_0,2];in1|in2;?` for what must come out.
+"""The row notation of shape functions: `[1,?];?` for inputs, `[d0_0|d1_0,2];in1|in2;?` for results.
 
-`?` is an unknown shape or size, `inN` the very handle of input N, `dI_J` the very dimension J of input I, `a|b` either.
-What is written as a number or `?` must not be a handle of an input: a new one is asked for.
+`?` is an unknown shape or size, `inN` the handle of input N itself, `dI_J` the dimension J of input I itself, `a|b` either. A number or `?`
+must not be a handle of an input, but a new one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ShapeFunction = Callable[[InferenceContext], None]
 
 
 def shape(text: str) -> ShapeHandle:
-    """A fresh handle for `?`, `[]`, `[1,?,3]`."""
+    """A new handle for `?`, `[]`, `[1,?,3]`."""
     if text == "?":
         return ShapeHandle()
     inner = text.strip()[1:-1]
@@ -31,7 +31,7 @@ def shape(text: str) -> ShapeHandle:
 
 
 def shapes(text: str) -> list[ShapeHandle]:
-    """Fresh handles for shapes between semicolons."""
+    """New handles for shapes between semicolons."""
     return [shape(part) for part in text.split(";")] if text else []
 
 
@@ -48,10 +48,10 @@ def context(
     """A context for a node `x`.
 
     Args:
-        inputs: their shapes, in row notation or as handles.
+        inputs: the shapes, in row notation or as handles.
         op, outputs: the name of the op and the number of its outputs.
-        attrs: as a user would give them.
-        values: constant input values by slot, None where there is none; Python ints become int32.
+        attrs: as in user code.
+        values: constant input values by slot, None for unknown ones; Python ints become int32.
         partial: inputs whose value is known as a shape, by slot.
         producer: the version of the graph.
     """
@@ -80,14 +80,14 @@ def as_array(value: object) -> npt.NDArray[Any]:
 
 
 def infer(function: ShapeFunction, inputs: str, **given: Any) -> InferenceContext:
-    """Run a shape function on a new context and give that."""
+    """Run a shape function on a new context. Returns the context."""
     c = context(inputs, **given)
     c.run(function)
     return c
 
 
 def assert_row(c: InferenceContext, expected: str) -> None:
-    """The outputs are what the row says, handles included."""
+    """Check the outputs against the row, handles included."""
     rows = expected.split(";") if expected else []
     assert len(rows) == c.num_outputs, f"{len(rows)} outputs expected, {c.num_outputs} there"
     for i, row in enumerate(rows):
@@ -95,7 +95,7 @@ def assert_row(c: InferenceContext, expected: str) -> None:
 
 
 def assert_handle(c: InferenceContext, got: ShapeHandle, expected: str) -> None:
-    """One shape is what the row says."""
+    """Check one shape against the row."""
     _assert_shape(c, got, expected, "shape")
 
 
@@ -125,17 +125,17 @@ def _assert_dim(c: InferenceContext, got: DimensionHandle, text: str, where: str
 
 
 def case(name: str, function: ShapeFunction, inputs: str, expected: str, **given: Any) -> Any:
-    """A parameter set for `(function, inputs, expected, given)` whose id is the row."""
+    """A parameter set for `(function, inputs, expected, given)` with the row as id."""
     return pytest.param(function, inputs, expected, given, id=f"{name} {inputs} -> {expected}")
 
 
 def bad(name: str, function: ShapeFunction, inputs: str, text: str, **given: Any) -> Any:
-    """A parameter set for `(function, inputs, text, given)`: what is refused with that text."""
+    """A parameter set for `(function, inputs, text, given)`: refused with that text."""
     return pytest.param(function, inputs, text, given, id=f"{name} {inputs} !! {text[:50]}")
 
 
 def refusal(function: ShapeFunction, inputs: str, **given: Any) -> str:
-    """The whole message with which a shape function refuses its inputs."""
+    """The whole error message of a shape function."""
     with pytest.raises(InvalidArgumentError) as caught:
         infer(function, inputs, **given)
     return caught.value.message

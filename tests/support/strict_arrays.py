@@ -1,6 +1,6 @@
-"""Arrays as strict as CuPy's, on machines without a GPU: no implicit way to NumPy, and only the functions that CuPy has.
+"""Arrays as strict as CuPy's: no implicit conversion to NumPy, and only CuPy's functions.
 
-`strict` takes the place of `k.xp`. What a kernel does with its arrays through it, CuPy can do too.
+`strict` replaces `k.xp`. A kernel that works with it works with CuPy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UFUNC_METHODS: Final = {
     "outer": {"add", "subtract", "multiply", "divide", "maximum", "minimum"},
 }
 PLAIN: Final = frozenset({"dtype", "shape", "ndim", "size", "nbytes", "itemsize", "strides", "flags"})
-# Operators, and the ufunc that each is.
+# Operators with their ufuncs.
 _BINARY: Final = {
     "add": "add",
     "sub": "subtract",
@@ -49,7 +49,7 @@ _NOT_TO_NUMPY: Final = "Implicit conversion to a NumPy array is not allowed. Ple
 
 
 class StrictArray:
-    """An array that only `strict` and its own methods work on."""
+    """An array that only `strict` and its own methods accept."""
 
     __array_ufunc__ = None
     __slots__ = ("held",)
@@ -67,7 +67,7 @@ class StrictArray:
         return f"strict {self.held!r}"
 
     def get(self) -> npt.NDArray[Any]:
-        """The way to NumPy."""
+        """Convert to NumPy."""
         return self.held
 
     def item(self, *index: int) -> Any:
@@ -116,7 +116,7 @@ class StrictArray:
         return wrapped(~self.held)
 
     @property
-    def T(self) -> Any:  # noqa: N802  # the name that arrays give it
+    def T(self) -> Any:  # noqa: N802  # the name of the array API
         return wrapped(self.held.T)
 
     @property
@@ -178,7 +178,7 @@ def wrapped(value: Any) -> Any:
 
 
 def unwrapped(value: Any) -> Any:
-    """What a function of the backend may be given; an array of NumPy may not."""
+    """Unwrap an argument of a backend function; NumPy arrays are refused."""
     if isinstance(value, StrictArray):
         return value.held
     if isinstance(value, np.ndarray):
@@ -189,7 +189,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def function(inner: Callable[..., Any], name: str, signature: Signature | None = None) -> Callable[..., Any]:
-    """A function that takes and gives strict arrays, and no arguments that CuPy's does not take."""
+    """A function on strict arrays that refuses arguments CuPy's does not take."""
 
     def call(*arguments: Any, **named: Any) -> Any:
         if signature is not None:
@@ -206,7 +206,7 @@ def function(inner: Callable[..., Any], name: str, signature: Signature | None =
 
 
 class StrictUfunc:
-    """A ufunc with the loops, the keywords and the methods that CuPy has of it."""
+    """A ufunc with CuPy's loops, keywords and methods."""
 
     def __init__(self, inner: np.ufunc) -> None:
         self.inner = inner
@@ -226,7 +226,7 @@ class StrictUfunc:
         return result
 
     def _require_loop(self, given: list[np.dtype], result: Any) -> None:
-        """CuPy takes the first of its loops that the inputs can be cast to: it must be there, and give what NumPy gives."""
+        """Require a loop of CuPy for the inputs: the first castable one, with NumPy's result type."""
         if not self._loops:
             return
         for takes, gives in self._loops:
@@ -244,7 +244,7 @@ class StrictUfunc:
 
 
 def _from_host(inner: Callable[..., Any]) -> Callable[..., Any]:
-    """`asarray` and `array`, which are the way from NumPy to the device."""
+    """`asarray` and `array`, which copy from NumPy to the device."""
 
     def call(value: Any, *arguments: Any, **named: Any) -> Any:
         return StrictArray(inner(value.held if isinstance(value, StrictArray) else _parts(value), *arguments, **named))
@@ -261,7 +261,7 @@ def _named(module: Any, name: str) -> Callable[..., Any]:
 
 
 class StrictModule(ModuleType):
-    """NumPy's functions as far as CuPy has them."""
+    """The functions that CuPy shares with NumPy."""
 
     lib: Final = SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=_named(np.lib.stride_tricks, "lib.stride_tricks.as_strided")))
     errstate: Final = np.errstate

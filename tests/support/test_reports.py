@@ -1,4 +1,4 @@
-"""Workers leave reports away that nobody reads; whatever becomes of a test is still told, be it before, in or after the test."""
+"""Workers omit unneeded reports; every failure, before, in or after the test, is still reported."""
 
 from __future__ import annotations
 

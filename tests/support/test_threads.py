@@ -22,7 +22,7 @@ def gate() -> Iterator[threading.Event]:
 
 @contextmanager
 def soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads of pools are not given long."""
+    """Idle pool threads end soon."""
     with monkeypatch.context() as patch:
         patch.setattr(threads, "SETTLING", 0.05)
         yield
@@ -37,7 +37,7 @@ def test_a_thread_that_stays_is_named_with_the_place_where_it_is(gate: threading
         live.check_none_is_left()
     with pytest.raises(AssertionError, match="'staying'"):
         live.check_none_is_left(within=0.05)
-    LiveThreads().check_none_is_left()  # it was there before
+    LiveThreads().check_none_is_left()  # it existed before
     gate.set()
     staying.join()
     live.check_none_is_left()
@@ -95,7 +95,7 @@ def test_what_waits_for_a_thread_of_the_pool_is_not_forgotten(gate: threading.Ev
 
 
 def test_a_thread_of_the_pool_that_has_just_taken_its_work_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between that it is taken from the queue and that the thread has it in hand, Python may go on with another thread."""
+    """Python may switch threads between taking the work from the queue and starting it."""
     some = Pool(1)
     monkeypatch.setattr(threads, "kernel_pool", some)
     assert some.submit(divmod, 7, 3).result() == (2, 1)

@@ -1,4 +1,4 @@
-"""Which threads are left behind. Idle threads of the kernel pool are not: they come and go as they like, but what they compute must end."""
+"""Detection of leaked threads. Idle threads of the kernel pool do not count, busy ones do."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _POLL: Final = 0.005
 
 
 class LiveThreads:
-    """The threads that are alive when this is made, to be compared with those that are alive later.
+    """The threads alive at creation, for comparison with those alive later.
 
     Attributes:
-        before: these threads themselves: neither a name nor a number of theirs is ever taken for another's.
+        before: the thread objects, since names and numbers are reused.
     """
 
     def __init__(self) -> None:
         self.before = frozenset(threading.enumerate())
 
     def new(self) -> list[threading.Thread]:
-        """The threads that were not there, those of pools too."""
+        """The new threads, those of pools included."""
         return [thread for thread in threading.enumerate() if thread not in self.before]
 
     def check_none_is_left(self, within: float = 0.0) -> None:
-        """No thread is alive that was not there before, but for idle ones of the kernel pool, and none of a pool computes.
+        """Check that no new thread is alive, except idle ones of the kernel pool.
 
         Args:
-            within: seconds that others than pools' threads have to end; they must have ended unless given.
+            within: seconds for threads other than those of pools to end; none by default.
 
         Raises:
-            AssertionError: one is left; it is named, with the place where it is.
+            AssertionError: one is left; it is named, with its current position.
         """
         begun = time.monotonic()
         while True:
@@ -50,13 +50,13 @@ class LiveThreads:
             time.sleep(_POLL)
 
     def check_all_ended(self, within: float = SETTLING) -> None:
-        """No thread is alive that was not there before, not even an idle one of a pool.
+        """Check that no new thread is alive, not even an idle one of a pool.
 
         Args:
-            within: seconds that they have to end.
+            within: seconds for them to end.
 
         Raises:
-            AssertionError: one is left; it is named, with the place where it is.
+            AssertionError: one is left; it is named, with its current position.
         """
         begun = time.monotonic()
         while left := self.new():
@@ -66,27 +66,27 @@ class LiveThreads:
 
 
 def wait_for_pool() -> None:
-    """Wait until no thread of a pool computes.
+    """Wait until no thread of a pool is busy.
 
     Raises:
-        AssertionError: one does not end; it is named, with the place where it is.
+        AssertionError: one does not end; it is named, with its current position.
     """
     LiveThreads().check_none_is_left(SETTLING)
 
 
 def threads_that_compute() -> list[threading.Thread]:
-    """The threads of pools that are not idle, and idle ones that have to take what waits, or have taken it and not come to it yet."""
+    """The busy threads of pools, including idle ones with work waiting for them."""
     waits = bool(kernel_pool._waiting)
     return [thread for thread in threading.enumerate() if _is_of_pool(thread) and (waits or not _is_idle(_frame(thread)))]
 
 
 def told(left: list[threading.Thread], seconds: float) -> str:
-    """What an error says of threads that were left."""
+    """The error text for leaked threads."""
     return f"required no thread to be left, got after {seconds:.2f} s: {'; '.join(map(_place, left))}"
 
 
 def _is_of_pool(thread: threading.Thread) -> bool:
-    """Whether a pool started it: that shows in what it runs, and in its name while it starts and ends."""
+    """True iff a pool started it, by its code, or by its name while it starts and ends."""
     frame = _frame(thread)
     while frame is not None and frame.f_code is not Pool._work.__code__:
         frame = frame.f_back
@@ -94,12 +94,12 @@ def _is_of_pool(thread: threading.Thread) -> bool:
 
 
 def _is_idle(frame: FrameType | None) -> bool:
-    """Whether a thread of a pool waits for work: it has none in hand, and is in nothing that it called."""
+    """True iff a thread of a pool waits for work, without a task or a call under way."""
     return frame is not None and frame.f_code is Pool._work.__code__ and frame.f_locals.get("task") is None
 
 
 def _frame(thread: threading.Thread) -> FrameType | None:
-    """Where a thread is; None while it starts or ends, and for this one, which waits for no work."""
+    """The frame of a thread; None while it starts or ends, and for the current one."""
     return None if thread is threading.current_thread() else sys._current_frames().get(thread.ident or 0)
 
 

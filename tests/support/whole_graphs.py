@@ -1,4 +1,4 @@
-"""Whether all that a graph keeps of its nodes says the same."""
+"""Consistency checks of all of a graph's data on its nodes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from graphcore.graph.model.changes import Change
 
 
 class Mirror:
-    """What a subscriber believes to be in a graph, from what it is told alone.
+    """A subscriber's model of a graph, made from notifications alone.
 
     Attributes:
-        names: the nodes that it was told of and that have not been removed since.
-        versions: those of the changes, in the order in which they were told.
+        names: the nodes added and not removed since.
+        versions: those of the changes, in the order of notification.
     """
 
     def __init__(self, graph: gc.Graph) -> None:
@@ -33,10 +33,10 @@ class Mirror:
 
 
 def check_whole(graph: gc.Graph, mirror: Mirror | None = None) -> None:
-    """Every node is there once, under its own name and number, with its edges, and everybody knows of it.
+    """Check that every node is there once, under its name and id, with its edges, in all tables.
 
     Raises:
-        AssertionError: what disagrees.
+        AssertionError: a table disagrees.
     """
     nodes = graph.nodes
     names = [node.name for node in nodes]
@@ -46,7 +46,7 @@ def check_whole(graph: gc.Graph, mirror: Mirror | None = None) -> None:
     assert sorted({node.id for node in nodes}) == sorted([node.id for node in nodes])
     assert len(graph._by_id) == len(nodes)
     assert all(node.id < graph.num_node_ids for node in nodes)
-    assert {name for name in names if graph.names.unique(name) == name} <= graph.names.state()[2]  # free for the cell that runs
+    assert {name for name in names if graph.names.unique(name) == name} <= graph.names.state()[2]  # free for the running cell
     assert [node.name for node in graph.as_graph_def().node] == names
     _check_edges(graph)
     _check_anchors(graph)
@@ -80,7 +80,7 @@ def _check_anchors(graph: gc.Graph) -> None:
 
 @contextmanager
 def impatient_threads() -> Iterator[None]:
-    """Threads are switched as often as can be within the block."""
+    """Switch threads as often as possible within the block."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -90,7 +90,7 @@ def impatient_threads() -> Iterator[None]:
 
 
 def in_threads(*works: Callable[[], object]) -> None:
-    """Do these things at once, each in a thread of its own; what one raises is raised when all have ended."""
+    """Run functions concurrently, one a thread; the first error is raised after all have ended."""
     with impatient_threads(), ThreadPoolExecutor(len(works)) as pool:
         ended = [pool.submit(work) for work in works]
     for one in ended:

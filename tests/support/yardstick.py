@@ -1,4 +1,4 @@
-"""How long plain Python takes here: what other work is compared with, so that no verdict depends on how fast the machine is."""
+"""The duration of plain Python work, as a unit for comparisons independent of the machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TURNS: Final = 200_000
 
 
 def loop_seconds(turns: int) -> float:
-    """About how many seconds of the processor an empty loop of so many turns takes."""
+    """The approximate processor time of an empty loop of so many iterations, in seconds."""
     return turns * _turn_seconds()
 
 

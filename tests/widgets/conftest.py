@@ -1,4 +1,4 @@
-"""Graphs that the tests of views look at."""
+"""Graphs for the tests of views."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def softmax_regression(graph: gc.Graph) -> gc.Graph:
 
 @pytest.fixture
 def run_cell(graph: gc.Graph) -> RunCell:
-    """Runs text as a notebook cell would: `run_cell(cell_id, text)`; gives the exception it ended with."""
+    """Runs text as a notebook cell: `run_cell(cell_id, text)`; returns the exception it ended with."""
     names: dict[str, object] = {"gc": gc}
     count = 0
 

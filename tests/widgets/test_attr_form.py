@@ -1,4 +1,4 @@
-"""The form of a function's attrs: what it begins with, what it takes, what it refuses and keeps."""
+"""The form of a function's attrs: initial values, entries, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every graph with function calls, whichever of them are open."""
+"""Invariants of scenes with function calls, however they are folded."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def graphs(draw: st.DrawFn) -> gc.Graph:
 
 
 def check(graph: gc.Graph, state: SceneState) -> Scene:
-    """Every scene: ids are unique, lines have both ends, frames exist, and every node is in a box or is an open call."""
+    """Check a scene: unique ids, edges with both ends, existing frames, and every node in a box."""
     scene = build_scene(graph, state)
     visible = visible_boxes(graph, state)
     ids = [node.id for node in scene.nodes]

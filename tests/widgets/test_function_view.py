@@ -1,4 +1,4 @@
-"""The view of a function: definition and body, the form, the way into calls and gradients, and what stays of it."""
+"""The function view: definition and body, form, navigation, and static display."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCALED = """Scaled[T:{float, double, int32}, N:int >= 2 = 3](x:N*T) -> (y:T) {
 
 
 class Page:
-    """Stands for the browser: hears what a view sends, and asks."""
+    """A simulated browser: receives messages of a view, and sends requests."""
 
     def __init__(self, view: FunctionView | GraphView) -> None:
         self.view = view
@@ -28,7 +28,7 @@ class Page:
         view.send = lambda content, _buffers=None: self.sent.append(content)
 
     def ask(self, **message: object) -> list[dict[str, Any]]:
-        """What comes back on a message; all of it is well formed."""
+        """The replies to a message, checked for validity."""
         self.sent.clear()
         self.view._handle_custom_msg(message, [])
         for content in self.sent:
@@ -36,7 +36,7 @@ class Page:
         return self.sent
 
     def function(self, **message: object) -> dict[str, Any]:
-        """The function that is shown after a message."""
+        """The function shown after a message."""
         return next(content for content in self.ask(**message) if content["type"] == "function")
 
     def boxes(self, pane: str) -> set[str]:
@@ -54,7 +54,7 @@ class Page:
         return {edge["id"]: edge["label"] for edge in scenes[-1]["scene"]["edges"]}
 
     def picture(self, pane: str) -> None:
-        """Have the picture of one side sent."""
+        """Request the picture of one side."""
         self.ask(type="to_pane", pane=pane, message={"type": "ready"})
 
 
@@ -172,7 +172,7 @@ def test_a_function_outside_of_the_graph_leaves_the_graphs_library_as_it_was(gra
     assert "Scaled" not in graph.library
 
 
-# ---- the way --------------------------------------------------------------------------------------------------------
+# ---- navigation --------------------------------------------------------------------------------------------------
 
 
 def test_crumbs_lead_into_a_nested_call_and_back(layer: Any) -> None:
@@ -262,7 +262,7 @@ def test_a_box_that_calls_nothing_is_told_so(layer: Any, graph: gc.Graph) -> Non
     assert answer == {"type": "failure", "request": "open_function", "text": "'x' calls no function"}
 
 
-# ---- what stays -----------------------------------------------------------------------------------------------------
+# ---- static display ----------------------------------------------------------------------------------------------
 
 
 def test_text_and_pictures_stay_without_a_kernel(layer: Any) -> None:
@@ -274,7 +274,7 @@ def test_text_and_pictures_stay_without_a_kernel(layer: Any) -> None:
 
 
 def test_text_that_stays_has_columns_whatever_page_it_is_in(layer: Any) -> None:
-    """Some pages give `pre` the letters of their prose: an exported notebook is one."""
+    """Some pages, such as exported notebooks, give `pre` a proportional font."""
     html = FunctionView(layer).static_html()
     assert html.count("<pre") == html.count('<pre style="font-family:monospace">') > 2
 

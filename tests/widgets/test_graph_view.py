@@ -1,4 +1,4 @@
-"""The live view: what it sends and answers, and that it never breaks a cell."""
+"""The live view: messages and answers, without errors in cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Sent = list[tuple[Any, list[bytes] | None]]
 
 
 class Page:
-    """Stands for the browser: hears what a view sends, and asks."""
+    """A simulated browser: receives messages of a view, and sends requests."""
 
     def __init__(self, view: GraphView) -> None:
         self.view = view
@@ -33,7 +33,7 @@ class Page:
         view.send = lambda content, buffers=None: self.sent.append((content, buffers))
 
     def ask(self, **message: object) -> list[dict[str, Any]]:
-        """What comes back on a message."""
+        """The replies to a message."""
         self.sent.clear()
         self.view._handle_custom_msg(message, [])
         return [content for content, _ in self.sent]
@@ -57,7 +57,7 @@ def page(softmax_regression: gc.Graph) -> Iterator[Page]:
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """What the application's logger is told."""
+    """The messages of the application's logger."""
     logger = get_logger()
     assert isinstance(logger, logging.Logger)
     logger.addHandler(caplog.handler)
@@ -92,7 +92,7 @@ def test_in_a_loop_of_events_scenes_are_sent_ten_times_a_second_at_most_and_the_
             gc.placeholder(gc.float32, [3], name=f"late{number}")
             page.view.refresh()
         assert len(page.sent) == 1
-        await asyncio.sleep(0.3)  # later than what waits, of which the loop itself keeps the time
+        await asyncio.sleep(0.3)  # after the pending timer, of which the loop itself keeps the time
 
     asyncio.run(many())
     assert len(page.sent) == 2

@@ -1,4 +1,4 @@
-"""The inspector and the search: what is told of a box."""
+"""The inspector and the search: content for a box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that would run across the whole picture are cut; all others are left alone."""
+"""Edges across the whole picture are cut; all others are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SVG, HTML and the layout behind them: complete, readable, and inert whatever the names are."""
+"""SVG, HTML and layout: complete, readable, and inert for all names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAWING = {"svg", "title", "desc", "style", "g", "rect", "path", "text", "circle
 
 
 class Tags(HTMLParser):
-    """What a browser would make of a page: its elements with their attributes, and the text in each kind of element."""
+    """The elements of a page with their attributes, and the text by kind of element."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ def overlap(a: Rect, b: Rect) -> bool:
 
 
 def standing_out(scene: Scene) -> list[str]:
-    """Lines whose labels stand out of the innermost frame that both of their ends are in."""
+    """Edges with labels outside the innermost common frame of their ends."""
     places = lay_out(scene)
     parents = group_parents(scene.groups)
     home = {node.id: (node.group, *group_ancestors(node.group, parents)) for node in scene.nodes}
@@ -295,7 +295,7 @@ def test_the_standalone_page_opens_what_nobody_could_open_later_and_offers_no_op
     data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', widgets.to_html(graph, chosen), re.DOTALL)[0])
     assert [node["id"] for node in data["message"]["scene"]["nodes"]] == ["model/"]
     assert "layer159" not in data["dot"]
-    # The search of the page knows what is in the closed scope.
+    # The search of the page includes closed scopes.
     names = [name for several in data["hidden"]["model/"].values() for name in several]
     assert sorted(names) == sorted(node.name for node in graph.op_nodes())
     assert "model/layer159/tanh" in data["hidden"]["model/"]["Tanh"]

@@ -1,4 +1,4 @@
-"""DOT, Mermaid and the outline: what they say, and that no name of a graph can become markup in them."""
+"""DOT, Mermaid and the outline: content, and no markup from names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HOSTILE = [
 
 
 def hostile_scene(text: str) -> Scene:
-    """A scene in which every text is the same hostile one."""
+    """A scene with the same hostile text everywhere."""
     mark = LensMark(text=text)
     box = SceneNode(
         id=text, label=text, kind="op", op=text, detail=text, group="g" + text, state="error", error=text, cell=text, lenses={"x": mark}

@@ -1,4 +1,4 @@
-"""Scenes: what shows, what folds, what is said of it."""
+"""Scenes: boxes, folding, labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def names(scene: Scene) -> set[str]:
     return {node.id for node in scene.nodes}
 
 
-# ---- what a box says ------------------------------------------------------------------------------------------------
+# ---- labels -------------------------------------------------------------------------------------------------------
 
 
 def test_an_edge_carries_dtype_and_shape(softmax_regression: gc.Graph) -> None:
@@ -100,7 +100,7 @@ def test_an_empty_graph_has_an_empty_scene(graph: gc.Graph) -> None:
 
 
 def layers(count: int, size: int) -> None:
-    """`count` name scopes in a row, each a chain of `size` nodes."""
+    """`count` name scopes in sequence, each a chain of `size` nodes."""
     x = gc.placeholder(gc.float32, [4], name="x")
     for layer in range(count):
         with gc.name_scope(f"layer{layer}"):

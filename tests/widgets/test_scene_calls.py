@@ -1,4 +1,4 @@
-"""Function calls in scenes: one box that opens into its body with the types, shapes and devices of that call."""
+"""Function calls in scenes: one box that opens into its body with types and shapes of that call."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BRANCHES = (
 
 @pytest.fixture
 def choices(graph: gc.Graph) -> gc.Graph:
-    """`choice` doubles `x` or turns it round, `loop` goes on with what comes of it."""
+    """`choice` doubles or negates `x`, `loop` continues with the result."""
     for text in BRANCHES:
         graph.library.add_function_def(gc.parse_function(text))
     which = gc.placeholder(gc.bool_, [], name="which")
@@ -263,7 +263,7 @@ def test_every_still_form_shows_an_open_call(layers: gc.Graph) -> None:
         assert "matmul" in write(layers, state)
 
 
-# ---- calls that choose and repeat -----------------------------------------------------------------------------------
+# ---- branches and loops ----------------------------------------------------------------------------------------------
 
 
 def test_a_choice_opens_into_its_branches_which_take_from_its_own_box(choices: gc.Graph) -> None:

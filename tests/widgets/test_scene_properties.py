@@ -1,4 +1,4 @@
-"""What holds for every graph, however it is folded."""
+"""Invariants of scenes, however they are folded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """A graph of AddN nodes in nested scopes, with control edges and some nodes recorded as gradients of others."""
+    """A graph of AddN nodes in nested scopes, with control edges and some gradient nodes."""
     graph = Graph()
     for name in draw(st.lists(NAMES, unique=True, max_size=40)):
         earlier = graph.nodes

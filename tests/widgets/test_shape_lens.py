@@ -1,4 +1,4 @@
-"""Shapes in the view: dimensions that are the same number, the ways of numbers that clash, and why a shape is what it is."""
+"""Shapes in the view: equal dimensions, paths of clashing numbers, and explanations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def clash(run_cell: RunCell, graph: gc.Graph) -> gc.Graph:
     return graph
 
 
-# ---- dimensions that are one ----------------------------------------------------------------------------------------
+# ---- equal dimensions ------------------------------------------------------------------------------------------------
 
 
 def test_a_dimension_has_one_key_wherever_it_goes(softmax_regression: gc.Graph) -> None:
@@ -100,7 +100,7 @@ FUNCTIONS = (
 
 
 def opened(op: str, infer: str = "", **attrs: Any) -> Scene:
-    """A call of `op` on x and y (a loop: on x) that is open, with a node after it."""
+    """An open call of `op` on x and y (a loop: on x), with a node after it."""
     graph = gc.Graph(infer=infer)
     with graph.as_default():
         for text in FUNCTIONS:
@@ -196,7 +196,7 @@ def test_every_still_form_tells_of_a_clash(clash: gc.Graph) -> None:
     assert "Dimensions must be equal" in to_outline(clash)
 
 
-# ---- why ------------------------------------------------------------------------------------------------------------
+# ---- explanations ----------------------------------------------------------------------------------------------------
 
 
 def test_the_inspector_says_of_each_dimension_where_it_came_from(softmax_regression: gc.Graph) -> None:

@@ -1,4 +1,4 @@
-"""What the browser gets: generated types in step with Python, a small shell, packed engines that run."""
+"""Browser files: generated types match Python, a small shell, working packed engines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENGINES = ("core", "graphviz", "mermaid")
 
 
 def settled(context: MiniRacer, expression: str) -> str:
-    """What a promise of text gives."""
+    """The value of a JavaScript promise of text."""
     promise = context.eval(expression)
     assert isinstance(promise, JSPromise)
     text = promise.get()

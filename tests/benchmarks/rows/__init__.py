@@ -1,1 +1,1 @@
-"""The rows of the table, a subject a file."""
+"""The rows of the table, one subject a file."""

@@ -1,4 +1,4 @@
-"""Session.run of a chain of small ops: what a run costs besides the arithmetic."""
+"""`Session.run` of a chain of small ops: the overhead of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gc.while_loop` and its gradient: what a round costs there and back, and that many rounds cost in proportion."""
+"""`gc.while_loop` and its gradient: the cost of an iteration, and linear growth with iterations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ X = random_floats(12, 4, 4)
 
 
 def ours() -> Work:
-    """A While that keeps what the way back needs, and one that goes back."""
+    """A While that keeps the values for its gradient, and the gradient."""
     import graphcore as gc
 
     graph = gc.Graph()

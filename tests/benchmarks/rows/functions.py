@@ -1,4 +1,4 @@
-"""Functions: instantiating one, what a call costs besides its nodes, inlining many calls."""
+"""Functions: instantiation, overhead of a call, inlining of many calls."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def tensorflow_instantiation() -> Work:
 
 
 def our_run(called: bool) -> Run:
-    """A session's run of ten nodes, by a call or without one."""
+    """A session's run of ten nodes, with or without a call."""
     import graphcore as gc
 
     graph = gc.Graph()
@@ -97,7 +97,7 @@ def tensorflow_run(called: bool) -> Run:
 
 
 def call_cost(make: Callable[[bool], Run]) -> Work:
-    """What a run with a call takes more than one without, in turns so that a slow moment meets both."""
+    """The difference between runs with and without a call, measured alternately."""
     with_call, without = make(True), make(False)
 
     def figure() -> float:
@@ -116,7 +116,7 @@ def call_cost(make: Callable[[bool], Run]) -> Work:
 
 
 def our_calls() -> tuple[Any, Any]:
-    """A graph of a thousand calls, and the functions it calls."""
+    """A graph of a thousand calls, and the called functions."""
     import graphcore as gc
 
     graph = gc.Graph()
@@ -129,14 +129,14 @@ def our_calls() -> tuple[Any, Any]:
 
 
 def our_inlining(calls: tuple[Any, Any]) -> object:
-    """Every call becomes its nodes."""
+    """Replace every call by its nodes."""
     import graphcore as gc
 
     return gc.expand_inline_functions(*calls)
 
 
 def tensorflow_inlining() -> Work:
-    """The same by TensorFlow's graph optimizer, with nothing but function inlining on."""
+    """The same by TensorFlow's graph optimizer, with function inlining only."""
     import tensorflow as tf
     from tensorflow.core.protobuf import rewriter_config_pb2
     from tensorflow.python.grappler import tf_optimizer
@@ -157,7 +157,7 @@ def tensorflow_inlining() -> Work:
 
 
 def our_gradient(size: int) -> tuple[Any, Any, Any]:
-    """A session, and the gradient of a call of a function of so many nodes, which has not run yet."""
+    """A session with the gradient of a call of a function of `length` nodes, before its first run."""
     import graphcore as gc
 
     graph = gc.Graph()
@@ -180,7 +180,7 @@ def tensorflow_gradient(size: int) -> tuple[Any, Any, Any]:
 
 
 def first_run(made: tuple[Any, Any, Any]) -> object:
-    """The forward and the backward function instantiated, optimised, planned and run."""
+    """Instantiate, optimise, plan and run the forward and the backward function."""
     session, gradient, x = made
     return session.run(gradient, {x: X})
 

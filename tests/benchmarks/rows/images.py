@@ -11,7 +11,7 @@ import numpy as np
 from tests.benchmarks.work import Array, Budget, Float, Row, Work, random_floats
 
 BATCH = 32
-# Filters and matrices; the first convolution keeps the size, the second does not.
+# Filters and matrices; the first convolution keeps the size, the second reduces it.
 SHAPES = ((5, 5, 1, 6), (5, 5, 6, 16), (400, 120), (120, 84), (84, 10))
 MOBILENET = Path(__file__).parents[2] / "data" / "mobilenetv2"
 
@@ -24,7 +24,7 @@ def weights() -> list[Float]:
 
 
 def pictures() -> Float:
-    """What is classified: [batch, 28, 28, 1]."""
+    """The images to classify: [batch, 28, 28, 1]."""
     return random_floats(60, BATCH, 28, 28, 1)
 
 
@@ -87,14 +87,14 @@ def _work(run: Callable[[], list[Array]]) -> Work:
 
 
 def picture() -> Array:
-    """What the file's network is given."""
+    """The input of the file's network."""
     with np.load(MOBILENET.with_suffix(".npz")) as stored:
         array: Array = stored["feed x:0"]
         return array
 
 
 def our_mobilenet() -> Work:
-    """The file read and run."""
+    """Read and run the file."""
     import graphcore as gc
 
     session = gc.Session(graph=gc.load(MOBILENET.with_suffix(".pb")))

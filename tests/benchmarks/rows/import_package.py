@@ -1,4 +1,4 @@
-"""Importing the package: time, and memory of a process that did nothing else."""
+"""Importing the package: time, and memory of a process that does nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tests.benchmarks.work import Budget, Row, Work
 
-# Linux counts in a child's ru_maxrss what its parent had; its own high-water mark is in /proc.
+# On Linux a child's ru_maxrss includes its parent's; its own high-water mark is in /proc.
 PROGRAM = """
 import time
 begun = time.perf_counter()
@@ -25,9 +25,9 @@ except OSError:
 
 
 def importing(library: str, line: int) -> Callable[[], Work]:
-    """A fresh interpreter imports `library`; `line` of what it prints is the figure.
+    """Import `library` in a new interpreter; `line` of its output is the figure.
 
-    As a user's second import: compiled by then, whatever this process was told about writing bytecode.
+    Measured as a user's second import: bytecode is compiled, regardless of this process's settings.
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 

@@ -1,4 +1,4 @@
-"""Shape inference: what it adds to a node that is built, and what a change at the head of a large graph costs."""
+"""Shape inference: its cost for a new node, and for a change at the head of a large graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONG = 10_000
 
 
 def our_inference() -> Work:
-    """Every node of the mix inferred once more, producers first."""
+    """Infer every node of the mix again, producers first."""
     graph = our_graph(NODES)[0]
     nodes, infer = graph.nodes, graph.refiner.add_node
 
@@ -25,12 +25,12 @@ def our_inference() -> Work:
 
 
 def tensorflow_inference() -> Work:
-    """TensorFlow infers while it imports: the whole of that."""
+    """Import into TensorFlow, which infers shapes as part of it."""
     return tensorflow_import(tensorflow_graph(NODES)[0], NODES)
 
 
 def tensorflow_import(graph: Any, per: int) -> Work:
-    """A graph imported, shapes inferred."""
+    """Import a graph with shape inference."""
     import tensorflow as tf
 
     graph_def = graph.as_graph_def()
@@ -43,7 +43,7 @@ def tensorflow_import(graph: Any, per: int) -> Work:
 
 
 def our_replacement(*sizes: int) -> Work:
-    """A cell that makes the head of a long chain runs again: the placeholder has the next of `sizes` as its first dimension."""
+    """Rerun a cell that makes the head of a long chain: a placeholder with the next of `sizes`."""
     import graphcore as gc
     from graphcore.source import CellRun, current_run
 
@@ -66,12 +66,12 @@ def our_replacement(*sizes: int) -> Work:
         for _ in range(LONG // 4):
             y = ops.mat_mul(ops.neg(ops.tanh(ops.square(y))), m)
     following = cycle(sizes)
-    graph.nx.number_of_nodes()  # the edges are entered when somebody looks: that is not what is measured
+    graph.nx.number_of_nodes()  # edges are made lazily on access: not a part of this measurement
     return Work(run=lambda: make_head(next(following)))
 
 
 def tensorflow_replacement() -> Work:
-    """TensorFlow replaces no node: the changed graph is imported anew."""
+    """TensorFlow cannot replace nodes: the changed graph is imported again."""
     import tensorflow as tf
 
     ops = tf.raw_ops

@@ -1,4 +1,4 @@
-"""Importing the GraphDef of the mix with its shapes inferred, and what a node of a graph takes in memory."""
+"""Importing the GraphDef of the mix with shape inference, and the memory of a graph's node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELD = 100_000
 HELD_LIMIT = 3
 ROOT = Path(__file__).parents[3]
 
-# A process of its own: memory that an earlier measurement gave back would be used again and not be seen.
+# A new process, since memory freed by an earlier measurement would be reused and not show.
 PROGRAM = """
 import gc
 from tests.benchmarks.rows.interchange import resident
@@ -32,7 +32,7 @@ print(resident() - before)
 
 
 def resident() -> int:
-    """The bytes that this process has in memory now."""
+    """The resident bytes of this process."""
     try:
         fields = Path("/proc/self/status").read_text().split()
         return int(fields[fields.index("VmRSS:") + 1]) * 1024
@@ -42,7 +42,7 @@ def resident() -> int:
 
 
 def our_import(nodes: int) -> Work:
-    """Parsing is not part of it: the GraphDef is there as a value."""
+    """Import a GraphDef value, without parsing."""
     import graphcore as gc
 
     graph_def = our_graph(nodes)[0].as_graph_def()
@@ -81,7 +81,7 @@ def import_row(place: int, nodes: int, limit: float) -> Row:
 
 
 def held_by(graph: str, look: str = "") -> Callable[[], Work]:
-    """The memory that a graph adds to a process, a node."""
+    """The memory that a graph adds to a process, by node."""
     program = PROGRAM.format(graph=graph, nodes=HELD, look=look)
 
     def figure() -> float:
@@ -92,7 +92,7 @@ def held_by(graph: str, look: str = "") -> Callable[[], Work]:
 
 
 def memory_row(place: int, title: str, look: str) -> Row:
-    """The row of a graph that was only built, or also looked at through networkx."""
+    """The row of a graph that was only built, or also accessed through networkx."""
     return Row(
         order=3.5 + place / 10,
         title=title,

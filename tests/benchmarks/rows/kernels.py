@@ -1,4 +1,4 @@
-"""Kernels by themselves, on floats, against the NumPy call that does the same."""
+"""Single kernels on floats, against the NumPy call that does the same."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ours(op: str, shapes: Shapes, constants: Constants, attrs: Attrs) -> Callabl
 
 
 def numpy(function: Callable[..., Any], shapes: Shapes) -> Callable[[], Work]:
-    """NumPy's function of the same matrices."""
+    """NumPy's function on the same matrices."""
 
     def make() -> Work:
         inputs = operands(shapes)

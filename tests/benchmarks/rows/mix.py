@@ -28,7 +28,7 @@ def our_graph(nodes: int) -> tuple[Any, Any, list[Any]]:
 
 
 def tensorflow_graph(nodes: int) -> tuple[Any, Any, list[Any]]:
-    """The same in TensorFlow, by the quickest way it has from Python."""
+    """The same in TensorFlow, in the fastest way from Python."""
     import tensorflow as tf
 
     ops = tf.raw_ops
@@ -70,7 +70,7 @@ def tensorflow_gradients(built: tuple[Any, Any, list[Any]]) -> list[Any]:
 
 
 def our_gradient_values() -> list[Float]:
-    """What the gradients of a short mix are."""
+    """The gradients of a short mix."""
     import graphcore as gc
 
     built = our_graph(16)

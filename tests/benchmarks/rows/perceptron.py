@@ -1,4 +1,4 @@
-"""One training step of a perceptron with two hidden layers, 784-512-512-10, batch 128; the same formulas three times."""
+"""One training step of a perceptron with two hidden layers, 784-512-512-10, batch 128."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of sessions besides the arithmetic: the first run, tracing, memory."""
+"""The overhead of sessions: the first run, tracing, memory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tensorflow_first_run(nodes: int) -> Work:
 
 
 def tanh_session() -> tuple[Any, Any, dict[Any, Float]]:
-    """A session, a chain of tanh on a large matrix, and what to feed."""
+    """A session, a chain of tanh on a large matrix, and feeds."""
     import graphcore as gc
 
     graph = gc.Graph()
@@ -61,7 +61,7 @@ def tanh_session() -> tuple[Any, Any, dict[Any, Float]]:
 
 
 def traced() -> Work:
-    """The chain, recorded."""
+    """The chain with tracing."""
     import graphcore as gc
 
     session, y, feeds = tanh_session()
@@ -70,7 +70,7 @@ def traced() -> Work:
 
 
 def tanh_by_hand() -> Work:
-    """The same calls on an array, with nobody watching."""
+    """The same calls on an array, without tracing."""
     value = random_floats(3, SIDE, SIDE)
 
     def run() -> Float:
@@ -83,12 +83,12 @@ def tanh_by_hand() -> Work:
 
 
 def resident_bytes() -> int:
-    """What the process has in memory."""
+    """The resident bytes of the process."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def grown_by(run: Callable[[], object]) -> Work:
-    """How many bytes the process grows by in many runs."""
+    """The growth of the process in bytes over many runs."""
 
     def figure() -> float:
         for _ in range(2_000):
@@ -96,13 +96,13 @@ def grown_by(run: Callable[[], object]) -> Work:
         before = resident_bytes()
         for _ in range(MANY_RUNS):
             run()
-        return float(max(os.sysconf("SC_PAGE_SIZE"), resident_bytes() - before))  # a page is nothing, but one can divide by it
+        return float(max(os.sysconf("SC_PAGE_SIZE"), resident_bytes() - before))  # at least a page, since the result is a divisor
 
     return Work(figure=figure)
 
 
 def our_many_runs() -> Work:
-    """A small step: fed, fetched, with a variable updated."""
+    """A small step: feeds, fetches, and a variable update."""
     import graphcore as gc
 
     graph = gc.Graph()

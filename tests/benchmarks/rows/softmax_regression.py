@@ -1,7 +1,7 @@
 """One training step of softmax regression: forward, loss, gradients, update.
 
-All three follow the same formulas; the NumPy step is the chain rule through softmax, logarithm and mean as one writes it down, not
-the shortcut `y - t` that an optimiser would have to find.
+All three use the same formulas; the NumPy step is the chain rule through softmax, logarithm and mean as written by hand, without the
+shortcut `y - t` that an optimiser would have to find.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def tensorflow(inputs: int, size: int) -> Work:
 
 
 def training(session: Any, init: Any, step: Any, variables: list[Any], feeds: dict[Any, Float]) -> Work:
-    """The work of a session that trains; its outcome is the variables after some steps from the start."""
+    """The work of a training session; its outcome is the variables after some steps from the start."""
 
     def outcome() -> list[Float]:
         session.run(init)

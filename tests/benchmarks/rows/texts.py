@@ -1,4 +1,4 @@
-"""Reading GraphDefs in text: a long list, and a graph as it comes."""
+"""Reading GraphDefs in text form: a long list, and a typical graph."""
 
 from __future__ import annotations
 

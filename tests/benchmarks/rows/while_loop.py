@@ -1,4 +1,4 @@
-"""A while loop of five small ops, Switch and Merge and all: what an iteration costs besides the arithmetic."""
+"""A while loop of five small ops with Switch and Merge: the overhead of an iteration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLOPE, OFFSET = np.float32(1.01), np.float32(0.5)
 
 
 def ours() -> Work:
-    """The nodes that TensorFlow 1 makes of such a loop."""
+    """The nodes that TensorFlow 1 makes for such a loop."""
     import graphcore as gc
 
     graph = gc.Graph()

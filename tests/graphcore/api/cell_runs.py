@@ -1,4 +1,4 @@
-"""Functions run as the cells of a notebook."""
+"""Functions run as notebook cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cells:
         self.count = 0
 
     def run(self, cell: str, code: Callable[[], object]) -> None:
-        """Run `code` as cell `cell`, again if it was one before."""
+        """Run `code` as cell `cell`, which may have run before."""
         self.count += 1
         cell_run = CellRun(cell=cell, execution=self.count, label=f"In [{self.count}]")
         token = current_run.set(cell_run)

@@ -1,4 +1,4 @@
-"""`gc.cond`, `gc.switch_case` and `gc.case`: Python functions become the branches of one node."""
+"""`gc.cond`, `gc.switch_case` and `gc.case`: Python functions as branches of one node."""
 
 from __future__ import annotations
 

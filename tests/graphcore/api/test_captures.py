@@ -1,4 +1,4 @@
-"""What a `gc.function` uses of the graph around it becomes an argument that every call hands over."""
+"""Captures: tensors of the surrounding graph that a `gc.function` uses become arguments."""
 
 from __future__ import annotations
 

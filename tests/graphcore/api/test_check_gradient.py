@@ -1,4 +1,4 @@
-"""gc.check_gradient: gradients against central differences, and a table of what came out."""
+"""`gc.check_gradient`: gradients against central differences, with a table of results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def graph() -> Iterator[gc.Graph]:
 
 
 def wrong_square(factor: float) -> gc.Tensor:
-    """x * x whose gradient goes through one of the two only, times `factor`."""
+    """x * x with a gradient through one of its two inputs only, times `factor`."""
     x = gc.placeholder(gc.float64, [2, 3], name="x")
     return x * gc.stop_gradient(x) * factor
 

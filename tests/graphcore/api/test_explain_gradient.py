@@ -1,4 +1,4 @@
-"""gc.explain_gradient on a table of graphs, one for each kind of cut and path, with the exact answers."""
+"""`gc.explain_gradient` on a table of graphs, one for each kind of cut and path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def graph() -> Iterator[gc.Graph]:
 
 @dataclass(frozen=True)
 class Row:
-    """A graph and what is to be said of it: cuts as `kind node: path`, steps as `node(inputs) -> body nodes`, sums as `tensor <- origins`."""
+    """A graph and its explanation.
+
+    Cuts are `kind node: path`, steps `node(inputs) -> body nodes`, sums `tensor <- origins`.
+    """
 
     name: str
     build: Callable[[], Built]
@@ -374,7 +377,7 @@ def test_the_path_or_the_cut_is_exactly_this(row: Row, graph: gc.Graph) -> None:
 def test_there_are_enough_graphs_and_every_kind_of_cut_is_among_them() -> None:
     kinds = {cut.kind for row in TABLE for cut in _cuts(row)}
     assert len(TABLE) >= 25
-    assert kinds == set(get_args(CutKind)) - {"stop_gradients"}  # that one takes an argument: see below
+    assert kinds == set(get_args(CutKind)) - {"stop_gradients"}  # needs an argument: tested below
 
 
 def _cuts(row: Row) -> tuple[gc.GradientCut, ...]:

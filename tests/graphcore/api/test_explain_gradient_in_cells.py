@@ -1,4 +1,4 @@
-"""gc.explain_gradient in the cells of a notebook: what a cell has built in an earlier run makes no difference."""
+"""`gc.explain_gradient` in notebook cells: gradients of an earlier run make no difference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.graphcore.api.cell_runs import Cells
 
 
 class Notebook:
-    """A forward cell, and what an explanation of its gradient says."""
+    """A forward cell, and the explanation of its gradient."""
 
     def __init__(self) -> None:
         self.graph = gc.Graph()

@@ -1,4 +1,4 @@
-"""gc.explain_gradient on graphs of which nobody would read every node."""
+"""`gc.explain_gradient` on graphs too large to list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import graphcore as gc
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[gc.Graph]:
-    """A graph that grows large: the cyclic collector, of which nothing here is a claim, would walk through it over and over."""
+    """A large graph, built without garbage collection."""
     collector.disable()
     with gc.Graph().as_default() as graph:
         yield graph

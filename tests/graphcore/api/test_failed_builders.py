@@ -1,4 +1,4 @@
-"""Ctrl-C, or an error, while gradients, branches and loops are built: nothing of it is in the graph."""
+"""Ctrl-C or errors while gradients, branches and loops are built leave the graph unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def press() -> None:
 
 
 def presses_and_gives(value: gc.Tensor) -> gc.Tensor:
-    """A branch that makes a node, and then somebody presses Ctrl-C."""
+    """A branch that makes a node before Ctrl-C is pressed."""
     made = value * 2.0
     press()
     return made
@@ -65,7 +65,7 @@ def test_ctrl_c_while_a_function_is_traced_leaves_nothing_of_it(build: Callable[
     with graph.as_default(), pytest.raises(KeyboardInterrupt):
         build(graph)
     made = [node.name for node in graph.nodes if node.name not in nodes]
-    assert all(graph.get_operation_by_name(name).op == "Const" for name in made)  # values that were given to it
+    assert all(graph.get_operation_by_name(name).op == "Const" for name in made)  # constants for the given values
     assert graph.library.list_function_names() == functions
     assert (graph.scopes.name, graph.scopes.controls) == ("", ())
     check_whole(graph, mirror)
@@ -126,4 +126,4 @@ def test_a_branch_that_does_without_a_branch_that_failed_uses_what_that_had_capt
         names = graph.library.list_function_names()
         assert gc.Session().run(y, {x: [1, 2], p: True}).tolist() == [3, 6]
     assert names == ["cond_true", "cond_false"]
-    assert y.node.inputs[1:] == [x]  # what only the failed one took is not handed over
+    assert y.node.inputs[1:] == [x]  # captures of the failed branch are not arguments

@@ -168,7 +168,7 @@ def test_an_instantiation_prints_as_its_function_and_what_has_no_text_is_refused
         assert gc.debug_string(made) == gc.debug_string(made.fdef)
         assert gc.parse_function(gc.debug_string(made)) == made.fdef
     with pytest.raises(GraphError, match=r"debug_string prints a graph, .* got 3 of type int"):
-        gc.debug_string(3)  # type: ignore[arg-type]  # what a user may try
+        gc.debug_string(3)  # type: ignore[arg-type]  # a possible mistake of users
 
 
 @pytest.mark.parametrize("given", [gc.float32, "f", [gc.float32]])

@@ -1,4 +1,4 @@
-"""Graphs from files and for files, through what a user types."""
+"""Graph import and export through the public API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large arrays given by mistake: whatever refuses one tells its dtype and shape, and never its rows."""
+"""Large arrays given by mistake: every error names dtype and shape, and never prints rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def graph() -> Iterator[gc.Graph]:
 
 
 def check_short(call: Callable[[], object]) -> str:
-    """Call it; an error must be short, its notes too."""
+    """Call it; the error and its notes must be short."""
     try:
         call()
     except Exception as error:  # noqa: BLE001 - any error is shown to the user
@@ -45,7 +45,7 @@ def check_short(call: Callable[[], object]) -> str:
 
 
 def calls() -> dict[str, Callable[..., Any]]:
-    """All that a user may hand a value: the functions and classes of the api, some ops, and methods."""
+    """All API functions, classes, some ops, and methods that take values."""
     functions = {name: getattr(gc, name) for name in api.__all__ if callable(getattr(gc, name)) and name != "register_op_list"}
     ops = {f"ops.{name}": getattr(gc.ops, name) for name in ("conv2d", "reshape", "mat_mul", "fill", "pack", "placeholder", "split")}
     methods = {
@@ -58,7 +58,7 @@ def calls() -> dict[str, Callable[..., Any]]:
 
 
 def arguments(owner: str) -> dict[str, Any]:
-    """Arguments that fit parameters, by their names, so that the large value alone is wrong."""
+    """Valid arguments by parameter name, so that only the large value is wrong."""
     x = gc.placeholder(gc.float32, [2, 3], name="x")
     v = gc.Variable([[1.0, 2.0]], name="v")
     session = gc.Session()
@@ -74,7 +74,7 @@ def test_no_function_writes_out_a_large_value_that_it_refuses(kind: str) -> None
         try:
             parameters = [each for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD]
         except NameError:
-            continue  # a record whose types are names: it takes what it is given
+            continue  # a record that accepts anything
         for wrong in [each.name for each in parameters if each.name not in {"self", "name"}]:
             with gc.Graph().as_default():
                 known = arguments(name.partition(".")[0])

@@ -1,4 +1,4 @@
-"""`gc.while_loop`: Python functions become the condition and the body of one node."""
+"""`gc.while_loop`: Python functions as condition and body of one node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers do in the graph what a few lines of NumPy do by hand."""
+"""Optimizers agree with a few lines of NumPy."""
 
 from __future__ import annotations
 

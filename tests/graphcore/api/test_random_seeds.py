@@ -1,4 +1,4 @@
-"""Seeds: with them the numbers are the same in every session, engine, thread and process; without them they differ."""
+"""Seeds fix random numbers across sessions, engines, threads and processes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_scalar_can_be_drawn() -> None:
 
 
 def everywhere() -> list[gc.Tensor]:
-    """Random numbers drawn in the graph itself, in a function, on a branch and in each turn of a loop."""
+    """Random numbers drawn in the graph, in a function, in a branch and in a loop."""
     gc.set_random_seed(11)
     outside = gc.random_uniform([2])
     called = gc.function(lambda x: x + gc.random_uniform([2], seed=5), name="noisy")
@@ -101,7 +101,7 @@ def everywhere() -> list[gc.Tensor]:
 
 
 def test_the_numbers_are_the_same_however_a_session_is_run() -> None:
-    """In either engine, recorded or not, with a time limit, through a callable, in steps, in another thread, in few threads."""
+    """By either engine, traced or not, with a time limit, through a callable, in steps, in another thread, in few threads."""
 
     def plain(session: gc.Session, fetches: list[gc.Tensor]) -> list[list[float]]:
         return [value.tolist() for value in session.run(fetches)]

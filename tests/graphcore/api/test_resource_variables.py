@@ -168,7 +168,7 @@ def test_a_gradient_that_would_have_to_come_back_through_a_handle_is_refused() -
 
 
 def _changes(w: gc.Variable, value: float) -> gc.Tensor:
-    """A constant that waits for a change of `w`."""
+    """A constant with a control input from a change of `w`."""
     with gc.control_dependencies([w.change("assign_add", 1.0)]):
         return gc.identity(gc.constant(value))
 
@@ -200,7 +200,7 @@ def test_the_gradient_of_a_variable_is_that_of_all_its_reads(use_resource: bool)
 
 
 def several_reads(graph: gc.Graph) -> tuple[gc.Tensor, gc.Variable]:
-    """A value that uses a variable in three places and, cut off, in a fourth."""
+    """A value that uses a variable in three places and, behind stop_gradient, in a fourth."""
     w = gc.Variable(np.arange(6, dtype=np.float32).reshape(3, 2), name="w", use_resource=True)
     again = graph.apply_op("ReadVariableOp", [w.handle], {"dtype": gc.float32}, name="again").outputs[0]
     graph.apply_op("ReadVariableOp", [w.handle], {"dtype": gc.float32}, name="unused")

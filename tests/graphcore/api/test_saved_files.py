@@ -1,4 +1,4 @@
-"""Files that are written over others: whatever saves follows links, keeps modes, writes into devices, and names what it cannot write."""
+"""Saving over existing files follows links, keeps modes, writes to devices, and names failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def session() -> Iterator[gc.Session]:
 
 
 def saves(session: gc.Session) -> dict[str, Save]:
-    """All that writes one file, by the name of a file of that kind."""
+    """All functions that write a file, by a typical file name."""
     graph, trace = session.graph, session.trace
     assert trace is not None
     return {
@@ -107,7 +107,7 @@ def test_a_pipe_is_written_into_and_stays(tmp_path: Path, name: str, save: Save)
     assert pipe.is_fifo()
     save(plain)
     assert len(read[0]) > 0
-    if name.startswith("variables"):  # an archive that cannot be sought in says sizes after the data
+    if name.startswith("variables"):  # an archive in a stream has its sizes after the data
         assert read[0].startswith(b"PK")
     else:
         assert read[0] == plain.read_bytes()

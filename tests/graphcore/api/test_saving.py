@@ -1,4 +1,4 @@
-"""Variables in a file: what is written is read back, and nothing changes unless all fits."""
+"""Saved variables are restored exactly, and a mismatch changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def two_variables() -> tuple[gc.Variable, gc.Variable]:
 
 
 def compressed(path: Path, values: dict[str, Any]) -> None:
-    """A file as NumPy writes it when it is to be small."""
+    """A compressed file of NumPy."""
     np.savez_compressed(path, **values)
 
 
@@ -264,11 +264,11 @@ def test_what_a_killed_save_left_is_cleared_up_by_the_next_one_to_the_same_place
         for killed in (path, path, other):
             with saving_elsewhere(killed) as process:
                 process.send_signal(signal.SIGKILL)
-        assert len(names_in(tmp_path)) == 3  # the second has cleared up after the first
+        assert len(names_in(tmp_path)) == 3  # the second call has removed the files of the first
         gc.save_variables(session, path)
         left = names_in(tmp_path)
         assert len(left) == 2
-        assert left[0].startswith(".model.npz.")  # that is another file's
+        assert left[0].startswith(".model.npz.")  # belongs to another file
         gc.restore_variables(session, path)
         gc.save_variables(session, other)
     assert names_in(tmp_path) == ["model [1].npz", "model.npz"]

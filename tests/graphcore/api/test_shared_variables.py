@@ -1,4 +1,4 @@
-"""Nodes that share a variable by name but declare it differently: none takes the value of the other away; what does not fit is an error."""
+"""Variables shared by name under different declarations: each keeps its value, or there is an error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def handle(dtype: gc.DType, shape: Any, name: str) -> Any:
 
 @contextmanager
 def cell(graph: gc.Graph, execution: int) -> Iterator[None]:
-    """A cell that makes what is made within, and takes away what it made before."""
+    """Make nodes in a cell, replacing those of its last run."""
     run = CellRun(cell="one", execution=execution, label=f"In [{execution}]")
     token = current_run.set(run)
     graph.begin_cell(run)

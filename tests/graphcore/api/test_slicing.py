@@ -1,4 +1,4 @@
-"""`x[...]` of tensors and variables takes what NumPy takes of arrays."""
+"""`x[...]` of tensors and variables accepts NumPy's indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variables: where they live, what their nodes look like, how they are read, changed and initialised."""
+"""Variables: their nodes, reads, changes and initialisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs of dtypes that an op does not take: the error names each input, its dtype and the line that made it, and tells what to do."""
+"""Errors for unsupported dtypes name each input, its dtype, the line that made it, and a remedy."""
 
 from __future__ import annotations
 

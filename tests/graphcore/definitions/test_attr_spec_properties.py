@@ -1,4 +1,4 @@
-"""Properties of the attr spec reader: what is written in the grammar is read back, and nothing but a GraphError comes out of nonsense."""
+"""Properties of the attr spec parser: round trips, and only GraphErrors for nonsense."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tensor_text(value: TensorValue) -> str:
 
 
 def text_of(value: AttrValue) -> str:
-    """The value in protobuf's text form, as the default of an attr spec has it."""
+    """The value in protobuf's text form, as in attr specs."""
     if isinstance(value, tuple):
         return "[" + ", ".join(map(text_of, value)) + "]"
     if isinstance(value, bool):

@@ -205,7 +205,7 @@ def test_types_and_ranges_follow_from_the_attrs(
     out_ranges: dict[str, tuple[int, int]],
 ) -> None:
     node_def = node(op_def.name, **attrs)
-    for _ in range(2):  # the second answer comes from the cache
+    for _ in range(2):  # the second result comes from the cache
         assert in_out_types_for_node(node_def, op_def) == (inputs, outputs)
     assert name_ranges_for_node(node_def, op_def) == (in_ranges, out_ranges)
     assert [input_type_for_node(node_def, op_def, i) for i in range(len(inputs))] == list(inputs)

@@ -1,4 +1,4 @@
-"""What makes an OpDef valid, and ops that were removed."""
+"""Validation of OpDefs, and removed ops."""
 
 from __future__ import annotations
 

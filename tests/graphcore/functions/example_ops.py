@@ -1,4 +1,4 @@
-"""Ops that the functions of these tests are made of, in a registry of their own."""
+"""Ops for the functions of these tests, in a separate registry."""
 
 from __future__ import annotations
 

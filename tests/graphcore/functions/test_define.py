@@ -1,4 +1,4 @@
-"""Functions in the Define form, and the frames that gradients share."""
+"""Functions in the Define form, and gradient templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registered gradients as functions, and the functions of data files: each reads back from its text; a gradient fits its op."""
+"""Registered gradients and functions of data files: round trips through text, fitting signatures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.graphcore.opset.op_cases import Case, all_cases, constants
 pytestmark = pytest.mark.sweep
 
 DATA = Path(__file__).parents[2] / "data"
-REFUSES = "PreventGradient"  # its gradient function is there to be an error
+REFUSES = "PreventGradient"  # its gradient function is an intended error
 PLAIN: dict[str, AttrValue] = {
     "type": gc.float32,
     "list(type)": (gc.float32,),
@@ -40,7 +40,7 @@ def gradient_of(case: Case, node: gc.Node) -> gc.FunctionDef:
 
 
 def attrs_of(case: Case) -> dict[str, AttrValue]:
-    """A value for every attr: what the example gives, the default, a plain one."""
+    """A value for every attr: the example's, the default, or a simple one."""
     defaults = {attr.name: attr.default_value for attr in case.op_def.attr if attr.default_value is not None}
     plain = {attr.name: PLAIN[attr.type] for attr in case.op_def.attr if attr.name not in defaults and attr.type in PLAIN}
     given = gc.FunctionDefHelper.Node(["n"], case.op_def.name, attr=dict(case.attrs)).to_node_def().attr

@@ -256,7 +256,7 @@ NAMES = [example[0].name for example in EXAMPLES]
 
 
 def as_printed(function: FunctionDef) -> str:
-    # MySelect is made in the Define form, whose reader must know the ops as its maker did.
+    # MySelect is in the Define form, whose reader must know the same ops as its writer.
     return debug_string(function, op_def if function.name == "MySelect" else None)
 
 

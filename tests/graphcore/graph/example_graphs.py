@@ -1,4 +1,4 @@
-"""Small GraphDefs over a few test ops, written `name=Op(input, ...)`."""
+"""Small GraphDefs of a few test ops, written `name=Op(input, ...)`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scalar_shape(c: InferenceContext) -> None:
 
 
 def merge_shape(c: InferenceContext) -> None:
-    """Like the reference's: the shape of input 0 unless another input may differ."""
+    """As in the reference: the shape of input 0 unless another input may differ."""
     first = c.input(0)
     same = all(c.rank(other) >= 0 and str(other) == str(first) for other in c.inputs)
     c.set_output(0, first if same else c.unknown_shape())
@@ -69,7 +69,7 @@ FLOATS: Final = frozenset({"Enter", "Merge", "Switch", "Identity", "NextIteratio
 
 
 def registry() -> OpRegistry:
-    """The test ops and nothing else."""
+    """A registry with only the test ops."""
     made = OpRegistry()
     for signature, shape_fn in SIGNATURES.items():
         op_def = parse_op_signature(signature)
@@ -80,7 +80,7 @@ def registry() -> OpRegistry:
 
 
 def node(text: str, device: str = "", **attrs: Any) -> NodeDef:
-    """`node("C=TwoOutputs(B:1, ^X)")`. Ops of loops carry floats."""
+    """A node from text, such as `C=TwoOutputs(B:1, ^X)`. Ops of loops carry floats."""
     found = _NODE.match(text)
     assert found is not None, text
     inputs = tuple([item.strip() for item in (found["inputs"] or "").split(",") if item.strip()])
@@ -93,13 +93,13 @@ def node(text: str, device: str = "", **attrs: Any) -> NodeDef:
 
 
 def graph_def(*nodes: str | NodeDef, versions: VersionDef | None = None, library: FunctionDefLibrary | None = None) -> GraphDef:
-    """A GraphDef of the present version unless told otherwise."""
+    """A GraphDef, by default of the current version."""
     made = tuple([node(item) if isinstance(item, str) else item for item in nodes])
     return GraphDef(node=made, versions=versions or VersionDef(PRODUCER_VERSION), library=library or FunctionDefLibrary())
 
 
 def import_into(graph: gc.Graph, *nodes: str | NodeDef, results: ImportResults | None = None, **options: Any) -> None:
-    """Import these nodes with these options."""
+    """Import nodes with options."""
     import_graph_def(graph_def(*nodes), graph, ImportOptions(**options), results=results)
 
 
@@ -122,12 +122,12 @@ def has_edge(graph: gc.Graph, src: str, output: int, dst: str, slot: int) -> boo
 
 
 def inputs_of(graph: gc.Graph, name: str) -> list[str]:
-    """How the node's inputs are written."""
+    """The node's inputs, as text."""
     return list(graph.get_operation_by_name(name).node_def.input)
 
 
 def everything(graph: gc.Graph) -> tuple[Any, ...]:
-    """All that a failed change must leave as it was, in its order."""
+    """The complete state of a graph, in order, which a failed change must not affect."""
     nodes = [
         (node, node.id, node.node_def, node.inputs, node.control_inputs, node.outputs, [str(h) for h in node.output_handles])
         for node in graph.nodes
@@ -141,11 +141,11 @@ def everything(graph: gc.Graph) -> tuple[Any, ...]:
 
 
 def ranks_fit(graph: gc.Graph) -> bool:
-    """True iff every edge that closes no loop goes to a node of higher rank (an edge from a node to itself is an error of its own)."""
+    """True iff every edge, except loop back edges and self-loops, goes to a node of higher rank."""
     pairs = [(edge.src, edge.dst) for edge in graph.edges() if edge.src.is_op and edge.dst.is_op and edge.src is not edge.dst]
     return all(src.rank < dst.rank or (src.op, dst.op) == ("NextIteration", "Merge") for src, dst in pairs)
 
 
 def is_well(node: gc.Node) -> bool:
-    """True iff nothing is marked as wrong with it."""
+    """True iff no node has an error."""
     return node.error is None and not node.input_errors

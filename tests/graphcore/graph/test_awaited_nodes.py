@@ -1,4 +1,4 @@
-"""Consumers of a node that is gone wait for one of its name, as long as they are in the graph and no longer."""
+"""Consumers of a removed node wait for a new one of its name, as long as they are in the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several threads build one graph: every node is there once, whole, and where its thread wanted it."""
+"""Several threads build one graph: every node exists once, complete, and in its thread's scopes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def graph() -> gc.Graph:
 
 
 def chain(graph: gc.Graph, count: int = NODES) -> list[gc.Tensor]:
-    """So many nodes, each of which takes the one before and a number."""
+    """A chain of so many nodes, each with the last one and a number as inputs."""
     made = [graph.apply_op("Const", [], {"dtype": gc.float32, "value": np.float32(1)}).outputs[0]]
     for _ in range(count):
         made.append(made[-1] + 1.0)
@@ -46,11 +46,11 @@ def test_nodes_that_threads_add_at_once_all_get_names_of_their_own(graph: gc.Gra
 
 
 def while_another_removes(graph: gc.Graph, node: gc.Node, work: Callable[[], object]) -> None:
-    """Do work in a thread that has to wait while this one removes a node."""
+    """Run work in a thread that must wait while this one removes a node."""
     with ThreadPoolExecutor(1) as pool:
         with graph.lock:
             ended = pool.submit(work)
-            time.sleep(0.02)  # till it waits for the lock
+            time.sleep(0.02)  # until it waits for the lock
             graph.remove_node(node)
         ended.result()
 
@@ -97,7 +97,7 @@ def test_what_one_thread_takes_back_is_its_own(graph: gc.Graph) -> None:
     def fail() -> None:
         for _ in range(NODES):
             with pytest.raises(InvalidArgumentError):
-                graph.apply_op("Concat", [0, [x, [[1.0, 2.0]]]])  # ranks differ; the numbers were constants by then
+                graph.apply_op("Concat", [0, [x, [[1.0, 2.0]]]])  # ranks differ; the numbers were converted before
 
     def constants() -> None:
         kept.extend(graph.apply_op("Const", [], {"dtype": gc.float32, "value": np.float32(1)}) for _ in range(NODES))
@@ -183,7 +183,7 @@ def test_who_runs_within_a_transaction_and_who_plans_meanwhile_do_not_wait_for_e
     def within() -> None:
         with graph.transaction():
             begun.set()
-            time.sleep(0.2)  # the other one plans by now
+            time.sleep(0.2)  # the other thread is planning by now
             values.append(session.run(x + 3.0))
 
     def plan() -> None:

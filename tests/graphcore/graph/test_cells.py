@@ -1,4 +1,4 @@
-"""A graph owned by its cells: running a cell again replaces what it made."""
+"""Cell ownership: running a cell again replaces its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frames of loops, and what is said of malformed ones."""
+"""The frames of loops, and errors for malformed ones."""
 
 from __future__ import annotations
 

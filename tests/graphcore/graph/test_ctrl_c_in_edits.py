@@ -1,4 +1,4 @@
-"""Ctrl-C, or a shape function that breaks, in the middle of an edit: the edit is made, and the graph is whole."""
+"""Ctrl-C or a failing shape function during an edit: the edit is completed consistently."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def made_in_cell(graph: gc.Graph, execution: int, fed: str) -> gc.Node:
 
 
 def made(when_armed: Callable[[], object]) -> tuple[gc.Graph, list[bool]]:
-    """A graph whose `Armed` nodes do something when their shapes are inferred and the list is not empty."""
+    """A graph with `Armed` nodes that act during shape inference while the list is not empty."""
     armed: list[bool] = []
 
     def infer(c: InferenceContext) -> None:

@@ -1,4 +1,4 @@
-"""A finalized graph is read-only: every way to change it is refused, and nothing of it has changed then."""
+"""A finalized graph is read-only: every change is refused and has no effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TWICE = gc.define_function("Twice(x:float) -> (y:float) { y = Add[T=float](x, x)
 
 
 class Setting(NamedTuple):
-    """A finalized graph with something of each kind in it."""
+    """A finalized graph with every kind of content."""
 
     graph: Graph
     x: gc.Tensor
@@ -47,7 +47,7 @@ def _setting() -> Setting:
 
 
 def state(graph: Graph) -> Any:
-    """Everything of a graph that anybody can see."""
+    """The complete visible state of a graph."""
     edges = [(str(edge), edge.id) for edge in sorted(graph.edges(), key=lambda edge: edge.id)]
     return (
         graph.as_graph_def(),
@@ -146,7 +146,7 @@ def _finalized() -> Graph:
 
 
 def test_the_mutators_of_a_graph_are_all_tried_here() -> None:
-    """A new method that changes graphs belongs into the table above."""
+    """A new method that changes graphs must be added to the table above."""
     names = {name for name in dir(Graph) if not name.startswith("_") and callable(getattr(Graph, name))}
     names |= {f"library.{name}" for name in dir(gc.FunctionLibraryDefinition) if not name.startswith("_")}
     begins = ("add_", "remove_", "replace_", "update_", "set_", "clear", "shrink_")

@@ -1,4 +1,4 @@
-"""The graph: structure, edges, and changes that leave no trace when they fail."""
+"""The graph: structure, edges, and atomic changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever cells are run in whatever order: in the end the graph is the one that the cells describe."""
+"""Cells in any order: the final graph is the one described by the cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def definitions() -> st.SearchStrategy[Definition]:
 
 
 def make(graph: gc.Graph, cell: int, definition: Definition) -> None:
-    """Run one cell's code: it makes the node `v<cell>`, and a second one that it depends on for Sum."""
+    """Run one cell's code: it makes the node `v<cell>`, and for Sum a second one that it depends on."""
     op, back, size = definition
     sources = [graph.find(f"v{cell - step}") for step in back if cell - step >= 0]
     inputs = [node.outputs[0] for node in sources if node is not None and node.outputs[0].dtype is gc.float32]
@@ -40,7 +40,7 @@ def make(graph: gc.Graph, cell: int, definition: Definition) -> None:
 
 
 def run(graph: gc.Graph, cell: int, definition: Definition, execution: int) -> bool:
-    """Run one cell as a notebook does. True iff it did not fail."""
+    """Run one cell as a notebook does. True iff it succeeded."""
     cell_run = CellRun(cell=f"c{cell}", execution=execution, label=f"In [{execution}]")
     token = current_run.set(cell_run)
     graph.begin_cell(cell_run)

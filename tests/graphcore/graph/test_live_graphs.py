@@ -1,4 +1,4 @@
-"""Every graph that somebody holds is known."""
+"""The registry of live graphs lists every graph that is referenced."""
 
 from __future__ import annotations
 

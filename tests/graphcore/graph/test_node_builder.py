@@ -1,4 +1,4 @@
-"""D: nodes built in a chain; nothing is added unless all is right."""
+"""D: the node builder, which adds a node only if it is valid."""
 
 from __future__ import annotations
 

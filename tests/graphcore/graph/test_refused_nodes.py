@@ -1,4 +1,4 @@
-"""Nodes that comparing with TensorFlow has shown to be wrong, or to be harmless."""
+"""Nodes that TensorFlow refuses, or that would be harmful."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODERN = VersionDef(producer=1000)
 
 
 def graph_of(op: str, shapes: list[Shape], types: str, attrs: dict[str, Any]) -> GraphDef:
-    """A placeholder for each shape, of type float (f) or int32 (i), and a node that takes them all."""
+    """A placeholder for each shape, of type float (f) or int32 (i), and a node with all as inputs."""
     nodes = [
         NodeDef(f"x{i}", "Placeholder", (), "", {"dtype": gc.float32 if kind == "f" else gc.int32, "shape": gc.Shape(shape)})
         for i, (shape, kind) in enumerate(zip(shapes, types, strict=True))

@@ -22,7 +22,7 @@ def add(graph: gc.Graph, text: str) -> gc.Node:
 
 
 def fails(text: str, action: object, *args: object, **options: object) -> None:
-    """`action` raises INVALID_ARGUMENT with just this text."""
+    """`action` raises INVALID_ARGUMENT with exactly this text."""
     assert callable(action)
     with pytest.raises(InvalidArgumentError) as caught:
         action(*args, **options)

@@ -1,4 +1,4 @@
-"""A transaction happens altogether or leaves no trace."""
+"""Transactions are atomic."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StopError(Exception):
 
 
 def fail(graph: gc.Graph, *actions: Callable[[], object]) -> None:
-    """Do these things in a transaction that fails then."""
+    """Make changes in a transaction that then fails."""
     with graph.transaction():
         for action in actions:
             action()
@@ -60,7 +60,7 @@ def pick(graph: gc.Graph, number: int) -> gc.Node | None:
 
 
 def edit(graph: gc.Graph, change: Edit) -> None:
-    """Do one change; one that is refused changes nothing."""
+    """Make one change; a refused one has no effect."""
     kind, a, b, c = change
     first, second = pick(graph, a), pick(graph, b)
     try:
@@ -183,7 +183,10 @@ def test_a_transaction_that_ends_well_is_like_none(before: list[Edit], within: l
 
 
 def picture(graph: gc.Graph) -> tuple[object, ...]:
-    """What a user sees of a graph, objects by name. Edge ids are left out: those of source and sink are given when somebody looks."""
+    """The visible state of a graph, by names.
+
+    Edge ids are left out: those of source and sink are assigned lazily.
+    """
     nodes = [
         (each.id, each.node_def, [tensor.name for tensor in each.inputs], [str(t.shape) for t in each.outputs], each.input_errors)
         for each in graph.nodes

@@ -22,7 +22,7 @@ def names(nodes: list[gc.Node]) -> list[str]:
 
 
 def diamond(graph: gc.Graph) -> None:
-    """Two ways from the parameters to the last product, as in the reference's example."""
+    """Two paths from the parameters to the last product, as in the reference's example."""
     import_into(
         graph,
         "W1=TestParams",
@@ -129,7 +129,7 @@ def test_e_a_long_chain_is_walked_without_recursion(graph: gc.Graph) -> None:
 def test_orders_hold_for_any_graph_made_in_any_order(inputs: list[tuple[int, int]], chance: st.DrawFn) -> None:
     nodes = ["n0=TestParams"]
     nodes += [f"n{i + 1}=TestMul(n{min(a, i)}, n{min(b, i)})" for i, (a, b) in enumerate(inputs)]
-    chance.shuffle(nodes)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
+    chance.shuffle(nodes)  # type: ignore[attr-defined]  # hypothesis returns a random.Random
     graph = gc.Graph(registry())
     import_into(graph, *nodes)
     for order in (gc.reverse_post_order(graph), gc.reverse_post_order(graph, by_name), gc.topological_order(graph, by_name)):

@@ -1,4 +1,4 @@
-"""V, U: checking GraphDefs without making graphs of them, lists of ops, names of tensors."""
+"""V, U: validation of GraphDefs, lists of ops, tensor names."""
 
 from __future__ import annotations
 

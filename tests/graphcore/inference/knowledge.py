@@ -1,4 +1,4 @@
-"""How much a graph is told of the values it will get: all, or what hypothesis leaves of it."""
+"""The knowledge given to a graph: everything, or a part drawn by hypothesis."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 class Knowledge:
-    """Tells a graph everything: values are constants, shapes are whole.
+    """Full knowledge: values are constants, shapes are known.
 
     Attributes:
-        feeds: what is to be fed instead of what the graph is not told.
+        feeds: values for unknown tensors, to be fed.
     """
 
     def __init__(self) -> None:
         self.feeds: dict[gc.Tensor, Array] = {}
 
     def value_is_told(self) -> bool:
-        """Whether the next value is a constant."""
+        """True iff the next value becomes a constant."""
         return True
 
     def tensor(self, array: Array) -> Any:
-        """A tensor that has this value when the graph runs."""
+        """A tensor with this value at run time."""
         if self.value_is_told():
             return gc.constant(array)
         attrs = {"dtype": gc.as_dtype(array.dtype), "shape": self.shape(gc.Shape(array.shape))}
@@ -39,11 +39,11 @@ class Knowledge:
         return tensor
 
     def shape(self, full: gc.Shape) -> gc.Shape:
-        """What is told of a shape."""
+        """The known part of a shape."""
         return full
 
     def attrs(self, op_def: OpDef, given: Mapping[str, AttrValue]) -> dict[str, Any]:
-        """The attrs of an example, with what is told of the shapes among them."""
+        """The attrs of an example, with the known parts of shapes among them."""
         found: dict[str, Any] = dict(given)
         for attr in op_def.attr:
             if attr.name in found and attr.type == "shape":
@@ -54,7 +54,7 @@ class Knowledge:
 
 
 class Partial(Knowledge):
-    """Tells a part: what is left is drawn, and kept, so that another graph can be told still less."""
+    """Partial knowledge: the unknown part is drawn and recorded, so that another graph can know still less."""
 
     def __init__(self, draw: Draw, more: Partial | None = None) -> None:
         super().__init__()
@@ -64,13 +64,13 @@ class Partial(Knowledge):
         self._shapes: list[gc.Shape] = []
 
     def value_is_told(self) -> bool:
-        """As drawn; not if it was not told before."""
+        """Drawn; False if it was False before."""
         before = self._more is None or self._more._told[len(self._told)]
         self._told.append(before and self._draw(st.booleans()))
         return self._told[-1]
 
     def tensor(self, array: Array) -> Any:
-        """As ever. A shape is drawn for a constant too: the next to know less may not be told the value."""
+        """As for the base class. A shape is drawn for constants too, as the next graph may not know the value."""
         at = len(self._shapes)
         tensor = super().tensor(array)
         if len(self._shapes) == at:
@@ -78,7 +78,7 @@ class Partial(Knowledge):
         return tensor
 
     def shape(self, full: gc.Shape) -> gc.Shape:
-        """What drawing leaves of it: some sizes, all unknown, or not even the rank."""
+        """A drawn part of the shape: some sizes, the rank only, or nothing."""
         known = full if self._more is None else self._more._shapes[len(self._shapes)]
         if known.dims is None or (self._draw(st.booleans()) and self._draw(st.booleans())):
             self._shapes.append(gc.Shape(None))

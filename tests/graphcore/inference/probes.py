@@ -1,4 +1,4 @@
-"""Nodes that look at what comes by: the shape of an array, the handle of a variable or an array or list of tensors; in loops too."""
+"""Probe nodes that observe values: array shapes, and handles of variables, arrays and lists."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def registry() -> OpRegistry:
 
 
 def probe(tensor: Any) -> Any:
-    """The tensor itself, looked at."""
+    """A tensor with a probe."""
     name = "RefProbe" if tensor.dtype.is_ref else "Probe"
     return gc.get_default_graph().apply_op(name, [tensor]).outputs[0]
 
@@ -63,14 +63,14 @@ def probes(graph: gc.Graph) -> list[Node]:
 
 
 def shape_of(tensor: gc.Tensor, value: Any) -> tuple[int, ...]:
-    """The shape of a value as a tensor: that of what a reference variable holds, a scalar for the handle of one."""
+    """The shape of a value as a tensor: of a reference variable's value, or a scalar for a handle."""
     if isinstance(value, RefVariable):
         return value.read().shape if tensor.dtype.is_ref else ()
     return tuple(value.shape)
 
 
 def held(value: Any) -> tuple[gc.DType, list[gc.Shape]] | None:
-    """The type and the shapes of what a handle stands for, None for what is no handle of such."""
+    """The element type and shapes behind a handle, None for any other value."""
     if isinstance(value, RefVariable):
         return value.dtype, [value.shape, *([] if value.value is None else [gc.Shape(value.value.shape)])]
     if isinstance(value, TensorArray):

@@ -1,4 +1,4 @@
-"""Every op in surroundings in which it runs: what feeds it, the variable or list it works on, the loop around it, the partner it talks to."""
+"""Every op in a runnable setting: inputs, variable or list, surrounding loop, partner ops."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.graphcore.opset.op_cases import Array, Case, make_old_enough
 
 @dataclass
 class Built:
-    """One op, ready to be run.
+    """One op, ready to run.
 
     Attributes:
-        node: what to run: the op, or the end of the loop that holds it.
-        start: what is to run before.
-        feeds: what is to be fed.
-        loop: what a turn hands to the next one, and the probe that sees it come (after what the first turn begins with).
-        fails: running it ends in this error, as it should.
+        node: the node to run: the op, or the end of the loop around it.
+        start: nodes to run first.
+        feeds: values to feed.
+        loop: the value passed to the next iteration, and its probe at the loop's head.
+        fails: the expected error.
     """
 
     node: Node
@@ -46,7 +46,7 @@ def add(op: str, *inputs: Any, **attrs: Any) -> Node:
 
 
 def build(case: Case, know: Knowledge) -> Built:
-    """The op of a case in the default graph, which is told of it what `know` says."""
+    """Build the op of a case in the default graph, which knows what `know` reveals."""
     make_old_enough(case.op_def)
     for text in case.functions:
         gc.get_default_graph().library.add_function_def(gc.define_function(text))
@@ -84,7 +84,7 @@ class Maker:
         return self.know.tensor(value)
 
     def queue(self, rows: Array) -> Any:
-        """A queue that holds these rows, and room for more; those who dequeue have to wait for them."""
+        """A queue with these rows and space for more; dequeues wait for them."""
         version = "V2" if self.case.op_def.name.endswith("V2") else ""
         attrs = {"component_types": [gc.as_dtype(rows.dtype)], "shapes": [gc.Shape(rows.shape[1:])]}
         handle = add(f"FIFOQueue{version}", **attrs).outputs[0]
@@ -92,7 +92,7 @@ class Maker:
         return handle
 
     def reference(self, value: Array | None) -> Any:
-        """A variable, with a value unless it is None; or a queue."""
+        """A variable, uninitialised for None; or a queue."""
         if value is not None and self.case.op_def.name.startswith("Queue"):
             return self.queue(value)
         full = gc.Shape([] if value is None else value.shape)
@@ -103,7 +103,7 @@ class Maker:
         return ref
 
     def resource(self, value: Array) -> Any:
-        """A handle: of what, the op's name tells."""
+        """A handle; its kind follows from the op's name."""
         name = self.case.op_def.name
         kinds = {"TensorArray": self.array, "Stack": self.stack, "Queue": self.queue}
         return probe(next((make for kind, make in kinds.items() if name.startswith(kind)), self.variable)(value))
@@ -114,7 +114,7 @@ class Maker:
         return handle
 
     def array(self, rows: Array) -> Any:
-        """The handle of an array with these rows in its first places, and room for more."""
+        """The handle of an array with these rows in its first elements, and space for more."""
         sizes = [None, *rows.shape[1:]] if self.case.op_def.name == "TensorArraySplitV3" else rows.shape[1:]
         attrs = {"element_shape": self.know.shape(gc.Shape(sizes)), "dtype": gc.as_dtype(rows.dtype)}
         made = add("TensorArrayV3", gc.constant(len(rows)), dynamic_size=True, clear_after_read=False, **attrs)
@@ -125,13 +125,13 @@ class Maker:
         return made.outputs[0]
 
     def stack(self, value: Array) -> Any:
-        """The handle of a stack with this value on it."""
+        """The handle of a stack with this value."""
         handle = add("StackV2", gc.constant(-1), elem_type=gc.as_dtype(value.dtype)).outputs[0]
         self.after.append(add("StackPushV2", handle, self.know.tensor(value)))
         return handle
 
     def tensor_list(self, rows: Array) -> Any:
-        """The handle of a list of these rows; for an op that wants an array of lists, an array of this one."""
+        """The handle of a list of these rows; for an op on an array of lists, an array of it."""
         shape = self.know.tensor(np.array(rows.shape[1:], np.int32))
         handle = probe(add("TensorListFromTensor", self.know.tensor(rows), shape).outputs[0])
         return add("Pack", [handle]).outputs[0] if self.case.op_def.name == "TensorListPushBackBatch" else handle
@@ -145,21 +145,21 @@ def _plain(case: Case, know: Knowledge) -> Built:
 
 
 def _given(case: Case, know: Knowledge) -> Built:
-    """What is fed."""
+    """The feeds."""
     value = np.zeros([2 if size is None else size for size in gc.Shape(case.attrs["shape"]).as_list()], np.float32)
     node = add(case.op_def.name, dtype=case.attrs["dtype"], shape=know.shape(gc.Shape(value.shape)))
     return Built(node, feeds={node.outputs[0]: value})
 
 
 def _argument(case: Case, know: Knowledge) -> Built:
-    """An argument of a function is given by who calls it; what is known of its shape stands at the node."""
+    """A function argument; the known part of its shape is an attr of the node."""
     value = np.ones((2, 3), np.float32)
     node = add(case.op_def.name, **case.attrs, _output_shapes=[know.shape(gc.Shape(value.shape))])
     return Built(node, feeds={node.outputs[0]: value})
 
 
 def _holder(case: Case, know: Knowledge) -> Built:
-    """A variable itself, which gets a value first."""
+    """A variable itself, initialised first."""
     value = np.ones([size or 0 for size in gc.Shape(case.attrs["shape"]).as_list()], np.float32)
     node = add(case.op_def.name, **know.attrs(case.op_def, case.attrs))
     assign = "Assign" if node.output_types[0].is_ref else "AssignVariableOp"
@@ -167,12 +167,12 @@ def _holder(case: Case, know: Knowledge) -> Built:
 
 
 def _queue(case: Case, know: Knowledge) -> Built:
-    """A queue, which does without shapes or knows them."""
+    """A queue with or without shapes."""
     return Built(add(case.op_def.name, **case.attrs))
 
 
 def _received(case: Case, know: Knowledge) -> Built:
-    """What the partner has sent."""
+    """The value from the partner."""
     partner = case.op_def.name.replace("Recv", "Send")
     ends = {name: value for name, value in case.attrs.items() if name != "tensor_type"}
     with gc.control_dependencies([add(partner, know.tensor(np.ones((2, 3), np.float32)), **ends)]):
@@ -184,7 +184,7 @@ def _abort(case: Case, know: Knowledge) -> Built:
 
 
 def _loop(case: Case, know: Knowledge) -> Built:
-    """A loop of two turns around the op; each turn puts the value twice, unless nothing of shapes is to change or it is a variable."""
+    """A loop of two iterations around the op. Each doubles the value, except for fixed shapes and variables."""
     maker = Maker(case, know)
     (value, *_) = maker.arguments()
     is_ref = value.dtype.is_ref

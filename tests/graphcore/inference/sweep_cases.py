@@ -1,4 +1,4 @@
-"""The uses of every op that the sweep runs: the examples of the registry, and where those show too little of an op's shapes, others."""
+"""The cases of every op in the sweep: registry examples, and further ones for shapes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def use(op: str, *inputs: Any, **attrs: Any) -> tuple[str, tuple[Any, ...], Mapp
 
 
 def calls() -> Iterator[tuple[str, tuple[Any, ...], Mapping[str, Any]]]:
-    """Uses of the ops that run functions: bodies that keep a shape and that change it, branches that agree and that do not."""
+    """Cases of ops that run functions: bodies that keep or change a shape, branches that agree or differ."""
     branches, index = [Func("Same"), Func("Sum2"), Func("Flat")], np.int32
     for op in ("If", "StatelessIf"):
         for taken in (True, False):
@@ -65,6 +65,6 @@ def sweep_cases() -> dict[str, list[Case]]:
         found.setdefault(case.op_def.name, []).append(case)
     for op, inputs, attrs in calls():
         found[op].append(Case(gc.op_registry.look_up(op), len(found[op]), inputs, attrs, None, False, FUNCTIONS))
-    for op in LOOP_OPS:  # the second loop puts its value twice in each turn
+    for op in LOOP_OPS:  # the second loop doubles its value in each iteration
         found[op].append(replace(found[op][0], number=len(found[op])))
     return found

@@ -1,4 +1,4 @@
-"""What is known of a value that is one of several."""
+"""Shapes common to several alternatives."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Mistakes that people make in their first graphs: what is said of each, and the cell and line to look at.
+"""Typical beginners' mistakes: the message for each, with the cell and line responsible.
 
-Each row: the cells, the message, and the two sides that clash with the places where their numbers entered.
+Each row: the cells, the message, and the two clashing sides with the places where their numbers entered.
 """
 
 from __future__ import annotations

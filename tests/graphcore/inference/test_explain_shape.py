@@ -1,4 +1,4 @@
-"""Why a tensor has its shape: dimension by dimension, back to the lines where the numbers entered."""
+"""Explanations of shapes: dimension by dimension, back to the lines where the numbers entered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOFTMAX = (
 
 
 def way(origin: Origin) -> list[str]:
-    """The facts on a way that does not fork, and where it begins."""
+    """The facts on an unbranched path, and its origin."""
     return [str(step.fact) for step in origin.walk()] + [origin.roots[0].where]
 
 

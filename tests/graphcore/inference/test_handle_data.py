@@ -1,4 +1,4 @@
-"""What handles point to."""
+"""Handle data."""
 
 from __future__ import annotations
 

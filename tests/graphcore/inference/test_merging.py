@@ -1,4 +1,4 @@
-"""Ranks and values asked for, merging, relaxing."""
+"""Required ranks and values, merging, relaxing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names of unknown sizes say holds in every run: one name is one number, and what is said to be equal is."""
+"""Names of unknown sizes hold in every run: one name is one number, and equalities are true."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def call(op: str, *inputs: Any, **attrs: Any) -> Any:
 
 
 def branch(taken: bool) -> Made:
-    """What the branch needs to be equal need not be equal where it is not taken."""
+    """Requirements of a branch do not hold if it is not taken."""
     return lambda x, y: cond(gc.constant(taken), [x, y], lambda a, b: [call("AddN", [a, b])[0]], lambda a, _: [ops.tanh(a)])[0]
 
 
 def turns(x: Any, y: Any) -> Any:
-    """Two turns of a loop; each puts the value twice, and adds to it what fits only at first."""
+    """Two iterations of a loop; each doubles the value, and adds a term that fits only at first."""
     limit, one, axis, constant = (enter(value, "loop", constant=True) for value in (gc.constant(2), gc.constant(1), gc.constant(0), y))
     return while_loop(
         lambda i, _: call("Less", i, limit)[0],
@@ -52,7 +52,7 @@ def turns(x: Any, y: Any) -> Any:
 
 
 def once(x: Any, y: Any) -> Any:
-    """One turn of a loop, that needs two sizes to be equal."""
+    """One iteration of a loop that requires two sizes to be equal."""
     limit, one, axis, constant = (enter(value, "loop", constant=True) for value in (gc.constant(1), gc.constant(1), gc.constant(0), y))
     return while_loop(
         lambda i, _: call("Less", i, limit)[0],
@@ -111,7 +111,7 @@ STEPS: dict[str, Made] = {
 
 
 def holds(graph: gc.Graph, sizes: dict[str, tuple[int, ...]]) -> None:
-    """All that the names of `graph` say is true of these sizes."""
+    """All statements of `graph` about names are true of these sizes."""
     symbols = graph.symbols()
     assert symbols.contradictions == ()
     told: list[tuple[Expression, int]] = []
@@ -153,20 +153,20 @@ def test_names_say_what_is_so_in_a_run(given_: list[tuple[int, int, bool, bool]]
         for kind, first, second in steps:
             x, y = tensors[first % len(tensors)], tensors[second % len(tensors)]
             if sizes[x.name].count(0) > 1:
-                continue  # what Reshape makes of -1 where another size is 0 too is a convention: as if those sizes were 1
+                continue  # by convention, Reshape computes -1 beside a size of 0 as if that size were 1
             try:
                 with graph.transaction(), gc.Session() as session:
                     made = STEPS[kind](x, y)
                     value = session.run(made, feeds)
             except GraphError:
-                continue  # it does not fit, which may come out only when it runs
+                continue  # does not fit, which may show only at run time
             tensors.append(made)
             sizes[made.name] = value.shape
         holds(graph, sizes)
 
 
 def check_names(case: Case, know: Knowledge) -> None:
-    """Run the op of a case in a graph with names that is told so much."""
+    """Run the op of a case in a graph with names under partial knowledge."""
     with gc.Graph(REGISTRY, infer="symbolic").as_default() as graph:
         built = build(case, know)
         if built.fails is not None:
@@ -196,5 +196,5 @@ def test_names_say_what_is_so_for_inputs_and_attrs_that_are_drawn(name: str, dat
         try:
             check(case, Knowledge())
         except GraphError:
-            return  # what does not fit is drawn too, and refused
+            return  # invalid draws are refused
         check_names(case, Partial(data.draw))

@@ -1,4 +1,4 @@
-"""A value used as a shape may be known in part."""
+"""A value used as a shape may be partially known."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def const(value: object, dtype: Any = None) -> Any:
 
 
 def number(dtype: Any = gc.int32) -> Any:
-    """A scalar that is known only when the graph runs."""
+    """A scalar that is known only at run time."""
     return gc.placeholder(dtype, [])
 
 

@@ -1,4 +1,4 @@
-"""What must hold for any shapes: merging is symmetric, broadcasting is NumPy's, and knowing less never says anything false."""
+"""Properties for all shapes: symmetric merging, NumPy's broadcasting, and sound partial knowledge."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_full_shapes_are_broadcast_as_numpy_does(a: list[int], b: list[int]) -> 
 
 WINDOW = {"padding": "VALID", "strides": [1, 2, 1, 1], "dilations": [1, 1, 1, 1]}
 NCHW = {"data_format": "NCHW"}
-# A letter in a template is one size, drawn anew in each example; where it stands twice the sizes are equal.
+# A letter in a template is one size, drawn for each example; repeated letters are equal sizes.
 RULES: list[tuple[ShapeFunction, str, dict[str, Any]]] = [
     (fns.broadcast_binary_op_shape_fn, "[a,1,b];[c,b]", {}),
     (fns.broadcast_binary_op_shape_fn, "[a,b];[a,b]", {}),
@@ -141,7 +141,7 @@ def test_knowing_less_never_says_anything_false(function: ShapeFunction, templat
 
 
 def _partly(handle: ShapeHandle, data: st.DataObject) -> list[int | None] | None:
-    """The sizes, some of them or all of them hidden."""
+    """The sizes, some or all of them unknown."""
     if data.draw(st.integers(0, 3)) == 0 or handle.dims is None:
         return None
     return [None if data.draw(st.booleans()) else dim.value for dim in handle.dims]

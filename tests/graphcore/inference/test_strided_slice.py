@@ -100,7 +100,7 @@ def test_slices_of_handles_keep_what_they_point_to() -> None:
 
 @st.composite
 def specs(draw: st.DrawFn) -> tuple[tuple[int, ...], SliceSpec, tuple[object, ...]]:
-    """A shape, a specification, and the same as a NumPy index."""
+    """A shape, a specification, and the equivalent NumPy index."""
     dims = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
     ellipsis_at = draw(st.none() | st.integers(0, len(dims)))
     taken = draw(st.integers(0, len(dims)))

@@ -1,4 +1,4 @@
-"""`gc.Graph(infer="symbolic")`: unknown sizes have names, equalities are kept, and arithmetic goes on with the names."""
+"""`gc.Graph(infer="symbolic")`: unknown sizes have names, equalities and arithmetic."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def combined(parts: tuple[Expression, Expression, str]) -> Expression:
     if operator == "/":
         return a // symbol("n2")
     if operator == "b":
-        return broadcast(a * b, a * b, constant(1))  # what does not differ may be broadcast
+        return broadcast(a * b, a * b, constant(1))  # equal sizes may be broadcast
     return a + b if operator == "+" else a - b if operator == "-" else a * b
 
 

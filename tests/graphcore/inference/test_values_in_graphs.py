@@ -1,4 +1,4 @@
-"""Shape functions of a graph's nodes read values known in part."""
+"""Shape functions of nodes read partially known values."""
 
 from __future__ import annotations
 

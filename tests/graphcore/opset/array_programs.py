@@ -1,4 +1,4 @@
-"""Graphs with tensor arrays and stacks: each gives its results, and the inputs by which it may be differentiated."""
+"""Graphs with tensor arrays and stacks: each returns its results and differentiable inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add(op: str, *inputs: Any, **attrs: Any) -> list[gc.Tensor]:
 
 
 def source(values: Any, name: str = "x") -> gc.Tensor:
-    """A placeholder that has a value; doubles, so that differences are precise."""
+    """A placeholder with a value; doubles, so that differences are precise."""
     value = np.asarray(values, np.float64)
     return add("PlaceholderWithDefault", gc.constant(value, name=f"{name}_value"), shape=gc.Shape(value.shape))[0]
 
@@ -59,7 +59,7 @@ def split_and_concat() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
 
 
 def parts_of(x: gc.Tensor, **attrs: Any) -> gc.Tensor:
-    """Rows of `x` in an array whose places are cleared when they are read, read at once."""
+    """Rows of `x` in an array with elements cleared after reading, read concurrently."""
     handle, flow = array(2, clear_after_read=True)
     (flow,) = add("TensorArraySplitV3", handle, x * x, lengths(1, 2), flow)
     return add("TensorArrayConcatV3", handle, flow, dtype=gc.float64, **attrs)[0]
@@ -81,7 +81,7 @@ def two_concats() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
 
 
 def two_concats_in_a_function() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
-    """The same; TensorFlow's handles do not outlive the function, so that it can differentiate this one in no way."""
+    """The same in a function, which TensorFlow cannot differentiate, because handles end with the function."""
     x = source([[0.5, 1.0], [1.5, 2.0], [0.25, 0.75]])
     return [gc.function(product_of_parts)(x)], [x]
 

@@ -1,4 +1,4 @@
-"""The registry's examples as kernels alone, to be run on any backend: arrays go in as the backend's own and come out so."""
+"""The registry's examples as kernels alone, for any backend: arrays enter and leave as its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ON_THE_HOST = {gc.string, gc.bfloat16}
 
 
 def on_device(case: Case) -> bool:
-    """True if the case computes with numbers alone."""
+    """True iff the case involves numbers only."""
     calls = any(attr.type in {"func", "list(func)"} for attr in case.op_def.attr)
     return (
         case.runs
@@ -32,7 +32,7 @@ def host(value: Any) -> Any:
     """A result as NumPy arrays; lists by their elements."""
     if isinstance(value, TensorList):
         return [None if item is None else np.asarray(host(item)) for item in value.items]
-    get = getattr(value, "get", None)  # as CuPy calls the way back
+    get = getattr(value, "get", None)  # CuPy's name for copying to the host
     return value if get is None else get()
 
 
@@ -83,8 +83,8 @@ def _handle(case: Case, array: Array, wrap: Any) -> Any:
 
 
 def on_device_with_variables(case: Case) -> bool:
-    """True if the case computes with numbers and with variables that hold numbers."""
-    values: list[Any] = list(case.arrays)  # None stands for a variable without a value
+    """True iff the case involves numbers, and variables of numbers, only."""
+    values: list[Any] = list(case.arrays)  # None stands for an uninitialised variable
     return case.runs and case.takes_variable and not any(v is not None and gc.as_dtype(v.dtype) in _ON_THE_HOST for v in values)
 
 
@@ -115,7 +115,7 @@ class PreparedWithVariables(Prepared):
 
 
 def values_of(results: Sequence[Any]) -> list[Any]:
-    """Results with variables replaced by what they hold."""
+    """Results with variables replaced by their values."""
     return [result.value if isinstance(result, RefVariable) else result for result in results]
 
 
@@ -123,7 +123,10 @@ CASES = [case for case in all_cases() if on_device(case) and case.arrays]
 
 
 def assert_same(mine: Any, wanted: Any, rtol: float | None = None) -> None:
-    """Two results on the host are the same: in structure and dtype, and in value up to a relative difference, of a few roundings if not given."""
+    """Check that two results on the host agree in structure, dtype and value.
+
+    The default tolerance is a few roundings.
+    """
     if isinstance(wanted, list):
         assert len(mine) == len(wanted)
         for part, other in zip(mine, wanted, strict=True):

@@ -1,4 +1,4 @@
-"""Inputs that could make a kernel fail: the shapes of an op's examples and what becomes of them, every type, extreme values."""
+"""Inputs that may make a kernel fail: varied shapes, all types, extreme values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sizes = Mapping[int, int]
 
 
 def extremes(dtype: np.dtype[Any]) -> Sequence[Any]:
-    """The values of a type that kernels find hard."""
+    """The extreme values of a type."""
     if dtype.kind not in "iu":
         return SPECIAL[dtype.kind]
     limits = np.iinfo(dtype)
@@ -31,19 +31,19 @@ def extremes(dtype: np.dtype[Any]) -> Sequence[Any]:
 
 
 def argument_names(case: Case) -> list[str]:
-    """The input argument that each array of a case belongs to."""
+    """The argument names of the arrays of a case."""
     pairs = zip(case.op_def.input_arg, case.inputs, strict=True)
     return [arg.name for arg, value in pairs for _ in (value if isinstance(value, list) else [value])]
 
 
 def other_sizes(case: Case) -> list[Sizes | None]:
-    """Changes of the sizes in a case: none, each size to 0, 1 and 5, and (None) no dimensions at all."""
+    """Changes of the sizes in a case: none, each size to 0, 1 and 5, and (None) scalars."""
     sizes = sorted({size for array in case.arrays for size in array.shape})
     return [{}, None, *({size: other} for other in (0, 1, 5) for size in sizes)]
 
 
 def other_types(case: Case) -> list[dict[str, gc.DType]]:
-    """The types of a case, and each type that each type attr allows."""
+    """The types of a case, and each type allowed for each type attr."""
     names = {arg.type_attr: None for arg in case.op_def.input_arg if arg.type_attr}
     allowed = ((name, case.op_def.find_attr(name)) for name in names)
     return [{}, *({name: dtype} for name, attr in allowed if attr is not None for dtype in _types(attr.allowed_values))]
@@ -57,7 +57,7 @@ def changed(case: Case, sizes: Sizes | None, types: Mapping[str, gc.DType], pick
     """The arrays of a case in other sizes and types, filled with extreme values.
 
     Args:
-        picks: chooses the values, again and again from the front.
+        picks: selects the values, cyclically.
         kept: names of arguments that keep their values.
     """
     arrays: list[Array] = []

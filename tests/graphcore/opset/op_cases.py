@@ -1,4 +1,4 @@
-"""The examples of the registry as cases: the inputs as arrays, one node built from them, and what the node gives."""
+"""Registry examples as test cases: input arrays, the node built from them, and its results."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from graphcore.registry import OpRegistration
 Array = npt.NDArray[Any]
 
 NOT_RUN = {
-    # These have to be fed.
+    # These must be fed.
     "Placeholder",
     "PlaceholderV2",
     "_Arg",
     "_DeviceArg",
-    # These give dead values, belong into a loop, or end the run: see test_control_flow.
+    # Their results are dead values, need a loop, or end the run: see test_control_flow.
     "Abort",
     "Enter",
     "Exit",
@@ -33,10 +33,10 @@ NOT_RUN = {
     "RefSwitch",
     "Switch",
     "_SwitchN",
-    # These need another partition to send to them.
+    # These need a sending partition.
     "_HostRecv",
     "_Recv",
-    # These give a variable itself.
+    # These return a variable itself.
     "VarHandleOp",
     "Variable",
     "VariableV2",
@@ -50,8 +50,8 @@ class Case:
     """One example of one op.
 
     Attributes:
-        inputs: one entry an argument; a list for a list argument.
-        functions: definitions of the functions that the attrs name.
+        inputs: one entry for each argument; a list for a list argument.
+        functions: definitions of the functions named in attrs.
     """
 
     entry: OpRegistration
@@ -100,12 +100,12 @@ class Case:
         return [array for value in self.inputs for array in (value if isinstance(value, list) else [value])]
 
     def build(self, tensors: Sequence[Any]) -> Node:
-        """The node in the default graph; one that gives handles of lists is followed by one that gives their elements."""
+        """The node in the default graph; handles of lists are converted to their elements."""
         node = self.build_plain(tensors)
         return gc.get_default_graph().apply_op("IdentityN", [list(map(elements, node.outputs))]) if self.gives_list else node
 
     def build_plain(self, tensors: Sequence[Any]) -> Node:
-        """The node in the default graph; `tensors` takes the place of the inputs, without lists. Handles of lists are made of them."""
+        """The node in the default graph; `tensors` replaces the flat inputs. Handles of lists are made of them."""
         left = iter(tensors)
         arguments = [
             [next(left) for _ in value]
@@ -122,20 +122,20 @@ class Case:
 
 
 def make_old_enough(op_def: OpDef) -> None:
-    """Take the default graph for one from when the op was not removed yet."""
+    """Give the default graph a version in which the op was not removed yet."""
     if op_def.deprecation is not None:
         gc.get_default_graph().versions = VersionDef(producer=op_def.deprecation.version - 1)
 
 
 def made_handle(tensor: Any, op_def: OpDef) -> Any:
-    """The rows of a tensor as a list; for an op that wants an array of lists, as an array with this one."""
+    """The rows of a tensor as a list; for an op on an array of lists, as an array with it."""
     shape = gc.apply_op("Slice", [gc.apply_op("Shape", [tensor]), gc.constant([1]), gc.constant([-1])])
     handle = gc.apply_op("TensorListFromTensor", [tensor, shape])
     return gc.apply_op("Pack", [[handle]]) if op_def.name == "TensorListPushBackBatch" else handle
 
 
 def elements(output: Any) -> Any:
-    """The elements of a list, or the tensor itself if it is no list."""
+    """The elements of a list, or the tensor itself if it is not a list."""
     if output.dtype is not gc.variant:
         return output
     dtype = output.node.node_def.attr.get("element_dtype", gc.float32)
@@ -162,7 +162,7 @@ def constants(arrays: Sequence[Array]) -> list[Any]:
 
 
 def hidden(arrays: Sequence[Array], sizes: str) -> list[Any]:
-    """Tensors with these values of which the graph knows only that the rank is `known`, or not even that."""
+    """Tensors with these values, of known or unknown rank for the graph."""
     shapes = [gc.Shape([None] * array.ndim) if sizes == "unknown" else gc.Shape(None) for array in arrays]
     return [
         gc.apply_op("PlaceholderWithDefault", [gc.constant(array)], {"shape": shape}) for array, shape in zip(arrays, shapes, strict=True)
@@ -177,7 +177,7 @@ def run(node: Node) -> list[Array]:
 
 
 def with_variables(case: Case) -> tuple[Node, list[Any]]:
-    """A node whose reference inputs are variables, and their initialisers."""
+    """A node with variables as reference inputs, and their initialisers."""
     tensors: list[Any] = []
     start: list[Any] = []
     for arg, value in zip(case.op_def.input_arg, case.inputs, strict=True):

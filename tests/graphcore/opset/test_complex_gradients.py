@@ -1,4 +1,4 @@
-"""Every registered gradient of an op on complex numbers, and the second derivative, against central differences in both directions."""
+"""Complex gradients, first and second, against central differences in both directions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LEFT_OUT = {
 }
 
 
-# Examples that give nothing complex when they are given complex numbers.
+# Examples without complex results for complex inputs.
 GIVE_NOTHING_COMPLEX = {"Cast-0": "whole numbers", "Cast-1": "truth values", "_ArrayToList-0": "the types that its attr lists"}
 
 
 def takes_complex(case: Case) -> bool:
-    """True if the op takes complex numbers wherever this example gives it floats or complex numbers."""
+    """True iff the op takes complex numbers in place of all floats of this example."""
     found = False
     for arg, value in zip(case.op_def.input_arg, case.inputs, strict=True):
         for part in value if isinstance(value, list) else [value]:
@@ -59,7 +59,7 @@ CASES = [
 
 
 class Made:
-    """The op on complex placeholders, and the values for them."""
+    """The op on complex placeholders, with values for them."""
 
     def __init__(self, case: Case) -> None:
         random = np.random.default_rng(1)

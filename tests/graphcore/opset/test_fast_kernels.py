@@ -1,4 +1,4 @@
-"""Kernels that go another way for large arrays give what the plain way gives."""
+"""Fast kernels for large arrays agree with the plain ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHAPES = ((3,), (5000,), (0, 7), (2, 3), (70, 70), (64, 8, 2, 6), (2, 70_000), (
 
 
 def numbers(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Around 0, with a NaN and infinities where there are any."""
+    """Numbers around 0, with NaN and infinities if the type has them."""
     values = (np.arange(np.prod(shape)) * 7 % 23 - 11).reshape(shape).astype(dtype)
     if values.size > 3 and np.issubdtype(dtype, np.floating):
         values.flat[:3] = [np.nan, np.inf, -np.inf]

@@ -1,4 +1,4 @@
-"""GR: the gradient bodies, letter by letter as the reference has them; where they differ, the golden file says why."""
+"""GR: gradient bodies equal the reference's letter by letter; the golden file explains differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphcore.registry import get_op_gradient_creator
 from tests.golden.gradient_notation import Entry, entries, full_text, without_gradient
 
 ENTRIES = entries()
-# Everything that the reference's registry of function gradients names, and what this project adds to it.
+# All names in the reference's registry of function gradients, and additions of this project.
 NAMED = [
     "Abs",
     "Neg",

@@ -1,4 +1,4 @@
-"""Every registered gradient against central differences, in double precision where the op has it; and the second derivative."""
+"""Registered gradients, first and second, against central differences, in double precision if possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sweep
 
 @dataclass(frozen=True)
 class Precision:
-    """The type to compute in, the step of the differences, and how far they may be off."""
+    """The type of the computation, the step of the differences, and the tolerance."""
 
     dtype: gc.DType
     step: float
@@ -27,15 +27,15 @@ class Precision:
 
 DOUBLE = Precision(gc.float64, 1e-5, 2e-5)
 SINGLE = Precision(gc.float32, 1e-2, 2e-2)
-# As in the reference, the gradient does not go through the further outputs, which are statistics: one that comes to them is refused.
+# As in the reference, the gradient ignores the further outputs, which are statistics: a gradient that reaches one is refused.
 BATCH_NORM = {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}
 
-# Its gradient is a MaxPool3DGrad, which takes no doubles.
+# Its gradient is a MaxPool3DGrad, which has no doubles.
 SINGLE_GRADIENT = {"MaxPool3DGradGrad"}
 
 
 def allows_double(case: Case) -> bool:
-    """True if the op takes doubles wherever this example gives it floats, and gives any."""
+    """True iff the op takes doubles in place of all floats of this example, and has some."""
     if case.op_def.name in SINGLE_GRADIENT or all(arg.type is gc.float32 for arg in case.op_def.output_arg):
         return False
     for arg, value in zip(case.op_def.input_arg, case.inputs, strict=True):
@@ -43,7 +43,7 @@ def allows_double(case: Case) -> bool:
         if not any(part is not None and part.dtype == np.float32 for part in parts):
             continue
         if case.entry.examples[case.number].functions:
-            return False  # they are of one type
+            return False  # of one type
         attr = case.op_def.find_attr(arg.type_attr) if arg.type_attr else None
         if attr is None or (attr.allowed_values is not None and gc.float64 not in attr.allowed_values):
             return False
@@ -60,7 +60,7 @@ def precise_inputs(case: Case) -> list[Array]:
 
 
 def differentiated_outputs(case: Case, tensors: list[Any], only: int | None = None) -> list[Any]:
-    """The floating outputs of the case (or that of number `only`), computed as precisely as the op can."""
+    """The floating outputs of the case (or the one numbered `only`), as precise as the op allows."""
     dtype = precision(case).dtype
     attrs = {
         key: [dtype if item == "float" else item for item in value] if isinstance(value, list) else value
@@ -74,7 +74,7 @@ def differentiated_outputs(case: Case, tensors: list[Any], only: int | None = No
     return [output for output in outputs if output.dtype is dtype]
 
 
-# Examples that give no floats, so that nothing flows back through them.
+# Examples without floating results, so that no gradient flows back.
 GIVE_NO_FLOATS = {"Cast-0": "whole numbers", "Cast-1": "truth values", "Complex-0": "complex numbers: see the test of its own"}
 CASES = [
     case
@@ -89,7 +89,7 @@ CASES = [
 
 
 class Differentiated:
-    """One node whose floating inputs are placeholders and whose other inputs are constants, and a weighted sum of its outputs as a loss."""
+    """One node with floating inputs as placeholders, others as constants, and a weighted sum as loss."""
 
     def __init__(self, case: Case, inputs: Sequence[int] | None = None, only: int | None = None) -> None:
         self.precision = precision(case)
@@ -137,13 +137,13 @@ class Differentiated:
 
 
 def weighted(tensors: list[Any]) -> Any:
-    """A sum in which no two elements count the same."""
+    """A weighted sum with distinct weights."""
     random = np.random.default_rng(0)
     return gc.add_n([gc.reduce_sum(tensor * weight(tensor, random)) for tensor in tensors])
 
 
 def weight(tensor: Any, random: np.random.Generator) -> Any:
-    """Numbers of the tensor's shape; the tensor itself where that is not known."""
+    """Weights of the tensor's shape; the tensor itself if its shape is unknown."""
     if not tensor.shape.is_fully_defined:
         return tensor
     return gc.constant(random.uniform(0.5, 1.5, [size or 1 for size in tensor.shape]).astype(tensor.dtype.as_numpy))
@@ -168,30 +168,29 @@ def test_complex_numbers_are_differentiated_by_their_parts() -> None:
             assert gc.check_gradient(gradient, [x, y], feed).passed
 
 
-# The gradient of Cumprod divides by its input, as the reference's does.
+# The gradient of Cumprod divides by its input, as in the reference.
 AT_ZERO = {"Prod-5"}
 
 
-# Twice by the image alone: by the boxes the op is differentiated by CropAndResizeGradBoxes, which is an op of its own and has no gradient in
-# the reference either.
+# Second derivatives by the image only: the gradient by the boxes is CropAndResizeGradBoxes, an op without a gradient in the reference too.
 ONCE = {"CropAndResize", "CropAndResizeGradImage"}
 TWICE = [case for case in CASES if case.id not in AT_ZERO and case.op_def.name not in ONCE]
-# Ops whose gradient is a derivative by some inputs only, and those inputs.
+# Ops with a gradient by some inputs only, and these inputs.
 PARTLY = {
     "CropAndResize": [0],
     "CropAndResizeGradImage": [0],
-    "FusedBatchNormGrad": [0],  # what is given of the forward pass belongs together: moving one of it alone means nothing
+    "FusedBatchNormGrad": [0],  # inputs from the forward pass are consistent: varying one alone is meaningless
     "FusedBatchNormGradV2": [0],
     "FusedBatchNormGradV3": [0],
-    "MaxPool3DGrad": [2],  # input and output given belong together: the one says where in the other the largest are
+    "MaxPool3DGrad": [2],  # the given output determines the positions of maxima in the given input
     "MaxPool3DGradGrad": [2],
     "MaxPoolGrad": [2],
     "MaxPoolGradGrad": [2],
-    "Polygamma": [1],  # as in the reference, there is none by the order
+    "Polygamma": [1],  # as in the reference, no gradient by the order
     "Zeta": [1],
 }
 BY_SOME = [case for case in all_cases() if case.op_def.name in PARTLY and case.entry.gradient is not None and case.runs]
-# Ops whose gradient is none of what they compute, and which are no sweep's concern.
+# Ops with a gradient that is not that of their computation.
 ELSEWHERE = {
     "FakeQuantWithMinMaxArgs": "passes the gradient straight through, as if there were no steps",
     "FakeQuantWithMinMaxVars": "passes the gradient straight through, as if there were no steps",
@@ -233,7 +232,7 @@ def test_a_second_derivative_agrees_with_central_differences(case: Case) -> None
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_gradient_is_the_same_where_no_shape_and_no_value_is_known(case: Case) -> None:
-    """Axes, shapes and indices are read at run time then, and broadcasting is undone by what the shapes turn out to be."""
+    """Axes, shapes and indices are then read at run time, and broadcasting is reduced by run-time shapes."""
     results = []
     for make in (constants, lambda arrays: hidden(arrays, "unknown rank")):
         with gc.Graph().as_default() as graph:
@@ -267,7 +266,7 @@ def test_the_gradient_of_gathering_from_nothing_is_empty(shape: list[int], indic
 
 
 def several_outputs(case: Case) -> list[int]:
-    """The numbers of the floating outputs of a case, if it has more than one."""
+    """The indices of the floating outputs of a case, if it has several."""
     with gc.Graph().as_default():
         node = replace(case, outputs=None).build(constants(case.arrays))
         found = [number for number, output in enumerate(node.outputs) if output.dtype.is_floating and output.shape.num_elements != 0]
@@ -283,7 +282,7 @@ SEVERAL = [
 
 
 def through_none(case: Case, number: int) -> str:
-    """Why an output of an op has no gradient through it, where its registration says so."""
+    """The registered reason for which an output of an op has no gradient."""
     names = [arg.name for arg in case.op_def.output_arg]
     return case.entry.no_gradient_through.get(names[number], "") if len(names) > 1 else ""
 
@@ -320,7 +319,7 @@ def test_a_gradient_that_comes_to_an_output_without_one_is_refused_and_explained
 
 
 def test_what_has_no_gradient_through_it_is_known() -> None:
-    """Whoever adds to this has to say why."""
+    """Additions to this list need a reason."""
     assert {entry.op_def.name for entry in gc.op_registry if entry.no_gradient_through} == BATCH_NORM
 
 

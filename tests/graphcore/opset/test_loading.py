@@ -1,4 +1,4 @@
-"""Ops are known without their modules being imported, and the index of the modules is complete."""
+"""Ops are known before their modules are imported, and the index of modules is complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAMILY = (
 
 @pytest.fixture
 def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, OpRegistry]:
-    """The file of the module `some_ops.family`, to be written, and the registry that its ops go to."""
+    """The file of the module `some_ops.family`, to be written, and the registry for its ops."""
     package = tmp_path / "some_ops"
     package.mkdir()
     (package / "__init__.py").write_text("")

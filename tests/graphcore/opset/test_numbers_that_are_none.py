@@ -1,4 +1,4 @@
-"""NaN, infinities and tensors without elements, where a kernel could make something else of them."""
+"""NaN, infinities and empty tensors, which kernels might change."""
 
 from __future__ import annotations
 

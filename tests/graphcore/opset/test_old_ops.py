@@ -1,4 +1,4 @@
-"""Ops of old graphs: those that were removed are refused from their version on, and run in graphs that are older."""
+"""Removed ops are refused from their version on, and run in older graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels know their arrays only through `k.xp`: each example runs on arrays as strict as CuPy's and gives what NumPy gives."""
+"""Kernels use only `k.xp`: each example on arrays as strict as CuPy's agrees with NumPy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_strict_arrays_are_strict() -> None:
 @pytest.mark.parametrize("values_known", [True, False], ids=["known", "unknown"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_kernel_needs_nothing_but_its_backend(case: Case, values_known: bool) -> None:
-    """Indices, shapes and axes are also given as constants, as a plan gives them."""
+    """Indices, shapes and axes are also given as constants, as in plans."""
     prepared = Prepared(case)
     known = [array if values_known and array.dtype.kind in "iub" else None for array in case.arrays]
     if any(arg.type is gc.variant for arg in case.op_def.input_arg):

@@ -1,4 +1,4 @@
-"""Values that an op does not take, and that are known only when it runs: they are refused as in TensorFlow, not taken for something else."""
+"""Values that are invalid at run time are refused as in TensorFlow."""
 
 from __future__ import annotations
 

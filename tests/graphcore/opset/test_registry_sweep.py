@@ -1,4 +1,4 @@
-"""What every op block promises: its examples hold, and its shape function tells the truth about its kernel."""
+"""Guarantees of every op block: its examples hold, and shape function and kernel agree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENTRIES = list(gc.op_registry)
 CASES = all_cases()
 RUNNABLE = [case for case in CASES if case.runs]
 PURE = [case for case in RUNNABLE if case.deterministic and not case.takes_variable]
-# Ops whose output shape depends on the values of their inputs, which a shape function need not know.
+# Ops with output shapes that depend on values, which a shape function need not know.
 FROM_VALUES = {
     *(f"NonMaxSuppression{version}" for version in ("", "V2", "V3", "V4")),
     *(f"Segment{name}" for name in ("Sum", "Mean", "Prod", "Max", "Min")),
@@ -84,7 +84,7 @@ def test_an_example_gives_the_declared_types_the_inferred_shapes_and_the_outputs
 @pytest.mark.parametrize("sizes", ["unknown", "unknown rank"])
 @pytest.mark.parametrize("case", [case for case in PURE if case.arrays], ids=lambda case: case.id)
 def test_less_known_shapes_and_values_contradict_nothing(case: Case, sizes: str) -> None:
-    """Nothing is constant here, so kernels read axes, shapes and paddings at run time: they must give the same."""
+    """Nothing is constant here, so kernels read axes, shapes and paddings at run time, with the same results."""
     _, values = result_of(case)
     with gc.Graph().as_default():
         node = case.build(hidden(case.arrays, sizes))

@@ -1,4 +1,4 @@
-"""What every op block says of itself beside its definition holds of its kernel."""
+"""The declared traits of every op block hold of its kernel."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def cases_of(entry: OpRegistration) -> list[Case]:
 
 
 def checked_inputs(entry: OpRegistration) -> Sequence[str]:
-    """The inputs whose values are known before the run wherever the op cannot fail."""
+    """The inputs with constant values, if the op cannot fail."""
     return entry.traits.can_fail.values if isinstance(entry.traits.can_fail, FailsOn) else ()
 
 
 def kernel_for(case: Case, arrays: Sequence[Array], attrs: dict[str, Any], known: Sequence[str]) -> tuple[Node, Kernel] | None:
-    """The kernel for inputs of these shapes, None where the shape function or the types refuse them."""
+    """The kernel for inputs of these shapes, None if the shape function or the types refuse them."""
     names = argument_names(case)
     with gc.Graph().as_default():
         places = [
@@ -56,7 +56,7 @@ def kernel_for(case: Case, arrays: Sequence[Array], attrs: dict[str, Any], known
 
 def called(kernel: Kernel, arrays: Sequence[Array]) -> list[Any]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of complex numbers taken for real ones
+        warnings.simplefilter("ignore")  # of complex numbers cast to real ones
         result = kernel(*arrays)
     return list(result) if isinstance(result, tuple | list) else [] if result is None else [result]
 
@@ -73,7 +73,7 @@ def uses(case: Case, sizes: Any, picks: Sequence[int]) -> Iterator[tuple[list[Ar
 
 
 def fails_on(entry: OpRegistration, node: Node, arrays: Sequence[Array]) -> bool:
-    """Whether the op says that it can fail on these inputs."""
+    """True iff the op's traits allow failure on these inputs."""
     can_fail = entry.traits.can_fail
     if not isinstance(can_fail, FailsOn):
         return can_fail

@@ -1,4 +1,4 @@
-"""Functions to call, and graphs as lists of lines, whatever the order in which nodes were made."""
+"""Functions to call, and graphs as lists of lines in canonical order."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def arg(graph: gc.Graph, name: str, index: int = 0, dtype: gc.DType = gc.float32
 
 
 def lines(graph: gc.Graph) -> set[str]:
-    """One line a node; arguments and returns as nodes too."""
+    """One line for each node, including arguments and returns."""
     return {debug_string(node.node_def).replace("[T=float]", "").replace("[T=int32]", "") for node in graph.nodes}

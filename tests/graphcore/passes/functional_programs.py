@@ -1,4 +1,4 @@
-"""Programs of branches and loops to be differentiated: functions of a vector of three."""
+"""Programs of branches and loops for differentiation: functions of a vector of three."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loop_in_cond(x: gc.Tensor) -> Any:
 
 
 def carried(x: gc.Tensor) -> Any:
-    """What one variable is now, another is in the next round; one is forgotten, one never touched."""
+    """Variables that exchange their places; one is dropped, one never used."""
 
     def step(i: gc.Tensor, a: gc.Tensor, b: gc.Tensor, c: gc.Tensor, d: gc.Tensor) -> Any:
         return i + 1, b * d, gc.tanh(a) + c, gc.zeros_like(c) + 0.5, d
@@ -44,7 +44,7 @@ def carried(x: gc.Tensor) -> Any:
 
 
 def growing(x: gc.Tensor) -> Any:
-    """A variable whose size changes from round to round."""
+    """A variable that changes its size between iterations."""
     return gc.reduce_sum(
         gc.while_loop(lambda y: gc.reduce_sum(gc.ones_like(y)) < 10.0, lambda y: gc.concat([y, y * y], 0), x, shape_invariants=[None])
     )
@@ -56,7 +56,7 @@ def from_a_case(x: gc.Tensor) -> Any:
 
 
 def halving(x: gc.Tensor) -> Any:
-    """How many rounds there are depends on the values."""
+    """A number of iterations that depends on the values."""
     return gc.while_loop(lambda y: gc.reduce_sum(y) > 0.1, lambda y: y * gc.sigmoid(y) * x, x, maximum_iterations=20)
 
 

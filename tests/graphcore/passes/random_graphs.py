@@ -1,4 +1,4 @@
-"""Random graphs of everything that passes look for: constants, equal nodes, identities, list converters, calls, state, control edges."""
+"""Random graphs for passes: constants, equal nodes, identities, list converters, calls, state."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Line = tuple[str, int, int, int]
 
 
 def functions() -> gc.FunctionLibraryDefinition:
-    """The functions that the graphs call."""
+    """The functions called by the graphs."""
     return library(X_TIMES_TWO, X_TIMES_FOUR, X_TIMES_16, ADD_TWICE)
 
 
-# Few numbers, so that equal nodes come up often.
+# Few distinct numbers, so that equal nodes are frequent.
 numbers = st.integers(0, 4)
 lines = st.lists(st.tuples(st.sampled_from(KINDS), numbers, numbers, st.sampled_from([0, 0, 0, 1, 2, 3])), min_size=6, max_size=18)
 
 
 def build(some: Sequence[Line]) -> gc.Graph:
-    """The graph that the lines describe; four returns take its last tensors."""
+    """Build the graph described by the lines; four returns take its last tensors."""
     graph = gc.Graph()
     graph.library.add_library(functions())
     tensors = [arg(graph, "a", 0), arg(graph, "b", 1)]
@@ -75,7 +75,7 @@ def _add(graph: gc.Graph, kind: str, x: gc.Tensor, y: gc.Tensor, number: int) ->
 
 
 def results(graph: gc.Graph) -> list[list[float]]:
-    """What the returns take, run in a session of its own so that random numbers begin anew."""
+    """The values of the returns, in a new session so that random numbers start again."""
     rets = [node.inputs[0] for node in graph.nodes if node.op == "_Retval"]
     feeds = {graph.get_tensor_by_name(f"{name}:0"): value for name, value in FEEDS.items()}
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Dead nodes, identities and list converters go; what has an effect or was wanted stays."""
+"""Removal of dead nodes, identities and list converters; effects and wanted nodes stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common subexpressions: what is merged, what is not, and what becomes of the consumers."""
+"""Common subexpressions: merged nodes, others, and consumers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def registry() -> gc.OpRegistry:
 
 
 def text(graph: gc.Graph) -> str:
-    """Sorted nodes, then sorted edges; slot 0 is left out."""
+    """Sorted nodes, then sorted edges; control slots are left out."""
     nodes = sorted(f"{node.name}({node.op})" for node in graph.nodes)
     edges = []
     for edge in (edge for node in graph.nodes for edge in node.in_edges() if edge.src.is_op):

@@ -1,4 +1,4 @@
-"""Constant folding: what becomes a constant, under which name, waiting for what."""
+"""Constant folding: the constants, their names and their control inputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def source(consumer: gc.Node) -> gc.Node:
 
 
 def folded(consumer: gc.Node) -> npt.NDArray[np.generic] | None:
-    """The constant that a consumer now takes, None if it takes something else."""
+    """The constant that a consumer now takes, None for another producer."""
     node = source(consumer)
     value = node.node_def.attr.get("value")
     return value.array if node.op == "Const" and "__cf__" in node.name and isinstance(value, gc.TensorValue) else None

@@ -1,4 +1,4 @@
-"""Passes do no more than they declare, and what the graph computes stays the same: on random graphs."""
+"""Passes respect their declarations and keep results, on random graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(name: str, graph: gc.Graph) -> bool:
 
 
 def snapshot(graph: gc.Graph) -> dict[str, tuple[gc.Node, gc.NodeDef, bool, bool]]:
-    """Per name: the node, its definition, whether it has state itself, whether somebody wants it for itself."""
+    """By name: the node, its definition, True for state, and True if it is wanted."""
     unwanted = graph.edge_store.detached
     return {
         node.name: (
@@ -42,13 +42,13 @@ def snapshot(graph: gc.Graph) -> dict[str, tuple[gc.Node, gc.NodeDef, bool, bool
 
 
 def waiting(graph: gc.Graph) -> dict[str, set[str]]:
-    """Per node with state the others that it takes anything from or waits for, however far back."""
+    """For each stateful node the others it depends on, directly or indirectly."""
     state = {name for name, (_, _, has_state, _) in snapshot(graph).items() if has_state}
     return {name: nx.ancestors(graph.nx, name) & state for name in state}
 
 
 def broken(declaration: PassDeclaration, before: dict[str, tuple[gc.Node, gc.NodeDef, bool, bool]], graph: gc.Graph) -> list[str]:
-    """What the pass has done without declaring it."""
+    """The undeclared changes of the pass."""
     after = {node.name: node for node in graph.nodes}
     found = []
     for name, (node, node_def, has_state, is_leaf) in before.items():

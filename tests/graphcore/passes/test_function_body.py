@@ -1,4 +1,4 @@
-"""FunctionBody: an instantiated function as a graph, and how graphs print."""
+"""FunctionBody: an instantiated function as a graph, and the printed form of graphs."""
 
 from __future__ import annotations
 

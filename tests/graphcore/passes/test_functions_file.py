@@ -1,4 +1,4 @@
-"""`functions_v2.pb`, a graph that TensorFlow made of functions in functions: it runs, inlines, lowers and is differentiated."""
+"""`functions_v2.pb`, nested functions made by TensorFlow: run, inlined, lowered, differentiated."""
 
 from __future__ import annotations
 

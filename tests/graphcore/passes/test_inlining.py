@@ -1,4 +1,4 @@
-"""Inlining calls: names, control edges, what is kept of the caller, what is refused."""
+"""Inlining of calls: names, control edges, the caller's properties, errors."""
 
 from __future__ import annotations
 

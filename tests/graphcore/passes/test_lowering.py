@@ -1,4 +1,4 @@
-"""Lowering of If, Case, While and calls (LW): what becomes of them, and that the same comes out."""
+"""Lowering of If, Case, While and calls (LW): structure and equal results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs made by TensorFlow give its outputs after the optimizer has made less of them."""
+"""Graphs made by TensorFlow give its outputs after optimisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optimizer: all passes together, until nothing changes."""
+"""The optimizer: all passes, to a fixed point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes leave branches and loops of Switch and Merge what they are: programs of both give the same before and after."""
+"""Passes keep Switch/Merge branches and loops intact: random programs keep their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a pass changes, what the graph computes stays the same: on random graphs with calls, identities, converters and control edges."""
+"""Every pass keeps results, on random graphs with calls, identities, converters and control edges."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_after_passes_an_edge_is_refused_exactly_if_it_closes_a_cycle(seed: int)
 
 
 def is_refused(graph: gc.Graph, producer: gc.Node, node: gc.Node) -> bool:
-    """Whether `node` cannot take `producer`; the graph stays as it is."""
+    """True iff `node` cannot take `producer` as input; the graph is unchanged."""
     refused = False
     with contextlib.suppress(LookupError), graph.transaction():
         try:

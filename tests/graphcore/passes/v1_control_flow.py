@@ -12,7 +12,7 @@ Tensors = list[gc.Tensor]
 
 
 class V1Loop:
-    """A loop under construction: `cond` and `body` take the loop variables, and bring in what lies outside with `capture`."""
+    """A loop under construction: `cond` and `body` take loop variables, and `capture` outer tensors."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -25,7 +25,7 @@ class V1Loop:
             return self.graph.apply_op("Enter", [tensor], attrs, f"{self.name}/Enter").outputs[0]
 
     def capture(self, tensor: gc.Tensor) -> gc.Tensor:
-        """A value from outside, the same in all iterations."""
+        """A value from outside, constant in all iterations."""
         return self.enter(tensor, constant=True)
 
     def constant(self, value: object, dtype: gc.DType = gc.float64) -> gc.Tensor:
@@ -35,7 +35,7 @@ class V1Loop:
 
     @contextmanager
     def within(self, pivot: gc.Node) -> Iterator[None]:
-        """Nodes made here run once an iteration, constants among them."""
+        """Nodes made here run once an iteration, including constants."""
         with self.graph.control_dependencies(None), self.graph.control_dependencies([pivot]):
             yield
 
@@ -70,7 +70,7 @@ def v1_while(
     start: Sequence[gc.Tensor],
     around: V1Loop | None = None,
 ) -> Tensors:
-    """Run `body(loop, i, variables)` for i = 0, 1, ... below `times`; `around` is the loop that this one is in."""
+    """Run `body(loop, i, variables)` for i = 0, 1, ... below `times`; `around` is the enclosing loop."""
     loop = V1Loop(name)
     zero = around.constant(0, gc.int32) if around is not None else gc.constant(0, name=f"{name}/zero")
     if isinstance(times, int):
@@ -84,7 +84,7 @@ def v1_while(
 
 
 class V1Branch:
-    """One branch of a conditional; `capture` brings in what lies outside."""
+    """One branch of a conditional; `capture` brings in outer tensors."""
 
     def __init__(self, pred: gc.Tensor, branch: int, name: str) -> None:
         self.graph: Graph = gc.get_default_graph()

@@ -1,4 +1,4 @@
-"""Branches and loops made of Switch, Merge, Enter, Exit and NextIteration, as TensorFlow 1 makes them, and the kernels to run them."""
+"""Switch/Merge branches and loops, as made by TensorFlow 1, and kernels to run them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def outputs(name: str, inputs: Sequence[Any], attrs: dict[str, Any] | None = Non
 
 
 def switch(data: Any, pred: Any) -> tuple[Tensor, Tensor]:
-    """`data` where `pred` is false, and where it is true."""
+    """`data` on the false and on the true output."""
     no, yes = outputs("RefSwitch" if data.dtype.is_ref else "Switch", [data, pred])
     return no, yes
 
 
 def merge(*values: Any) -> Tensor:
-    """The one of `values` that is alive."""
+    """The live one of `values`."""
     return outputs("Merge", [list(values)])[0]
 
 
 def cond(pred: Any, values: Sequence[Any], yes: Body, no: Body) -> list[Tensor]:
-    """What `yes` makes of `values` where `pred` is true, else what `no` makes of them."""
+    """`yes` of `values` if `pred` is true, else `no`."""
     sides = [switch(value, pred) for value in values]
     return [merge(b, a) for a, b in zip(yes(*[side[1] for side in sides]), no(*[side[0] for side in sides]), strict=True)]
 
@@ -52,7 +52,7 @@ def enter(value: Any, frame: str, *, constant: bool = False, parallel: int = 10)
 
 
 def while_loop(condition: Callable[..., Any], body: Body, values: Sequence[Any], frame: str = "loop", parallel: int = 10) -> list[Tensor]:
-    """Values after the loop, beginning from `values`."""
+    """Values after the loop, with `values` as initial ones."""
     graph = gc.get_default_graph()
     entered = [enter(value, frame, parallel=parallel) for value in values]
     merges = [graph.apply_op("Merge", [[value, value]]) for value in entered]

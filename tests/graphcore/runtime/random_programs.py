@@ -1,4 +1,4 @@
-"""Random graphs of arithmetic, variables, control edges, branches and loops within each other, as TensorFlow 1 would make them."""
+"""Random graphs of arithmetic, variables, control edges, and nested TensorFlow 1 control flow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HANDLE = "the_variable"
 
 
 class Choices:
-    """Choices from a list of numbers; when they are used up, the first choice each time."""
+    """Choices from a list of numbers; when they are used up, the first option."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self.left = list(numbers)
@@ -33,10 +33,10 @@ class Program:
 
     Attributes:
         x, p: placeholders, float [2] and bool.
-        values: tensors that have a value in every run.
-        inner: tensors that lie on branches, so that they may be dead.
-        start: what initialises the variable; `state` reads it.
-        end: a node that waits for all changes of the variable.
+        values: tensors with a value in every run.
+        inner: tensors on branches, which may be dead.
+        start: the initialiser of the variable; `state` reads it.
+        end: a node with control inputs from all changes of the variable.
     """
 
     def __init__(self, numbers: Sequence[int]) -> None:
@@ -57,7 +57,7 @@ class Program:
             self.end = self.graph.apply_op("Identity", [token], name="end").outputs[0]
 
     def _block(self, values: list[Tensor], token: Tensor, handle: Tensor, flag: Tensor, depth: int) -> tuple[list[Tensor], Tensor]:
-        """Some random nodes on top of `values`; changes of the variable follow each other along `token`."""
+        """Some random nodes on top of `values`; changes of the variable are ordered along `token`."""
         values = list(values)
         for _ in range(2 + self.choices.pick(5)):
             kind = self.choices.pick(10)
@@ -76,7 +76,7 @@ class Program:
         return values, token
 
     def _waiting(self, values: list[Tensor], kind: int) -> Tensor:
-        """A node with a control input; there can be no constants in loops without."""
+        """A node with a control input, as constants in loops require."""
         value = self._any(values)
         with gc.control_dependencies([self._any(values).node]):
             if kind == 4:
@@ -109,7 +109,7 @@ class Program:
         taken = [self._any(values) for _ in range(2)]
 
         def side(token: Tensor, handle: Tensor, flag: Tensor, *taken: Tensor) -> list[Tensor]:
-            # What waits for an Identity lies on the branch, what waits for the Switch itself does not.
+            # A control input from an Identity is on the branch, one from the Switch is not.
             token, *values = [op("Identity", [value]) for value in (token, *taken)]
             found, token = self._block(values, token, handle, flag, depth + 1)
             if not depth:
@@ -130,7 +130,7 @@ class Program:
         outside = enter(self._any(values), frame, constant=True)
 
         def body(i: Tensor, token: Tensor, *carried: Tensor) -> list[Tensor]:
-            # What is the same in all iterations still belongs to one of them: it waits for the counter.
+            # Loop invariants still belong to an iteration, by a control input from the counter.
             here = after([i.node], lambda: op("Identity", [outside]))
             flag = after([i.node], lambda: op("Identity", [inside_flag]))
             found, token = self._block([here, *carried], token, inside_handle, flag, depth + 1)
@@ -147,12 +147,12 @@ def read(handle: Tensor) -> Tensor:
 
 
 def as_tensor(found: Any) -> Tensor:
-    """`found`, which is one."""
+    """`found` as a tensor."""
     assert isinstance(found, Tensor)
     return found
 
 
 def after(nodes: Sequence[Any], make: Callable[[], Any]) -> Any:
-    """What `make` makes, waiting for `nodes`."""
+    """The result of `make` within control dependencies on `nodes`."""
     with gc.control_dependencies(list(nodes)):
         return make()

@@ -1,4 +1,4 @@
-"""One session, several threads: nothing is lost, nothing is mixed up, memory stays flat."""
+"""One session, several threads: no lost or mixed values, constant memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def graph() -> Iterator[gc.Graph]:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Threads are switched as often as can be."""
+    """Threads are switched as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -98,7 +98,7 @@ def test_eight_threads_with_large_products_get_what_each_would_alone() -> None:
     with ThreadPoolExecutor(8) as pool:
         at_once = list(pool.map(lambda value: session.run([y, z], {x: value}), values))
     for mine, theirs in zip(at_once, one_by_one, strict=True):
-        # Sums of up to 700 products of float32, in whatever order: their rounding, of numbers of the size of the largest.
+        # Rounding of sums of up to 700 products of float32, in any order.
         for got, wanted in zip(mine, theirs, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-5 * float(np.abs(wanted).max()))
 
@@ -145,13 +145,13 @@ def test_memory_stays_flat_over_many_runs() -> None:
 
 
 class Updating:
-    """A variable, or a slot of an optimizer, in the middle of an update by another thread."""
+    """A variable, or a slot of an optimizer, during an update by another thread."""
 
     def __init__(self, session: gc.Session, name: str) -> None:
         self.storage = next(storage for (_, key), storage in session.resources.variables.items() if key == name)
 
     def check_waits(self, work: Callable[[], object]) -> None:
-        """`work` is done when the update is, and not before."""
+        """Check that `work` ends after the update, and not before."""
         done = threading.Event()
 
         def call() -> None:

@@ -17,7 +17,7 @@ NUMBERS = st.lists(st.integers(0, 2**16), min_size=30, max_size=160)
 
 
 def outcome(program: Program, engine: str, feeds: dict[Any, Any]) -> list[Any]:
-    """All values, the variable after two runs, and for what lies on a branch its value or "dead"."""
+    """All values, the variable after two runs, and for tensors on branches the value or "dead"."""
     with gc.Session(program.graph, engine=engine) as session:
         session.run(program.start)
         found = [plain(value) for _ in range(2) for value in session.run([*program.values, program.end], feeds)]
@@ -32,7 +32,7 @@ def outcome(program: Program, engine: str, feeds: dict[Any, Any]) -> list[Any]:
 
 
 def plain(value: Any) -> tuple[str, Any]:
-    """A value so that it can be compared bit by bit, whether it came as an array or as a scalar."""
+    """A value for bitwise comparison, from an array or a scalar."""
     array = np.asarray(value)
     assert np.isfinite(array).all()
     return str(array.dtype), array.tolist()
@@ -49,7 +49,7 @@ def test_random_graphs_with_branches_loops_and_variables_give_the_same_in_both_e
 def recorded(
     program: Program, engine: str, feeds: dict[Any, Any]
 ) -> tuple[Counter[tuple[str, str, str, tuple[int, ...]]], gc.Trace, gc.PeakMemory]:
-    """What a recorded run tells of, how often; its trace; what it was predicted to hold."""
+    """The events of a traced run with counts, its trace, and its predicted peak."""
     with gc.Session(program.graph, engine=engine) as session:
         session.run(program.start)
         fetches = [*program.values, program.end]
@@ -65,7 +65,7 @@ def recorded(
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(NUMBERS, st.booleans())
 def test_recorded_runs_of_random_graphs_tell_the_same_story_in_both_engines(numbers: list[int], flag: bool) -> None:
-    """Every node, in every iteration: scheduled and run, or scheduled and dead."""
+    """Every node in every iteration: scheduled and run, or scheduled and dead."""
     program = Program(numbers)
     feeds = {program.x: np.array([0.75, -0.5], np.float32), program.p: flag}
     assert recorded(program, "plan", feeds)[0] == recorded(program, "dataflow", feeds)[0]
@@ -111,7 +111,7 @@ def test_a_random_graph_gives_the_same_when_it_runs_again(flag: bool) -> None:
 @pytest.mark.parametrize("engine", ["auto", "dataflow"])
 @pytest.mark.parametrize("op", ["Reshape", "BroadcastTo"])
 def test_a_shape_that_does_not_fit_is_refused_also_where_no_other_would_fit(op: str, engine: str) -> None:
-    """Inference concludes that the size is 2; the run is told another one all the same."""
+    """Inference concludes that the size is 2; the feed has another one."""
     with gc.Graph().as_default() as graph, gc.Session(engine=engine) as session:
         size = gc.placeholder(gc.int32, [])
         wanted = graph.apply_op("Pack", [[gc.constant(2), size]]).outputs[0]

@@ -1,4 +1,4 @@
-"""When a run goes wrong: the error names node, line and inputs, the session works afterwards, variables are whole, no thread is left."""
+"""Failing runs: errors name node, line and inputs; session, variables and threads stay intact."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _behaviour: dict[str, Behaviour] = {}
 
 def _faulty_kernel(k: KernelContext) -> Callable[[Any], Any]:
     def kernel(x: Any) -> Any:
-        return _behaviour["now"](x)  # what it is now, not when the kernel was made
+        return _behaviour["now"](x)  # the current behaviour, not that at the kernel's creation
 
     return kernel
 
@@ -48,7 +48,7 @@ def _same_shapes(c: gc.InferenceContext) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def faulty_ops() -> Iterator[None]:
-    """Two ops whose kernel does what a test says."""
+    """Two ops with kernels controlled by a test."""
     ops = {"FaultyKernel": ("y",), "FaultyPair": ("y", "z")}
     for name, outputs in ops.items():
         builder = gc.OpDefBuilder(name).input("x: float")
@@ -59,7 +59,7 @@ def faulty_ops() -> Iterator[None]:
         op_registry.register(entry)
     yield
     for name in ops:
-        del op_registry._by_name[name]  # what other tests ask of all ops is not asked of these
+        del op_registry._by_name[name]  # sweeps over all ops exclude these
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def graph() -> Iterator[gc.Graph]:
 
 
 class Setting:
-    """Two variables updated one after the other, with a faulty node between."""
+    """Two variables updated in sequence, with a faulty node between."""
 
     def __init__(self, behaviour: Behaviour, engine: str, op: str = "FaultyKernel") -> None:
         _behaviour["now"] = behaviour
@@ -89,7 +89,7 @@ class Setting:
         return self.session.run(self.step, {self.x: [1, 2, 3]}, **options)
 
     def check_afterwards(self, first: list[float] | None = None) -> None:
-        """Variables are whole, the session works, no thread is left."""
+        """Check that variables are whole, the session works, and no thread is left."""
         assert self.session.run(self.first).tolist() == (first or [1, 2, 3])
         assert self.session.run(self.second).tolist() == [0, 0, 0]
         _behaviour["now"] = lambda x: x * 2
@@ -98,14 +98,14 @@ class Setting:
 
 
 def its_time_ends(x: Any) -> Any:
-    """A kernel during which the time of its run is over."""
+    """A kernel during which the time limit of its run expires."""
     assert current.step is not None
     current.step.deadline = time.monotonic()
     return x
 
 
 def until_cancelled(x: Any) -> Any:
-    """A kernel that takes until somebody ends its run."""
+    """A kernel that lasts until its run is cancelled."""
     assert current.step is not None
     assert current.step.cancellation is not None
     ended, until = current.step.cancellation, time.monotonic() + 60
@@ -189,7 +189,7 @@ def test_a_run_that_takes_too_long_is_stopped_before_the_next_node(
 ) -> None:
     monkeypatch.setattr(watching, "PATIENCE", 30.0)  # the kernel ends by itself, however busy the machine is
     setting = Setting(lambda x: x, engine)
-    setting.run()  # planned once, it begins at once
+    setting.run()  # planned before, it starts at once
     setting.session.run(gc.initialize_all_variables())
     _behaviour["now"] = slow
     with pytest.raises(DeadlineExceededError) as caught:
@@ -224,7 +224,7 @@ def test_a_run_in_time_is_not_stopped(engine: str) -> None:
 
 @ENGINES
 def test_ctrl_c_in_a_kernel_stops_the_run(engine: str) -> None:
-    setting = Setting(raises(KeyboardInterrupt()), engine)  # type: ignore[arg-type]  # what Ctrl-C raises is no Exception
+    setting = Setting(raises(KeyboardInterrupt()), engine)  # type: ignore[arg-type]  # KeyboardInterrupt is no Exception
     with pytest.raises(KeyboardInterrupt):
         setting.run()
     setting.check_afterwards()

@@ -1,4 +1,4 @@
-"""Functions that are called with the same shapes again get plans for just these: buffers reused, heavy nodes at once, shapes constant."""
+"""Functions called repeatedly with the same shapes get plans for these shapes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def runtime_of(*texts: str) -> gc.FunctionLibraryRuntime:
 
 
 def source_for(runtime: gc.FunctionLibraryRuntime, handle: int, *args: Any) -> str:
-    """The plan that is used for such arguments, once they have come often enough."""
+    """The plan used for such arguments after enough calls."""
     for _ in range(4):
         runtime.run(handle, args)
     specialised = runtime.get_or_create_item(handle).specialised

@@ -1,4 +1,4 @@
-"""Long kernels and runs that are stopped in them: control comes back at once, variables are whole, the session works, no thread stays."""
+"""Interrupted kernels and runs: control returns at once, and variables, session and threads are intact."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _same_shape(c: gc.InferenceContext) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def held_ops() -> Iterator[None]:
-    """Two ops whose kernels do what a test says, one of them with state."""
+    """Two ops with kernels controlled by a test, one of them stateful."""
     for name in ("HeldKernel", "HeldState"):
         builder = gc.OpDefBuilder(name).input("x: float").output("y: float")
         entry = OpRegistration((builder.set_is_stateful() if name == "HeldState" else builder).finalize(), _same_shape)
@@ -52,7 +52,7 @@ def held_ops() -> Iterator[None]:
         op_registry.register(entry)
     yield
     for name in ("HeldKernel", "HeldState"):
-        del op_registry._by_name[name]  # what other tests ask of all ops is not asked of these
+        del op_registry._by_name[name]  # sweeps over all ops exclude these
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def graph() -> Iterator[gc.Graph]:
 
 @pytest.fixture
 def no_finalisers() -> Iterator[None]:
-    """What ends a call is not raised in a finaliser, where it would be lost: that is Python's rule."""
+    """Errors that end a call are lost in finalisers, by Python's rules; none run here."""
     collector.collect()
     collector.disable()
     yield
@@ -71,7 +71,7 @@ def no_finalisers() -> Iterator[None]:
 
 
 class Held:
-    """A variable that is updated before and after a kernel that does not come to its end before `gate` is set."""
+    """A variable updated before and after a kernel that lasts until `gate` is set."""
 
     def __init__(self, engine: str, op: str = "HeldKernel") -> None:
         self.gate, self.begun, self.ended = threading.Event(), threading.Event(), threading.Event()
@@ -85,7 +85,7 @@ class Held:
         self.feeds = {self.x: np.ones(SIZE, np.float32)}
         self.session.run(self.w.initializer)
         _behaviour["now"] = lambda x: x
-        self.run(timeout_in_ms=60_000)  # planned once, it begins at once
+        self.run(timeout_in_ms=60_000)  # planned before, it starts at once
         self.session.run(self.w.initializer)
         self.threads = LiveThreads()
         _behaviour["now"] = self._wait
@@ -100,7 +100,7 @@ class Held:
         return self.session.run(self.step, self.feeds, gc.RunOptions(**options) if options else None)
 
     def check_afterwards(self) -> None:
-        """The first update was made and the second was not, then all works, and the thread goes when the kernel has come to its end."""
+        """Check that only the first update was made, that all works, and that the thread ends with its kernel."""
         assert set(self.session.run(self.w)) == {1.0}
         _behaviour["now"] = lambda x: x
         assert set(self.run()) == {12.0}
@@ -108,7 +108,7 @@ class Held:
         assert set(self.session.run(self.w)) == {12.0}
 
     def check_threads(self) -> None:
-        """No thread stays once the kernel has come to its end."""
+        """Check that no thread is left once the kernel has ended."""
         self.gate.set()
         self.threads.check_none_is_left(within=30)
 
@@ -150,7 +150,7 @@ def test_a_kernel_with_state_is_waited_for_when_the_time_is_over(engine: str) ->
 
     def open_late() -> None:
         assert held.begun.wait(30)
-        time.sleep(1.2 * LIMIT / 1000)  # the time has begun before
+        time.sleep(1.2 * LIMIT / 1000)  # the limit began before
         held.gate.set()
 
     opener = threading.Thread(target=open_late)
@@ -172,7 +172,7 @@ def test_a_timeout_leaves_a_long_call_within_a_function(engine: str) -> None:
 
     y = body(held.x) + 1.0
     _behaviour["now"] = lambda x: x
-    held.session.run(y, held.feeds)  # planned once, it begins at once
+    held.session.run(y, held.feeds)  # planned before, it starts at once
     _behaviour["now"] = held._wait
     with pytest.raises(DeadlineExceededError, match="HeldKernel"):
         held.session.run(y, held.feeds, gc.RunOptions(timeout_in_ms=LIMIT))
@@ -190,7 +190,7 @@ def test_ctrl_c_does_not_wait_for_the_end_of_one_long_kernel(timeout: int, engin
     def press() -> None:
         assert held.begun.wait(30)
         time.sleep(0.1)
-        signal.pthread_kill(main, signal.SIGINT)  # a real one: it wakes who waits for a lock
+        signal.pthread_kill(main, signal.SIGINT)  # a real signal: it wakes threads that wait for a lock
 
     presser = threading.Thread(target=press)
     presser.start()
@@ -203,7 +203,7 @@ def test_ctrl_c_does_not_wait_for_the_end_of_one_long_kernel(timeout: int, engin
 
 
 def endless_work(kind: str) -> tuple[gc.Tensor, dict[Any, Any]]:
-    """What takes minutes, and its feeds: a kernel that goes from element to element, or a loop of kernels within one node."""
+    """Work of minutes, with its feeds: a slow kernel, or a loop of kernels within one node."""
     if kind == "while":
         start = gc.placeholder(gc.int32, [], name="start")
         return gc.while_loop(lambda i: i < 1_000_000_000, lambda i: [i + 1], [start])[0], {start: 0}
@@ -215,7 +215,7 @@ def endless_work(kind: str) -> tuple[gc.Tensor, dict[Any, Any]]:
 
 
 def press_when_within(thread: int, functions: set[str]) -> None:
-    """Press Ctrl-C when `thread` is in one of the functions, of an engine or of a kernel, and has been for a while."""
+    """Press Ctrl-C while `thread` is in one of the functions, of an engine or kernel, for some time."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         frame, found = sys._current_frames().get(thread), set()
@@ -250,12 +250,12 @@ def test_work_of_many_calls_ends_where_it_is_and_leaves_no_thread(kind: str, how
 
 
 def endless_loop() -> gc.Tensor:
-    """A loop whose body is written out as Python's operators: nothing in it is a call."""
+    """A loop that makes no calls."""
     return while_loop(lambda i: op("GreaterEqual", [i, i]), lambda i: [op("AddV2", [i, i])], [gc.constant(0)])[0]
 
 
 def receiving() -> gc.Tensor:
-    """What waits for a value that nobody sends."""
+    """A node that waits for a value that is never sent."""
     cpu = "/job:localhost/replica:0/task:0/device:CPU:0"
     attrs = {"tensor_type": gc.float32, "tensor_name": "v", "send_device": cpu, "send_device_incarnation": 1, "recv_device": cpu}
     return gc.get_default_graph().apply_op("_Recv", [], attrs, "received").outputs[0]

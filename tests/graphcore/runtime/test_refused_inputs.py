@@ -1,4 +1,4 @@
-"""What a kernel refuses is told with the node, and with the types and shapes of all that it took."""
+"""Refused inputs are reported with the node, and with types and shapes of all inputs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_a_kernel_refuses_of_a_variable_is_told_with_the_type_and_shape_of_
     w = gc.Variable(np.zeros((3, 2), np.float32), name="w")
     x, i, n = gc.placeholder(gc.float32, None, name="x"), gc.placeholder(gc.int32, None, name="i"), gc.placeholder(gc.int32, [], name="n")
     updated = gc.ops.scatter_update(w, i, x)
-    twice = gc.ops.scatter_add(updated, i + 5, x)  # it gets the reference that another node gives
+    twice = gc.ops.scatter_add(updated, i + 5, x)  # takes the reference from another node
     _, looped = gc.while_loop(lambda k, _: k < n, lambda k, y: (k + 1, gc.ops.gather(y, i + k * 9)), [gc.constant(0), x])
     session = gc.Session(engine=engine)
     session.run(w.initializer)

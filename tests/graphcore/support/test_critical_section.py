@@ -1,4 +1,4 @@
-"""Ctrl-C that comes within a critical section is raised at its end."""
+"""Ctrl-C within a critical section is raised at its end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.usefixtures("interruptible")
 
 
 def press() -> None:
-    """Press Ctrl-C; it has been handled, or put off, when this returns."""
+    """Press Ctrl-C; it was handled or deferred when this returns."""
     signal.raise_signal(signal.SIGINT)
 
 
 def interrupted(*, within: bool = True) -> list[str]:
-    """The part of some work that is done when Ctrl-C comes in the middle of a section."""
+    """The part of some work that is done when Ctrl-C comes during a section."""
     done: list[str] = []
     with suppress(KeyboardInterrupt):
         with critical_section:
@@ -49,7 +49,7 @@ def test_ctrl_c_outside_of_sections_comes_at_once() -> None:
     interrupted()
     with pytest.raises(KeyboardInterrupt):
         press()
-    assert interrupted(within=False) == ["section", "after"]  # and only once
+    assert interrupted(within=False) == ["section", "after"]  # exactly once
 
 
 def test_ctrl_c_comes_though_the_section_fails() -> None:

@@ -1,4 +1,4 @@
-"""A process that is sent SIGINT hundreds of times while it builds and runs: its graph, sessions and variables are whole each time."""
+"""A process that gets SIGINT hundreds of times while it builds and runs stays consistent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATIENCE: Final = 20
 
 
 def pressed(process: subprocess.Popen[str], chance: random.Random) -> str:
-    """Press Ctrl-C whenever `process` says that it works. Gives what it says in the end."""
+    """Press Ctrl-C whenever `process` reports work. Returns its last output."""
     assert process.stdout is not None
     unheard = 0
     line = ""
@@ -53,4 +53,4 @@ def test_a_process_that_is_interrupted_again_and_again_goes_on_building_and_runn
         _, errors = process.communicate()
     assert process.returncode == 0, f"{last}\n{errors}"
     assert last.startswith("ended")
-    assert sum(map(int, re.findall(r": (\d+)", last))) > ROUNDS // 2  # it came in the middle of work
+    assert sum(map(int, re.findall(r": (\d+)", last))) > ROUNDS // 2  # it came during work

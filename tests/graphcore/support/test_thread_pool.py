@@ -1,4 +1,4 @@
-"""The pool of threads for kernels: whatever comes to who submits, no thread of it is lost."""
+"""The thread pool: no error in the submitter loses a thread."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SIZE = 2
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Idle threads go soon."""
+    """Idle threads end soon."""
     monkeypatch.setattr(pools, "IDLE_SECONDS", 0.05)
 
 
 def check_all_work(pool: Pool) -> None:
-    """All threads of the pool work at once, and no more than these."""
+    """All threads of the pool work concurrently, and no others."""
     meeting = threading.Barrier(SIZE + 1)
     together = [pool.submit(meeting.wait, 10) for _ in range(SIZE)]
     time.sleep(0)
@@ -40,7 +40,7 @@ def test_ctrl_c_while_a_thread_begins_loses_no_thread(when: str, monkeypatch: py
     def interrupted(thread: threading.Thread) -> None:
         if when == "after":
             start(thread)
-        elif when == "much after":  # it has been asked for, but was not seen to begin
+        elif when == "much after":  # submitted, but not seen to begin
             later = threading.Timer(0.05, start, (thread,))
             start(later)
         raise KeyboardInterrupt
@@ -49,7 +49,7 @@ def test_ctrl_c_while_a_thread_begins_loses_no_thread(when: str, monkeypatch: py
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", interrupted)
             for _ in range(SIZE):
-                with suppress(KeyboardInterrupt):  # it does not come where a thread is idle
+                with suppress(KeyboardInterrupt):  # it does not come while a thread is idle
                     pool.submit(int)
         check_all_work(pool)
     time.sleep(0.1)
@@ -73,7 +73,7 @@ def test_a_thread_that_the_system_refuses_is_not_counted(monkeypatch: pytest.Mon
 
 
 class Slow(queue.SimpleQueue[Any]):
-    """Who has taken something comes to himself later."""
+    """A thread that is slow after taking a task."""
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         taken = super().get(block, timeout)
@@ -88,7 +88,7 @@ def test_a_thread_that_has_just_got_work_is_not_taken_for_an_idle_one(monkeypatc
     pool.submit(int).result()
     time.sleep(0.05)  # it is idle now
     first = pool.submit(meeting.wait, 5)
-    time.sleep(0.05)  # it has taken that, and has not said so yet
+    time.sleep(0.05)  # it has taken the task and not reported it yet
     second = pool.submit(meeting.wait, 5)
     assert sorted([first.result(), second.result()]) == [0, 1]
     monkeypatch.setattr(pools, "IDLE_SECONDS", 0.01)

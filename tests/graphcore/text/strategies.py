@@ -66,7 +66,7 @@ def _funcs(attrs: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def _is_clear(value: object) -> bool:
-    """False for the shapes that look like lists: only an OpDef can tell them apart."""
+    """False for the shapes that look like lists, which only an OpDef resolves."""
     if isinstance(value, Shape):
         return value.dims is None or None in value.dims or len(value.dims) > 1
     if isinstance(value, Func):
@@ -81,7 +81,7 @@ clear_values: Final = values.filter(_is_clear)
 
 @st.composite
 def attr_defs(draw: st.DrawFn, name: str) -> AttrDef:
-    """An attr of any kind, with allowed values, a minimum and a default as they fit."""
+    """An attr of any kind, with consistent allowed values, minimum and default."""
     kind = draw(
         st.sampled_from(["int", "float", "bool", "string", "type", "shape", "tensor", "func", "list(int)", "list(type)", "list(shape)"])
     )
@@ -113,7 +113,7 @@ def _default_of(kind: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def signatures(draw: st.DrawFn, name: st.SearchStrategy[str] = names) -> OpDef:
-    """A signature whose arguments refer to its attrs in every way."""
+    """A signature with arguments that refer to its attrs in every way."""
     taken = draw(st.lists(words.filter(_names_no_type), min_size=0, max_size=8, unique=True))
     count = draw(st.integers(0, len(taken)))
     attrs = [draw(attr_defs(attr_name)) for attr_name in taken[:count]]
@@ -167,7 +167,7 @@ nodes: Final = st.builds(
 
 @st.composite
 def functions(draw: st.DrawFn) -> FunctionDef:
-    """A function with everything that a function can have, right or wrong."""
+    """A function with all features, valid or not."""
     signature = draw(signatures())
     control_ret = draw(st.dictionaries(names, names, max_size=2))
     control_output = tuple(control_ret) if draw(st.booleans()) else tuple(draw(st.lists(names, max_size=2)))
@@ -185,7 +185,7 @@ def functions(draw: st.DrawFn) -> FunctionDef:
 
 
 def ops_of(function: FunctionDef) -> dict[str, OpDef]:
-    """OpDefs that say of each attr of the body what kind it is, where the body's nodes agree."""
+    """OpDefs that give the kind of each attr of the body, if the body's nodes agree."""
     kinds: dict[str, dict[str, set[str]]] = {}
     for node in function.node_def:
         for name, value in node.attr.items():

@@ -1,4 +1,4 @@
-"""How functions, nodes and values print (F1), and what is added so that nothing is lost."""
+"""The printed form of functions, nodes and values (F1), and lossless additions."""
 
 from __future__ import annotations
 

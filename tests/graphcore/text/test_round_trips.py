@@ -1,4 +1,4 @@
-"""What is printed reads back to an equal value, and nothing but a GraphError comes of nonsense."""
+"""Printed text reads back to an equal value, and nonsense raises only GraphErrors."""
 
 from __future__ import annotations
 

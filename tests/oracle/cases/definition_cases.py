@@ -1,4 +1,4 @@
-"""Random definitions, right and wrong: op specs, nodes of TensorFlow's own ops, attr values."""
+"""Random definitions, valid and invalid: op specs, nodes of TensorFlow's ops, attr values."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ _SCALARS: Final[dict[str, list[AttrValue]]] = {
 
 
 def values(kind: str) -> st.SearchStrategy[AttrValue]:
-    """Values of a kind; the values of `type` are not all legal."""
+    """Values of a kind; those of `type` are not all legal."""
     if kind.startswith("list("):
         return st.lists(st.sampled_from(_SCALARS[kind[5:-1]]), max_size=4).map(tuple)
     return st.sampled_from(_SCALARS[kind])
@@ -207,7 +207,7 @@ ANY_VALUE: st.SearchStrategy[AttrValue] = ANY_KIND.flatmap(values) | st.sampled_
 
 @st.composite
 def _attr(draw: st.DrawFn, attr: AttrDef) -> AttrValue | None:
-    """A value for an attr, mostly a right one; None leaves it out."""
+    """A value for an attr, mostly a valid one; None omits it."""
     choice = draw(st.integers(0, 99))
     if choice < 4:
         return None
@@ -226,7 +226,7 @@ def _attr(draw: st.DrawFn, attr: AttrDef) -> AttrValue | None:
 
 @st.composite
 def nodes(draw: st.DrawFn, ops: list[OpDef]) -> tuple[NodeDef, OpDef]:
-    """A node of one of the ops, often with something wrong."""
+    """A node of one of the ops, often with an error."""
     op_def = draw(st.sampled_from(ops))
     attrs: dict[str, Any] = {attr.name: draw(_attr(attr)) for attr in op_def.attr}
     attrs = {name: value for name, value in attrs.items() if value is not None}

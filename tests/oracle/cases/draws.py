@@ -1,4 +1,4 @@
-"""What hypothesis draws for an op: inputs and attrs of any shape, right ones and wrong ones."""
+"""Hypothesis draws for ops: inputs and attrs of any shape, valid and invalid."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dtype_of(draw: Draw, entry: OpRegistration, attr: str = "T", among: str = ""
     allowed = [dtype for dtype in TYPES if found.allowed_values is None or dtype in found.allowed_values]
     if among:
         allowed = [dtype for dtype in allowed if dtype.name in among.split()]
-    return draw(st.sampled_from(allowed))  # type: ignore[no-any-return]  # one of the list
+    return draw(st.sampled_from(allowed))  # type: ignore[no-any-return]  # an element of the list
 
 
 def shape_of(draw: Draw, least: int = 0, most: int = 4) -> tuple[int, ...]:
@@ -49,7 +49,7 @@ def shape_of(draw: Draw, least: int = 0, most: int = 4) -> tuple[int, ...]:
 
 
 def values(draw: Draw, dtype: gc.DType, shape: tuple[int, ...], *, low: float = -4, high: float = 4, special: bool = True) -> Array:
-    """Numbers of a type; floats have some that are no numbers."""
+    """Numbers of a type; floats include NaN and infinities."""
     random = np.random.default_rng(draw(st.integers(0, 2**16)))
     numpy: Any = dtype.as_numpy
     if dtype is gc.bool_:
@@ -70,9 +70,9 @@ def ints(values_: Any, dtype: str = "int32") -> Array:
 
 
 def axis_of(draw: Draw, rank: int) -> int:
-    """An axis, rarely one that is not there."""
+    """An axis, rarely one out of range."""
     if draw(st.integers(0, 9)) == 0:
-        return draw(st.sampled_from([rank, -rank - 1]))  # type: ignore[no-any-return]  # one of the list
+        return draw(st.sampled_from([rank, -rank - 1]))  # type: ignore[no-any-return]  # an element of the list
     return draw(st.integers(-rank, rank - 1)) if rank else 0
 
 
@@ -128,7 +128,7 @@ def arg_reduction(draw: Draw, entry: OpRegistration) -> Drawn:
 
 
 def matrices(draw: Draw, entry: OpRegistration) -> Drawn:
-    """MatMul and its batched forms, with operands turned."""
+    """MatMul and its batched forms, with transposed operands."""
     name = entry.op_def.name
     dtype = dtype_of(draw, entry)
     rows, inner, columns = (draw(SIZES) for _ in range(3))
@@ -169,7 +169,7 @@ def pooling(draw: Draw, entry: OpRegistration) -> Drawn:
         "strides": [1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), 1],
         "padding": draw(st.sampled_from(["SAME", "VALID"])),
     }
-    # NaN in a window is passed over by TensorFlow's MaxPool, but neither along channels nor with argmax; ours hands it on.
+    # TensorFlow's MaxPool ignores NaN in a window, but neither along channels nor with argmax; ours propagates it.
     return Drawn((values(draw, dtype, shape, special=entry.op_def.name != "MaxPool"),), attrs)
 
 
@@ -178,7 +178,7 @@ def signature_of(entry: OpRegistration) -> tuple[str, ...]:
 
 
 def general(entry: OpRegistration) -> Drawer | None:
-    """What fits the op by its signature and shape function, None if nothing does."""
+    """Inputs that fit the op by its signature and shape function, None if there are none."""
     op_def = entry.op_def
     simple = len(op_def.output_arg) == 1 and not op_def.is_stateful and not any(arg.is_ref for arg in op_def.input_arg)
     required = [attr for attr in op_def.attr if attr.default_value is None and attr.name != "T"]

@@ -1,4 +1,4 @@
-"""Drawn uses of the ops that rearrange, index, join and cut arrays, and of those with rules of their own."""
+"""Draws for ops that rearrange, index, join and cut arrays, and ops with special rules."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def one_hot(draw: Draw, entry: OpRegistration) -> Drawn:
 
 
 def segments(draw: Draw, entry: OpRegistration) -> Drawn:
-    x = tensor(draw, entry, 1, special=False)  # TensorFlow passes NaN over or not, as its place in the segment has it
+    x = tensor(draw, entry, 1, special=False)  # TensorFlow ignores NaN or not, depending on its position in the segment
     ids = np.sort(_indices(draw, x.shape[:1], 4))
     return Drawn((x, ids), {})
 
@@ -246,7 +246,7 @@ def resize(draw: Draw, entry: OpRegistration) -> Drawn:
 
 
 def cast(draw: Draw, entry: OpRegistration) -> Drawn:
-    x = tensor(draw, entry, attr="SrcT", special=False)  # what becomes of them as integers is not defined
+    x = tensor(draw, entry, attr="SrcT", special=False)  # their conversion to integers is undefined
     return Drawn((x,), {"DstT": dtype_of(draw, entry, "DstT").name})
 
 
@@ -263,7 +263,7 @@ def batch_norm(draw: Draw, entry: OpRegistration) -> Drawn:
     shape = (draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 4)), draw(st.integers(1, 3)))
     scale, offset = (
         values(draw, gc.float32, shape[-1:], special=False) for _ in range(2)
-    )  # infinite ones show in which order it multiplies
+    )  # infinite ones show the order of multiplication
     mean, variance = np.zeros(0, np.float32), np.zeros(0, np.float32)
     return Drawn((values(draw, gc.float32, shape), scale, offset, mean, variance), {"is_training": True})
 

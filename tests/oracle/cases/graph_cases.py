@@ -1,4 +1,4 @@
-"""Random graphs, right and wrong: a right one of a few nodes, then up to two things that are wrong with it."""
+"""Random graphs, valid and invalid: a valid one of a few nodes, then up to two errors."""
 
 from __future__ import annotations
 
@@ -131,12 +131,12 @@ DAMAGE: Final[tuple[Damage, ...]] = (_rename, _other_op, _device, _input, _input
 
 
 def plain_ops(ops: list[OpDef]) -> list[OpDef]:
-    """Ops that fit many others: one type for all, at most three inputs."""
+    """Ops that combine easily: one type for all, at most three inputs."""
     return [op for op in ops if 0 < len(op.input_arg) <= 3 and all(arg.type_attr == "T" and not arg.number_attr for arg in op.input_arg)]
 
 
 def case(ops: list[OpDef], rng: random.Random) -> GraphDef:
-    """A graph that TensorFlow may or may not take."""
+    """A graph that TensorFlow may or may not accept."""
     if rng.random() < 0.15:
         nodes = list(random_graph(plain_ops(ops) if rng.random() < 0.5 else ops, rng).node)
     else:

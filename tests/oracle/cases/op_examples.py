@@ -1,4 +1,4 @@
-"""The examples of the registered ops, run by this project and told in plain values so that TensorFlow can run them too."""
+"""The registry's examples, run by this project and given in plain values for TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.graphcore.opset.op_cases import OF_HANDLES, make_old_enough
 Array = npt.NDArray[Any]
 Sent = tuple[str, Any]
 
-# Alone these leave the frame they are in, and Abort ends TensorFlow's process: tests/oracle/test_control_flow.py runs them in loops.
+# Alone, these leave the frame they are in, and Abort ends TensorFlow's process: tests/oracle/test_control_flow.py runs them in loops.
 _NOT_ALONE = {"Abort", "Enter", "Exit", "FakeParam", "NextIteration", "RefEnter", "RefExit", "RefNextIteration"}
 
 
@@ -39,16 +39,16 @@ class OpExample:
 
     @property
     def deterministic(self) -> bool:
-        """Whether two programs must give the same values: not if random numbers are drawn without a seed."""
+        """True iff two programs must give the same values: False for random numbers without a seed."""
         seeded = any(self.attrs.get(name) for name in ("seed", "seed2"))
         return seeded or self.entry.op_def.find_attr("seed") is None
 
     def sent_inputs(self) -> list[Sent]:
-        """The inputs as TensorFlow's side takes them."""
+        """The inputs in the form for TensorFlow's side."""
         return [self._sent(arg, value) for arg, value in zip(self.entry.op_def.input_arg, self.inputs, strict=True)]
 
     def sent_attrs(self) -> dict[str, Sent]:
-        """The attrs as TensorFlow's side takes them; those that follow from the inputs are left out."""
+        """The attrs in the form for TensorFlow's side, without inferred ones."""
         args = self.entry.op_def.input_arg
         inferred = {name for arg in args for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
         kinds = {attr.name: attr.type for attr in self.entry.op_def.attr}
@@ -56,7 +56,7 @@ class OpExample:
         return {key: plain_attr(value) for key, value in values.items() if key not in inferred}
 
     def run(self) -> list[Array]:
-        """The outputs here, and what the variables among the inputs hold afterwards."""
+        """The outputs here, and the final values of the variables among the inputs."""
         graph = gc.Graph()
         with graph.as_default():
             make_old_enough(self.entry.op_def)
@@ -70,7 +70,7 @@ class OpExample:
                 return outputs + [variable_state(session, tensor, dtype) for tensor, dtype in self._variables(tensors)]
 
     def _variables(self, tensors: list[Any]) -> list[tuple[Any, gc.DType]]:
-        """The tensors among the inputs that read the variables, references first, and the types of these."""
+        """Tensors that read the variables among the inputs, references first, with their types."""
         sent = self.sent_inputs()
         return [
             (tensor, gc.as_dtype(value[0]))
@@ -80,14 +80,14 @@ class OpExample:
         ]
 
     def differentiated(self) -> tuple[list[int], list[Array | None]]:
-        """The floating outputs that are differentiated, and their gradients by each input here."""
+        """The differentiated floating outputs, and their gradients by each input here."""
         graph = gc.Graph()
         with graph.as_default():
             make_old_enough(self.entry.op_def)
             tensors, _, flat = self._tensors()
             node = graph.apply_op(self.name, tensors, self.attrs)
             outputs = list(map(elements, node.outputs))
-            # What comes to such an output TensorFlow drops; here it is refused.
+            # TensorFlow drops gradients that reach such an output; here they are refused.
             dropped = [
                 start
                 for name, (start, _) in name_ranges_for_node(node.node_def, node.op_def)[1].items()
@@ -103,7 +103,7 @@ class OpExample:
             return numbers, [None if gradient is None else np.asarray(next(values)) for gradient in found]
 
     def _tensors(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """The inputs as tensors of the default graph, the initialisers of those that are variables, and what to differentiate by."""
+        """The inputs as tensors of the default graph, initialisers of variables, and xs of gradients."""
         tensors: list[Any] = []
         start: list[Any] = []
         sources: list[Any] = []
@@ -143,13 +143,13 @@ class OpExample:
         return "ref", (gc.as_dtype(array.dtype).name, array.shape, None if value is None else array)
 
     def _alike(self, arg: ArgDef) -> Any:
-        """The value of another input of the same type, or any number: what tells type and shape of a variable without a value."""
+        """The value of another input of the same type, or any number, for an uninitialised variable."""
         pairs = zip(self.entry.op_def.input_arg, self.inputs, strict=True)
         return next((value for other, value in pairs if other.type_attr == arg.type_attr and value is not None), 0)
 
 
 def variable_state(session: gc.Session, tensor: Any, dtype: gc.DType) -> Array:
-    """The value of a variable, given by reference or handle; empty if it has none."""
+    """The value of a variable, given by reference or handle; empty if it is uninitialised."""
     with tensor.graph.as_default():
         value = gc.apply_op("ReadVariableOp", [tensor], {"dtype": dtype}) if tensor.dtype is gc.resource else tensor
     try:
@@ -183,7 +183,7 @@ def natural_array(value: Any, dtype: gc.DType | None) -> Array:
 
 
 def plain_attr(value: Any) -> Sent:
-    """An attr value as its kind and something that needs none of our classes."""
+    """An attr value as its kind and a plain value."""
     kind = attr_kind(value)
     if isinstance(value, tuple):
         return ("list(int)" if kind == "list" else kind), [plain_attr(part)[1] for part in value]

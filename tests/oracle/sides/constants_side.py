@@ -1,4 +1,4 @@
-"""TensorFlow's side of the tests of gradients of constants: the same random programs, in its graph mode."""
+"""TensorFlow's side of the tests of gradients of constants: the same programs, in graph mode."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ TF = SimpleNamespace(
 
 
 def differentiated(program: Program, arrays: Sequence[Array], fed: Sequence[Array]) -> list[Array]:
-    """The value of a program of constants, its gradients and second gradients, when others are fed; zeros where there is none."""
+    """The value, gradients and second gradients of a program of constants under other feeds.
+
+    Missing gradients are zeros.
+    """
     tf.compat.v1.enable_control_flow_v2()
     with tf.Graph().as_default() as graph:
         tensors = [tf.constant(array) for array in arrays]
@@ -33,7 +36,7 @@ def differentiated(program: Program, arrays: Sequence[Array], fed: Sequence[Arra
 
 
 def gradient_with_fed_shape(x: Array, own: Array, fed: Array) -> Array:
-    """The gradient by `x` of the mean of squares of `x` in a shape for which another one is fed."""
+    """The gradient by `x` of the mean of squares of `x` in a shape with another one fed."""
     with tf.Graph().as_default() as graph:
         given, shape = tf.compat.v1.placeholder(tf.float64, [None]), tf.constant(own)
         (gradient,) = tf.gradients(tf.reduce_mean(tf.square(tf.reshape(given, shape))), [given])

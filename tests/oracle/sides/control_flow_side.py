@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 
 
 def run_twice(data: bytes, feeds: Mapping[str, Array], fetches: Sequence[str], start: Sequence[str]) -> list[Array]:
-    """Import a graph, run the nodes of `start` one after the other, then `fetches` twice; what these gave."""
+    """Import a graph, run the nodes of `start` in order, then `fetches` twice. Returns their values."""
     with _session(data, start) as session:
         return [np.asarray(value) for _ in range(2) for value in session.run(list(fetches), dict(feeds))]
 
@@ -22,14 +22,14 @@ def run_twice(data: bytes, feeds: Mapping[str, Array], fetches: Sequence[str], s
 def run_in_steps(
     data: bytes, feeds: Mapping[str, Array], gives: Sequence[Sequence[str]], refuses: Sequence[Sequence[str]], start: Sequence[str]
 ) -> tuple[list[Array], list[str]]:
-    """A partial run that is fed one value a step.
+    """Make a partial run that is fed one value a step.
 
     Args:
-        gives: what to fetch in each step.
-        refuses: what to try to fetch in each step before that.
+        gives: the fetches of each step.
+        refuses: fetches to try before those of each step.
 
     Returns:
-        What was given, and the messages of what was refused.
+        The values, and the messages of refusals.
     """
     with _session(data, start) as session:
         handle = session.partial_run_setup([name for names in gives for name in names], list(feeds))
@@ -48,10 +48,10 @@ def run_in_steps(
 
 @contextmanager
 def _session(data: bytes, start: Sequence[str]) -> Iterator[Any]:
-    """A session of an imported graph in which the nodes of `start` have run, one after the other."""
+    """A session of an imported graph after running the nodes of `start`, in order."""
     message = tf.compat.v1.GraphDef()
     message.ParseFromString(data)
-    # The graph as it is, not what the graph optimiser makes of it.
+    # The graph without TensorFlow's graph optimiser.
     config = tf.compat.v1.ConfigProto(operation_timeout_in_ms=60_000)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0

@@ -1,4 +1,4 @@
-"""TensorFlow's side of the tests of branches and loops: the same programs in its own words, differentiated twice."""
+"""TensorFlow's side of the tests of branches and loops: the same programs, differentiated twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gradient_of_graph(data: bytes, feeds: Mapping[str, Array], y: str, x: str, w
 
 
 def lowered_nodes(data: bytes, feeds: Mapping[str, Array], fetch: str) -> list[tuple[str, str, list[str]]]:
-    """Op, name and colocation of each node that a run has after TensorFlow has lowered the graph's loops and branches."""
+    """Op, name and colocation of each node of a run after lowering by TensorFlow."""
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
@@ -39,7 +39,7 @@ def lowered_nodes(data: bytes, feeds: Mapping[str, Array], fetch: str) -> list[t
 
 
 def gather_gradient(values: Array, indices: Array, weights: Array) -> Array:
-    """The gradient by a variable of a weighted sum of squares of rows that were gathered from it by its handle."""
+    """The gradient by a variable of a weighted sum of squares of rows gathered through its handle."""
     table = tf.Variable(values)
     with tf.GradientTape() as tape:
         rows = table.sparse_read(indices)
@@ -48,7 +48,7 @@ def gather_gradient(values: Array, indices: Array, weights: Array) -> Array:
 
 
 def run_with_gradients(name: str, points: Sequence[Array], first: Array, second: Array) -> list[list[Array]]:
-    """Per point the program's value, the gradient of a weighted sum of it, and that of a weighted sum of the gradient."""
+    """By point: the program's value, the gradient of a weighted sum of it, and that one's gradient."""
     tf.compat.v1.enable_control_flow_v2()
     with tf.Graph().as_default() as graph:
         x = tf.compat.v1.placeholder(tf.float64, [3])
@@ -61,7 +61,7 @@ def run_with_gradients(name: str, points: Sequence[Array], first: Array, second:
 
 
 def rounds(count: int, step: Callable[[Any], Any], start: Any) -> Any:
-    """`step` on its own results so many times."""
+    """Apply `step` to its own results so many times."""
     return tf.while_loop(lambda i, _: i < count, lambda i, value: (i + 1, step(value)), (0, start))[1]
 
 
@@ -76,7 +76,7 @@ def nested_loops(x: Any) -> Any:
 
 
 def cond_in_loop(x: Any) -> Any:
-    """Another branch in each round."""
+    """Another branch in each iteration."""
     return rounds(4, lambda a: tf.cond(tf.reduce_sum(a) > 1.5, lambda: tf.sigmoid(a) * x, lambda: a * a + x), x)
 
 
@@ -86,7 +86,7 @@ def loop_in_cond(x: Any) -> Any:
 
 
 def carried(x: Any) -> Any:
-    """Variables that take each other's place."""
+    """Variables that exchange their places."""
 
     def step(i: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
         return i + 1, b * d, tf.tanh(a) + c, tf.zeros_like(c) + 0.5, d
@@ -102,7 +102,7 @@ def from_a_case(x: Any) -> Any:
 
 
 def halving(x: Any) -> Any:
-    """As many rounds as it takes."""
+    """A number of iterations that depends on the values."""
     return tf.while_loop(lambda y: tf.reduce_sum(y) > 0.1, lambda y: (y * tf.sigmoid(y) * x,), (x,), maximum_iterations=20)[0]
 
 

@@ -39,7 +39,10 @@ def run_graph(data: bytes, form: str, feeds: Mapping[str, Array], fetches: Seque
 
 
 def run_saved_model(directory: str, signature: str, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """What a signature of a SavedModel gives, first in a session of TF1, then as a function of TF2: both must agree but for rounding."""
+    """The results of a SavedModel's signature, in TF1's session and as a TF2 function.
+
+    Both must agree except for rounding.
+    """
     with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph) as session:
         model = tf.compat.v1.saved_model.load(session, ["serve"], directory)
         found = model.signature_def[signature]
@@ -53,7 +56,7 @@ def run_saved_model(directory: str, signature: str, feeds: Mapping[str, Array]) 
 
 
 def train_graph(data: bytes, form: str, feeds: Mapping[str, Array], steps: int) -> Array:
-    """Import a graph, run its `init`, then `loss` and `train` together so many times; the losses."""
+    """Import a graph, run its `init`, then `loss` and `train` together so many times. Returns the losses."""
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(read(data, form), name="")
         with tf.compat.v1.Session(graph=graph) as session:
@@ -62,9 +65,9 @@ def train_graph(data: bytes, form: str, feeds: Mapping[str, Array], steps: int) 
 
 
 def judge_graph(data: bytes) -> str:
-    """Empty if TensorFlow imports the graph, else why not.
+    """The reason for which TensorFlow refuses the graph; "" if it imports it.
 
-    The C importer is asked itself: `tf.import_graph_def` first changes the graph, and then stumbles in Python over some that went in.
+    The C importer is called directly: `tf.import_graph_def` changes the graph first, and fails in Python on some valid ones.
     """
     graph = tf.Graph()
     with c_api_util.tf_buffer(data) as buffer, graph._c_graph.get() as c_graph:
@@ -80,12 +83,12 @@ def judge_graph(data: bytes) -> str:
 
 
 def known_ops(names: Sequence[str]) -> list[str]:
-    """Those of the names that TensorFlow has an op for."""
+    """The names of ops that TensorFlow has."""
     return [name for name in names if op_def_registry.get(name) is not None]
 
 
 def differentiate_graph(data: bytes, form: str, feeds: Mapping[str, Array], y: str, x: str, weights: Sequence[Array]) -> Array:
-    """Import a graph and run a derivative of `y` by `x`: the first with one array of weights, each further array asks for a further one."""
+    """Import a graph and run a derivative of `y` by `x`, of the order of the number of weight arrays."""
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(read(data, form), name="")
         target, source = graph.get_tensor_by_name(y), graph.get_tensor_by_name(x)

@@ -1,4 +1,4 @@
-"""One op at a time in TensorFlow's interpreter: run it, differentiate it, tell its definition. Nothing of this project is imported."""
+"""One op in TensorFlow's interpreter: results, gradients, definition. Imports nothing of this project."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def definition(name: str) -> bytes | None:
 
 
 def run_op(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent]) -> list[Array]:
-    """The outputs of one op in a fresh graph, and what the variables among its inputs hold afterwards."""
+    """The outputs of one op in a new graph, and the final values of the variables among its inputs."""
     with old_enough(name):
         node, flat = _build(name, inputs, attrs)
         return _run([readable(output) for output in node.outputs], node, _states(flat, inputs))
 
 
 def run_gradient(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent], outputs: Sequence[int]) -> list[Array | None]:
-    """The gradients of the outputs of these numbers, summed, by each input (a list's parts one after the other)."""
+    """The gradients of the outputs of these indices, summed, by each input (flattened)."""
     with old_enough(name):
         node, xs = _build(name, inputs, attrs)
         readables = [readable(output) for output in node.outputs]
@@ -48,7 +48,7 @@ def run_gradient(name: str, inputs: Sequence[Sent], attrs: dict[str, Sent], outp
 
 
 def old_enough(name: str) -> Any:
-    """A fresh graph as the default graph, from when the op was not removed yet."""
+    """A new default graph with a version in which the op was not removed yet."""
     graph = tf.Graph()
     op_def = op_def_registry.get(name)
     if op_def is not None and op_def.HasField("deprecation"):
@@ -92,7 +92,7 @@ def readable(output: Any) -> Any:
 
 
 def _defaults(op_def: Any) -> dict[str, Any]:
-    """The default attrs that do not follow from the inputs. (`tf.raw_ops` would know them, but it renames arguments.)"""
+    """The default attrs that are not inferred. (`tf.raw_ops` knows them, but renames arguments.)"""
     inferred = {name for arg in op_def.input_arg for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
     free = [attr for attr in op_def.attr if attr.HasField("default_value") and attr.name not in inferred]
     return {attr.name: _plain(attr.type, attr.default_value) for attr in free}
@@ -127,7 +127,7 @@ def _handle(dtype: str, shape: Sequence[int], value: Array | None) -> Any:
 
 
 def _states(flat: list[Any], inputs: Sequence[Sent]) -> list[Any]:
-    """What the variables among the inputs hold."""
+    """The values of the variables among the inputs."""
     kinds = [(kind, value) for kind, value in inputs if kind != "list"]
     if len(kinds) != len(flat):
         return []
@@ -149,7 +149,7 @@ def _attr(kind: str, value: Any) -> Any:
 
 
 def _run(tensors: list[Any], node: Any = None, states: Sequence[Any] = ()) -> list[Array]:
-    # The ops themselves, not what the graph optimiser makes of constants.
+    # The ops without TensorFlow's optimisation of constants.
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with tf.compat.v1.Session(config=config) as session:

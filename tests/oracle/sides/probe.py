@@ -1,4 +1,4 @@
-"""Compiles the C++ probe against TensorFlow's own headers and talks to it."""
+"""Compiles the C++ probe against TensorFlow's headers and communicates with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOURCE = Path(__file__).with_name("definitions_probe.cc")
 
 
 class Probe:
-    """A running probe: `ask` sends byte strings and gives the byte strings of the answer."""
+    """A running probe: `ask` sends byte strings and returns the byte strings of the answer."""
 
     def __init__(self, program: Path) -> None:
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -48,7 +48,7 @@ def compiler() -> str | None:
 
 
 def compile_probe(place: Mapping[str, str], folder: Path) -> Path:
-    """Compile the probe into `folder`; `place` says where TensorFlow keeps its headers (`include`) and libraries (`lib`)."""
+    """Compile the probe into `folder`; `place` has TensorFlow's headers (`include`) and libraries (`lib`)."""
     program = folder / "definitions_probe"
     libraries = sorted(path.name for path in Path(place["lib"]).glob("libtensorflow_*.so.2"))
     command = [

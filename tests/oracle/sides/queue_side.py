@@ -1,4 +1,4 @@
-"""Scenarios of queues in TensorFlow's interpreter. Nothing of this project is imported."""
+"""Queue scenarios in TensorFlow's interpreter. Imports nothing of this project."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Side:
         return self.session.run(what)
 
     def text(self, error: Exception) -> str:
-        """The first line that is not about the place of the node."""
+        """The first line that does not concern the location of the node."""
         lines = str(getattr(error, "message", None) or error).split("\n")
         return next(line for line in lines if line.strip() and not _AROUND.match(line))
 

@@ -1,4 +1,7 @@
-"""Shape inference in TensorFlow's interpreter: what it says of an op whose inputs are known in part. Nothing of this project is imported."""
+"""Shape inference in TensorFlow's interpreter for partially known inputs.
+
+Imports nothing of this project.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ Sizes = list[int | None] | None
 
 
 def infer_shapes(questions: Sequence[Question]) -> list[list[Sizes] | str]:
-    """The static shape of each output of each op; the text of the error where TensorFlow refuses it."""
+    """The static shape of each output of each op; the text of the error if TensorFlow refuses it."""
     return [_infer(*question) for question in questions]
 
 

@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 def run_each(data: bytes, fetches: Sequence[str]) -> list[Array | str]:
-    """Import a graph and run the fetches in one session, one after the other: what each gave, or the message of what it raised."""
+    """Import a graph and run the fetches in one session, in order. Returns values or error messages."""
     message = tf.compat.v1.GraphDef()
     message.ParseFromString(data)
     config = tf.compat.v1.ConfigProto(operation_timeout_in_ms=60_000)

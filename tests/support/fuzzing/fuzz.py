@@ -1,4 +1,4 @@
-"""Feed damaged input to everything that reads files or text: only a GraphError may come out, soon, and little memory may go in.
+"""Fuzz all readers of files and text: only GraphErrors, in little time and memory, are allowed.
 
     python -m tests.support.fuzzing.fuzz --runs 100000 --seed 1
     python -m tests.support.fuzzing.fuzz --seed 1 --only 4711       repeat one input and show the traceback
@@ -57,7 +57,7 @@ WHOLE = 0.15
 
 
 def read_graph(data: bytes) -> None:
-    """Read a file, look at all that is in it, write it in each form, read that, import it."""
+    """Read a file, access its content, write it in each form, read these, import it."""
     graph = graph_def_from_bytes(data)
     for node in graph.node:
         assert summarize_node_def(node)
@@ -68,7 +68,7 @@ def read_graph(data: bytes) -> None:
             if isinstance(value, TensorValue):
                 with contextlib.suppress(GraphError):
                     assert value.array.shape == tuple(value.shape.as_list())
-    # As bytes: a float that is not a number is the same in a file, though it does not equal itself.
+    # As bytes, since NaN in a file does not equal itself.
     written = graph_def_to_bytes(graph)
     assert graph_def_to_bytes(graph_def_from_bytes(written)) == written
     with contextlib.suppress(GraphError):
@@ -101,7 +101,7 @@ def read_specs(data: bytes) -> None:
 
 
 def read_function(data: bytes) -> None:
-    """Read a function, print it, read that."""
+    """Read a function, print it, read it again."""
     function = gc.parse_function(text_of(data))
     again = gc.parse_function(gc.debug_string(function))
     assert function_def_to_bytes(again) == function_def_to_bytes(function)
@@ -113,7 +113,7 @@ def read_nodes(data: bytes) -> None:
 
 
 def read_signature(data: bytes) -> None:
-    """Read an op's signature, print it, read that."""
+    """Read an op's signature, print it, read it again."""
     op_def = gc.parse_op_signature(text_of(data))
     assert op_def_to_bytes(gc.parse_op_signature(gc.debug_string(op_def))) == op_def_to_bytes(op_def)
 
@@ -124,7 +124,7 @@ def read_value(data: bytes) -> None:
 
 
 def text_of(data: bytes) -> str:
-    """The text that a notebook cell or a file with wrong characters gives."""
+    """Decode as a notebook cell or a file with invalid characters would be."""
     return data.decode(errors="replace")
 
 
@@ -136,7 +136,7 @@ READERS: dict[str, Callable[[bytes], object]] = {
 
 @dataclass(frozen=True)
 class Failure:
-    """What one input did wrong."""
+    """The failure of one input."""
 
     number: int
     reader: str
@@ -149,7 +149,7 @@ class Failure:
 
 @dataclass
 class Report:
-    """How many inputs each reader took and refused, and which went wrong."""
+    """The numbers of accepted and refused inputs by reader, and the failures."""
 
     taken: collections.Counter[str] = field(default_factory=collections.Counter)
     refused: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -189,7 +189,7 @@ def make_input(seed: int, number: int) -> Input:
 
 
 def run(seed: int, numbers: range) -> Report:
-    """Run the inputs of these numbers; a warning counts as a failure."""
+    """Run the inputs with these numbers; a warning counts as a failure."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return _run(seed, numbers)

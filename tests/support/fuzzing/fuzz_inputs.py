@@ -1,4 +1,4 @@
-"""Inputs for the fuzz target: small graphs in each written form, the pieces of the data files, and damage done to them."""
+"""Fuzz inputs: small graphs in each file form, pieces of the data files, and damage."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ VALUES: Final[dict[str, tuple[AttrValue, ...]]] = {
     "func": (Func("f"), Func("g", {"T": gc.float32, "h": Func("h", {"x": Placeholder("T")})})),
 }  # fmt: skip
 MORE: Final[tuple[AttrValue, ...]] = ((b"loc:@n0",), (gc.Shape([2]),), 1)
-# What sits at the limits of the formats: tags, lengths, varints, and the words of the texts.
+# Values at the limits of the formats: tags, lengths, varints, and the words of the texts.
 BYTES: Final = (
     b"\x00", b"\x0a", b"\x12", b"\x1a", b"\x7f", b"\x80", b"\xff", b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x10", b"\xff" * 9 + b"\x01",
     b"\x80" * 9 + b"\x01", b"\x08\xff\xff\xff\xff\x07", b"\x0a\x00", b"\x22\x7f", b"\x0b", b"\x0c",
@@ -63,7 +63,7 @@ SPECS: Final = (
 
 
 def value_for(attr: AttrDef, rng: random.Random) -> AttrValue:
-    """A value for an attr, mostly one that it allows."""
+    """A value for an attr, mostly an allowed one."""
     if attr.default_value is not None and rng.random() < 0.5:
         return attr.default_value
     if attr.allowed_values and rng.random() < 0.9 and not attr.type.startswith("list("):
@@ -77,7 +77,7 @@ def value_for(attr: AttrDef, rng: random.Random) -> AttrValue:
 
 
 def random_node(name: str, op_def: OpDef, produced: list[tuple[str, Any]], rng: random.Random) -> tuple[NodeDef, list[Any]]:
-    """A node and the types of its outputs; its inputs come from what has been produced, of the right type where there is one."""
+    """A node and its output types; inputs come from earlier outputs, of the right type if possible."""
     attrs = {attr.name: value_for(attr, rng) for attr in op_def.attr if attr.default_value is None or rng.random() < 0.3}
     if "T" in attrs and produced and rng.random() < 0.7:
         attrs["T"] = rng.choice(produced)[1]
@@ -98,7 +98,7 @@ def random_node(name: str, op_def: OpDef, produced: list[tuple[str, Any]], rng: 
 
 
 def random_graph(ops: list[OpDef], rng: random.Random) -> GraphDef:
-    """A graph of a few nodes: constants and placeholders first, then ops that take them. Most could be imported, not all."""
+    """A graph of a few nodes: constants and placeholders first, then ops on them. Most are valid."""
     produced: list[tuple[str, Any]] = []
     nodes: list[NodeDef] = []
     for _ in range(rng.randrange(1, 4)):
@@ -116,7 +116,7 @@ def random_graph(ops: list[OpDef], rng: random.Random) -> GraphDef:
 
 
 def right_graph(ops: list[OpDef], rng: random.Random) -> GraphDef:
-    """A graph that this project takes, found by trying."""
+    """A valid graph, found by trial."""
     graph = gc.Graph()
     produced: list[tuple[str, Any]] = []
     for count in range(rng.randrange(1, 4)):
@@ -141,7 +141,7 @@ def right_graph(ops: list[OpDef], rng: random.Random) -> GraphDef:
 
 
 def graph_inputs(graph: GraphDef) -> list[Input]:
-    """A graph in each form in which it can be read."""
+    """A graph in each readable form."""
     forms: list[Input] = [
         ("graph", graph_def_to_bytes(graph)),
         ("graph", graph_def_to_text(graph).encode()),
@@ -166,7 +166,7 @@ def saved_models(graph: GraphDef) -> list[Input]:
 
 
 def corpus(rng: random.Random) -> list[Input]:
-    """What the damage is done to."""
+    """The undamaged inputs."""
     ops = [entry.op_def for entry in gc.op_registry]
     whole = [graph_def_from_bytes(path.read_bytes()) for path in sorted(DATA.glob("*.pb")) if path.stat().st_size < SMALL_FILE]
     pieces = [

@@ -53,7 +53,7 @@ _BYTES: Final = (*[text.encode() for text in _TEXTS], b"\xff\xfe", bytes(range(2
 
 
 def scalar(field: Any, rng: random.Random) -> Any:
-    """A value for a field that holds no message."""
+    """A value for a scalar field."""
     if field.type == FieldDescriptor.TYPE_BYTES:
         return rng.choice(_BYTES)
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
@@ -68,7 +68,7 @@ def scalar(field: Any, rng: random.Random) -> Any:
 
 
 def fill(message: Any, rng: random.Random, depth: int = 4) -> Any:
-    """Set some fields of a message, and of the messages in it."""
+    """Set some fields of a message, recursively."""
     fields = message.DESCRIPTOR.fields
     for field in rng.sample(list(fields), min(len(fields), rng.choice([0, 1, 2, 3, 6]))):
         inside = field.message_type
@@ -99,7 +99,7 @@ def fill(message: Any, rng: random.Random, depth: int = 4) -> Any:
 
 
 def random_message(rng: random.Random) -> Any:
-    """A message of one of the kinds that files hold."""
+    """A message of a kind found in files."""
     return fill(rng.choice(KINDS)(), rng)
 
 
@@ -120,7 +120,7 @@ _PIECES: Final = (
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two messages are equal as bytes: what is not a number does not equal itself."""
+    """True iff two messages are equal as bytes, since NaN does not equal itself."""
     return bool(first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True))
 
 

@@ -1,7 +1,7 @@
-"""Print the path of a Chromium or Chrome that runs here; install one where none does.
+"""Print the path of a working Chromium or Chrome; install one if there is none.
 
-Order: the environment variable GRAPHLOUPE_BROWSER, names on PATH, the usual places on macOS, Playwright's own copy, Playwright's
-download, Debian's package when this is root on a machine with apt. Only the path goes to stdout; what happens is told on stderr.
+Order: the environment variable GRAPHLOUPE_BROWSER, names on PATH, the usual places on macOS, Playwright's own copy, Playwright's download,
+Debian's package when this is root on a machine with apt. Only the path goes to stdout; progress goes to stderr.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def launch_arguments(profile: str) -> list[str]:
 
 
 def renders(program: str) -> bool:
-    """Whether `program` starts and renders a page: a found name may be a stub or lack its libraries."""
+    """True iff `program` starts and renders a page: a found name may be a stub or lack its libraries."""
     with tempfile.TemporaryDirectory(prefix="graphloupe-browser-", ignore_cleanup_errors=True) as profile:
         command = [program, *launch_arguments(profile), "--dump-dom", "data:text/html,<title>t</title><p>ready"]
         try:
@@ -52,7 +52,7 @@ def renders(program: str) -> bool:
 
 
 def candidates() -> Iterator[str]:
-    """Programs that may be a browser, best first."""
+    """Possible browsers, best first."""
     for name in NAMES:
         if found := shutil.which(name):
             yield found
@@ -65,7 +65,7 @@ def candidates() -> Iterator[str]:
 
 
 def playwright_copy() -> Iterator[str]:
-    """The Chromium that Playwright has downloaded earlier, if it is there."""
+    """The Chromium that Playwright downloaded earlier, if any."""
     question = "from playwright.sync_api import sync_playwright as s\nwith s() as p: print(p.chromium.executable_path)"
     done = subprocess.run([sys.executable, "-c", question], capture_output=True, text=True, check=False)
     path = done.stdout.strip()
@@ -74,7 +74,7 @@ def playwright_copy() -> Iterator[str]:
 
 
 def attempt(command: list[str]) -> bool:
-    """Run an installer, its output on stderr; whether it succeeded in time."""
+    """Run an installer, with its output on stderr. True iff it succeeded in time."""
     print("+", " ".join(command), file=sys.stderr, flush=True)
     try:
         done = subprocess.run(command, stdout=sys.stderr, timeout=DOWNLOAD_SECONDS, check=False)
@@ -85,7 +85,7 @@ def attempt(command: list[str]) -> bool:
 
 
 def install() -> Iterator[str]:
-    """Install a browser, first for this user only, then for the machine; each path that came of it."""
+    """Install a browser, first for this user only, then for the machine. Yields each resulting path."""
     if attempt([sys.executable, "-m", "playwright", "install", "chromium"]):
         yield from playwright_copy()
     if os.name != "posix" or os.getuid() != 0 or not shutil.which("apt-get"):
@@ -112,7 +112,7 @@ def find_browser(*, may_install: bool = True) -> str | None:
 
 
 def main() -> int:
-    """Print the path of a browser; 1 with advice when there is none."""
+    """Print the path of a browser; return 1 with advice if there is none."""
     program = find_browser()
     if program is None:
         given = os.environ.get(VARIABLE)

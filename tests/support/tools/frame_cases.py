@@ -1,7 +1,7 @@
-"""Cases of one rule that lives twice: how frames hold the labels of their lines.
+"""Test cases of a rule that exists twice: widening of frames for edge labels.
 
-A page lays out without a kernel, and a kernel draws still pictures without a page, so the rule is in `widgets/render/frames.py` and in
-`widgets/js/src/scene/frames.ts`. Both are held to these cases. `python -m tests.support.tools.frame_cases` writes the file anew.
+A page lays out without a kernel, and a kernel draws static pictures without a page, so the rule is in `widgets/render/frames.py` and in
+`widgets/js/src/scene/frames.ts`. Both are tested with these cases. `python -m tests.support.tools.frame_cases` writes the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Case = dict[str, Any]
 
 
 def draw_case(chance: random.Random) -> Case:
-    """Frames within frames with boxes in them and lines between those, here and there in disorder: a frame that is its own parent, or is not placed."""
+    """Nested frames with boxes and edges, sometimes malformed: a frame without a place, or in itself."""
     width = chance.randint(200, 700)
     groups: list[list[Any]] = []
     nodes: list[list[Any]] = []
@@ -51,7 +51,7 @@ def draw_case(chance: random.Random) -> Case:
 
 
 def held(case: Case) -> dict[str, Any]:
-    """What the rule gives: each frame's left edge and width, each label's place."""
+    """The result of the rule: each frame's left edge and width, each label's position."""
     scene = Scene(
         title="",
         revision=0,
@@ -73,7 +73,7 @@ def held(case: Case) -> dict[str, Any]:
 
 
 def written() -> str:
-    """The file's text as it should be."""
+    """The expected text of the file."""
     chance = random.Random(1)
     cases = [draw_case(chance) for _ in range(CASES)]
     rows = [json.dumps({**case, "held": held(case)}, separators=(",", ":")) for case in cases]

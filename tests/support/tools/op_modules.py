@@ -1,4 +1,7 @@
-"""The index of op modules: `python -m tests.support.tools.op_modules` writes `graphcore/opset/op_modules.py` from what the modules register."""
+"""The index of op modules. `python -m tests.support.tools.op_modules` writes it.
+
+The file is `graphcore/opset/op_modules.py`; its content comes from the registrations of the modules.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ OP_MODULES: Final = {
 
 
 def registered() -> dict[str, list[str]]:
-    """The ops that each module of `graphcore.opset` registers, by the module's full name. For a process that has imported none of them."""
-    package = ModuleType("graphcore")  # in the place of the real one, whose import imports some of the op modules already
+    """The ops registered by each module of `graphcore.opset`. For a process that has imported none of them."""
+    package = ModuleType("graphcore")  # in place of the real one, which imports some of the op modules
     package.__path__ = [str(ROOT / "graphcore")]
     sys.modules["graphcore"] = package
     from graphcore.registry import op_registry
@@ -39,7 +42,7 @@ def registered() -> dict[str, list[str]]:
         found.setdefault(frame.f_globals["__name__"], []).append(name)
         register(name, make)
 
-    op_registry.register_lazy = note  # type: ignore[method-assign]  # notes each registration with the module that makes it
+    op_registry.register_lazy = note  # type: ignore[method-assign]  # records each registration with its module
     import graphcore.opset
 
     for module in pkgutil.walk_packages(graphcore.opset.__path__, "graphcore.opset."):
@@ -53,7 +56,7 @@ def text_of(modules: dict[str, list[str]]) -> str:
 
 
 def index_text() -> str:
-    """The text that the index should have, found by importing all modules in a fresh interpreter."""
+    """The expected text of the index, found by importing all modules in a new interpreter."""
     command = [sys.executable, "-m", "tests.support.tools.op_modules", "--print"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
@@ -62,5 +65,5 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--print"]:
         sys.stdout.write(text_of(registered()))
     else:
-        INDEX.write_text(HEAD + "}\n", encoding="utf-8")  # an index of modules that were moved would fail to import
+        INDEX.write_text(HEAD + "}\n", encoding="utf-8")  # an index with moved modules would fail to import
         INDEX.write_text(index_text(), encoding="utf-8")

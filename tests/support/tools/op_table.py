@@ -1,4 +1,4 @@
-"""The README's table of ops, made from the registry. `python -m tests.support.tools.op_table` writes it anew."""
+"""The README's table of ops, made from the registry. `python -m tests.support.tools.op_table` writes it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def family_of(module: str) -> str:
 
 
 def table() -> str:
-    """The table, with the markers around it."""
+    """The table with its markers."""
     counts: dict[str, list[int]] = {}
     for module, ops in modules().items():
         count = counts.setdefault(family_of(module), [0, 0])
@@ -66,7 +66,7 @@ def table() -> str:
 
 
 def with_table(text: str) -> str:
-    """A README's text with the present table between the markers.
+    """A README's text with the current table between the markers.
 
     Raises:
         ValueError: the markers are missing.

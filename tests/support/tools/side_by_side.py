@@ -1,8 +1,8 @@
-"""Run several commands at once: `python side_by_side.py "COMMAND" "COMMAND" ...`.
+"""Run several commands concurrently: `python side_by_side.py "COMMAND" "COMMAND" ...`.
 
-The first one's output is shown as it comes, that of each other when all before it have ended: nothing is mixed. All are run to their
-ends whatever becomes of one; the exit status is 1 when any has failed. Ctrl-C reaches all of them, and each says what it has to say.
-(A shell's `&` would have them ignore Ctrl-C, and so would everything that they start.)
+The output of the first one is shown at once, that of each other after all before it have ended, so nothing is mixed. All run to their ends
+even if one fails; the exit status is 1 if any has failed. Ctrl-C reaches all of them. (With a shell's `&` they and their subprocesses would
+ignore Ctrl-C.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GOODBYE_SECONDS = 30.0
 
 
 def run(commands: Sequence[str]) -> int:
-    """Run the commands; 0 when all of them gave 0, otherwise 1."""
+    """Run the commands. Returns 0 if all succeed, otherwise 1."""
     started: list[subprocess.Popen[bytes]] = []
     outputs: list[IO[bytes] | None] = []
     try:
@@ -41,10 +41,10 @@ def run(commands: Sequence[str]) -> int:
 
 
 def _see_through(process: subprocess.Popen[bytes], output: IO[bytes] | None) -> int:
-    """Wait for a command and show what it has written; its exit status."""
+    """Wait for a command and show its output. Returns its exit status."""
     try:
         return process.wait()
-    except KeyboardInterrupt:  # it has got Ctrl-C itself: it ends what it has started, and tells how far it came
+    except KeyboardInterrupt:  # it received Ctrl-C itself, ends its subprocesses and reports
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(GOODBYE_SECONDS)
         return _end(process)
@@ -57,7 +57,7 @@ def _see_through(process: subprocess.Popen[bytes], output: IO[bytes] | None) -> 
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """End a command that may be running; its exit status."""
+    """End a command that may be running. Returns its exit status."""
     if process.poll() is None:
         process.terminate()
         try:

@@ -1,4 +1,4 @@
-"""The search for a browser trusts no name before it has seen it render."""
+"""The search for a browser accepts no name before it has rendered a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.tools import find_browser as search
 
 
 def program(folder: Path, name: str, prints: str) -> str:
-    """An executable that prints a text whatever its arguments are."""
+    """An executable that prints a text for any arguments."""
     path = folder / name
     path.write_text(f"#!/bin/sh\necho '{prints}'\n")
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The interpreter that `make` and `.ci/run` take: the first that runs, be it on PATH or kept by pyenv."""
+"""The interpreter of `make` and `.ci/run`: the first that runs, on PATH or kept by pyenv."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ RUNS = f'exec {shlex.quote(sys.executable)} "$@"'
 
 
 class Machine:
-    """A folder that is all of PATH, and one where pyenv keeps what it has installed."""
+    """A folder as the only entry of PATH, and one with pyenv's interpreters."""
 
     def __init__(self, folder: Path) -> None:
         self.path, self.root = folder / "bin", folder / "pyenv"
         self.path.mkdir()
 
     def has(self, name: str, text: str) -> Path:
-        """There is a program on PATH."""
+        """Put a program on PATH."""
         return self._write(self.path / name, text)
 
     def has_pyenv(self, version: str, text: str = RUNS) -> Path:
-        """There is pyenv, which keeps an interpreter."""
+        """Put pyenv with an interpreter on PATH."""
         self.has("pyenv", f'[ "$*" = root ] && echo {shlex.quote(str(self.root))}')
         return self._write(self.root / "versions" / version / "bin" / "python3", text)
 
     def found(self, *versions: str) -> str:
-        """What is printed; "" if there is none."""
+        """The printed path; "" if there is none."""
         done = subprocess.run(
             ["/bin/sh", str(PROGRAM), *versions],
             capture_output=True,

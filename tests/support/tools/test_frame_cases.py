@@ -1,4 +1,4 @@
-"""The viewer and the still pictures are held to the same cases of how frames hold labels."""
+"""The viewer and the static pictures agree on the test cases of frames and labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README says how many ops there are."""
+"""The README's table of ops is up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that run at once: nothing of what they say is mixed or lost, and Ctrl-C reaches them."""
+"""Concurrent commands: no mixed or lost output, and Ctrl-C reaches them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.support.tools import side_by_side
 
 PROGRAM = side_by_side.__file__
-# Where a shell started the tests in the background, they ignore Ctrl-C, and so would all that they start.
+# If a shell started the tests in the background, they and their subprocesses would ignore Ctrl-C.
 STARTER = """import runpy, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 del sys.argv[0]
@@ -23,7 +23,7 @@ AWAIT = "import pathlib, sys, time\ndef wait(name):\n    while not pathlib.Path(
 
 
 def python(text: str) -> str:
-    """A command that runs a text."""
+    """A command that runs a Python text."""
     return shlex.join([sys.executable, "-c", AWAIT + text])
 
 

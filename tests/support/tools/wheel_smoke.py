@@ -1,4 +1,4 @@
-"""Build the wheel, install it into an empty environment, and use it from an empty folder, as a stranger would.
+"""Build the wheel, install it into an empty environment, and use it from an empty folder.
 
 The wheel is built from what git tracks, so that a file which is only on this machine cannot hide a gap.
 """
@@ -49,7 +49,7 @@ def run(command: list[str | Path], folder: Path) -> None:
 
 
 def tracked_copy(target: Path) -> Path:
-    """A copy of the files that git tracks, as they are now."""
+    """A copy of the tracked files in their current state."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listing.stdout.split("\0")):
         source = ROOT / name
@@ -60,7 +60,7 @@ def tracked_copy(target: Path) -> Path:
 
 
 def check_contents(wheel: Path) -> None:
-    """The three packages, the viewer's build and the licence are in; TypeScript sources, tests and notebooks are not."""
+    """The wheel has the three packages, the viewer's build and the licence, and nothing else."""
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     if tops != {"graphcore", "widgets", "kernelext"}:
@@ -73,7 +73,7 @@ def check_contents(wheel: Path) -> None:
 
 
 def main() -> None:
-    """Build, look inside, install, use."""
+    """Build, check, install, use."""
     with tempfile.TemporaryDirectory(prefix="graphloupe-wheel-") as scratch:
         folder = Path(scratch)
         source, empty = folder / "source", folder / "empty"

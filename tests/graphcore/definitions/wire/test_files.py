@@ -1,4 +1,4 @@
-"""GraphDefs in their three written forms, with nothing lost."""
+"""GraphDefs in their three file forms, without loss."""
 
 from __future__ import annotations
 

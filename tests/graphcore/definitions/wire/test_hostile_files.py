@@ -1,4 +1,4 @@
-"""Damaged and hostile files: a GraphError at once, never another exception, never much memory."""
+"""Damaged and hostile files: a GraphError at once, never another exception or much memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SOURCES = [
 
 
 def read_and_use(data: bytes) -> None:
-    """Do with a file what a reader does, as far as it goes."""
+    """Read a file as far as possible."""
     try:
         graph_def = graph_def_from_bytes(data)
     except GraphError:
@@ -118,7 +118,7 @@ def many(field: str, count: int) -> bytes:
     return data
 
 
-# Made when they are needed: a report of a failure must not print them.
+# Made lazily, so that failure reports do not print them.
 HOSTILE: dict[str, Callable[[], bytes]] = {
     "nested funcs": lambda: deep_func(20),
     "deeply nested funcs": lambda: deep_func(200),
@@ -159,7 +159,7 @@ def test_a_hostile_file_is_read_or_refused_at_once(name: str) -> None:
 
 
 def refusal(data: bytes) -> str:
-    """What is said against a file, nothing if it is read."""
+    """The error of a file, "" if it is accepted."""
     try:
         graph_def_from_bytes(data)
     except InvalidArgumentError as error:

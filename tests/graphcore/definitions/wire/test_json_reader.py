@@ -1,4 +1,4 @@
-"""Protobuf's JSON form is read as protobuf's own reader reads it, only sooner; what is refused is refused with its place."""
+"""The JSON reader agrees with protobuf's own; errors have positions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def printed(message: Any, rng: random.Random) -> str:
 
 
 def on_purpose(text: str, ours: str, theirs: str) -> bool:
-    """Whether one reads what the other refuses, and that is meant so."""
+    """True for intentional differences between the two readers."""
     return (
-        # An empty list or string in the place of a message: protobuf's reader goes through its members, and it has none.
+        # For an empty list or string in place of a message, protobuf's reader iterates over its members, of which there are none.
         ("expected an object, found a list" in ours or 'expected an object, found ""' in ours)
-        # Protobuf's runtime takes the lower half of the number when it looks for an enum's name.
+        # Protobuf's runtime truncates the number in the look-up of an enum's name.
         or ("by its name or number, found" in ours and any(str(number) in text for number in (2**32, 2**63, 2**64, 10**30)))
-        # The largest float is printed a little too large, as its shortest decimal; protobuf's reader does not read what is printed.
+        # The shortest decimal of the largest float is slightly too large; protobuf's reader rejects its own output.
         or ("Float value too" in theirs and "3.4028235e+38" in text)
     )
 

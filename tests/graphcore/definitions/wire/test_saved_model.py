@@ -1,4 +1,4 @@
-"""Graph files on disk: what they are is seen from their content."""
+"""Graph files on disk are recognised by content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants in files: every encoding, decoded only when somebody looks."""
+"""Constants in files: every encoding, decoded lazily."""
 
 from __future__ import annotations
 

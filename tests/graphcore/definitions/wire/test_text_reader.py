@@ -1,4 +1,4 @@
-"""Protobuf's text form is read as protobuf's own reader reads it, only sooner; what is refused is refused with its place."""
+"""The text reader agrees with protobuf's own; errors have positions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ours(text: str, message: Any, *, skip_unknown: bool = False) -> Any:
 
 def theirs(text: str, message: Any, *, skip_unknown: bool = False) -> Any:
     with warnings.catch_warnings():
-        # Python deprecates unknown escapes, which protobuf's reader leaves to Python.
+        # Python deprecates unknown escapes, which protobuf's reader passes to Python.
         warnings.simplefilter("ignore", DeprecationWarning)
         text_format.Parse(text, message, descriptor_pool=schema.POOL, allow_unknown_field=skip_unknown)
     return message
@@ -68,7 +68,7 @@ def test_a_damaged_text_is_taken_or_refused_as_protobuf_does_and_at_the_same_pla
             continue
         with pytest.raises(TextError) as refused:
             ours(text, kind(), skip_unknown=skip_unknown)
-        # For these three another place is given: the string itself, the bracket, and the last token.
+        # These three report other positions: the string itself, the bracket, and the last token.
         if place is not None and not re.search("no UTF-8|no extensions|found the end", str(refused.value)):
             assert str(refused.value).startswith(f"{place[1]}: ")
 
@@ -177,8 +177,8 @@ def test_messages_are_nested_a_hundred_deep_and_no_deeper() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        (r"\u005cn", b"\\n"),  # protobuf's reader in Python undoes this escape twice, that in C++ once
-        (r"\€", "\\€".encode()),  # and here it takes in the letter's number
+        (r"\u005cn", b"\\n"),  # protobuf's reader decodes this escape twice in Python, once in C++
+        (r"\€", "\\€".encode()),  # and this one with the letter's number
     ],
 )
 def test_an_escape_is_undone_once(text: str, value: bytes) -> None:
@@ -187,7 +187,7 @@ def test_an_escape_is_undone_once(text: str, value: bytes) -> None:
 
 def test_a_letter_is_not_named() -> None:
     with pytest.raises(TextError, match=r"the escape \\N is cut off or has no meaning here"):
-        attr(r"s: '\N{DIGIT ONE}'")  # Python's own escape, which protobuf's reader in Python lets through
+        attr(r"s: '\N{DIGIT ONE}'")  # Python's own escape, which protobuf's Python reader accepts
 
 
 def test_a_long_string_of_escapes_is_read() -> None:

@@ -1,4 +1,4 @@
-"""What runs in an interpreter with little memory: reading and importing files that mean harm."""
+"""Reads and imports hostile files in an interpreter with limited memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.yardstick import loop_seconds
 PAGE = resource.getpagesize()
 TURNS = 70_000_000
 """An op that takes longer than an empty loop of so many turns fails; a file may take four times as many."""
-# Sizes and given values: one value for all, two values with the last repeated, more than a shape may have dimensions.
+# Sizes and given values: one value for all, two values with the last repeated, too many dimensions.
 CLAIMS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((10**9,), 1),
     ((10**9,), 2),
@@ -32,14 +32,14 @@ CLAIMS: tuple[tuple[tuple[int, ...], int], ...] = (
 
 
 def limit_memory(more: int) -> None:
-    """Allow this process so many bytes more than it has now."""
+    """Limit this process to so many bytes more than now."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     limit = pages * PAGE + more
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def import_file(data: bytes) -> tuple[str, str, bool]:
-    """Name and text of the error (empty if there is none), and whether reading and importing a file took long."""
+    """Read and import a file. Returns name and text of the error ("" for none), and True if it was slow."""
     begin = time.process_time()
     name, text = "", ""
     graph = gc.Graph()
@@ -52,7 +52,7 @@ def import_file(data: bytes) -> tuple[str, str, bool]:
 
 
 def value_for(attr: AttrDef) -> AttrValue:
-    """A value that lets an op take int32 inputs where it can."""
+    """A value that makes an op take int32 inputs if possible."""
     plain: dict[str, AttrValue] = {
         "int": 2, "float": 1.0, "bool": True, "string": b"VALID", "shape": gc.Shape(None), "tensor": TensorValue(1, gc.int32), "func": gc.Func("f"),
     }  # fmt: skip
@@ -69,13 +69,13 @@ def value_for(attr: AttrDef) -> AttrValue:
 
 
 def claim(dtype: DType, sizes: tuple[int, ...], count: int) -> NodeDef:
-    """A constant that a few bytes describe."""
+    """A constant with a large claimed size in a few bytes."""
     values: list[Any] = ([b"a", b"b"] if dtype is gc.string else [2, 3])[:count]
     return NodeDef("huge", "Const", (), "", {"dtype": dtype, "value": TensorValue.from_encoded(EncodedTensor(dtype, sizes, b"", values))})
 
 
 def give_claims_to(op_def: OpDef) -> list[str]:
-    """What goes wrong with an op one of whose inputs is a constant of a claimed size; the other inputs are unknown."""
+    """Errors of an op with a constant of a claimed size as one input and unknown others."""
     node = NodeDef("n", op_def.name, (), "", {attr.name: value_for(attr) for attr in op_def.attr})
     try:
         types = in_out_types_for_node(node, op_def)[0]
@@ -114,5 +114,5 @@ def _add(node: NodeDef, types: tuple[DType, ...], slot: int, huge: NodeDef) -> N
 
 
 def give_claims_to_all_ops() -> list[str]:
-    """give_claims_to for every registered op."""
+    """Run `give_claims_to` for every registered op."""
     return [text for entry in gc.op_registry for text in give_claims_to(entry.op_def)]

@@ -1,4 +1,4 @@
-"""Files that mean harm, imported where there is little memory: a clear GraphError at once, or a graph."""
+"""Hostile files, imported with little memory: a clear GraphError at once, or a graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ X = NodeDef("x", "Placeholder", (), "", {"dtype": gc.float32})
 
 @pytest.fixture(scope="module")
 def cramped() -> Iterator[Remote]:
-    """An interpreter that may have half a gigabyte more than it starts with."""
+    """An interpreter limited to half a gigabyte beyond its start."""
     with Remote() as remote:
         remote.call(f"{SIDE}:limit_memory", MEMORY)
         yield remote
@@ -46,7 +46,7 @@ def shaped_by(dims: tuple[int, ...], values: list[int]) -> bytes:
     )  # fmt: skip
 
 
-# Made when they are needed; with the part of the error that says what is wrong, none where the graph is imported.
+# Made lazily; with a part of the expected error, None if the graph is imported.
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a node that feeds itself": (lambda: ring(1), "cycle"),
     "two nodes that feed each other": (lambda: ring(2), "cycle"),

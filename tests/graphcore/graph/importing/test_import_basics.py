@@ -1,4 +1,4 @@
-"""A1, A2: names, inputs and types of imported nodes; what comes out."""
+"""A1, A2: names, inputs and types of imported nodes, and results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def graph() -> gc.Graph:
 
 
 def refused(graph: gc.Graph, *nodes: str | NodeDef, **options: Any) -> GraphError:
-    """The error of an import that must fail and leave no trace."""
+    """The error of an import that must fail without changing the graph."""
     before = everything(graph)
     with pytest.raises(GraphError) as caught:
         import_into(graph, *nodes, **options)

@@ -1,4 +1,4 @@
-"""A cell that imports may run again."""
+"""Import in a cell that runs again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def graph() -> gc.Graph:
 
 
 def run_cell(graph: gc.Graph, execution: int, *nodes: Any, **options: Any) -> list[str]:
-    """Import in one cell, run for the `execution`-th time; gives the names of what went."""
+    """Import in one cell, in its `execution`-th run. Returns the names of removed nodes."""
     run = CellRun(cell="c", execution=execution, label=f"In [{execution}]")
     token = current_run.set(run)
     graph.begin_cell(run)

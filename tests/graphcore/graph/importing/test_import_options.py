@@ -1,4 +1,4 @@
-"""A3 to A8: versions, mapped inputs, returned tensors and nodes, unique names, control dependencies, functions."""
+"""A3 to A8: versions, input maps, returned tensors and nodes, unique names, control inputs, functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def graph() -> gc.Graph:
 
 
 def refused(graph: gc.Graph, *nodes: Any, **options: Any) -> str:
-    """The text of an import that must fail with INVALID_ARGUMENT and leave no trace."""
+    """The text of an INVALID_ARGUMENT error of an import that leaves the graph unchanged."""
     before = everything(graph)
     with pytest.raises(InvalidArgumentError) as caught:
         import_into(graph, *nodes, **options)

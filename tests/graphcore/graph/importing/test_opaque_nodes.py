@@ -1,4 +1,4 @@
-"""Nodes whose op is not registered can be held, seen and exported."""
+"""Nodes of unregistered ops can be held, shown and exported."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import graphcore as gc
 
 
 def test_calls_in_calls_are_followed_so_far_and_no_further() -> None:
-    """Each of twelve functions calls the one below it ten times: ten to the eleventh nodes in all, and two thousand at most are looked at."""
+    """Each of twelve functions calls the one below it ten times, 10^11 nodes in all; at most two thousand are visited."""
     graph = gc.Graph()
     graph.library.add_function_def(gc.parse_function("F0(x:float) -> (y:float) {\n  y = Neg[T=float](x)\n  return y = y:y:0\n}"))
     for level in range(1, 12):
@@ -21,7 +21,7 @@ def test_calls_in_calls_are_followed_so_far_and_no_further() -> None:
 
 
 def test_functions_nested_a_thousand_deep_are_called_and_imported() -> None:
-    """A file may nest calls deeper than Python may call itself: shapes are followed so far, and no further."""
+    """Calls nested deeper than Python's recursion limit: shapes are inferred to a limited depth."""
     texts = ["F0(x:float) -> (y:float) {\n  y = Neg[T=float](x)\n  return y = y:y:0\n}"]
     texts += [f"F{i}(x:float) -> (y:float) {{\n  n = F{i - 1}(x)\n  return y = n:y:0\n}}" for i in range(1, 1_000)]
     library = gc.FunctionDefLibrary(tuple([gc.parse_function(text) for text in texts]))

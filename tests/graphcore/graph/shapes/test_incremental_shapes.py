@@ -1,4 +1,4 @@
-"""After any sequence of edits the shapes are those of a full inference, and an edit costs what it changes."""
+"""After any edits the shapes equal those of a full inference, and an edit costs only its effects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def call(op: str, *inputs: Any, **attrs: Any) -> Any:
 
 
 def looped(body: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A loop as TensorFlow 1 makes it, within the scope of the node."""
+    """A TensorFlow 1 loop within the scope of the node."""
 
     def make(start: Any) -> Any:
         frame = {"frame_name": gc.get_default_graph().unique_name("frame")}
@@ -113,7 +113,7 @@ edits = st.tuples(
 
 
 def make(graph: gc.Graph, place: int, kind: str, given: list[int | None], first: int, second: int) -> None:
-    """Node `place` in its own scope; it takes the ends of scopes before it, by position."""
+    """Make node `place` in its own scope; its inputs are the ends of scopes before it, by position."""
     ends = [graph.find(f"n{i}/end") for i in range(place)]
     there = [node.outputs[0] for node in ends if node is not None]
     with gc.name_scope(f"n{place}/"):
@@ -127,7 +127,7 @@ def make(graph: gc.Graph, place: int, kind: str, given: list[int | None], first:
 
 
 def apply(graph: gc.Graph, edit: Edit, execution: int) -> None:
-    """One run of the cell that makes node `place`; a run that fails leaves what it has."""
+    """Run the cell that makes node `place`; a failing run keeps its nodes."""
     place, kind, given, first, second = edit
     node = graph.find(f"n{place}/end")
     if kind == "set_shape":
@@ -135,7 +135,7 @@ def apply(graph: gc.Graph, edit: Edit, execution: int) -> None:
             try:
                 graph.set_shape(node.outputs[0], given)
             except GraphError:
-                return  # it contradicts what is known
+                return  # contradicts known shapes
         return
     if kind == "rewired":
         other = graph.find(f"n{first % PLACES}/end")
@@ -161,7 +161,7 @@ def apply(graph: gc.Graph, edit: Edit, execution: int) -> None:
 
 
 def picture(graph: gc.Graph) -> list[tuple[str, list[str], bool]]:
-    """Every node with its shapes, in which an unknown dimension has a number: the same one wherever it is the same."""
+    """Every node with its shapes; unknown dimensions are numbered by identity."""
     numbers: dict[int, int] = {}
 
     def text(dim: Any) -> str:
@@ -178,7 +178,7 @@ def picture(graph: gc.Graph) -> list[tuple[str, list[str], bool]]:
 
 
 def inferred_anew(graph: gc.Graph) -> gc.Graph:
-    """A copy in which everything has been inferred once more, producers first."""
+    """A copy in which everything is inferred again, producers first."""
     copied = graph.copy()
     for node in copied.nodes:
         node.constants = None
@@ -208,7 +208,7 @@ LOOP_BODIES: list[Callable[[Any, Any], Any]] = [
 
 
 def loop(start: Any, body: Callable[[Any], Any], name: str) -> Any:
-    """`start` goes around a loop; what leaves it."""
+    """A loop around `start`. Returns its exit."""
     made: Any = gc.apply_op
     attrs = {"frame_name": name}
     enter = made("Enter", [start], attrs)
@@ -236,7 +236,7 @@ def test_around_loops_too(bodies: list[int], nested: bool, changes: list[tuple[s
         try:
             ops.tanh(loop(x, body, "outer"))
         except GraphError:
-            return  # the shapes do not fit from the beginning
+            return  # the shapes do not fit initially
         for name, rows, columns in changes:
             graph.set_attr((x if name == "x" else k).node, "shape", gc.Shape([rows, columns]))
             assert picture(graph) == picture(inferred_anew(graph))
@@ -244,7 +244,7 @@ def test_around_loops_too(bodies: list[int], nested: bool, changes: list[tuple[s
 
 @pytest.fixture
 def inferred(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the nodes that are inferred, as it happens."""
+    """Records the names of inferred nodes."""
     names: list[str] = []
     original = LiveRefiner.add_node
 
@@ -340,7 +340,7 @@ def test_taking_a_chain_away_from_its_front_changes_each_shape_behind_it_once() 
     for node in nodes:
         graph.remove_node(node)
     unsubscribe()
-    # All of it when the front goes, and then each once more: it is wrong itself now.
+    # All nodes when the front is removed, and each once more, because it has an error now.
     assert len(changed) == 199 + 198
 
 

@@ -1,4 +1,4 @@
-"""The shape refiner, which keeps a context for each node it is given."""
+"""The shape refiner, which keeps a context for each node."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def shape_in(refiner: gc.ShapeRefiner, tensor: Any) -> str:
 
 
 def shaped_by(tensor: Any) -> Any:
-    """An op that makes a shape from its input's value."""
+    """An op with an output shape given by its input's value."""
     return apply("RandomUniform", [tensor], {"dtype": gc.float32})
 
 
@@ -214,7 +214,7 @@ def test_s7_values_may_have_changed_where_they_are_used(refiner: gc.ShapeRefiner
 
 
 def queue_nodes() -> tuple[Node, Node]:
-    """A handle and an op that takes an element of what it stands for; registered here, since queues are not among the ops."""
+    """A queue handle and an op that dequeues, registered here as test ops."""
 
     def dequeue(c: InferenceContext) -> None:
         data = c.input_handle_shapes_and_types(0)
@@ -457,7 +457,7 @@ def test_s7_a_resource_handle_carries_the_shape_of_its_variable(refiner: gc.Shap
 
 
 def loop(graph: gc.Graph, start: Any, body: Callable[[Any], Any]) -> Any:
-    """`start` goes around a loop as long as somebody says; returns the loop's head."""
+    """`start` goes around a loop with an unknown condition; returns the loop's head."""
     attrs = {"frame_name": "loop"}
     enter = apply("Enter", [start], attrs)
     head: Any = apply("Merge", [[enter, enter]], name="head")

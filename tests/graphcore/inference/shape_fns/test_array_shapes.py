@@ -17,7 +17,7 @@ from tests.support.shape_rows import ShapeFunction, assert_row, bad, case, conte
 
 
 def in_a_file(*dims: int) -> TensorValue:
-    """A constant as a file holds it, -1 for an unknown size; none: of unknown rank."""
+    """A constant as encoded in a file, -1 for an unknown size; None: of unknown rank."""
     return TensorValue.from_encoded(EncodedTensor(float32, dims or None))
 
 

@@ -1,4 +1,4 @@
-"""Whatever an op refuses because of shapes, the error says where the numbers came from."""
+"""Whatever an op refuses because of shapes, the error has the origins of the numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ for _case in all_cases():
 
 
 def distorted(case: Case) -> Iterator[list[gc.Shape]]:
-    """The shapes of the inputs with one thing wrong: a size, a dimension too few, one too many."""
+    """The shapes of the inputs with one error: a size, a missing dimension, an extra one."""
     shapes = [list(array.shape) for array in case.arrays]
     for i, sizes in enumerate(shapes):
         wrong = [[*sizes[:j], sizes[j] + 1, *sizes[j + 1 :]] for j in range(len(sizes))] + [[*sizes, 2]] + ([sizes[1:]] if sizes else [])
@@ -29,7 +29,7 @@ def distorted(case: Case) -> Iterator[list[gc.Shape]]:
 
 
 def refusals(case: Case) -> list[GraphError]:
-    """What is said of the distorted inputs that do not fit."""
+    """The errors for distorted inputs."""
     found: list[GraphError] = []
     for shapes in distorted(case):
         with gc.Graph().as_default():

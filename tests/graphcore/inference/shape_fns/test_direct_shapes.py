@@ -1,4 +1,4 @@
-"""Shape functions that a graph calls without a context find what they find with one."""
+"""Shape functions called without a context give the same results as with one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIRECT = [entry.op_def.name for entry in op_registry if entry.direct_shape is no
 
 
 def _refined(graph: gc.Graph, node: gc.Node) -> list[gc.Shape]:
-    """What a refiner, which makes a context for every node, says of the outputs."""
+    """The shapes from a refiner, which makes a context for every node."""
     refiner = ShapeRefiner(graph)
     for other in graph.op_nodes():
         refiner.add_node(other)

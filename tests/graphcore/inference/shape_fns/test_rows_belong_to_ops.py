@@ -1,4 +1,4 @@
-"""The shape functions whose rows are tested are those of the registered ops."""
+"""All tested shape functions belong to registered ops."""
 
 from __future__ import annotations
 

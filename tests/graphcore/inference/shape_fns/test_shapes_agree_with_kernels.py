@@ -1,4 +1,4 @@
-"""Every op: whatever is known of its inputs, what its shape function says is true of what its kernel gives, and less knowledge says less."""
+"""Every op: inferred shapes are true of the kernel's results, and less knowledge infers less."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ONE_OF_SEVERAL = {"Switch", "RefSwitch", "_SwitchN"}
 """Ops that give something on one output only."""
 UNTOLD = {
     *FROM_VALUES,
-    # What one branch gives, or one turn, may be another shape than the next one's.
+    # Outputs may differ in shape between branches or iterations.
     *("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile", "Enter", "Exit", "NextIteration"),
-    # What comes from elsewhere, or was put there in any shape.
+    # Values from elsewhere, or stored with any shape.
     *("_Recv", "_HostRecv", "StackPopV2", "TensorArrayConcatV3", "TensorListConcat", "TensorListConcatV2", "TensorListStack"),
     *("QueueDequeue", "QueueDequeueMany", "QueueDequeueUpTo", "QueueDequeueUpToV2"),
 }
@@ -55,12 +55,12 @@ DRAWN = drawers()
 
 
 def inferred(tensor: gc.Tensor) -> Told:
-    """What is known of a tensor, and of what it stands for if it is a handle."""
+    """The inferred shape of a tensor, and of the resource behind it if it is a handle."""
     return tensor.shape, tensor.graph.refiner.output_handle_data(tensor.node, tensor.index)
 
 
 def told(case: Case, know: Knowledge) -> list[Told]:
-    """What is inferred of the op of a case, and of all that is looked at around it, by a graph that is told so much."""
+    """The inferred shapes of an op and of all probes around it, for partial knowledge."""
     with gc.Graph(REGISTRY).as_default() as graph:
         return all_inferred(graph, build(case, know))
 
@@ -70,7 +70,7 @@ def all_inferred(graph: gc.Graph, built: Built) -> list[Told]:
 
 
 def observed(graph: gc.Graph, built: Built) -> list[tuple[gc.Tensor, Any]]:
-    """Run the op: what its outputs are, and the other tensors that were looked at."""
+    """Run the op. Returns its outputs, and the other probed tensors."""
     outputs = [probe(output).node for output in built.node.outputs]
     looking = outputs if built.loop else probes(graph)
     SEEN.clear()
@@ -86,7 +86,7 @@ def observed(graph: gc.Graph, built: Built) -> list[tuple[gc.Tensor, Any]]:
 
 
 def true_of(tensor: gc.Tensor, known: Told, value: Any) -> bool:
-    """Whether what was inferred of a tensor is true of its value."""
+    """True iff the inferred shape of a tensor is true of its value."""
     shape, data = known
     if not shape.is_compatible_with(gc.Shape(shape_of(tensor, value))):
         return False
@@ -97,7 +97,7 @@ def true_of(tensor: gc.Tensor, known: Told, value: Any) -> bool:
 
 
 def check(case: Case, know: Knowledge) -> list[Told]:
-    """Run the op of a case in a graph that is told so much: all that was inferred is true of what comes. Gives what `told` gives."""
+    """Run the op of a case under partial knowledge and check all inferred shapes. Returns those of `told`."""
     name = case.op_def.name
     with gc.Graph(REGISTRY).as_default() as graph:
         built = build(case, know)
@@ -116,7 +116,7 @@ def check(case: Case, know: Knowledge) -> list[Told]:
 
 
 def says_no_more(less: Told, more: Told) -> bool:
-    """All that is known in `less` is known in `more`, and is the same."""
+    """Everything known in `less` is known in `more`, and is the same."""
     if not _known_in(less[0], more[0]):
         return False
     if not less[1]:
@@ -135,7 +135,7 @@ def _known_in(less: gc.Shape, more: gc.Shape) -> bool:
 
 
 def check_all(case: Case, all_of_it: list[Told], draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
-    """What is said of a case is true whatever is known, and is part of `all_of_it`, which is said if all is known."""
+    """Check a case under drawn knowledge: the inferences are true, and contained in `all_of_it`."""
     check(case, Partial(draw))
     some, least = told(case, more := Partial(draw)), told(case, Partial(draw, more))
     for less, greater in ((some, all_of_it), (least, some)):
@@ -145,7 +145,7 @@ def check_all(case: Case, all_of_it: list[Told], draw: Callable[[st.SearchStrate
 
 @cache
 def told_all(name: str, number: int) -> list[Told]:
-    """What is said of a case of the sweep if all is known."""
+    """The inferences for a case under full knowledge."""
     return told(BY_OP[name][number], Knowledge())
 
 
@@ -185,7 +185,7 @@ def test_it_is_true_for_inputs_and_attrs_that_are_drawn(name: str) -> None:
             except InternalError:
                 raise
             except GraphError:
-                return  # what does not fit is drawn too, and refused
+                return  # invalid draws are refused
             taken += 1
             check_all(case, all_of_it, data.draw)
 
@@ -224,7 +224,7 @@ def test_a_guess_is_seen() -> None:
 
 
 def test_a_lying_shape_function_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the op stands in a loop, gets its value from a partner, or gives a handle."""
+    """Also if the op is in a loop, gets its value from a partner op, or returns a handle."""
     for name in ("Square", "NextIteration", "_Recv", "Switch", "TensorArrayReadV3", "EmptyTensorList", "VarHandleOp", "RefExit"):
         with monkeypatch.context() as patch:
             patch.setattr(REGISTRY.look_up(name), "shape_fn", _lie)

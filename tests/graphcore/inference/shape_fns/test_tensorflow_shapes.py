@@ -1,4 +1,4 @@
-"""The shapes that TensorFlow inferred for graphs it made, beside ours: ours say the same or more, never less, never anything else."""
+"""Shapes inferred by TensorFlow for its own graphs: ours are equal or more precise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERDICTS = ("same", "more precise", "less precise", "wrong", "op unknown")
 
 
 def as_shape(text: str) -> gc.Shape:
-    """`[2, None, 3]`, `?`."""
+    """A shape from text such as `[2, None, 3]`, `?`."""
     if text == "?":
         return gc.Shape(None)
     sizes = [size.strip() for size in text[1:-1].split(",") if size.strip()]
@@ -33,7 +33,7 @@ def verdict(ours: gc.Shape, theirs: gc.Shape) -> str:
 
 
 def verdicts(path: Path) -> dict[str, list[str]]:
-    """The outputs of one file by verdict, each with both shapes. What depends on an op that is not registered is not compared."""
+    """The outputs of one file by verdict, each with both shapes. Results of unregistered ops are left out."""
     graph = gc.load(DATA / path.name.replace(".shapes.json", ".pb"), allow_unknown_ops=True)
     opaque = {node.name for node in graph.nodes if node.is_opaque}
     unknown = opaque.union(*[nx.descendants(graph.nx, name) for name in opaque])

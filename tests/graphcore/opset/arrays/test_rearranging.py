@@ -1,4 +1,4 @@
-"""Blocks between space and batch: what cannot be is refused while the graph is built, whatever else is unknown."""
+"""Blocks between space and batch: invalid blocks are refused at graph construction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control-flow ops: their shapes, and what their kernels make of the values of one activation. The engines' tests run them in graphs."""
+"""Control-flow ops: shapes, and kernels for one activation. The engines' tests run them in graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphcore.errors import AbortedError, InvalidArgumentError
 from graphcore.kernel_context import DEAD, KernelContext, RefVariable
 from tests.graphcore.opset.op_cases import Case, all_cases, constants, with_variables
 
-# The ops that the sweep over the registry leaves to this file.
+# The ops that the registry sweep leaves to this file.
 NAMES = {"Switch", "RefSwitch", "_SwitchN", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration"}
 CASES = [case for case in all_cases() if case.op_def.name in NAMES]
 

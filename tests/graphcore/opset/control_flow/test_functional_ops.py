@@ -1,4 +1,4 @@
-"""If, Case, While and MapAccumulate as ops: what counts as true, which branch an index takes, what is refused."""
+"""If, Case, While and MapAccumulate as ops: truth values, branch indices, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing an op: what a block must have, and what becomes of it."""
+"""Writing op blocks: required parts, and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphcore.registry import OpRegistry
 
 
 def block(**parts: Any) -> type:
-    """A complete block called Twice, with some parts changed; None leaves a part out."""
+    """A complete block called Twice, with some parts changed; None removes a part."""
     whole = {
         "__doc__": "Twice the input.\n\nx: any tensor\n",
         "signature": "Twice[T:{float, double}](x:T) -> (y:T)",
@@ -29,7 +29,7 @@ def block(**parts: Any) -> type:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> OpRegistry:
-    """An empty registry in the place of the global one."""
+    """An empty registry in place of the global one."""
     fresh = OpRegistry()
     monkeypatch.setitem(op.__globals__, "op_registry", fresh)
     return fresh

@@ -1,4 +1,4 @@
-"""Convolutions with a filter that has no elements: refused, as in TensorFlow; their gradients are zeros."""
+"""Convolutions with an empty filter are refused, as in TensorFlow; their gradients are zeros."""
 
 from __future__ import annotations
 

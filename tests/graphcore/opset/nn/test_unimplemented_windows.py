@@ -1,4 +1,4 @@
-"""Windows that the ops' definitions have and that nobody computes are refused, not computed as others."""
+"""Windows that are defined but not implemented are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions and their gradients are the same by windows and by columns, in every type and data format."""
+"""Convolutions and gradients agree by windows and by columns, in every type and data format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLERANCE = {gc.float64: 1e-10, gc.float32: 1e-4, gc.half: 2e-2, gc.bfloat16: 1e
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """The choice is remembered: tests make it anew, and leave nothing behind."""
+    """Clears the cached choice of algorithm before and after a test."""
     with gc.Graph().as_default():
         yield
     convolving_costs.columns_pay.cache_clear()
@@ -34,7 +34,7 @@ def forgotten() -> Iterator[None]:
 def results(
     monkeypatch: pytest.MonkeyPatch, cost_of_columns: float, fetches: list[gc.Tensor], feeds: dict[gc.Tensor, Any]
 ) -> tuple[list[Any], bool]:
-    """The values if computing by columns costs so much, and whether that was asked."""
+    """The results under a given cost of columns, and True if the cost was queried."""
     asked: list[Any] = []
 
     def cost(*sizes: Any) -> float:
@@ -49,7 +49,7 @@ def results(
 
 
 def transposed(values: list[Any], order: tuple[int, ...]) -> list[Any]:
-    """Lists of attrs for another order of dimensions."""
+    """Permute lists of attrs to another order of dimensions."""
     pairs = len(values) == 2 * len(order)
     return [value for axis in order for value in (values[2 * axis : 2 * axis + 2] if pairs else [values[axis]])]
 

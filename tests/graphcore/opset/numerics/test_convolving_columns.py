@@ -1,4 +1,4 @@
-"""Convolution by columns: the sums of a definition written down element by element, whatever the sizes, in pieces or whole."""
+"""Convolution by columns agrees with the definition, for any sizes, in pieces or whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.strict_arrays import strict
 
 
 class Sizes(NamedTuple):
-    """A convolution that fits."""
+    """A valid convolution."""
 
     n: int
     spatial: tuple[int, ...]
@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
 
 @st.composite
 def convolutions(draw: st.DrawFn, stride_of_columns: int = 3) -> Sizes:
-    """Of one to three dimensions; the windows' elements lie side by side along the last."""
+    """Of one to three dimensions; the windows' elements are contiguous along the last."""
     rank = draw(st.integers(1, 3))
     slides, window, spatial = [], [], []
     for axis in range(rank):
@@ -58,7 +58,7 @@ def convolutions(draw: st.DrawFn, stride_of_columns: int = 3) -> Sizes:
 
 
 def looked_at(g: Geometry, x: Any) -> Any:
-    """Each window element and the part of the padded input that the windows have there."""
+    """Each window element with its part of the padded input."""
     wide = np.pad(x, ((0, 0), *g.pads, (0, 0)))
     for element in np.ndindex(*g.window):
         taps = [

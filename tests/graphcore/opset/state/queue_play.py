@@ -39,7 +39,7 @@ class Side:
 
 
 def wait_until_blocked(session: gc.Session, handle: Any, enqueues: int, dequeues: int) -> None:
-    """Wait for so many enqueues (or closes) and dequeues to wait at a queue."""
+    """Wait until so many enqueues (or closes) and dequeues are blocked at a queue."""
     end = time.monotonic() + _MOST
     found = None
     while found != (enqueues, dequeues):

@@ -1,4 +1,4 @@
-"""Queues: what they give and what they refuse, the shapes that reach who takes something out, and whose they are."""
+"""Queues: results, errors, shapes at the dequeuing end, and sharing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import graphcore as gc
 from tests.graphcore.opset.state.queue_play import play
 from tests.support.queue_scenarios import SCENARIOS
 
-# The values that TensorFlow gives; tests/oracle asks it.
+# TensorFlow's values, verified by tests/oracle.
 EXPECTED: dict[str, list[Any]] = {
     "in_order": [4, [[1.0, 2.0], b"a"], [[[3.0, 4.0], [5.0, 6.0]], [b"b", b"c"]], 1, False, [[], []], [[[7.0, 8.0]], [b"d"]], [[], []]],
     "any_shapes": [
@@ -297,7 +297,7 @@ def test_shapes_follow_when_the_queue_is_changed(graph: gc.Graph) -> None:
     assert taken.shape.dims == (7,)
 
 
-# ---- whose they are ------------------------------------------------------------------------------------------------------
+# ---- sharing ---------------------------------------------------------------------------------------------------------
 
 
 def test_each_session_has_queues_of_its_own() -> None:
@@ -312,7 +312,7 @@ def test_a_queue_in_a_function_is_the_one_of_its_shared_name() -> None:
     outside = queue(shared_name="shared")
 
     @gc.function
-    def put(x: gc.float32) -> gc.int32:  # type: ignore[valid-type]  # a dtype is what the decorator reads
+    def put(x: gc.float32) -> gc.int32:  # type: ignore[valid-type]  # the decorator reads dtypes
         inside = queue(shared_name="shared")
         with gc.control_dependencies([node("QueueEnqueueV2", [inside, [x]])]):
             return size(inside)
@@ -324,13 +324,13 @@ def test_a_queue_in_a_function_is_the_one_of_its_shared_name() -> None:
 
 def test_nodes_of_one_name_in_two_functions_are_two_queues() -> None:
     @gc.function
-    def first(x: gc.float32) -> gc.int32:  # type: ignore[valid-type]  # a dtype is what the decorator reads
+    def first(x: gc.float32) -> gc.int32:  # type: ignore[valid-type]  # the decorator reads dtypes
         q = queue()
         with gc.control_dependencies([node("QueueEnqueueV2", [q, [x]])]):
             return size(q)
 
     @gc.function
-    def second(x: gc.float32) -> gc.int32:  # type: ignore[valid-type]  # a dtype is what the decorator reads
+    def second(x: gc.float32) -> gc.int32:  # type: ignore[valid-type]  # the decorator reads dtypes
         q = queue()
         with gc.control_dependencies([node("QueueEnqueueManyV2", [q, [gc.stack([x, x])]])]):
             return size(q)
@@ -371,7 +371,7 @@ def test_what_was_put_in_stays_what_it_was() -> None:
         value[:] = 7.0
         found = session.run(taken)
         assert found.tolist() == [1.0, 2.0]
-        found[:] = 9.0  # it is the caller's own
+        found[:] = 9.0  # the caller owns it
 
 
 def test_a_handle_of_something_else_is_refused() -> None:

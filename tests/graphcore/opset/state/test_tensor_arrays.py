@@ -1,4 +1,4 @@
-"""Tensor arrays and stacks: what they give, how they are differentiated, what they refuse."""
+"""Tensor arrays and stacks: results, gradients, errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Small random programs of tensors that are given, as plain data, so that graphcore and TensorFlow build the same.
+"""Random programs of given tensors, as plain data, built alike by graphcore and TensorFlow.
 
-A program is (leaves, steps). A leaf is the shape of a tensor of doubles. A step is (operation, numbers of the tensors it takes, settings):
-tensors are counted from the leaves on; one more, of two row numbers, is given besides.
+A program is (leaves, steps). A leaf is the shape of a tensor of doubles. A step is (operation, indices of its inputs, settings): tensors
+are counted from the leaves on; one more, of two row indices, is given besides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Program = tuple[tuple[tuple[int, ...], ...], tuple[Step, ...]]
 
 
 def operations(api: Any) -> Mapping[str, Callable[..., Any]]:
-    """The operations in the words of TensorFlow 1, which `api` has; each takes tensors, the row numbers and settings."""
+    """The operations in TensorFlow 1's words, offered by `api`; each takes tensors, row numbers, settings."""
 
     def positive(x: Any) -> Any:
         return api.square(x) + 0.5
@@ -55,7 +55,7 @@ def operations(api: Any) -> Mapping[str, Callable[..., Any]]:
 
 
 def build(api: Any, program: Program, leaves: Sequence[Any], rows: Any) -> Any:
-    """The last tensor of a program that is given `leaves`, and `rows` for row numbers."""
+    """The last tensor of a program with `leaves`, and `rows` as row indices."""
     known = operations(api)
     tensors = list(leaves)
     for name, taken, settings in program[1]:

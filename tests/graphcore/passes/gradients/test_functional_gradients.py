@@ -1,4 +1,4 @@
-"""Gradients of If, Case and While: through the functions that they run, once and again."""
+"""Gradients of If, Case and While: through their functions, once and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gradient that was built before is built again from memory: what comes out is the same as from scratch, whatever was built before."""
+"""A gradient built again from cached templates equals one built from scratch."""
 
 from __future__ import annotations
 

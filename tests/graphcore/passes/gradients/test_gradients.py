@@ -1,4 +1,4 @@
-"""Gradients through graphs: right values, only what is needed, and a record of what each node differentiates."""
+"""Gradients through graphs: correct values, only necessary nodes, and a record of their origins."""
 
 from __future__ import annotations
 

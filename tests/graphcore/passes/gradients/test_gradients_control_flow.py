@@ -302,7 +302,7 @@ def test_the_forward_loop_is_the_same_but_for_its_counter(graph: gc.Graph) -> No
     y = one_variable(x, gc.constant(3))
     before = {node.name: node.node_def for node in graph.nodes}
     gc.gradients(y, x)
-    assert {name: graph.find(name).node_def for name in before} == before  # type: ignore[union-attr]  # they are there
+    assert {name: graph.find(name).node_def for name in before} == before  # type: ignore[union-attr]  # the nodes exist
     ops = [node.op for node in graph.nodes[len(before) :]]
     assert ops.count("LoopCond") == 1
     assert all(node.error is None for node in graph.nodes)
@@ -423,7 +423,7 @@ def test_a_loop_has_a_third_derivative() -> None:
 
 
 def unrolled(x: gc.Tensor, times: int) -> gc.Tensor:
-    """What `nested` computes."""
+    """The computation of `nested`, unrolled."""
     for i in range(times):
         inner = x
         for _ in range(i + 1):

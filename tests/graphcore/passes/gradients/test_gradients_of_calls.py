@@ -1,4 +1,4 @@
-"""Gradients through calls of functions, again and again."""
+"""Gradients through repeated calls of functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients hold no numbers of constants: they follow what is fed, and constants depend like any other tensor."""
+"""Gradients treat constants like any other tensors: they follow feeds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def programs(draw: st.DrawFn) -> Program:
 
 
 def _possible(shapes: Sequence[tuple[int, ...]], first: int, draw: st.DrawFn) -> list[tuple[Step, tuple[int, ...]]]:
-    """The ops that may come next on tensors of these shapes, on number `first`, and the shapes that they give."""
+    """The possible next ops on tensors of these shapes, on tensor `first`, with result shapes."""
     shape = shapes[first]
     found: list[tuple[Step, tuple[int, ...]]] = [((name, (first,), None), shape) for name in UNARY]
     for second, other in enumerate(shapes):
@@ -76,14 +76,14 @@ def _possible(shapes: Sequence[tuple[int, ...]], first: int, draw: st.DrawFn) ->
 
 
 def values(program: Program, seed: int) -> list[Array]:
-    """Numbers for the leaves, and two row numbers."""
+    """Numbers for the leaves, and two row indices."""
     random = np.random.default_rng(seed)
     leaves = [random.uniform(0.3, 1.2, shape) * random.choice([-1.0, 1.0], shape) for shape in program[0]]
     return [*leaves, random.integers(0, 2, 2).astype(np.int32)]
 
 
 def differentiated(program: Program, given_as: Any, arrays: Sequence[Array], fed: Sequence[Array] | None) -> list[Array | None]:
-    """The program's value, gradients and second gradients, the leaves made by `given_as`; None where there is none."""
+    """The program's value, gradients and second gradients, with leaves by `given_as`; None if missing."""
     with gc.Graph().as_default(), gc.Session() as session:
         tensors = [given_as(array) for array in arrays]
         y = build(GC, program, tensors[:-1], tensors[-1])

@@ -1,4 +1,4 @@
-"""Ops that run functions within loops in Switch/Merge form: what their gradients take is what the forward pass has had."""
+"""Functions in Switch/Merge loops: their gradients use the values of the forward pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def graph() -> Iterator[gc.Graph]:
 
 
 def noisy(value: gc.Tensor) -> gc.Tensor:
-    """A multiple of the value, drawn anew at each call."""
+    """A multiple of the value, drawn for each call."""
     found: gc.Tensor = gc.cond(
         gc.reduce_sum(value) > -1e9, lambda: value * gc.random_uniform([3], 0.5, 1.5, dtype=gc.float64), lambda: value
     )

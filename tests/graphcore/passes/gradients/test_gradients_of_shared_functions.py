@@ -1,4 +1,4 @@
-"""A function that is called is differentiated once for all its calls, and its values are handed over to the way back."""
+"""A called function is differentiated once for all calls, and passes its values to the backward pass."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def arguments() -> tuple[gc.Tensor, gc.Tensor]:
 
 
 def runs_by_name(fetches: Sequence[Any], feeds: dict[Any, Any], engine: Any = "auto") -> tuple[list[Any], Counter[str]]:
-    """The values, and how often kernels ran for nodes of each name, whatever function they are in."""
+    """The values, and the number of kernel runs by node name, over all functions."""
     metadata = gc.RunMetadata()
     with gc.Session(engine=engine) as session:
         values = session.run(list(fetches), feeds, options=gc.RunOptions(trace=True), run_metadata=metadata)

@@ -1,4 +1,4 @@
-"""What `gc.gradients` leaves out of the registered bodies, in the graph and in the functions that it makes; and that it can be told not to."""
+"""Simplification of registered bodies by `gc.gradients`, in graphs and functions, and its option."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def in_a_loop(x: gc.Tensor, w: gc.Tensor) -> gc.Tensor:
 
 
 def backward_ops(build: Callable[[gc.Tensor, gc.Tensor], gc.Tensor], simplify: bool) -> Counter[str]:
-    """What a backward pass is made of, its functions included, without what runs forward."""
+    """The ops of a backward pass, including functions, without the forward part."""
     with gc.Graph().as_default() as graph:
         x, w = gc.placeholder(gc.float32, [2, 3], name="x"), gc.placeholder(gc.float32, [2, 3], name="w")
         y = build(x, w)

@@ -1,4 +1,4 @@
-"""symbolic_gradient of random functions: the forward function stays, the gradients are those of finite differences, and so are theirs."""
+"""`symbolic_gradient` of random functions: gradients, first and second, match finite differences."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def function(some: Sequence[Line]) -> str:
 
 
 def differences(run: gc.FunctionLibraryRuntime, handle: int) -> list[float]:
-    """How the sum of what a function gives changes with each argument."""
+    """Finite differences of the sum of a function's results by each argument."""
     found = []
     for index in range(2):
         ends = []

@@ -1,4 +1,4 @@
-"""Cancelling: once, everything, in order, across threads."""
+"""Cancellation: once, of everything, in order, across threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_callbacks_are_called_once_in_the_order_of_their_tokens() -> None:
     manager, called = gc.CancellationManager(), list[int]()
     tokens = [manager.get_cancellation_token() for _ in range(3)]
     for token in reversed(tokens):
-        assert manager.register_callback(token, lambda token=token: called.append(token))  # type: ignore[misc]  # mypy takes the default for an argument
+        assert manager.register_callback(token, lambda token=token: called.append(token))  # type: ignore[misc]  # mypy uses the default for an argument
     manager.start_cancel()
     manager.start_cancel()
     assert called == tokens
@@ -120,4 +120,4 @@ def test_ctrl_c_in_a_callback_does_not_keep_the_others_from_being_called_nor_who
         manager.start_cancel()
     assert called == [2]
     assert manager.is_cancelled()
-    assert not manager.deregister_callback(first)  # would wait for ever for a cancellation that has no end
+    assert not manager.deregister_callback(first)  # would wait for ever for a cancellation that does not end

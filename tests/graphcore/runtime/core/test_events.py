@@ -24,7 +24,7 @@ def test_events_come_back_in_the_order_they_were_recorded_in_with_what_was_said_
 def test_an_event_cannot_be_changed_and_goes_through_json() -> None:
     event = Event("sent", "x", 12, bytes=4)
     with pytest.raises(AttributeError):
-        event.ns = 0  # type: ignore[misc]  # that is the point
+        event.ns = 0  # type: ignore[misc]  # the assignment under test
     assert msgspec.json.decode(msgspec.json.encode(event), type=Event) == event
 
 

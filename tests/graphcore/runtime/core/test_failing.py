@@ -1,4 +1,4 @@
-"""What fails fails in both engines, whatever is wanted of it; what cannot fail is left out where only its shape is wanted."""
+"""Nodes that can fail do so in both engines; others are left out if only their shape is needed."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ WANTED = {"the shape": gc.ops.shape, "the size": gc.ops.size, "what follows from
 def test_what_fails_is_an_error_even_where_only_its_shape_is_wanted_which_is_known(
     make: Callable[[], Made], wanted: str, engine: str
 ) -> None:
-    """TensorFlow raises these too with its graph optimiser off; with it, all but the reshape."""
+    """TensorFlow raises these too without its graph optimiser; with it, all but the reshape."""
     y, feeds, text = make()
     with pytest.raises((InvalidArgumentError, FailedPreconditionError), match=text) as caught:
         gc.Session(engine=engine).run(WANTED[wanted](y), feeds)

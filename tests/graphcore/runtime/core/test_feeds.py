@@ -1,4 +1,4 @@
-"""Feeds: any tensor may be given another value, but for one that was read to infer shapes; values that do not fit are refused."""
+"""Feeds: any tensor may be fed, except those read for shape inference; misfits are refused."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def test_a_refused_object_is_called_by_its_type(value: Any) -> None:
         gc.Session().run(gc.identity(x), {x: value})
 
 
-# ---- tensors that the graph knows the value of -----------------------------------------------------------------------
+# ---- tensors of known value --------------------------------------------------------------------------------------
 
 
 def with_default(value: Any, name: str) -> gc.Tensor:
-    """A tensor of which nothing is known before the run."""
+    """A tensor unknown before the run."""
     default = gc.constant(value)
     made: gc.Tensor = gc.ops.placeholder_with_default(default, default.shape, name=name)
     return made
@@ -105,7 +105,7 @@ def test_what_is_computed_from_a_constant_goes_by_what_is_fed_for_it(engine: str
 
 
 def reading(read: str) -> tuple[gc.Tensor, gc.Tensor, Any]:
-    """A constant whose value shapes follow from, what is made with it, and another value for it."""
+    """A constant that shapes depend on, a tensor made with it, and another value for it."""
     x = gc.placeholder(gc.float32, [2, 3], name="x")
     if read == "a float":
         constant = gc.constant(3.0, name="read")
@@ -232,7 +232,7 @@ def test_errors_call_feeds_what_the_user_calls_them_and_refuse_them_within_loops
         session.run(counted, {turned[0]: 1})
 
 
-# ---- nodes whose outputs are fed -------------------------------------------------------------------------------------
+# ---- fed nodes -----------------------------------------------------------------------------------------------------------
 
 
 @ENGINES

@@ -1,4 +1,4 @@
-"""Ctrl-C in a rendezvous: no value is lost or given twice, and who waits is told."""
+"""Ctrl-C in a rendezvous: no value is lost or delivered twice, and receivers are notified."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = gc.create_key("/device:CPU:0", 1, "/device:CPU:1", "x", (0, 0))
 
 
 class Told:
-    """The end of a receive; with `presses`, somebody presses Ctrl-C meanwhile."""
+    """The callback of a receive; with `presses`, Ctrl-C is pressed meanwhile."""
 
     def __init__(self, *, presses: bool = False) -> None:
         self.answers: list[Any] = []
@@ -30,7 +30,7 @@ class Told:
 
 
 def waiting(count: int, manager: gc.CancellationManager | None = None) -> tuple[gc.Rendezvous, list[Told]]:
-    """A rendezvous at which so many wait; Ctrl-C is pressed when the first is told."""
+    """A rendezvous with so many receivers; Ctrl-C is pressed when the first is notified."""
     meeting, told = gc.Rendezvous(), [Told(presses=not i) for i in range(count)]
     for each in told:
         meeting.recv_async(KEY, gc.RendezvousArgs(cancellation_manager=manager), each.done)

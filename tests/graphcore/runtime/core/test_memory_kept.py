@@ -1,4 +1,4 @@
-"""A session's steps use the memory that the steps before them freed."""
+"""Steps of a session reuse memory freed by earlier steps."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ KEY = gc.create_key("/job:a/replica:0/task:0/cpu:0", 1, "/job:a/replica:0/task:0
 
 
 class Outcomes:
-    """What asynchronous receives were told, in order."""
+    """The results of asynchronous receives, in order."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []

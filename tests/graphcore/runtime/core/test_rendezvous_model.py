@@ -1,4 +1,4 @@
-"""Random sends, receives, cancellations and aborts agree with a model that has one list a key (rules RV)."""
+"""Random sends, receives, cancellations and aborts agree with a model of one list a key (rules RV)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CANCELLED = "[_Derived_]RecvAsync is cancelled."
 
 
 class Model(RuleBasedStateMachine):
-    """`expected[i]` is what receive i must have been told by now."""
+    """The model: `expected[i]` is the expected result of receive i so far."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The part of a graph that a run needs, with feeds and fetches as nodes of it."""
+"""The part of a graph needed for a run, with nodes for feeds and fetches."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_b_loops_are_kept_whole() -> None:
 
 
 def by_hand(build: Callable[[gc.Tensor], gc.Tensor], value: object) -> object:
-    """Run `build` with feed and fetch over a rendezvous, as a client does it by hand."""
+    """Run `build` with feeds and fetches over a rendezvous."""
     with gc.Graph().as_default() as graph:
         x = gc.placeholder(gc.float32, [2], name="x")
         y = build(x)

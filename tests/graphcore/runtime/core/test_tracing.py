@@ -125,7 +125,7 @@ def test_calls_within_calls_and_repeated_calls_are_told_apart(engine: str) -> No
     doubled = gc.function(lambda v: gc.add(v, v, name="sum"), name="doubled")
     graph = gc.get_default_graph()
     for function in (below, doubled):
-        function(x)  # its definition is in the graph's library from now on
+        function(x)  # its definition is in the graph's library afterwards
     attrs = {"cond": Func("below"), "body": Func("doubled")}
     loop = graph.apply_op("StatelessWhile", [[x]], attrs, "loop").outputs[0]
     trace = traced(loop, {x: 1.0}, engine)

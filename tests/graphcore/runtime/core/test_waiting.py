@@ -1,4 +1,4 @@
-"""Runs in which nodes wait for other nodes, runs and threads: nothing is held up, everything can be ended, nothing is lost."""
+"""Runs with nodes that wait for others: nothing else is blocked, all can be ended, no value is lost."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def enqueue_many(q: gc.Tensor, values: Any) -> gc.Node:
 
 
 def in_background(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
-    """A thread, and what `work` gives or raises in it."""
+    """A thread, and the result or error of `work` in it."""
     found: list[Any] = []
 
     def call() -> None:
@@ -135,7 +135,7 @@ def test_a_function_may_wait_for_what_its_caller_does(session: gc.Session) -> No
     q = fifo(capacity=1)
 
     @gc.function
-    def taken_and(x: gc.float32) -> gc.float32:  # type: ignore[valid-type]  # a dtype is what the decorator reads
+    def taken_and(x: gc.float32) -> gc.float32:  # type: ignore[valid-type]  # the decorator reads dtypes
         return dequeue(q) + x
 
     total = taken_and(gc.constant(0.5))
@@ -147,7 +147,7 @@ def test_a_function_that_waits_ends_with_its_run(session: gc.Session) -> None:
     q = fifo()
 
     @gc.function
-    def taken(x: gc.float32) -> gc.float32:  # type: ignore[valid-type]  # a dtype is what the decorator reads
+    def taken(x: gc.float32) -> gc.float32:  # type: ignore[valid-type]  # the decorator reads dtypes
         return dequeue(q) + x
 
     total, before = taken(gc.constant(0.5)), LiveThreads()
@@ -317,7 +317,7 @@ def test_a_thread_that_waits_holds_up_no_other_run(session: gc.Session) -> None:
     assert found == [7.0]
 
 
-# ---- what is told of it --------------------------------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_recorded_run_tells_when_a_wait_began_and_ended(session: gc.Session) -> None:

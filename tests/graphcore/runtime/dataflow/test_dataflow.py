@@ -1,4 +1,4 @@
-"""The dataflow engine: dead values, sends and receives, iterations, and kernels that break their word."""
+"""The dataflow engine: dead values, sends and receives, iterations, and faulty kernels."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_ex_a_graph_without_any_send_is_fine() -> None:
 
 
 def test_ex_a_receive_holds_up_nothing_else() -> None:
-    """The value to be received is sent in answer to what the same run sends."""
+    """The received value is sent in answer to a send of the same run."""
     late = op("Neg", [recv("answer")])
     with gc.control_dependencies([send(gc.constant(np.float32(2.0)), "question")]):
         done = gc.get_default_graph().apply_op("NoOp", [])
@@ -190,7 +190,7 @@ def test_a_value_may_pass_through_frames_within_frames_in_which_nothing_waits(de
 
 
 def test_no_more_iterations_are_under_way_than_may_be() -> None:
-    """The counter runs ahead of a slow value by as many iterations as are allowed."""
+    """The counter runs ahead of a slow value by the allowed number of iterations."""
     most = []
     for parallel in (1, 2, 5):
         with gc.Graph().as_default() as graph:
@@ -250,7 +250,7 @@ def test_a_recorded_loop_tells_frame_and_iteration_and_its_sends_and_receives() 
         ("received", "f", 0, 4),
         ("sent", "f", 1, 4),
         ("received", "f", 1, 4),
-        ("sent", "f", 2, 0),  # the loop has ended: word of a dead value
+        ("sent", "f", 2, 0),  # the loop has ended: a dead value is sent
     ]
     assert [(event.kind, event.iteration) for event in events if event.node == "AddV2" and event.kind != "scheduled"] == [
         ("start", 0),
@@ -288,7 +288,7 @@ def test_a_cancellation_that_comes_while_a_run_looks_at_the_clock_is_not_lost() 
     manager = gc.CancellationManager()
 
     class Interrupted(Step):
-        """Another thread cancels just then."""
+        """Another thread cancels at this point."""
 
         def is_late(self) -> bool:
             manager.start_cancel()
@@ -300,7 +300,7 @@ def test_a_cancellation_that_comes_while_a_run_looks_at_the_clock_is_not_lost() 
 
 
 def giving(node: gc.Node, result: Any) -> Any:
-    """Makes kernels: that of `node` gives `result`, the others 1."""
+    """Kernels: that of `node` returns `result`, the others 1."""
     return lambda made, _context: lambda *_inputs: result if made is node else np.float32(1.0)
 
 

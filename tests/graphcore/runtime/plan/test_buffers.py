@@ -1,4 +1,4 @@
-"""What buffers are reused by: the ops of which it is said that they make arrays of their own, and that they only look at their inputs."""
+"""Declared buffer reuse is sound: fresh outputs are fresh, and read-only inputs unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_op_that_is_named_exists() -> None:
 
 
 def operation_of(case: Case) -> Operation | None:
-    """What runs the case with all inputs fed; None where nothing needs to run."""
+    """A callable that runs the case with all inputs fed; None if nothing needs to run."""
     feeds = [gc.placeholder(gc.as_dtype(array.dtype), array.shape) for array in case.arrays]
     node = case.build_plain(feeds)
     schedule = schedule_nodes(needed_nodes(node.outputs, [], feeds), node.outputs, [], feeds, lambda n, k: n.registration.kernel(k))  # type: ignore[misc]  # it has one
@@ -36,7 +36,7 @@ def operation_of(case: Case) -> Operation | None:
 
 
 def check_keeps_to_itself(operation: Operation, arrays: list[Array]) -> None:
-    """Its outputs share no memory with its inputs nor with those of another call, and its inputs stay as they are."""
+    """Outputs share no memory with inputs or other calls' outputs, and inputs are unchanged."""
     inputs = [np.array(array) for array in arrays]
     before = [array.copy() for array in inputs]
     given = [operation.kernel(*inputs) for _ in range(2)]

@@ -159,7 +159,7 @@ def test_a_variable_without_a_value_is_an_error_only_on_the_branch_that_is_taken
 
 
 def after(node: gc.Node) -> Any:
-    """3.0, once a branch is taken: it waits for an Identity of what the branch gives."""
+    """3.0 after a branch was taken, by a control dependency on its result."""
     initialized = op("IsVariableInitialized", [node.outputs[1]])
     with gc.control_dependencies([initialized.node]):
         return gc.constant(3.0)
@@ -280,7 +280,7 @@ def test_many_branches_one_after_the_other_and_within_each_other_hit_no_limit_of
     y: Any = gc.constant(1.0)
     for _ in range(300):
         y = cond(p, [y], lambda a: [op("Neg", [a])], lambda a: [op("Identity", [a])])[0]
-    for _ in range(30):  # deeper than the plan engine goes
+    for _ in range(30):  # deeper than the plan engine's limit
         y = switch(y, op("LogicalNot", [op("LogicalNot", [p])]))[1]
     with gc.Session() as session:
         assert session.run(y, {p: True}) == 1.0
@@ -318,7 +318,7 @@ def test_a_function_may_be_a_loop_and_be_called_by_a_loop_around_it(engine: str)
 
 @pytest.mark.parametrize("engine", ["plan", "dataflow"])
 def test_a_deep_graph_around_a_loop_and_a_branch_hits_no_limit_of_python(engine: str) -> None:
-    """Longer than a generated function of a plan without control flow is."""
+    """Longer than the generated function of any plan without control flow."""
     x, p = gc.placeholder(gc.float32, [2], name="x"), gc.placeholder(gc.bool_, [], name="p")
     limit, one = enter(gc.constant(3), "f", constant=True), enter(gc.constant(1), "f", constant=True)
 

@@ -1,4 +1,4 @@
-"""Heavy nodes that do not depend on each other run at once, and only those, and only where it pays."""
+"""Heavy independent nodes run concurrently, and only those, and only if it pays."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_session_may_ask_for_one_thread() -> None:
 
 @pytest.mark.parametrize("blas_threads", ["1", "2"])
 def test_matrix_products_do_not_run_at_once_whatever_blas_is_told(blas_threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has threads of its own, or has been told not to."""
+    """BLAS has its own threads, or was configured without."""
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", blas_threads)
     x = gc.placeholder(gc.float32, [SIDE, SIDE], name="x")
     batch = gc.reshape(x, [1, SIDE, SIDE])
@@ -133,7 +133,7 @@ def test_traces_show_every_node_once() -> None:
 
 
 def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel in the other thread waits for the one in this thread, so they can only end if they really run at once."""
+    """Each kernel waits for the other, so they can end only if they run concurrently."""
     x, y = two_branches()
     session = gc.Session()
     feeds = {x: np.ones((SIDE, SIDE), np.float32)}

@@ -1,4 +1,4 @@
-"""The plan engine: what it folds, merges, leaves out, overwrites and gives free, and what its text looks like."""
+"""The plan engine: folding, merging, pruning, overwriting, freeing, and generated code."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def ops_of(plan: Plan) -> list[str]:
 
 
 def calls_of(plan: Plan) -> list[str]:
-    """The lines of its code, without the names of the nodes."""
+    """The lines of its code, without node names."""
     return [line.partition("  # ")[0] for line in plan.source.splitlines()]
 
 
 def last_plan(session: gc.Session) -> Plan:
-    """The plan for the shapes that the session's only run was fed last."""
+    """The plan for the shapes last fed in the session's only run."""
     (prepared,) = session._plans.values()
     assert prepared.specialised is not None
     return list(prepared.specialised._plans.values())[-1]
@@ -60,7 +60,7 @@ def test_a_plan_shows_how_much_it_runs_from_what_to_what_and_where_its_code_is()
     many = [gc.placeholder(gc.float32, [2], name=f"x{i}") for i in range(6)]
     p = gc.placeholder(gc.bool_, [], name="p")
     y = gc.add(gc.exp(many[0]), many[1], name="y")
-    scale = gc.constant(2, name="scale")  # where it is fed, something of another name stands for it in a copy
+    scale = gc.constant(2, name="scale")  # if fed, its copy has another name
 
     def shown(fetches: Any, *feeds: gc.Tensor) -> str:
         return repr(gc.Session().plan(fetches, dict.fromkeys(feeds)))
@@ -116,7 +116,7 @@ def test_a_result_takes_over_the_name_of_what_is_read_for_the_last_time() -> Non
         "t1_0 = tanh(feed0)",
         "t0_0 = add(t0_0, t1_0, t0_0); del t1_0",
         "t0_0 = sqrt(t0_0, t0_0)",
-        "t4_0 = dot(t0_0, feed0)",  # what is fetched is kept
+        "t4_0 = dot(t0_0, feed0)",  # fetched values are kept
         "return [t4_0, t0_0]",
     ]
 
@@ -139,7 +139,7 @@ _numbers = st.integers(0, 30)
 )
 @settings(max_examples=60, deadline=None)
 def test_names_taken_over_never_mix_values(steps: list[tuple[Any, int, int]], part: int, data: st.DataObject) -> None:
-    """Whatever is fetched of a random graph, in whole or in parts, recorded or not, is what it is alone."""
+    """Any fetches of a random graph, traced or not, give the same values as alone."""
     with gc.Graph().as_default() as graph, np.errstate(all="ignore"), pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan_text, "PART", part)
         x = gc.placeholder(gc.float64, [2, 2], name="x")
@@ -385,7 +385,7 @@ BINARY = (gc.add, gc.subtract, gc.multiply, gc.maximum)
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_random_graphs_give_what_they_give_node_by_node(data: st.DataObject) -> None:
-    """Each node fetched alone, with all its inputs fed, tells what the whole must give."""
+    """The result of each node fetched alone, with all its inputs fed, determines the whole."""
     with gc.Graph().as_default() as graph:
         x = gc.placeholder(gc.float32, [None, 3], name="x")
         made = [x, gc.constant([[0.5, -1.0, 2.0]]), gc.constant([[0.25]])]

@@ -1,4 +1,4 @@
-"""Planning ends: what would take long is not computed beforehand, and time limits and Ctrl-C hold while plans are made."""
+"""Planning terminates: slow constants are not folded, and time limits and Ctrl-C work meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def graph() -> Iterator[gc.Graph]:
 
 
 def distance(count: int, seed: int = 0) -> gc.Tensor:
-    """The edit distance of two constant sequences of so many elements: Python looks at all pairs of them."""
+    """The edit distance of two constant sequences, quadratic in Python."""
     places = np.stack([np.zeros(count, np.int64), np.arange(count)], 1)
     numbers = np.random.default_rng(seed).integers(0, 9, (2, count))
     shape = np.array([1, count])
@@ -41,7 +41,7 @@ def distance(count: int, seed: int = 0) -> gc.Tensor:
 
 
 def many_small() -> gc.Tensor:
-    """Constants each of which is computed soon, and all of them in many seconds."""
+    """Constants that are fast alone, and take many seconds together."""
     return gc.add_n([distance(170, seed) for seed in range(150)])
 
 
@@ -113,14 +113,14 @@ def test_nodes_that_changed_before_planning_was_interrupted_are_planned_anew(mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Prepared, "close", interrupted)  # the first thing that happens to a plan that does not fit any more
+        patch.setattr(Prepared, "close", interrupted)  # the first step of discarding an outdated plan
         with pytest.raises(KeyboardInterrupt):
             session.run(both[0], {x: 3.0})
     assert [session.run(y, {x: 3.0}) for y in both] == [15.0, 8.0]
 
 
 def test_a_call_that_loses_word_that_nobody_waits_for_it_is_told_again() -> None:
-    """As where it comes in a finaliser, whose errors Python drops."""
+    """As in a finaliser, where Python drops errors."""
     lost: list[int] = []
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""What can never fit is refused with its size before it is made: by both engines, for every op, whenever its shape becomes known."""
+"""Allocations beyond the limit are refused before they are made, by both engines and for every op."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def graph() -> Iterator[gc.Graph]:
 
 
 def huge(op: str) -> tuple[gc.Tensor, dict[Any, Any]]:
-    """A tensor of 10^12 elements that is known to be so large only when it runs."""
+    """A tensor of 10^12 elements, known only at run time."""
     n = gc.placeholder(gc.int32, [None], name="n")
     k = gc.placeholder(gc.int32, [], name="k")
     a = gc.placeholder(gc.float32, [None, 1], name="a")
@@ -159,7 +159,7 @@ def test_what_is_fed_can_ask_for_nothing_larger_than_the_memory(op: str) -> None
 
 
 def huge_list(op: str, count: gc.Tensor) -> Any:
-    """What makes a list with `count` places."""
+    """A node that makes a list of `count` elements."""
     empty = gc.ops.empty_tensor_list([2], -1, element_dtype=gc.float32)
     row = gc.constant([1.0, 2.0])
     if op == "reserve":
@@ -237,7 +237,7 @@ def test_a_refusal_in_a_loop_or_a_function_names_the_node_and_the_session_works_
 
 
 def fed(case: Case, sizes: str) -> tuple[gc.Node, dict[Any, Any]]:
-    """The node of a case with its inputs fed: of unknown rank, or of known shapes where the integers are constants."""
+    """The node of a case with fed inputs: of unknown rank, or of known shapes with integers constant."""
     tensors: list[Any] = []
     feeds: dict[Any, Any] = {}
     for number, array in enumerate(case.arrays):
@@ -257,7 +257,7 @@ def size_of(arrays: list[Array]) -> int:
 @ENGINES
 @pytest.mark.parametrize("sizes", ["unknown", "known"])
 def test_no_op_makes_an_array_larger_than_the_memory_and_than_its_inputs(sizes: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the memory there is one byte less than the example of the op takes."""
+    """The limit is one byte below the need of the op's example."""
     monkeypatch.setattr(parallel, "_LARGE", 0)
     made: list[str] = []
     count = 0

@@ -45,7 +45,7 @@ def direct(graph: gc.Graph | None = None, **options: Any) -> gc.DirectSession:
 
 
 class TestDS:
-    """The rules one by one."""
+    """The rules, one by one."""
 
     def test_fetches_and_targets_by_name(self) -> None:
         (y,) = direct().run([], ["y:0"], ["y_neg"])
@@ -216,7 +216,7 @@ class TestCallables:
         session = gc.Session(graph=graph)
         y = x * 2.0
         call = session.make_callable(y, [x])
-        graph.set_attr(y.node, "_changed", 1)  # it has to be prepared again
+        graph.set_attr(y.node, "_changed", 1)  # it must be prepared again
         with ThreadPoolExecutor(1) as pool:
             caller = pool.submit(threading.get_ident).result()
             with graph.lock:

@@ -1,4 +1,4 @@
-"""The rules of client-level runs and of what feeds and fetches leave of a graph, by both engines."""
+"""The rules of client-level runs and of pruning by feeds and fetches, by both engines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def example() -> None:
 
 
 def ran(session: gc.Session, fetches: Any, feeds: dict[Any, Any]) -> set[str]:
-    """The nodes that a run comes to."""
+    """The nodes that a run executes."""
     metadata = gc.RunMetadata()
     session.run(fetches, feeds, gc.RunOptions(trace=True), metadata)
     assert metadata.trace is not None
@@ -157,7 +157,7 @@ def test_ds_only_what_is_needed_is_placed(engine: str) -> None:
 
 
 def drawn(name: str) -> Any:
-    """What is not known before it runs."""
+    """A value unknown before the run."""
     return gc.ops.random_uniform([2], dtype=gc.float32, name=name)
 
 
@@ -255,7 +255,7 @@ def test_ex_what_is_sent_from_a_branch_not_taken_is_sent_as_dead(flag: bool, dea
     side = graph.apply_op("Switch", [a, p]).outputs[0]
     attrs = {"tensor_name": "out", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
     sending = graph.apply_op("_Send", [side], attrs)
-    session = gc.Session(engine="auto" if engine == "plan" else engine)  # a plan sends no word of dead values, and says so
+    session = gc.Session(engine="auto" if engine == "plan" else engine)  # a plan sends no dead values, and says so
     session.run(sending, {a: 1.0, p: flag})
     received = session.rendezvous.recv(gc.create_key(DEVICE, 1, DEVICE, "out"), timeout=5)
     assert received.is_dead is dead

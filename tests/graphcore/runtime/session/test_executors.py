@@ -1,4 +1,4 @@
-"""Executors by type: which one runs a function, what cannot be, and running a function with a call frame."""
+"""Executors by type: selection, errors, and running a function with a call frame."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ made: list[tuple[str, list[str]]] = []
 def recording(executor_type: str) -> gc.ExecutorFactory:
     def factory(params: gc.ExecutorParams) -> gc.Executor:
         program = gc.new_executor("DEFAULT", params)
-        made.append((executor_type, [node.op for node in program.nodes]))  # type: ignore[attr-defined]  # the default one tells
+        made.append((executor_type, [node.op for node in program.nodes]))  # type: ignore[attr-defined]  # the default executor's attribute
         return program
 
     return factory

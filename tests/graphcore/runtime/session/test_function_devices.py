@@ -1,4 +1,4 @@
-"""Function runtimes of several devices: a function runs on its target, whichever of them is asked."""
+"""Function runtimes of several devices: a function runs on its target device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONE = np.float32(1)
 
 
 def device_of(node: gc.Node, context: KernelContext) -> Any:
-    """A kernel of Neg that says where it runs, by the number of the device."""
+    """A kernel of Neg that reports its device, by number."""
     number = np.float32(CPU.index(context.device))
     return (lambda _: number) if node.op == "Neg" else None
 

@@ -1,4 +1,4 @@
-"""Functions that pass handles on, loops across frames, recursion, and bad functions, which leave library and graph as they were."""
+"""Functions with handles, loops across frames, recursion, and invalid functions without side effects."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_bad_function_is_told_exactly_and_leaves_the_library_as_it_was(
     assert functions.run(good, [np.float32(2)]) == [4]
 
 
-# The first is refused before there is a call; the others are calls of functions that are inlined themselves.
+# The first is refused before a call; the others are calls of functions that are inlined themselves.
 NOT_AT_A_CALL = {"another function of that name", "too few arguments", "partitioned call of an unknown function"}
 
 

@@ -290,7 +290,7 @@ def test_a_gradient_named_later_is_the_gradient_from_then_on() -> None:
 
 
 def calling() -> gc.Graph:
-    """A graph that multiplies 3.5 by 2, 4 and 2 through calls and a branch that is to be lowered, and negates that as `out`."""
+    """A graph with calls and a branch to be lowered, as `out`: 3.5 times 2, 4 and 2, negated."""
     with gc.Graph().as_default() as graph:
         graph.library.add_library(times_library())
         times_two = gc.Func("XTimesTwo", FLOAT)

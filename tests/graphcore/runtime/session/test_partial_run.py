@@ -13,7 +13,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import DeadlineExceededError, InternalError, InvalidArgumentError
 from tests.graphcore.runtime.loop_graphs import cond, enter, op, switch, while_loop
-from tests.graphcore.runtime.session.test_client import TestConnections as Connections  # by a name that pytest does not collect again
+from tests.graphcore.runtime.session.test_client import TestConnections as Connections  # renamed, so that pytest does not collect it again
 from tests.graphcore.runtime.session.test_client import direct
 from tests.support.threads import LiveThreads
 
@@ -28,7 +28,7 @@ def graph() -> Iterator[gc.Graph]:
 
 
 def receive() -> Any:
-    """What comes under `KEY`."""
+    """The value received under `KEY`."""
     ends = {"tensor_name": "v", "send_device": DEVICE, "send_device_incarnation": 1, "recv_device": DEVICE}
     return op("_Recv", [], {"tensor_type": gc.float32, **ends})
 
@@ -45,7 +45,7 @@ def double(value: gc.Tensor) -> list[gc.Tensor]:
 
 
 class TestPartialRuns:
-    """Feeds come in steps, each fetch is given when its feeds are there."""
+    """Feeds come in steps; each fetch is available when its feeds are."""
 
     def test_feeds_may_come_in_steps(self) -> None:
         session = direct(Connections.chain())

@@ -1,4 +1,4 @@
-"""Sessions: feeds, fetches, variables, and errors that name the node and the line."""
+"""Sessions: feeds, fetches, variables, and errors with node and line."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def test_random_values_repeat_with_a_seed_and_differ_between_runs() -> None:
 
 def test_a_session_on_a_graph_that_is_still_empty_runs_that_graph() -> None:
     graph = gc.Graph()
-    assert graph  # there is one, however empty
+    assert graph  # true even if empty
     session = gc.Session(graph=graph)
     assert session.graph is graph
     with graph.as_default():

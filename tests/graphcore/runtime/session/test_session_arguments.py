@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind: the error says which, what was required and what came, and nothing has happened."""
+"""Arguments of the wrong kind: errors name argument, requirement and value, without side effects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import graphcore as gc
 from graphcore.errors import CancelledError, GraphError, InvalidArgumentError, NotFoundError
 
-# What is given here is of the wrong kind: for the type checker these take anything.
+# Wrongly typed arguments, hidden from the type checker.
 session_of: Any = gc.Session
 direct_session_of: Any = gc.DirectSession
 run_options: Any = gc.RunOptions
@@ -21,7 +21,7 @@ restore: Any = gc.restore_variables
 
 
 class Setting(NamedTuple):
-    """A session that has run `y` fed with `feeds`, and what adds to a variable."""
+    """A session that has run `y` fed with `feeds`, and a node that adds to a variable."""
 
     session: Any
     x: gc.Tensor

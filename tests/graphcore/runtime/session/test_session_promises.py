@@ -1,4 +1,4 @@
-"""What a session promises, sentence by sentence: structures, feeds, targets, callables, time limits, growth, threads, and whole variables."""
+"""Guarantees of sessions: structures, feeds, targets, callables, time limits, threads, variables."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Pair(NamedTuple):
 
 
 class Labelled(dict[str, Any]):
-    """A mapping of the user's."""
+    """A user-defined mapping."""
 
 
 class Named(dict[str, Any]):
-    """One that cannot be made empty."""
+    """One that has no empty form."""
 
     def __init__(self, name: str, **items: Any) -> None:
         super().__init__(**items)
@@ -71,7 +71,7 @@ def test_nodes_are_run_as_targets_and_give_none() -> None:
 def test_any_nesting_comes_back_as_it_was_asked_for(engine: str) -> None:
     a, b = gc.constant(1.0, name="a"), gc.constant([1, 2], name="b")
     asked = {"pair": Pair(a, [b, (a,)]), "ordered": OrderedDict(z="a:0", y=None), "empty": [[], (), {}], 3: ("a", b.node)}
-    for _ in range(2):  # the second time from the plan that is kept
+    for _ in range(2):  # the second time with the cached plan
         got = gc.Session(engine=engine).run(asked)
         assert list(got) == ["pair", "ordered", "empty", 3]
         assert isinstance(got["pair"], Pair)
@@ -259,7 +259,7 @@ def test_every_way_to_run_a_session_may_be_used_by_several_threads_at_once(engin
 @KINDS
 @pytest.mark.parametrize("how", ["assign_add", "scatter_add", "assign"])
 def test_a_step_that_fails_leaves_every_variable_with_its_last_complete_value(engine: str, use_resource: bool, how: str) -> None:
-    """The failing node comes before, between and after the changes: each variable has the old value or the new one, never a mixture."""
+    """The failing node is before, between and after the changes: each variable has the old or the new value, never a mixture."""
     start = np.arange(6.0, dtype=np.float32).reshape(3, 2)
     a, b = (gc.Variable(start, name=name, use_resource=use_resource) for name in "ab")
     x = gc.placeholder(gc.float32, None, name="x")

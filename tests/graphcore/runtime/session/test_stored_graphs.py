@@ -1,4 +1,4 @@
-"""Graphs that TensorFlow 1 made, run by both engines: the values that TensorFlow gave."""
+"""Graphs made by TensorFlow 1, run by both engines: TensorFlow's values."""
 
 from __future__ import annotations
 
