@@ -1,4 +1,7 @@
-"""All ops, one family a module. Importing the package makes their names known; `loading` imports a module when its first op is asked for."""
+"""All ops, one family a module. Importing the package registers their names.
+
+`loading` imports a module when its first op is looked up.
+"""
 
 from graphcore.opset.framework.block import NO_GRADIENT, Example, no_registered_gradient, op
 from graphcore.opset.loading import promise_modules

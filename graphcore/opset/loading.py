@@ -1,4 +1,7 @@
-"""Makes every op known by name without importing its module: a hundred ops take as long to import as the rest of the package."""
+"""Lazy import of op modules: all ops are known by name, and modules are imported on demand.
+
+Importing a hundred ops takes as long as the rest of the package.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from graphcore.support.safe_import import import_whole
 
 
 def promise_modules(modules: Mapping[str, str], registry: OpRegistry = op_registry) -> None:
-    """Promise the registry the ops of each module; the module is imported when one of its ops is first asked for.
+    """Declare the ops of each module; a module is imported when one of its ops is looked up.
 
     Args:
         modules: the full name of each module, with the names of its ops, separated by spaces.

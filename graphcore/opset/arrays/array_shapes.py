@@ -1,4 +1,4 @@
-"""What is known of a tensor's shape, and giving it another one: shape, rank, size, reshaping, transposing."""
+"""Reading and changing a tensor's shape: shape, rank, size, reshaping, transposing."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ RESHAPE_GRADIENT: Final = f"""[T:type](x:T, shape:{INDEX_TYPE}, dy:T) -> (dx:T, 
 
 
 def _without_unknown(given: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes, with -1 worked out where others are 0: then only those that are not 0 count, on both sides."""
+    """The sizes with -1 computed beside sizes of 0: only the sizes other than 0 count, on both sides."""
     if 0 not in wanted or -1 not in wanted:
         return wanted
     missing = math.prod([size for size in given if size]) // math.prod([size for size in wanted if size > 0])
@@ -125,7 +125,7 @@ class Reshape:
 
         def reshape(x: Any, shape: Any) -> Any:
             wanted = ints(shape)
-            if wanted and min(wanted) < -1:  # NumPy takes any negative number for -1
+            if wanted and min(wanted) < -1:  # NumPy takes any negative number as -1
                 at = next(at for at, size in enumerate(wanted) if size < -1)
                 raise invalid(k, f"Size {at} must be non-negative, not {wanted[at]}")
             return x.reshape(_without_unknown(x.shape, wanted))
@@ -259,7 +259,7 @@ def _unchanged_vector(c: InferenceContext) -> None:
 
 @op
 class InvertPermutation:
-    """The permutation that undoes x: y[x[i]] = i."""
+    """The inverse permutation: y[x[i]] = i."""
 
     signature = f"InvertPermutation[T:{INDEX} = int32](x:T) -> (y:T)"
     shape = _unchanged_vector

@@ -1,4 +1,4 @@
-"""Making shapes agree: how two shapes broadcast, and repeating a tensor to a larger shape."""
+"""Broadcasting: the shape of a broadcast, its gradient axes, and repeating to a larger shape."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class BroadcastArgs:
 
 @op
 class BroadcastTo:
-    """Repeats `input` along its dimensions of size 1, and new leading ones, until it has the shape `shape`.
+    """Repeats `input` along dimensions of size 1, and new leading ones, to the shape `shape`.
 
     shape: the sizes, [rank]
     """

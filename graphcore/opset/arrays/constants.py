@@ -1,4 +1,4 @@
-"""Values from nowhere else: constants, placeholders, filled and counted tensors."""
+"""Source ops: constants, placeholders, filled and counted tensors."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Const:
 
 @op
 class Placeholder:
-    """A value that every run must be given (fed).
+    """A value that must be fed in every run.
 
-    shape: what may be fed; unknown dimensions fit any size.
+    shape: the shape of the fed value; unknown dimensions fit any size.
     """
 
     signature = "Placeholder[dtype:type, shape:shape = ?]() -> (output:dtype)"
@@ -83,7 +83,7 @@ class Placeholder:
 
 @op
 class PlaceholderV2:
-    """A value that every run must be given (the older form of Placeholder)."""
+    """A value that must be fed in every run (the older form of Placeholder)."""
 
     signature = (
         'PlaceholderV2[dtype:type, shape:shape]() -> (output:dtype) @deprecated(23, "Placeholder now behaves the same as PlaceholderV2.")'
@@ -95,16 +95,16 @@ class PlaceholderV2:
 
 
 def _merged_with_attr(c: InferenceContext) -> None:
-    # What is fed may have any shape that the attr allows, so the shape of the default does not count.
+    # A fed value may have any shape that the attr allows, so the shape of the default is not used.
     c.merge(c.input(0), shape_attr(c))
     c.set_output(0, shape_attr(c))
 
 
 @op
 class PlaceholderWithDefault:
-    """A value that a run may be given; if not, it is `input`.
+    """A value that may be fed; `input` by default.
 
-    shape: what may be fed; unknown dimensions fit any size.
+    shape: the shape of the fed value; unknown dimensions fit any size.
     """
 
     signature = "PlaceholderWithDefault[dtype:type, shape:shape](input:dtype) -> (output:dtype)"
@@ -117,7 +117,10 @@ class PlaceholderWithDefault:
 
 @op
 class ZerosLike(Elementwise):
-    """Zeros of the shape and type of x; False for booleans, empty strings for strings, a list of zeros for a list."""
+    """Zeros of the shape and type of x.
+
+    For booleans these are False, for strings empty strings, for a list a list of zeros.
+    """
 
     signature = "ZerosLike[T:type](x:T) -> (y:T)"
     shape = unchanged_shape
@@ -149,7 +152,7 @@ class OnesLike(Elementwise):
 
 @op
 class Fill:
-    """A tensor of shape `dims` whose elements are all `value`.
+    """A tensor of shape `dims` with all elements equal to `value`.
 
     dims: the sizes, [rank]
     value: a scalar
@@ -184,7 +187,7 @@ class Range:
     """The numbers from `start` in steps of `delta` as long as they are before `limit`.
 
     start: the first number, a scalar
-    limit: where to end, not included, a scalar
+    limit: the end, not included, a scalar
     delta: the step, not 0, a scalar
     """
 
@@ -219,7 +222,7 @@ class Range:
         def floats(start: Any, limit: Any, delta: Any) -> Any:
             check(start, limit, delta)
             size = math.ceil(abs((limit - start) / delta))
-            # Each number from its index, not from the one before it, so that rounding errors do not add up.
+            # Each number is computed from its index, so that rounding errors do not add up.
             return (float(start) + arange(size) * float(delta)).astype(dtype)
 
         return integers if dtype.kind in "iu" else floats
@@ -231,7 +234,7 @@ class LinSpace:
 
     start: the first number, a scalar
     stop: the last number, a scalar
-    num: how many, at least 1, a scalar
+    num: the number of them, at least 1, a scalar
     """
 
     signature = f"LinSpace[T:{FLOATING}, Tidx:{INDEX} = int32](start:T, stop:T, num:Tidx) -> (output:T)"

@@ -19,13 +19,13 @@ _LAST: Final = no_registered_gradient("the boxes are differentiated once")
 
 
 class _Places:
-    """Where the pixels of one box's crop come from, along one dimension.
+    """The source pixels of one box's crop, along one dimension.
 
     Attributes:
-        inside: which of them are in the image.
+        inside: which output pixels are in the image.
         low, high: the pixels before and after, for those inside.
-        share: how far each is from the first towards the second.
-        along: how the place moves with the two ends of the box, for those inside.
+        share: the weight of `high`.
+        along: the derivatives of the position by the two ends of the box, for those inside.
     """
 
     def __init__(self, begin: float, end: float, size: int, count: int) -> None:
@@ -42,7 +42,7 @@ class _Places:
         self.along = np.stack([(1 - part) * (size - 1), part * (size - 1)]).astype(np.float32)
 
     def nearest(self) -> Any:
-        """The nearest pixel, halves away from 0."""
+        """The nearest pixel, with halves rounded away from 0."""
         return np.floor(self.at + np.float32(0.5)).astype(np.int64)
 
 
@@ -68,7 +68,7 @@ def _size(k: KernelContext, value: Any, count: int) -> tuple[int, ...]:
 
 
 def _corners(x: Any, rows: _Places, columns: _Places) -> tuple[Any, Any, Any, Any]:
-    """The four pixels around each place, in float32: above and below, left and right."""
+    """The four pixels around each position, in float32: above and below, left and right."""
     above, below = x[rows.low].astype(np.float32), x[rows.high].astype(np.float32)
     return above[:, columns.low], above[:, columns.high], below[:, columns.low], below[:, columns.high]
 
@@ -79,11 +79,11 @@ class CropAndResize:
 
     image: [batch, rows, columns, channels]
     boxes: [n, 4], each from (y1, x1) to (y2, x2) in parts of the image: 0 its first pixel, 1 its last; the second may come first
-    box_ind: [n], of which image
+    box_ind: [n], the image of each box
     crop_size: [2], rows and columns
     crops: [n, rows, columns, channels]
     method: mix the four pixels around, or take the nearest.
-    extrapolation_value: for what is outside of the image.
+    extrapolation_value: the value outside of the image.
     """
 
     signature = (
@@ -155,7 +155,7 @@ class CropAndResizeGradImage:
         "CropAndResizeGradImage[T:{float, half, double}, method:{'bilinear', 'nearest'} = 'bilinear']"
         "(grads:float, boxes:float, box_ind:int32, image_size:int32) -> (output:T)"
     )
-    # What comes back at the images is cropped as they were; the boxes move it as they moved the images.
+    # The incoming gradient at the images is cropped like the images; the boxes affect it as they affected the images.
     gradient = """[T:type, method:string](grads:float, boxes:float, box_ind:int32, image_size:int32, dz:T) ->
         (dgrads:float, dboxes:float, dind:int32, dsize:int32) {
       shape = Shape[T=float](grads)
@@ -202,7 +202,7 @@ class CropAndResizeGradBoxes:
     """The gradient of CropAndResize by the boxes.
 
     grads: [n, rows, columns, channels]
-    image: what was cropped
+    image: the cropped images
     boxes: as of CropAndResize
     box_ind: as of CropAndResize
     output: [n, 4]

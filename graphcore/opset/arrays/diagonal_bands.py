@@ -1,4 +1,4 @@
-"""Bands of diagonals of matrices: taking them out, putting them in."""
+"""Bands of diagonals of matrices: extracting and setting them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BAND: Final = [[0.0, 8.0, 9.0], [1.0, 2.0, 3.0], [4.0, 5.0, 0.0]]
 
 
 def band_of(value: Any) -> tuple[int, int]:
-    """The first and last diagonal that `k` says: one number, or two.
+    """The first and last diagonal in `k`: one number, or two.
 
     Raises:
         InvalidArgumentError: neither, or the first is above the last.
@@ -47,7 +47,10 @@ def longest(rows: int, columns: int, lower: int, upper: int) -> int:
 
 
 class Band:
-    """Where the elements of a band are, in matrices of one size: matrix element (row, column) is element (line, place) of the band."""
+    """The positions of a band's elements in matrices of one size.
+
+    Matrix element (row, column) is element (line, place) of the band.
+    """
 
     def __init__(self, rows: int, columns: int, band: tuple[int, int], align: bytes) -> None:
         self.lower, self.upper = band
@@ -136,10 +139,10 @@ _PART_EXAMPLES: Final = (
 
 @op
 class MatrixDiagPartV2:
-    """A band of diagonals of the matrices in the last two dimensions, each from the left, filled up with `padding_value`.
+    """A band of diagonals of the matrices in the last two dimensions, padded on the right.
 
     input: [..., m, n]
-    k: which diagonal, or the first and last one of a band; positive ones are above the main one
+    k: the diagonal, or the first and last one of a band; positive ones are above the main one
     diagonal: [..., diagonals, longest], from the last one to the first; without the dimension of diagonals for a single one
     """
 
@@ -153,12 +156,12 @@ class MatrixDiagPartV2:
 
 @op
 class MatrixDiagPartV3:
-    """A band of diagonals of the matrices in the last two dimensions, filled up with `padding_value`.
+    """A band of diagonals of the matrices in the last two dimensions, padded with `padding_value`.
 
     input: [..., m, n]
-    k: which diagonal, or the first and last one of a band; positive ones are above the main one
+    k: the diagonal, or the first and last one of a band; positive ones are above the main one
     diagonal: [..., diagonals, longest], from the last one to the first; without the dimension of diagonals for a single one
-    align: on which side the shorter diagonals are: first those above the main one, then those below.
+    align: the alignment of shorter diagonals: first those above the main one, then those below.
     """
 
     signature = f"MatrixDiagPartV3[T:type, {_ALIGN}](input:T, k:int32, padding_value:T) -> (diagonal:T)"
@@ -217,8 +220,8 @@ class MatrixSetDiagV2:
     """The input with another band of diagonals in the matrices of its last two dimensions.
 
     input: [..., m, n]
-    diagonal: as MatrixDiagPartV2 gives it
-    k: which diagonal, or the first and last one of a band
+    diagonal: in the form of MatrixDiagPartV2
+    k: the diagonal, or the first and last one of a band
     """
 
     signature = "MatrixSetDiagV2[T:type](input:T, diagonal:T, k:int32) -> (output:T)"
@@ -234,9 +237,9 @@ class MatrixSetDiagV3:
     """The input with another band of diagonals in the matrices of its last two dimensions.
 
     input: [..., m, n]
-    diagonal: as MatrixDiagPartV3 gives it
-    k: which diagonal, or the first and last one of a band
-    align: on which side the shorter diagonals are: first those above the main one, then those below.
+    diagonal: in the form of MatrixDiagPartV3
+    k: the diagonal, or the first and last one of a band
+    align: the alignment of shorter diagonals: first those above the main one, then those below.
     """
 
     signature = f"MatrixSetDiagV3[T:type, {_ALIGN}](input:T, diagonal:T, k:int32) -> (output:T)"
@@ -248,10 +251,10 @@ class MatrixSetDiagV3:
 
 
 def sides(length: int, band: tuple[int, int], rows: int, columns: int) -> tuple[int, int]:
-    """The size of the matrices that a band makes; -1 for what is not asked for.
+    """The size of the matrices for a band; -1 in the attrs stands for the smallest one.
 
     Raises:
-        InvalidArgumentError: it does not fit.
+        InvalidArgumentError: the band does not fit.
     """
     least_rows, least_columns = length - min(band[1], 0), length + max(band[0], 0)
     if rows == -1 and columns == -1:
@@ -332,8 +335,8 @@ _MATRIX_EXAMPLES: Final = (
 class MatrixDiagV2:
     """Matrices of `padding_value` with a band of diagonals.
 
-    diagonal: as MatrixDiagPartV2 gives it
-    k: which diagonal, or the first and last one of a band
+    diagonal: in the form of MatrixDiagPartV2
+    k: the diagonal, or the first and last one of a band
     num_rows: -1 for as many as needed
     num_cols: -1 for as many as needed
     """
@@ -350,11 +353,11 @@ class MatrixDiagV2:
 class MatrixDiagV3:
     """Matrices of `padding_value` with a band of diagonals.
 
-    diagonal: as MatrixDiagPartV3 gives it
-    k: which diagonal, or the first and last one of a band
+    diagonal: in the form of MatrixDiagPartV3
+    k: the diagonal, or the first and last one of a band
     num_rows: -1 for as many as needed
     num_cols: -1 for as many as needed
-    align: on which side the shorter diagonals are: first those above the main one, then those below.
+    align: the alignment of shorter diagonals: first those above the main one, then those below.
     """
 
     signature = f"MatrixDiagV3[T:type, {_ALIGN}](diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding_value:T) -> (output:T)"

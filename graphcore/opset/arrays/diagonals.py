@@ -1,4 +1,4 @@
-"""Diagonals of matrices and of tensors: taking them out, putting them in, bands."""
+"""Diagonals of matrices and of tensors: extracting and setting them, and bands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _one_way(other: str) -> str:
 
 @op
 class Diag(Total):
-    """A tensor of zeros whose diagonal is the input: output[i..., i...] = diagonal[i...].
+    """A tensor of zeros with the input as its diagonal: output[i..., i...] = diagonal[i...].
 
     diagonal: [sizes...]
     output: [sizes..., sizes...]
@@ -97,7 +97,7 @@ def _set_diagonal(xp: Any, matrices: Any, diagonal: Any) -> Any:
 
 @op
 class MatrixDiag(Total):
-    """Square matrices of zeros whose diagonals are the vectors of the last dimension.
+    """Square matrices of zeros with the vectors of the last dimension as diagonals.
 
     diagonal: [..., n]
     output: [..., n, n]
@@ -187,8 +187,8 @@ def _at_least_matrices(c: InferenceContext) -> None:
 class MatrixBandPart:
     """The matrices in the last two dimensions with zeros outside a band around the diagonal.
 
-    num_lower: how many diagonals below the main one stay; negative for all
-    num_upper: how many diagonals above the main one stay; negative for all
+    num_lower: the number of diagonals kept below the main one; negative for all
+    num_upper: the number of diagonals kept above the main one; negative for all
     """
 
     signature = f"MatrixBandPart[T:type, Tindex:{INDEX} = int64](input:T, num_lower:Tindex, num_upper:Tindex) -> (band:T)"

@@ -1,4 +1,4 @@
-"""How far sequences are from each other."""
+"""Edit distances of sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INT64: Final = np.int64
 
 
 def levenshtein(first: list[Any], second: list[Any]) -> int:
-    """How many elements must be inserted, deleted or replaced to make one sequence the other."""
+    """The least number of insertions, deletions and replacements between two sequences."""
     before = list(range(len(second) + 1))
     for i, a in enumerate(first, 1):
         now = [i]
@@ -26,7 +26,7 @@ def levenshtein(first: list[Any], second: list[Any]) -> int:
 
 
 def _sequences(k: KernelContext, indices: Any, values: Any, shape: tuple[int, ...]) -> dict[tuple[int, ...], list[Any]]:
-    """The sequences of a sparse tensor by their place: all dimensions but the last."""
+    """The sequences of a sparse tensor by their position: all dimensions but the last."""
     if indices.ndim != 2 or indices.shape[1] != len(shape) or indices.shape[0] != values.size:
         raise invalid(k, f"indices of shape {list(indices.shape)} do not fit {values.size} values of a tensor of shape {list(shape)}")
     found: dict[tuple[int, ...], list[Any]] = {}
@@ -42,7 +42,7 @@ def _sparse(rows: list[list[int]], values: list[int], shape: list[int]) -> list[
 
 
 def _check_sparse(c: InferenceContext, first: int) -> None:
-    """Refuse indices, values and shape that are not of one sparse tensor."""
+    """Check that indices, values and shape form a sparse tensor."""
     indices, values, shape = (c.with_rank(c.input(first + i), rank) for i, rank in enumerate((2, 1, 1)))
     for name, one, other in (("index count", c.dim(indices, 0), c.dim(values, 0)), ("index rank", c.dim(indices, 1), c.dim(shape, 0))):
         if -1 not in (c.value(one), c.value(other)) and c.value(one) != c.value(other):
@@ -52,7 +52,7 @@ def _check_sparse(c: InferenceContext, first: int) -> None:
 
 @op
 class EditDistance:
-    """The Levenshtein distance of the sequences of two sparse tensors: along the last dimension, for each place in the others.
+    """The Levenshtein distances of the sequences along the last dimension of two sparse tensors.
 
     hypothesis_indices: [n, rank]
     hypothesis_values: [n]
@@ -61,7 +61,7 @@ class EditDistance:
     truth_values: [m]
     truth_shape: [rank]
     output: the sizes of all dimensions but the last
-    normalize: divide by the length of the truth; infinite where that is 0 and the hypothesis is not.
+    normalize: divide by the length of the truth; infinite if that is 0 and the hypothesis is not empty.
     """
 
     signature = (

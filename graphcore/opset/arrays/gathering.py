@@ -26,7 +26,7 @@ _X: Final = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
 def checked_indices(k: KernelContext, indices: Any, limit: int) -> Any:
-    """The indices, all of which are in [0, limit).
+    """Check that all indices are in [0, limit).
 
     Raises:
         InvalidArgumentError: one is not; the text names the first.
@@ -48,7 +48,7 @@ _GATHER_GRADIENT: Final = f"""[Tparams:type, Tindices:{{int32, int64}}](params:T
 
 @op
 class Gather:
-    """The slices of `params` along its first dimension that `indices` names.
+    """The slices of `params` at `indices` along its first dimension.
 
     params: [n, ...]
     indices: any shape, each in [0, n)
@@ -67,7 +67,7 @@ class Gather:
 
 
 def _gather_v2_grad(attrs: Attrs) -> str:
-    """The gathered dimension is brought to the front, slices are added up where they came from, and the dimension is put back.
+    """Move the gathered dimension to the front, add up the slices at their sources, and move it back.
 
     Batch dimensions come first of all; the indices of batch i then count from i * n on.
     """
@@ -132,12 +132,12 @@ def _gather_v2_grad(attrs: Attrs) -> str:
 
 @op
 class GatherV2:
-    """The slices of `params` along one dimension that `indices` names.
+    """The slices of `params` at `indices` along one dimension.
 
     indices: any shape; along the batch dimensions as params
     axis: the dimension, a scalar in [-rank, rank)
     output: params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]
-    batch_dims: how many leading dimensions params and indices share.
+    batch_dims: the number of leading dimensions that params and indices share.
     """
 
     signature = (
@@ -180,7 +180,7 @@ def _batch_gather(k: KernelContext, params: Any, indices: Any, axis: int, batch_
 
 @op
 class GatherNd:
-    """The slices of `params` at the positions that the last dimension of `indices` gives.
+    """The slices of `params` at the positions in the last dimension of `indices`.
 
     indices: [..., k], each row a position in the first k dimensions of params
     output: indices.shape[:-1] + params.shape[k:]
@@ -234,7 +234,7 @@ def positions(k: KernelContext, indices: Any, shape: tuple[int, ...]) -> tuple[A
 
 @op
 class ScatterNd:
-    """A tensor of zeros to which `updates` are added at the positions that the last dimension of `indices` gives.
+    """Zeros with `updates` added at the positions in the last dimension of `indices`.
 
     indices: [..., k], each row a position in the first k dimensions
     updates: indices.shape[:-1] + shape[k:]
@@ -278,13 +278,13 @@ class ScatterNd:
 
 @op
 class DynamicStitch:
-    """Merges slices of several tensors: merged[indices[m][i]] = data[m][i]; where an index occurs twice, the last one counts.
+    """Merges slices of several tensors: merged[indices[m][i]] = data[m][i]; the last duplicate counts.
 
     A negative index counts from the end of the result (the reference refuses it); so reduction gradients may be given negative axes.
 
-    indices: where the slices go
+    indices: the positions of the slices
     data: the slices, data[m].shape = indices[m].shape + the same rest
-    merged: [largest index + 1] + the rest; zeros where no index points
+    merged: [largest index + 1] + the rest; zeros at positions without an index
     """
 
     signature = "DynamicStitch[N:int, T:type](indices:N*int32, data:N*T) -> (merged:T)"
@@ -332,12 +332,14 @@ class DynamicStitch:
 
 @op
 class OneHot:
-    """For each index a vector with `on_value` at that place and `off_value` elsewhere; an index outside [0, depth) gives no `on_value`.
+    """A vector for each index, with `on_value` at the index and `off_value` elsewhere.
+
+    An index outside [0, depth) gives no `on_value`.
 
     depth: the size of the new dimension, a scalar
     on_value: a scalar
     off_value: a scalar
-    axis: where the new dimension goes; -1 puts it last.
+    axis: the position of the new dimension; -1 is last.
     """
 
     signature = "OneHot[axis:int = -1, T:type, TI:{uint8, int8, int32, int64} = int64](indices:TI, depth:int32, on_value:T, off_value:T) -> (output:T)"

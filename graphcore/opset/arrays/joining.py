@@ -1,4 +1,4 @@
-"""Joining tensors and taking them apart: concatenation, packing, splitting."""
+"""Joining and splitting tensors: concatenation, packing, splitting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _C: Final = [[7.0], [8.0]]
 
 
 def _concat_grad(*, dim_first: bool) -> Callable[[Attrs], str]:
-    """One Slice an input, at the offset where that input begins in the joined tensor."""
+    """One Slice for each input, at its offset in the joined tensor."""
 
     def gradient(attrs: Attrs) -> str:
         count = required_int(attrs, "N")
@@ -103,7 +103,7 @@ class ConcatV2:
 
 @op
 class ConcatOffset:
-    """Where each of several tensors begins in their concatenation.
+    """The offsets of several tensors in their concatenation.
 
     concat_dim: the dimension along which they are joined
     shape: their shapes
@@ -138,7 +138,7 @@ class ConcatOffset:
 class Pack(Total):
     """Joins equally shaped tensors along a new dimension.
 
-    axis: where the new dimension goes, in [-1 - rank, rank].
+    axis: the position of the new dimension, in [-1 - rank, rank].
     """
 
     signature = "Pack[N:int, T:type, axis:int = 0](values:N*T) -> (output:T)"
@@ -166,7 +166,7 @@ class Pack(Total):
 
 @op
 class Unpack:
-    """Takes a tensor apart along one dimension, which the parts no longer have.
+    """Splits a tensor along one dimension, which is removed from the parts.
 
     num: the size of that dimension.
     axis: the dimension, in [-rank, rank).
@@ -204,16 +204,16 @@ def _parts(x: Any, axis: int, sizes: tuple[int, ...]) -> Any:
 
 
 def _together(attrs: Attrs) -> str:
-    """The pieces put together again; a Concat takes two at least."""
+    """The pieces concatenated; a Concat takes at least two."""
     return "Identity[T=$T](dy)" if attrs.get("num_split") == 1 else "Concat[N=$num_split, T=$T](dim, dy)"
 
 
 @op
 class Split:
-    """Takes a tensor apart into equal pieces along one dimension.
+    """Splits a tensor into equal pieces along one dimension.
 
     split_dim: the dimension, a scalar in [-rank, rank)
-    num_split: how many pieces; it must divide the dimension.
+    num_split: the number of pieces; it must divide the dimension.
     """
 
     signature = "Split[num_split:int, T:type](split_dim:int32, value:T) -> (output:num_split*T)"
@@ -249,9 +249,9 @@ class Split:
 
 @op
 class SplitV:
-    """Takes a tensor apart into pieces of given sizes along one dimension.
+    """Splits a tensor into pieces of given sizes along one dimension.
 
-    size_splits: the sizes, [num_split]; one of them may be -1 and takes what is left
+    size_splits: the sizes, [num_split]; one of them may be -1 and stands for the rest
     split_dim: the dimension, a scalar in [-rank, rank)
     """
 
@@ -261,7 +261,7 @@ class SplitV:
     examples = (
         Example([_A, [1, 2], 1], {"num_split": 2}, outputs=[[[1.0], [4.0]], [[2.0, 3.0], [5.0, 6.0]]]),
         Example([_A, np.array([1, -1, 1]), -1], {"num_split": 3}),
-        # As long both ways: of one piece TensorFlow checks the size by the last dimension where the axis is not known.
+        # Equal in both, because for a single piece TensorFlow checks the last dimension if the axis is unknown.
         Example([[[1.0, 2.0], [3.0, 4.0]], [2], 0], {"num_split": 1}, outputs=[[[1.0, 2.0], [3.0, 4.0]]]),
     )
 

@@ -1,4 +1,4 @@
-"""Padding, and turning dimensions round."""
+"""Padding and reversing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _pad_grad(attrs: Attrs) -> str:
 class Pad:
     """Adds zeros around a tensor.
 
-    paddings: how many before and after, for each dimension, [rank, 2]
+    paddings: the numbers before and after, for each dimension, [rank, 2]
     """
 
     signature = f"Pad[T:type, Tpaddings:{INDEX} = int32](input:T, paddings:Tpaddings) -> (output:T)"
@@ -68,8 +68,8 @@ class Pad:
 class PadV2:
     """Adds a constant around a tensor.
 
-    paddings: how many before and after, for each dimension, [rank, 2]
-    constant_values: what is added, a scalar
+    paddings: the numbers before and after, for each dimension, [rank, 2]
+    constant_values: the constant, a scalar
     """
 
     signature = f"PadV2[T:type, Tpaddings:{INDEX} = int32](input:T, paddings:Tpaddings, constant_values:T) -> (output:T)"
@@ -77,7 +77,7 @@ class PadV2:
     can_fail = FailsOn(values=("paddings",))
     examples = (Example([_X, [[1, 0], [0, 2]], 7.0]),)
 
-    # What is not inside adds up to the gradient of the constant.
+    # The gradient of the constant is the sum over the padding.
     def gradient(attrs: Attrs) -> str:
         head = _pad_grad(attrs).rsplit("}", 1)[0]
         head = head.replace(", dy:T) -> (dx:T,", ", value:T, dy:T) -> (dx:T,").replace(") {", ", dvalue:T) {", 1)
@@ -95,7 +95,7 @@ class PadV2:
 
 
 def _mirror_index(k: KernelContext, size: int, before: int, after: int) -> Any:
-    """Which element of a dimension each element of the padded dimension is."""
+    """The source index of each element of a padded dimension."""
     edge = 1 if k.attr("mode") == b"REFLECT" else 0
     if max(before, after) > size - edge or min(before, after) < 0:
         raise invalid(k, f"paddings must be in [0, {size - edge}] for a dimension of {size}, got ({before}, {after})")
@@ -107,7 +107,7 @@ def _mirror_index(k: KernelContext, size: int, before: int, after: int) -> Any:
 class MirrorPad:
     """Adds to a tensor its own mirror image on each side.
 
-    paddings: how many before and after, for each dimension, [rank, 2]
+    paddings: the numbers before and after, for each dimension, [rank, 2]
     mode: REFLECT leaves the edge itself out of the image, SYMMETRIC repeats it.
     """
 
@@ -152,9 +152,9 @@ def _without_padding(c: InferenceContext) -> None:
 
 @op
 class MirrorPadGrad:
-    """The gradient of MirrorPad: each element of the input is added to where MirrorPad had taken it from.
+    """The gradient of MirrorPad: each element of the input is added to its source.
 
-    paddings: how many before and after, for each dimension, [rank, 2]
+    paddings: the numbers before and after, for each dimension, [rank, 2]
     mode: as of the MirrorPad.
     """
 
@@ -233,9 +233,9 @@ def _reverse_v2_shape(c: InferenceContext) -> None:
 
 @op
 class Reverse(Rearranging):
-    """Turns the chosen dimensions round.
+    """Reverses the chosen dimensions.
 
-    dims: for each dimension whether it is turned round, [rank]
+    dims: True for each dimension to reverse, [rank]
     """
 
     signature = f"Reverse[T:{_REVERSE_TYPES}](tensor:T, dims:bool) -> (output:T)"
@@ -252,9 +252,9 @@ class Reverse(Rearranging):
 
 @op
 class ReverseV2:
-    """Turns the chosen dimensions round.
+    """Reverses the chosen dimensions.
 
-    axis: the dimensions to turn round, each in [-rank, rank)
+    axis: the dimensions to reverse, each in [-rank, rank)
     """
 
     signature = f"ReverseV2[Tidx:{INDEX} = int32, T:{_REVERSE_V2_TYPES}](tensor:T, axis:Tidx) -> (output:T)"

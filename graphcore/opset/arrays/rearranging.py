@@ -1,4 +1,4 @@
-"""Moving blocks between space, batch and depth; reversing parts; rolling; patches."""
+"""Moving blocks between space, batch and depth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _X: Final = np.arange(32, dtype=np.float32).reshape(2, 2, 4, 2) / 4 - 3
 
 
 def _split_into_blocks(k: KernelContext, x: Any, block: tuple[int, ...], pads: tuple[int, ...]) -> Any:
-    """SpaceToBatchND: pad, cut each spatial dimension into blocks, move the place within the block to the batch."""
+    """SpaceToBatchND: pad, split each spatial dimension into blocks, move positions in blocks to the batch."""
     m = len(block)
     pairs = [(0, 0), *zip(pads[::2], pads[1::2], strict=True), *[(0, 0)] * (x.ndim - 1 - m)]
     if len(pads) != 2 * m or min((*pads, *block), default=1) < 0:
@@ -42,7 +42,7 @@ def _split_into_blocks(k: KernelContext, x: Any, block: tuple[int, ...], pads: t
 
 
 def _join_blocks(k: KernelContext, x: Any, block: tuple[int, ...], crops: tuple[int, ...]) -> Any:
-    """BatchToSpaceND: the way back, and cutting off."""
+    """BatchToSpaceND: the inverse, with cropping."""
     m = len(block)
     batch, left = divmod(x.shape[0], math.prod(block))
     if left or len(crops) != 2 * m or min(crops, default=0) < 0:
@@ -65,7 +65,10 @@ def _join_blocks(k: KernelContext, x: Any, block: tuple[int, ...], crops: tuple[
 def _blocks_shape(
     c: InferenceContext, given: ShapeHandle, block: list[int] | None, pairs: Array | None, count: int, *, to_batch: bool
 ) -> None:
-    """The shape after moving blocks of `count` spatial dimensions between space and batch; their sizes and the pairs may be unknown."""
+    """The shape after moving blocks of `count` spatial dimensions between space and batch.
+
+    Block sizes and pairs may be unknown.
+    """
     if given.dims is None or count < 0:
         c.set_output(0, c.unknown_shape() if given.dims is None else c.unknown_shape_of_rank(len(given.dims)))
         return
@@ -86,7 +89,7 @@ def _blocks_shape(
 
 
 def _pairs(c: InferenceContext, slot: int, count: DimensionHandle | int, *, to_batch: bool) -> Array | None:
-    """The value of input `slot`, two numbers for each of `count` dimensions; None if it is not known."""
+    """The value of input `slot`, two numbers for each of `count` dimensions; None if unknown."""
     c.merge(c.input(slot), c.matrix(count, 2))
     pairs = c.input_tensor(slot)
     if pairs is not None and (pairs < 0).any():
@@ -117,7 +120,7 @@ def _nd_grad(other: str, pairs_type: str, other_pairs: str) -> str:
 
 @op
 class SpaceToBatchND:
-    """Cuts spatial dimensions into blocks, after zero padding, and moves the place within the block into the batch.
+    """Moves blocks of spatial dimensions, after zero padding, into the batch.
 
     input: [batch, spatial..., rest...]
     block_shape: [m], sizes of the blocks in the first m spatial dimensions
@@ -140,7 +143,7 @@ class SpaceToBatchND:
 
 @op
 class BatchToSpaceND:
-    """Puts blocks from the batch back into spatial dimensions, and cuts off the edges.
+    """Moves blocks from the batch back into spatial dimensions, and crops them.
 
     input: [batch, spatial..., rest...]
     block_shape: [m], sizes of the blocks in the first m spatial dimensions
@@ -250,7 +253,7 @@ def _depth_shape(*, to_depth: bool) -> Callable[[InferenceContext], None]:
 class SpaceToDepth(Total):
     """Moves blocks of space into the channels.
 
-    input: [batch, rows, columns, channels], or as data_format says
+    input: [batch, rows, columns, channels], or in data_format's order
     output: [batch, rows / block_size, columns / block_size, channels * block_size ** 2]
     block_size: the size of the blocks.
     """
@@ -282,7 +285,7 @@ class SpaceToDepth(Total):
 class DepthToSpace:
     """Moves channels into blocks of space.
 
-    input: [batch, rows, columns, channels], or as data_format says
+    input: [batch, rows, columns, channels], or in data_format's order
     output: [batch, rows * block_size, columns * block_size, channels / block_size ** 2]
     block_size: the size of the blocks.
     """

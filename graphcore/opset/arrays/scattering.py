@@ -1,4 +1,4 @@
-"""Changing chosen parts: of a tensor, giving a new one, or of a reference variable."""
+"""Updating parts of a tensor, giving a new one, or of a reference variable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXAMPLES: Final = (
 
 
 def scattered(k: KernelContext, tensor: Any, indices: Any, updates: Any, combine: str | None) -> Any:
-    """The tensor with `updates` at the positions that the last dimension of `indices` gives, replaced or combined by a ufunc."""
+    """Replace or combine (by a ufunc) the elements at the positions in the last dimension of `indices`."""
     depth = indices.shape[-1]
     wanted = indices.shape[:-1] + tensor.shape[depth:]
     if updates.shape != wanted:
@@ -47,7 +47,7 @@ def _tensor_scatter(combine: str | None) -> KernelFactory:
 
 
 def _linear_grad(sign: str) -> str:
-    """The gradient of an addition or subtraction of parts."""
+    """The gradient of an addition or subtraction at positions."""
     return f"""[T:type, Tindices:{{int32, int64}}](tensor:T, indices:Tindices, updates:T, dy:T) -> (dtensor:T, dindices:Tindices, dupdates:T) {{
       dtensor = Identity[T=$T](dy)
       dindices = ZerosLike[T=$Tindices](indices)
@@ -126,7 +126,7 @@ class ScatterNdNonAliasingAdd:
 
 
 def _extreme_grad(name: str) -> str:
-    """The gradient of a part goes to whoever won: it is shared evenly between the old element and the updates that equal the result."""
+    """Share the gradient evenly between the old element and the updates that equal the result."""
     return f"""[T:{{half, float, double}}, Tindices:{{int32, int64}}](tensor:T, indices:Tindices, updates:T, dy:T) -> (dtensor:T, dindices:Tindices, dupdates:T) {{
       y = {name}[T=$T, Tindices=$Tindices](tensor, indices, updates)
       old_wins = Equal[T=$T](tensor, y)
@@ -184,7 +184,7 @@ def _rows_shape(c: InferenceContext) -> None:
 
 
 def _rows_scatter(combine: str | None) -> KernelFactory:
-    """Rows of a variable are replaced or combined; a scalar update is used for all rows."""
+    """Replace or combine rows of a variable; a scalar update applies to all rows."""
 
     def kernel(k: KernelContext) -> Kernel:
         at = None if combine is None else combining_at(k.xp, combine)
@@ -229,7 +229,7 @@ class ScatterUpdate:
     """Replaces rows of a variable.
 
     ref: the variable
-    indices: which rows, any shape
+    indices: the rows, any shape
     updates: indices.shape + the variable's shape[1:], or a scalar
     output_ref: the variable, after the change
     """
@@ -246,7 +246,7 @@ class ScatterAdd:
     """Adds to rows of a variable.
 
     ref: the variable
-    indices: which rows, any shape
+    indices: the rows, any shape
     updates: indices.shape + the variable's shape[1:], or a scalar
     output_ref: the variable, after the change
     """
@@ -263,7 +263,7 @@ class ScatterSub:
     """Subtracts from rows of a variable.
 
     ref: the variable
-    indices: which rows, any shape
+    indices: the rows, any shape
     updates: indices.shape + the variable's shape[1:], or a scalar
     output_ref: the variable, after the change
     """
@@ -280,7 +280,7 @@ class ScatterMul:
     """Multiplies rows of a variable.
 
     ref: the variable
-    indices: which rows, any shape
+    indices: the rows, any shape
     updates: indices.shape + the variable's shape[1:], or a scalar
     output_ref: the variable, after the change
     """
@@ -297,7 +297,7 @@ class ScatterDiv:
     """Divides rows of a variable.
 
     ref: the variable
-    indices: which rows, any shape
+    indices: the rows, any shape
     updates: indices.shape + the variable's shape[1:], or a scalar
     output_ref: the variable, after the change
     """
@@ -311,10 +311,10 @@ class ScatterDiv:
 
 @op
 class ScatterMin:
-    """Puts the smaller of old element and update into rows of a variable.
+    """Takes the minimum of rows of a variable and updates.
 
     ref: the variable
-    indices: which rows, any shape
+    indices: the rows, any shape
     updates: indices.shape + the variable's shape[1:], or a scalar
     output_ref: the variable, after the change
     """
@@ -328,10 +328,10 @@ class ScatterMin:
 
 @op
 class ScatterMax:
-    """Puts the larger of old element and update into rows of a variable.
+    """Takes the maximum of rows of a variable and updates.
 
     ref: the variable
-    indices: which rows, any shape
+    indices: the rows, any shape
     updates: indices.shape + the variable's shape[1:], or a scalar
     output_ref: the variable, after the change
     """

@@ -1,4 +1,4 @@
-"""Reductions of the rows of a tensor by segment: rows with the same id belong together. Here the ids are sorted."""
+"""Reductions of the rows of a tensor by segment: rows with equal ids. Ids are sorted here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _HEAD: Final = "[T:{half, float, double}, Tindices:{int32, int64}](x:T, ids:Tind
 
 
 def counted_rows(k: KernelContext, data: Any, ids: Any) -> int:
-    """How many segments the sorted ids make.
+    """The number of segments of sorted ids.
 
     Raises:
-        InvalidArgumentError: there is not one id a row, or they are not sorted from 0 on.
+        InvalidArgumentError: the ids are not one a row, or not sorted from 0 on.
     """
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
         raise invalid(
@@ -37,18 +37,18 @@ def counted_rows(k: KernelContext, data: Any, ids: Any) -> int:
 
 
 def wide_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type to sum in."""
+    """The type for sums."""
     return np.dtype(np.float32) if narrow(dtype) else dtype
 
 
 def counts_of(xp: Any, ids: Any, rows: int, rank: int, dtype: Any) -> Any:
-    """How many rows each segment has, at least 1, shaped to divide rows of a tensor of that rank."""
+    """The number of rows of each segment, at least 1, shaped to divide rows of a tensor of that rank."""
     counts = xp.bincount(ids, minlength=rows)[:rows]
     return xp.maximum(counts, 1).astype(dtype).reshape((-1,) + (1,) * (rank - 1))
 
 
 def combined(xp: Any, name: str, data: Any, ids: Any, rows: int, start: Any) -> Any:
-    """The rows of each segment combined by the ufunc `name`, beginning with `start`."""
+    """The rows of each segment combined by the ufunc `name`, with the initial value `start`."""
     dtype = wide_type(data.dtype)
     require_room((rows, *data.shape[1:]), data.dtype)
     result = xp.full((rows, *data.shape[1:]), start, dtype)
@@ -69,7 +69,7 @@ def _segments(name: str, start: float) -> KernelFactory:
 
 
 def _extreme(name: str) -> KernelFactory:
-    """Segments without rows give 0."""
+    """The kernel of an extreme by segment; segments without rows give 0."""
 
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype = k.xp, k.dtype("T")
@@ -161,7 +161,7 @@ class SegmentProd:
     signature = f"SegmentProd[T:{NUMBER}, Tindices:{INDEX}](data:T, segment_ids:Tindices) -> (output:T)"
     shape = segment_reduction_shape
     kernel = _segments("multiply", 1)
-    # A single zero in a segment takes the product of the others; two leave nothing.
+    # With a single zero in a segment, its derivative is the product of the others; with two, all derivatives are 0.
     gradient = f"""{_HEAD} {{
       zeros = ZerosLike[T=$T](x)
       ones = OnesLike[T=$T](x)

@@ -1,4 +1,4 @@
-"""Reductions of chosen rows of a tensor by segment: `indices` names the rows, sorted ids say which segment each belongs to."""
+"""Reductions of selected rows of a tensor by segment: `indices` names the rows, sorted ids the segments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GRAD: Final = f"{_INDEX_TYPES}](grad:T, indices:Tidx, segment_ids:Tsegmentids, 
 
 
 def _scaled(k: KernelContext, scale: str, values: Any, ids: Any, rows: int) -> Any:
-    """Divided by how many rows a segment has, or by the square root of that."""
+    """Divide by the number of rows of a segment, or by its square root."""
     if scale == "Sum":
         return values
     counts = counts_of(k.xp, ids, rows, values.ndim, values.dtype)
@@ -109,7 +109,7 @@ class SparseSegmentSum:
     indices: [n], rows of data
     segment_ids: [n], sorted, from 0 on
     output: [last id + 1, ...]
-    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    sparse_gradient: ignored.
     """
 
     signature = f"SparseSegmentSum[T:{REAL}, {_SPARSE}"
@@ -126,9 +126,9 @@ class SparseSegmentSumWithNumSegments:
     data: [m, ...]
     indices: [n], rows of data
     segment_ids: [n], sorted, from 0 on
-    num_segments: how many segments there are, a scalar
+    num_segments: the number of segments, a scalar
     output: [num_segments, ...]
-    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    sparse_gradient: ignored.
     """
 
     signature = f"SparseSegmentSumWithNumSegments[T:{REAL}, {_SPARSE_NUM}"
@@ -145,7 +145,7 @@ class SparseSegmentSumGrad:
     grad: [segments, ...]
     indices: as of the reduction
     segment_ids: as of the reduction
-    output_dim0: how many rows the data had, a scalar
+    output_dim0: the number of rows of the data, a scalar
     output: [output_dim0, ...]
     """
 
@@ -164,7 +164,7 @@ class SparseSegmentMean:
     indices: [n], rows of data
     segment_ids: [n], sorted, from 0 on
     output: [last id + 1, ...]
-    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    sparse_gradient: ignored.
     """
 
     signature = f"SparseSegmentMean[T:{_FLOATS}, {_SPARSE}"
@@ -181,9 +181,9 @@ class SparseSegmentMeanWithNumSegments:
     data: [m, ...]
     indices: [n], rows of data
     segment_ids: [n], sorted, from 0 on
-    num_segments: how many segments there are, a scalar
+    num_segments: the number of segments, a scalar
     output: [num_segments, ...]
-    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    sparse_gradient: ignored.
     """
 
     signature = f"SparseSegmentMeanWithNumSegments[T:{_FLOATS}, {_SPARSE_NUM}"
@@ -200,7 +200,7 @@ class SparseSegmentMeanGrad:
     grad: [segments, ...]
     indices: as of the reduction
     segment_ids: as of the reduction
-    output_dim0: how many rows the data had, a scalar
+    output_dim0: the number of rows of the data, a scalar
     output: [output_dim0, ...]
     """
 
@@ -213,13 +213,13 @@ class SparseSegmentMeanGrad:
 
 @op
 class SparseSegmentSqrtN:
-    """The sum of the chosen rows of each segment, divided by the square root of their number; 0 for a segment without rows.
+    """The sum of the chosen rows of each segment, divided by the square root of their number.
 
     data: [m, ...]
     indices: [n], rows of data
     segment_ids: [n], sorted, from 0 on
     output: [last id + 1, ...]
-    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    sparse_gradient: ignored.
     """
 
     signature = f"SparseSegmentSqrtN[T:{_FLOATS}, {_SPARSE}"
@@ -231,14 +231,14 @@ class SparseSegmentSqrtN:
 
 @op
 class SparseSegmentSqrtNWithNumSegments:
-    """The sum of the chosen rows of each segment, divided by the square root of their number; 0 for a segment without rows.
+    """The sum of the chosen rows of each segment, divided by the square root of their number.
 
     data: [m, ...]
     indices: [n], rows of data
     segment_ids: [n], sorted, from 0 on
-    num_segments: how many segments there are, a scalar
+    num_segments: the number of segments, a scalar
     output: [num_segments, ...]
-    sparse_gradient: how the reference stores the gradient; this changes nothing here.
+    sparse_gradient: ignored.
     """
 
     signature = f"SparseSegmentSqrtNWithNumSegments[T:{_FLOATS}, {_SPARSE_NUM}"
@@ -255,7 +255,7 @@ class SparseSegmentSqrtNGrad:
     grad: [segments, ...]
     indices: as of the reduction
     segment_ids: as of the reduction
-    output_dim0: how many rows the data had, a scalar
+    output_dim0: the number of rows of the data, a scalar
     output: [output_dim0, ...]
     """
 

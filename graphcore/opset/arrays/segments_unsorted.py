@@ -1,4 +1,4 @@
-"""Reductions of parts of a tensor by segment ids in any order; what has a negative id is left out."""
+"""Reductions of parts of a tensor by segment ids in any order; parts with negative ids are dropped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GATHER: Final = "Gather[Tindices=$Tindices, Tparams=$T]"
 
 
 def _gradient(body: str, indices: str = "{int32, int64}") -> str:
-    """The frame: ids below 0 are looked up as 0 and masked (`kept`, shaped to broadcast against the data)."""
+    """The frame: ids below 0 are treated as 0 and masked (`kept`, shaped to broadcast against the data)."""
     return f"""[T:{{half, float, double}}, Tindices:{indices}, Tnumsegments:type](x:T, ids:Tindices, num:Tnumsegments, dy:T) -> (dx:T, dids:Tindices, dnum:Tnumsegments) {{
       zeros_ids = ZerosLike[T=$Tindices](ids)
       clipped = Maximum[T=$Tindices](ids, zeros_ids)
@@ -91,7 +91,7 @@ class UnsortedSegmentSum:
 
     data: segment_ids.shape + [...]
     segment_ids: any shape, below num_segments
-    num_segments: how many segments there are, a scalar
+    num_segments: the number of segments, a scalar
     output: [num_segments, ...]
     """
 
@@ -109,14 +109,14 @@ class UnsortedSegmentProd:
 
     data: segment_ids.shape + [...]
     segment_ids: any shape, below num_segments
-    num_segments: how many segments there are, a scalar
+    num_segments: the number of segments, a scalar
     output: [num_segments, ...]
     """
 
     signature = f"UnsortedSegmentProd[T:{NUMBER}, {_IDS}"
     shape = segment_reduction_with_num_segments_shape
     kernel = _unsorted("multiply", 1)
-    # A single zero in a segment takes the product of the others; two leave nothing.
+    # With a single zero in a segment, its derivative is the product of the others; with two, all derivatives are 0.
     gradient = _gradient(f"""      ones = OnesLike[T=$T](x)
       is_zero = Equal[T=$T](x, zeros)
       zero_count = Cast[DstT=int32, SrcT=bool](is_zero)
@@ -153,11 +153,11 @@ def _extreme_grad(name: str) -> str:
 
 @op
 class UnsortedSegmentMax:
-    """The largest element of the parts of each segment; the least number of the type for a segment without parts.
+    """The largest element of each segment; the type's least number for a segment without parts.
 
     data: segment_ids.shape + [...]
     segment_ids: any shape, below num_segments
-    num_segments: how many segments there are, a scalar
+    num_segments: the number of segments, a scalar
     output: [num_segments, ...]
     """
 
@@ -170,11 +170,11 @@ class UnsortedSegmentMax:
 
 @op
 class UnsortedSegmentMin:
-    """The smallest element of the parts of each segment; the greatest number of the type for a segment without parts.
+    """The smallest element of each segment; the type's greatest number for a segment without parts.
 
     data: segment_ids.shape + [...]
     segment_ids: any shape, below num_segments
-    num_segments: how many segments there are, a scalar
+    num_segments: the number of segments, a scalar
     output: [num_segments, ...]
     """
 

@@ -19,7 +19,7 @@ _X: Final = [1, 1, 2, 4, 4, 4, 7, 8, 8]
 
 
 def _first_seen(xp: Any, x: Any) -> tuple[Any, Any, Any]:
-    """The distinct elements in the order in which they are first seen, which of them each element is, and how often each occurs."""
+    """The distinct elements in order of first occurrence, the index of each element, and the counts."""
     values, first, inverse, counts = xp.unique(x, return_index=True, return_inverse=True, return_counts=True)
     order = first.argsort()
     rank = xp.empty_like(order)
@@ -44,7 +44,7 @@ def _unique(outputs: int) -> KernelFactory:
 
 @op
 class Unique(Total):
-    """The distinct elements of a vector in the order in which they are first seen.
+    """The distinct elements of a vector in order of first occurrence.
 
     x: [n]
     y: the distinct elements
@@ -60,12 +60,12 @@ class Unique(Total):
 
 @op
 class UniqueWithCounts:
-    """The distinct elements of a vector in the order in which they are first seen, and how often each occurs.
+    """The distinct elements of a vector in order of first occurrence, with counts.
 
     x: [n]
     y: the distinct elements
     idx: [n], x[i] = y[idx[i]]
-    count: how often each element of y occurs in x
+    count: the count of each element of y in x
     """
 
     signature = f"UniqueWithCounts[T:type, out_idx:{INDEX} = int32](x:T) -> (y:T, idx:out_idx, count:out_idx)"
@@ -80,9 +80,9 @@ class ListDiff(Total):
     """The elements of x that are not in y, in their order, repeated as in x.
 
     x: [n]
-    y: what is taken away
-    out: what is left
-    idx: where in x each element of out is
+    y: the elements to remove
+    out: the remaining elements
+    idx: the index in x of each element of out
     """
 
     signature = f"ListDiff[T:type, out_idx:{INDEX} = int32](x:T, y:T) -> (out:T, idx:out_idx)"
@@ -162,12 +162,12 @@ _ROWS: Final = [[1, 0, 0], [1, 0, 0], [2, 0, 0]]
 
 @op
 class UniqueV2:
-    """The distinct slices of a tensor along an axis, in the order in which they are first seen.
+    """The distinct slices of a tensor along an axis, in order of first occurrence.
 
     x: the tensor
     axis: a vector with the axis; an empty one for a vector x
     y: the distinct slices
-    idx: which slice of y each slice of x is
+    idx: the index in y of each slice of x
     """
 
     signature = f"UniqueV2[{_V2_ATTRS}](x:T, axis:Taxis) -> (y:T, idx:out_idx)"
@@ -184,13 +184,13 @@ class UniqueV2:
 
 @op
 class UniqueWithCountsV2:
-    """The distinct slices of a tensor along an axis, in the order in which they are first seen, and how often each occurs.
+    """The distinct slices of a tensor along an axis, in order of first occurrence, with counts.
 
     x: the tensor
     axis: a vector with the axis; an empty one for a vector x
     y: the distinct slices
-    idx: which slice of y each slice of x is
-    count: how often each slice of y occurs in x
+    idx: the index in y of each slice of x
+    count: the count of each slice of y in x
     """
 
     signature = f"UniqueWithCountsV2[{_V2_ATTRS}](x:T, axis:Taxis) -> (y:T, idx:out_idx, count:out_idx)"

@@ -1,4 +1,4 @@
-"""Turning round parts of sequences, rolling, patches of images, and bits under another type."""
+"""Reversing parts of sequences, rolling, and reinterpreting bits."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _BITS: Final = (
 
 @op
 class ReverseSequence:
-    """Turns the first seq_lengths[i] elements of slice i round.
+    """Reverses the first seq_lengths[i] elements of slice i.
 
     seq_lengths: [n], where n is the size of the batch dimension
-    seq_dim: the dimension that is turned round.
+    seq_dim: the dimension to reverse.
     batch_dim: the dimension of the slices.
     """
 
@@ -75,10 +75,10 @@ def _roll_shape(c: InferenceContext) -> None:
 
 @op
 class Roll:
-    """Moves elements along axes, those pushed out at one end coming back at the other.
+    """Shifts elements along axes cyclically.
 
-    shift: how far, a scalar or one number an axis
-    axis: which axes, a scalar or a vector
+    shift: the distance, a scalar or one number for each axis
+    axis: the axes, a scalar or a vector
     """
 
     signature = f"Roll[T:type, Tshift:{INDEX}, Taxis:{INDEX}](input:T, shift:Tshift, axis:Taxis) -> (output:T)"
@@ -109,9 +109,9 @@ class Roll:
 
 @op
 class Bitcast(Rearranging):
-    """The same bits read as another type; the last dimension grows or goes if the sizes of the types differ.
+    """The same bits as another type; the last dimension changes if the sizes of the types differ.
 
-    type: the type to read the bits as.
+    type: the other type.
     """
 
     signature = f"Bitcast[T:{_BITS}, type:{_BITS}](input:T) -> (output:type)"

@@ -1,4 +1,4 @@
-"""Taking parts of a tensor, and putting parts back into zeros: slices, strided slices, padding, reversing."""
+"""Slices and strided slices of a tensor, and their gradients."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _X: Final = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [9.0, 10.0, 11.0, 12.0]
 
 
 def _slice_grad(attrs: Attrs) -> str:
-    """The gradient of the slice, padded with zeros to where the slice was.
+    """The gradient of the slice, padded with zeros around the slice.
 
-    By itself it takes no size of -1, as the reference's; who builds gradients with it puts the actual sizes in (`with_actual_sizes`).
+    As in the reference, it takes no size of -1; gradient builders substitute the actual sizes (`with_actual_sizes`).
     """
     wide = index_type(attrs, "Index").name == "int64"
     cast = "".join([f"  {name}_32 = Cast[DstT=int32, SrcT=int64]({name})\n" for name in ("begin", "size")]) if wide else ""
@@ -45,7 +45,7 @@ class Slice:
     """The part of a tensor that begins at `begin` and has the sizes `size`.
 
     begin: the first index in each dimension, [rank]
-    size: the size in each dimension, [rank]; -1 takes what is left
+    size: the size in each dimension, [rank]; -1 stands for the rest
     """
 
     signature = f"Slice[T:type, Index:{INDEX}](input:T, begin:Index, size:Index) -> (output:T)"
@@ -108,7 +108,7 @@ _MASK_ATTRS: Final = "begin_mask:int, end_mask:int, ellipsis_mask:int, new_axis_
 
 
 def _basic_index(k: KernelContext, begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Any, ...]:
-    """The index expression that NumPy takes for what the masks say; bit i of a mask is about entry i."""
+    """NumPy's index expression for the masks; bit i of a mask refers to entry i."""
     masks = [required_int(k.attrs, name) for name in ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")]
     index: list[Any] = []
     for i, (b, e, s) in enumerate(zip(begin, end, strides, strict=True)):
@@ -127,7 +127,7 @@ def _basic_index(k: KernelContext, begin: tuple[int, ...], end: tuple[int, ...],
 
 
 def _with_index(k: KernelContext, first: int, use: Any) -> Kernel:
-    """A kernel whose inputs first, first + 1, first + 2 are begin, end, strides; `use(index, inputs)` does the work."""
+    """A kernel with begin, end, strides as inputs first, first + 1, first + 2; `use(index, inputs)` computes."""
     known = [constant_ints(k, first + i) for i in range(3)]
     begin, end, strides = known
     if begin is not None and end is not None and strides is not None:
@@ -141,11 +141,11 @@ class StridedSlice:
     """A part of a tensor, as `input[begin:end:strides, ...]` in NumPy.
 
     begin: the first index in each entry
-    end: where to stop, not included
+    end: the end, not included
     strides: the steps, not 0
     begin_mask: bit i set: entry i begins at its end of the dimension.
     end_mask: bit i set: entry i goes to the other end of the dimension.
-    ellipsis_mask: the bit of the entry that is `...`.
+    ellipsis_mask: the bit of the entry `...`.
     new_axis_mask: bit i set: entry i is a new dimension of size 1.
     shrink_axis_mask: bit i set: entry i is one index, and its dimension goes away.
     """
@@ -197,13 +197,13 @@ def _written(index: tuple[Any, ...]) -> str:
 
 @op
 class StridedSliceGrad:
-    """Zeros of shape `shape`, with dy in the place that the StridedSlice of the same arguments takes.
+    """Zeros of shape `shape`, with dy at the slice that StridedSlice takes for the same arguments.
 
-    shape: the shape of what was sliced
+    shape: the shape of the sliced tensor
     begin: the first index in each entry
-    end: where to stop, not included
+    end: the end, not included
     strides: the steps, not 0
-    dy: what goes into the slice
+    dy: the values of the slice
     """
 
     signature = f"StridedSliceGrad[T:type, Index:{INDEX}, {_MASKS}](shape:Index, begin:Index, end:Index, strides:Index, dy:T) -> (output:T)"

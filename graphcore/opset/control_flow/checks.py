@@ -1,4 +1,4 @@
-"""Ops that pass their input on after looking at it: checks, messages, marks for differentiation."""
+"""Pass-through ops with side effects: checks, messages, marks for differentiation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _one(item: Any) -> str:
 
 @op
 class Snapshot:
-    """The input itself, as it is now."""
+    """The input itself at this moment."""
 
     signature = "Snapshot[T:type](input:T) -> (output:T)"
     shape = unchanged_shape
@@ -70,9 +70,9 @@ class DeepCopy:
 
 @op
 class PreventGradient:
-    """The input itself; asking for a gradient through it is an error.
+    """The input itself; a gradient through it is an error.
 
-    message: why there is no gradient.
+    message: the reason.
     """
 
     signature = "PreventGradient[T:type, message:string = ''](input:T) -> (output:T)"
@@ -138,11 +138,11 @@ class CheckNumerics:
 
 @op
 class Assert:
-    """An error unless the condition is true; the data are in its text.
+    """Fails unless the condition is true; the data are in the error's text.
 
     condition: a scalar
-    data: what to show
-    summarize: how many elements of each to show.
+    data: the data to show
+    summarize: the number of elements of each to show.
     """
 
     signature = "Assert[T:list(type), summarize:int = 3](condition:bool, data:T) -> ()"
@@ -162,14 +162,14 @@ class Assert:
 
 
 class _Counter:
-    """How often something has happened."""
+    """A thread-safe counter."""
 
     def __init__(self) -> None:
         self.count = 0
         self.lock = threading.Lock()
 
     def next(self) -> int:
-        """The number of this time, from 0 on."""
+        """The next number, from 0 on."""
         with self.lock:
             self.count += 1
             return self.count - 1
@@ -179,10 +179,10 @@ class _Counter:
 class Print:
     """The input itself; `data` are written to the standard error stream when it runs.
 
-    data: what to write
+    data: the data to write
     message: written first.
     first_n: write only the first so many times; negative for always.
-    summarize: how many elements of each to write.
+    summarize: the number of elements of each to write.
     """
 
     signature = "Print[T:type, U:list(type) >= 0, message:string = '', first_n:int = -1, summarize:int = 3](input:T, data:U) -> (output:T)"
@@ -191,7 +191,7 @@ class Print:
     examples = (Example([_X, [[1, 2, 3, 4]]], {"message": "x: "}, outputs=[_X]), Example([_X, []], outputs=[_X]))
 
     def gradient(attrs: Attrs) -> str:
-        """What is written has no influence."""
+        """The written data have no gradient."""
         types = attrs.get("U")
         names = [dtype.name for dtype in types] if isinstance(types, tuple) else []
         if not names:

@@ -1,4 +1,4 @@
-"""Ops that pass values on, choose between them, or only order others."""
+"""Ops that pass values on, select among them, or only order others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDENTITY_GRADIENT: Final = """[T:type](x:T, dy:T) -> (dx:T) {
 
 @op
 class NoOp:
-    """Does nothing; useful as the end of control edges."""
+    """Does nothing; used as a target of control edges."""
 
     signature = "NoOp() -> ()"
     shape = no_outputs
@@ -65,7 +65,7 @@ def _unchanged_shapes(c: InferenceContext) -> None:
 
 @op
 class IdentityN(Passing):
-    """The inputs themselves, all at once: a node that gives what several others compute."""
+    """The inputs themselves, as one node."""
 
     signature = "IdentityN[T:list(type)](input:T) -> (output:T)"
     shape = _unchanged_shapes
@@ -87,7 +87,10 @@ def _array_to_list_grad(attrs: Attrs) -> str:
 
 @op
 class _ListToArray(Passing):
-    """A list of tensors whose types are all T, as N tensors of type T. Only gradient functions use it; it is removed with the other converters."""
+    """N tensors of type T from a list with N types T.
+
+    Used by gradient functions only, and removed with the other converters.
+    """
 
     signature = "_ListToArray[Tin:list(type), T:type, N:int](input:Tin) -> (output:N*T)"
     shape = _unchanged_shapes
@@ -102,7 +105,10 @@ class _ListToArray(Passing):
 
 @op
 class _ArrayToList(Passing):
-    """N tensors of type T as a list of tensors. Only gradient functions use it; it is removed with the other converters."""
+    """A list of tensors from N tensors of type T.
+
+    Used by gradient functions only, and removed with the other converters.
+    """
 
     signature = "_ArrayToList[T:type, N:int, out_types:list(type)](input:N*T) -> (output:out_types)"
     shape = _unchanged_shapes
@@ -125,7 +131,7 @@ _SELECT_GRADIENT: Final = """[T:{half, float, double}](c:bool, x:T, y:T, dz:T) -
 class Select(Elementwise):
     """The elements of `t` where the condition is true, else those of `e`.
 
-    condition: of the same shape, a scalar, or a vector that chooses along the first dimension
+    condition: of the same shape, a scalar, or a vector that selects along the first dimension
     t: taken where true
     e: taken where false
     """
@@ -154,7 +160,7 @@ class Select(Elementwise):
 class SelectV2(Elementwise):
     """The elements of `t` where the condition is true, else those of `e`; all three are broadcast.
 
-    condition: chooses
+    condition: the selector
     t: taken where true
     e: taken where false
     """

@@ -1,7 +1,7 @@
-"""Ops that choose which way values go, and that make loops of them: what a dataflow engine runs by tokens, frames and iterations.
+"""Control-flow ops of branches and loops, which a dataflow engine runs by tokens, frames and iterations.
 
-The kernels say what each op does with the values of one activation. A value that is not there, because the branch that computes it was
-not taken, is `DEAD`. Frames and iterations are the engine's: to a kernel, a value that enters a loop is the value itself.
+The kernels compute one activation. A value of a branch that was not taken is `DEAD`. Frames and iterations belong to the engine: to a
+kernel, a value that enters a loop is the value itself.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def _switch(k: KernelContext) -> Kernel:
 
 @op
 class Switch:
-    """Passes `data` on to `output_true` if `pred` is true, else to `output_false`; what hangs on the other output does not run.
+    """Forwards `data` to `output_true` if `pred` is true, else to `output_false`; the other is dead.
 
-    data: what is passed on
-    pred: a scalar that chooses
+    data: the value to forward
+    pred: a scalar
     output_false: `data` if `pred` is false, else dead
     output_true: `data` if `pred` is true, else dead
     """
@@ -62,10 +62,10 @@ class Switch:
 
 @op
 class RefSwitch:
-    """Passes a variable on to `output_true` if `pred` is true, else to `output_false`; what hangs on the other output does not run.
+    """Forwards a variable to `output_true` if `pred` is true, else to `output_false`; the other is dead.
 
     data: the variable
-    pred: a scalar that chooses
+    pred: a scalar
     output_false: the variable if `pred` is false, else dead
     output_true: the variable if `pred` is true, else dead
     """
@@ -80,11 +80,11 @@ class RefSwitch:
 
 @op
 class _SwitchN:
-    """Passes `data` on to one of its outputs; what hangs on the others does not run.
+    """Forwards `data` to one of its outputs; the others are dead.
 
-    data: what is passed on
-    output_index: a scalar; one that names no output names the last
-    outputs: `data` at that place, the others dead
+    data: the value to forward
+    output_index: a scalar; an index out of range selects the last
+    outputs: `data` at that index, the others dead
     """
 
     signature = "_SwitchN[num_outs:int >= 1, T:type](data:T, output_index:int32) -> (outputs:num_outs*T)"
@@ -106,7 +106,7 @@ class _SwitchN:
 
 
 def _merge_shape(c: InferenceContext) -> None:
-    c.set_output(0, common_shape(c.inputs))  # any of them may be the one that is passed on
+    c.set_output(0, common_shape(c.inputs))  # any of them may be forwarded
     c.set_output(1, c.scalar())
 
 
@@ -124,11 +124,11 @@ def _merge(k: KernelContext) -> Kernel:
 
 @op
 class Merge:
-    """Passes on the one input that is there: the end of a conditional, or the beginning of an iteration.
+    """Forwards its live input: the end of a conditional, or the beginning of an iteration.
 
-    inputs: all dead but one; of several the first to come
+    inputs: all dead but one; of several live ones the first to arrive
     output: that input
-    value_index: which of the inputs it is
+    value_index: its index
     """
 
     signature = "Merge[T:type, N:int >= 1](inputs:N*T) -> (output:T, value_index:int32)"
@@ -140,11 +140,11 @@ class Merge:
 
 @op
 class RefMerge:
-    """Passes on the one variable that is there.
+    """Forwards its live variable.
 
-    inputs: all dead but one; of several the first to come
+    inputs: all dead but one; of several live ones the first to arrive
     output: that variable
-    value_index: which of the inputs it is
+    value_index: its index
     """
 
     signature = "RefMerge[T:type, N:int >= 1](inputs:Ref(N*T)) -> (output:Ref(T), value_index:int32)"
@@ -156,11 +156,11 @@ class RefMerge:
 
 @op
 class Enter:
-    """Passes `data` into the frame of a loop: its first iteration, or every one if it is constant.
+    """Forwards `data` into the frame of a loop: to its first iteration, or to all if it is constant.
 
     frame_name: the loop; nodes that enter by the same name from the same frame enter the same loop.
     is_constant: if true, the value is the same in all iterations.
-    parallel_iterations: how many iterations may be under way at once.
+    parallel_iterations: the number of iterations that may overlap.
     """
 
     signature = f"Enter[T:type, {_ENTER_ATTRS}](data:T) -> (output:T)"
@@ -169,7 +169,7 @@ class Enter:
     examples = (Example([_X], _FRAME), Example([_X], {"frame_name": "loop", "is_constant": True}))
 
     def shape(c: InferenceContext) -> None:
-        # A loop variable may change its shape from one iteration to the next; a handle goes on standing for the same thing.
+        # A loop variable may change its shape between iterations; a handle always refers to the same resource.
         handles = c.input_handle_shapes_and_types(0)
         c.set_output(0, c.input(0) if c.attr("is_constant") and not handles else c.unknown_shape())
         if handles:
@@ -178,11 +178,11 @@ class Enter:
 
 @op
 class RefEnter:
-    """Passes a variable into the frame of a loop.
+    """Forwards a variable into the frame of a loop.
 
     frame_name: the loop; nodes that enter by the same name from the same frame enter the same loop.
-    is_constant: if true, it is there in all iterations.
-    parallel_iterations: how many iterations may be under way at once.
+    is_constant: if true, it is forwarded to all iterations.
+    parallel_iterations: the number of iterations that may overlap.
     """
 
     signature = f"RefEnter[T:type, {_ENTER_ATTRS}](data:Ref(T)) -> (output:Ref(T))"
@@ -194,7 +194,7 @@ class RefEnter:
 
 @op
 class Exit:
-    """Passes `data` out of the frame of a loop, to what comes after it."""
+    """Forwards `data` out of the frame of a loop."""
 
     signature = "Exit[T:type](data:T) -> (output:T)"
     shape = unchanged_shape
@@ -205,7 +205,7 @@ class Exit:
 
 @op
 class RefExit:
-    """Passes a variable out of the frame of a loop, to what comes after it."""
+    """Forwards a variable out of the frame of a loop."""
 
     signature = "RefExit[T:type](data:Ref(T)) -> (output:Ref(T))"
     shape = unchanged_shape
@@ -216,7 +216,7 @@ class RefExit:
 
 @op
 class NextIteration:
-    """Passes `data` on to the next iteration of its loop."""
+    """Forwards `data` to the next iteration of its loop."""
 
     signature = "NextIteration[T:type](data:T) -> (output:T)"
     shape = unchanged_shape
@@ -227,7 +227,7 @@ class NextIteration:
 
 @op
 class RefNextIteration:
-    """Passes a variable on to the next iteration of its loop."""
+    """Forwards a variable to the next iteration of its loop."""
 
     signature = "RefNextIteration[T:type](data:Ref(T)) -> (output:Ref(T))"
     shape = unchanged_shape
@@ -238,9 +238,9 @@ class RefNextIteration:
 
 @op
 class LoopCond:
-    """Passes on whether a loop goes on: the pivot that the Switch nodes of the loop hang on.
+    """Forwards the condition of a loop to its Switch nodes.
 
-    input: true to go on
+    input: true to continue
     """
 
     signature = "LoopCond(input:bool) -> (output:bool)"
@@ -254,7 +254,7 @@ class LoopCond:
 
 @op
 class ControlTrigger:
-    """Does nothing, even where what it waits for did not run: what waits for it runs in any case."""
+    """Does nothing, but is live even if its control inputs are dead."""
 
     signature = "ControlTrigger() -> ()"
     shape = no_outputs
@@ -268,10 +268,10 @@ class ControlTrigger:
 
 @op
 class Abort:
-    """Ends the run that comes to it with an error.
+    """Ends the run with an error.
 
-    error_msg: what the error says.
-    exit_without_error: the reference then ends its process in silence; here it is the run that ends, as ABORTED all the same.
+    error_msg: the text of the error.
+    exit_without_error: in the reference, ends the process silently; here the run ends with ABORTED all the same.
     """
 
     signature = "Abort[error_msg:string = '', exit_without_error:bool = false]() -> ()"
@@ -291,7 +291,7 @@ class Abort:
 
 @op
 class RefSelect:
-    """The variable that `index` names.
+    """The variable at `index`.
 
     index: a scalar
     inputs: the variables

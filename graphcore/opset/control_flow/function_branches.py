@@ -150,9 +150,9 @@ _CASE_EXAMPLES: Final = (
 class If:
     """Runs `then_branch` or `else_branch` on `input`; the branch may have state.
 
-    cond: what is true takes the first branch: a number other than 0, a string that is not empty, or of no scalar, that it has elements.
-    input: what the branch takes.
-    output: what the branch gives.
+    cond: true are a number other than 0, a string that is not empty, and a tensor of another rank with elements.
+    input: the arguments of the branch.
+    output: the results of the branch.
     Tin: the types of the inputs.
     Tout: the types of the outputs.
     then_branch: a function of the inputs.
@@ -172,9 +172,9 @@ class If:
 class StatelessIf:
     """Runs `then_branch` or `else_branch` on `input`; neither has state.
 
-    cond: what is true takes the first branch: a number other than 0, a string that is not empty, or of no scalar, that it has elements.
-    input: what the branch takes.
-    output: what the branch gives.
+    cond: true are a number other than 0, a string that is not empty, and a tensor of another rank with elements.
+    input: the arguments of the branch.
+    output: the results of the branch.
     Tin: the types of the inputs.
     Tout: the types of the outputs.
     then_branch: a function of the inputs.
@@ -193,9 +193,9 @@ class StatelessIf:
 class Case:
     """Runs one of `branches` on `input`; the branch may have state.
 
-    branch_index: which branch; a number that names none takes the last.
-    input: what the branch takes.
-    output: what the branch gives.
+    branch_index: the index of the branch; one out of range selects the last.
+    input: the arguments of the branch.
+    output: the results of the branch.
     Tin: the types of the inputs.
     Tout: the types of the outputs.
     branches: functions of the inputs.
@@ -214,9 +214,9 @@ class Case:
 class StatelessCase:
     """Runs one of `branches` on `input`; none has state.
 
-    branch_index: which branch; a number that names none takes the last.
-    input: what the branch takes.
-    output: what the branch gives.
+    branch_index: the index of the branch; one out of range selects the last.
+    input: the arguments of the branch.
+    output: the results of the branch.
     Tin: the types of the inputs.
     Tout: the types of the outputs.
     branches: functions of the inputs.
@@ -232,7 +232,7 @@ class StatelessCase:
 
 @op
 class FakeParam:
-    """Stands for a value that another branch gives; nothing reads it.
+    """Stands for a value of another branch; nothing reads it.
 
     dtype: its type.
     shape: its shape, as far as it is known.
@@ -256,7 +256,10 @@ class FakeParam:
 
 @op
 class ToBool:
-    """Whether the input is true: a number other than 0, a string that is not empty, or of no scalar, that it has elements."""
+    """The truth value of the input.
+
+    True are a number other than 0, a string that is not empty, and a tensor of another rank with elements.
+    """
 
     signature = "ToBool[T:type](input:T) -> (output:bool)"
     shape = scalar_shape

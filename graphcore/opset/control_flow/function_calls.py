@@ -1,4 +1,4 @@
-"""What the ops share that run functions: finding the function in an attr, checking that it fits, telling true from false."""
+"""Shared parts of ops that run functions: function attrs, type checks, truth values."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Truth = Callable[[Any], bool]
 
 
 def called(k: KernelContext, name: str, attrs: Attrs) -> Kernel:
-    """What runs function `name`, as a kernel.
+    """A callable that runs function `name`.
 
     Raises:
-        InvalidArgumentError: nothing here can run functions.
+        InvalidArgumentError: the context cannot run functions.
     """
     if k.functions is None:
         raise InvalidArgumentError(
@@ -36,10 +36,10 @@ def called(k: KernelContext, name: str, attrs: Attrs) -> Kernel:
 
 
 def func_attr(attrs: Attrs, name: str) -> Func:
-    """The function that attr `name` names.
+    """The function in attr `name`.
 
     Raises:
-        InvalidArgumentError: it names none.
+        InvalidArgumentError: it is not a function.
     """
     value = attrs.get(name)
     if not isinstance(value, Func):
@@ -48,19 +48,19 @@ def func_attr(attrs: Attrs, name: str) -> Func:
 
 
 def types_attr(attrs: Attrs, name: str) -> tuple[DType, ...]:
-    """The types that attr `name` lists."""
+    """The types in attr `name`."""
     value = attrs.get(name)
     return tuple([item for item in value if isinstance(item, DType)]) if isinstance(value, tuple) else ()
 
 
 def fitting(k: KernelContext, func: Func, inputs: Sequence[DType], outputs: Sequence[DType] | None) -> Kernel:
-    """What runs `func` on values of these types.
+    """A callable that runs `func` on values of these types.
 
     Args:
-        outputs: what it must give; None if that does not matter.
+        outputs: the required result types; None for any.
 
     Raises:
-        InvalidArgumentError: it takes or gives something else.
+        InvalidArgumentError: its argument or result types differ.
     """
     kernel = called(k, func.name, func.attr)
     assert k.functions is not None
@@ -92,9 +92,9 @@ def _return_problem(gives: Sequence[DType], outputs: Sequence[DType]) -> str:
 
 
 def truth_of(dtype: DType) -> Truth:
-    """How a value of this type is taken as a condition.
+    """The conversion of a value of this type to a condition.
 
-    A number is true if it is not 0, a string if it is not empty, and what is no scalar if it has elements.
+    True are a number other than 0, a string that is not empty, and a tensor of another rank with elements.
     """
     if dtype.base is dtypes.bool_:
         return _truth_of_bool
@@ -106,7 +106,7 @@ def truth_of(dtype: DType) -> Truth:
 
 
 def _truth_of_bool(value: Any) -> bool:
-    # A NumPy scalar is the usual case, and asking for its shape would cost more than all the rest.
+    # A fast path for NumPy scalars, the usual case.
     return bool(value) if type(value) is np.bool_ or not value.shape else value.size > 0
 
 
@@ -127,10 +127,10 @@ def _truth_of_other(value: Any, dtype: DType) -> bool:
 
 
 def declared_shapes(c: InferenceContext) -> list[Shape] | None:
-    """Attr `output_shapes`; None if it says nothing.
+    """The attr `output_shapes`; None if it is empty.
 
     Raises:
-        InvalidArgumentError: it has not one shape an output.
+        InvalidArgumentError: it does not have one shape for each output.
     """
     value = c.attr("output_shapes")
     shapes = [item for item in value if isinstance(item, Shape)] if isinstance(value, tuple) else []

@@ -1,4 +1,4 @@
-"""Ops that run a function again and again: While, with state and without."""
+"""Ops that run a function repeatedly: While, with state and without."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _loop_shapes(c: InferenceContext) -> None:
 
 
 def _lasting_shapes(c: InferenceContext) -> list[ShapeHandle]:
-    """The shapes of the inputs, less what a round of the body contradicts."""
+    """The shapes of the inputs, relaxed by those after an iteration."""
     body, shapes = c.attrs.get("body"), list(c.inputs)
     while isinstance(body, Func):
         found = c.function_outputs(body.name, body.attr, shapes, [None] * len(shapes))
@@ -124,15 +124,15 @@ _WHILE_EXAMPLES: Final = (
 
 @op
 class While:
-    """Runs `body` on its own outputs, at first on `input`, as long as `cond` is true of them; the functions may have state.
+    """Runs `body` on `input`, then on its own outputs, while `cond` is true; both may have state.
 
-    input: what the loop begins with.
-    output: what the last run of the body gave.
-    T: the types of what goes round.
-    cond: a function of the values, that gives one value: a number other than 0, a string that is not empty, or what has elements goes on.
-    body: a function of the values, that gives values of the same types.
-    output_shapes: the shapes of the outputs; those of the inputs unless given.
-    parallel_iterations: how many rounds may be under way at once where the loop is lowered.
+    input: the initial values.
+    output: the results of the last iteration.
+    T: the types of the loop variables.
+    cond: a function of the loop variables to a condition; true as for If.
+    body: a function of the loop variables to values of the same types.
+    output_shapes: the shapes of the outputs; those of the inputs by default.
+    parallel_iterations: the number of iterations that may overlap if the loop is lowered.
     """
 
     signature = f"While{_WHILE}"
@@ -145,15 +145,15 @@ class While:
 
 @op
 class StatelessWhile:
-    """Runs `body` on its own outputs, at first on `input`, as long as `cond` is true of them; the functions have no state.
+    """Runs `body` on `input`, then on its own outputs, while `cond` is true; both are stateless.
 
-    input: what the loop begins with.
-    output: what the last run of the body gave.
-    T: the types of what goes round.
-    cond: a function of the values, that gives one value: a number other than 0, a string that is not empty, or what has elements goes on.
-    body: a function of the values, that gives values of the same types.
-    output_shapes: the shapes of the outputs; those of the inputs unless given.
-    parallel_iterations: how many rounds may be under way at once where the loop is lowered.
+    input: the initial values.
+    output: the results of the last iteration.
+    T: the types of the loop variables.
+    cond: a function of the loop variables to a condition; true as for If.
+    body: a function of the loop variables to values of the same types.
+    output_shapes: the shapes of the outputs; those of the inputs by default.
+    parallel_iterations: the number of iterations that may overlap if the loop is lowered.
     """
 
     signature = f"StatelessWhile{_WHILE}"
@@ -170,16 +170,16 @@ def _gradient_shapes(c: InferenceContext) -> None:
 
 @op
 class _WhileGradient:
-    """The gradients of what a loop begins with, from those of what it gives.
+    """The gradients of a loop's initial values, from those of its results.
 
-    Goes through the loop once more, keeping what goes round, and then back through the gradient of its body.
+    Runs the loop once more, keeping the loop variables, and then backwards through the gradient of its body.
 
-    input: what the loop begins with.
-    dy: the gradients of what it gives.
+    input: the initial values.
+    dy: the gradients of the results.
     output: the gradients of `input`.
-    T: the types of what goes round.
-    cond: whether to go on.
-    body: one round.
+    T: the types of the loop variables.
+    cond: the condition.
+    body: one iteration.
     """
 
     signature = "_WhileGradient[T:list(type), cond:func, body:func](input:T, dy:T) -> (output:T)"

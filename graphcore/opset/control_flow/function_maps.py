@@ -1,4 +1,4 @@
-"""MapAccumulate: a function run along an input, each step beginning with what the last one gave."""
+"""MapAccumulate: a function run along an input, with the last result as a further argument."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def _gradient(attrs: Attrs) -> FunctionDef:
 
 @op
 class MapAccumulate:
-    """`y[i] = f(theta, x[i], y[i - 1])` for all rows of `x` in turn, where `u` comes before `y[0]`.
+    """`y[i] = f(theta, x[i], y[i - 1])` for all rows of `x` in order, with `y[-1] = u`.
 
-    theta: what every step takes.
-    x: one row a step.
-    u: what the first step begins with.
-    y: what each step gave: `[n, ...]` for the `n` rows of `x`.
-    f: a function of theta, a row of x and a value like `u`, that gives a value like `u`.
-    K: how many tensors theta is.
+    theta: arguments of every step.
+    x: one row for each step.
+    u: the initial value.
+    y: the result of each step: `[n, ...]` for the `n` rows of `x`.
+    f: a function of theta, a row of x and a value like `u`, to a value like `u`.
+    K: the number of tensors in theta.
     """
 
     signature = "MapAccumulate[f:func, T:{float, double}, K:int >= 0](theta:K*T, x:T, u:T) -> (y:T)"
@@ -106,16 +106,16 @@ def _gradient_kernel(k: KernelContext) -> Kernel:
 class MapAccumulateGrad:
     """The gradients of the inputs of MapAccumulate.
 
-    theta: what every step took.
-    x: one row a step.
-    u: what the first step began with.
-    y: what each step gave.
+    theta: arguments of every step.
+    x: one row for each step.
+    u: the initial value.
+    y: the result of each step.
     dy: the gradient of `y`.
     dtheta: the gradients of `theta`.
     dx: the gradient of `x`.
     du: the gradient of `u`.
-    g: the gradient of the function of one step: of theta, a row of x, what the step began with and the gradient of what it gave.
-    K: how many tensors theta is.
+    g: the gradient of the function of one step: a function of theta, a row of x, the last result, and the gradient of the step's result.
+    K: the number of tensors in theta.
     """
 
     signature = "MapAccumulateGrad[g:func, T:{float, double}, K:int >= 0](theta:K*T, x:T, u:T, y:T, dy:T) -> (dtheta:K*T, dx:T, du:T)"

@@ -1,4 +1,4 @@
-"""Ops that function bodies begin and end with, and ops that call functions."""
+"""Arguments and returns of function bodies, and ops that call functions."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _arg_shape(c: InferenceContext) -> None:
 
 @op
 class _Arg:
-    """An argument of a function: the body's way to take the value that a call gives.
+    """An argument of a function, inside its body.
 
-    index: which argument.
+    index: the number of the argument.
     """
 
     signature = "_Arg[T:type, index:int >= 0]() -> (output:T)"
@@ -65,7 +65,7 @@ def _keep_nothing(_value: Any) -> None:
 class _Retval:
     """A value that a function returns.
 
-    index: which of them.
+    index: its number.
     """
 
     signature = "_Retval[T:type, index:int >= 0](input:T) -> ()"
@@ -80,9 +80,9 @@ class _Retval:
 
 @op
 class _DeviceArg:
-    """An argument of a function, held where the function runs.
+    """An argument of a function, on the device of the function.
 
-    index: which argument.
+    index: the number of the argument.
     """
 
     signature = "_DeviceArg[T:type, index:int >= 0]() -> (output:T)"
@@ -95,9 +95,9 @@ class _DeviceArg:
 
 @op
 class _DeviceRetval:
-    """A value that a function returns, held where the function runs.
+    """A value that a function returns, on the device of the function.
 
-    index: which of them.
+    index: its number.
     """
 
     signature = "_DeviceRetval[T:type, index:int >= 0](input:T) -> ()"
@@ -135,12 +135,12 @@ def _call(k: KernelContext) -> Kernel:
 
 @op
 class PartitionedCall:
-    """Calls the function that attr `f` names.
+    """Calls the function in attr `f`.
 
     args: its arguments.
-    output: what it returns.
+    output: its results.
     f: the function and its attrs.
-    executor_type: the type of the executor that runs it, if not the usual one.
+    executor_type: the type of the executor that runs it, "" for the default.
     """
 
     signature = f"PartitionedCall[{_CALL_ATTRS}](args:Tin) -> (output:Tout)"
@@ -152,10 +152,10 @@ class PartitionedCall:
 
 @op
 class StatefulPartitionedCall:
-    """Calls the function that attr `f` names; the call happens even where nobody takes what it returns.
+    """Calls the function in attr `f`, even if its results are not used.
 
     args: its arguments.
-    output: what it returns.
+    output: its results.
     f: the function and its attrs.
     """
 
@@ -169,7 +169,7 @@ class StatefulPartitionedCall:
 
 
 def _gradient_shape(c: InferenceContext) -> None:
-    # A gradient has the shape of what it is for, and those inputs come first.
+    # A gradient has the shape of its input, and inputs come first.
     if c.num_inputs < c.num_outputs:
         raise InvalidArgumentError("len(inputs) < len(outputs)")
     for i in range(c.num_outputs):
@@ -180,8 +180,8 @@ def _gradient_shape(c: InferenceContext) -> None:
 class SymbolicGradient:
     """The gradients of the inputs of a function or op, from its inputs and the gradients of its outputs.
 
-    input: the inputs of `f`, then one gradient an output of `f`.
-    output: one gradient an input of `f`.
+    input: the inputs of `f`, then one gradient for each output of `f`.
+    output: one gradient for each input of `f`.
     f: the function or op.
     """
 

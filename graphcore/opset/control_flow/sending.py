@@ -1,4 +1,4 @@
-"""Values that cross from device to device, and from the client into a run and back: the two ends of each such edge."""
+"""Sends and receives between devices, and between client and run."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _text(k: KernelContext, name: str) -> str:
 
 
 def edge_key(k: KernelContext, frame_iter: tuple[int, int] = (0, 0)) -> str:
-    """The rendezvous key of the edge that a sending or receiving node is an end of, in that frame and iteration."""
+    """The rendezvous key for a sending or receiving node, in that frame and iteration."""
     incarnation = k.attr("send_device_incarnation")
     assert isinstance(incarnation, int)
-    # A 64-bit number that is kept as a signed one.
+    # A 64-bit number stored as a signed one.
     return create_key(_text(k, "send_device"), incarnation % (1 << 64), _text(k, "recv_device"), _text(k, "tensor_name"), frame_iter)
 
 
@@ -72,11 +72,11 @@ def _recv(k: KernelContext) -> Kernel:
 class _Send:
     """Sends a tensor from one device to another.
 
-    tensor: what is sent.
+    tensor: the tensor to send.
     tensor_name: names the edge.
-    send_device: where it is sent from.
-    send_device_incarnation: which life of the sending device.
-    recv_device: where it is sent to.
+    send_device: the source.
+    send_device_incarnation: the incarnation of the sending device.
+    recv_device: the target.
     client_terminated: true if one end of the edge is the client.
     """
 
@@ -92,11 +92,11 @@ class _Send:
 class _Recv:
     """Waits for a tensor from another device.
 
-    tensor: what was sent.
+    tensor: the sent tensor.
     tensor_name: names the edge.
-    send_device: where it is sent from.
-    send_device_incarnation: which life of the sending device.
-    recv_device: where it is sent to.
+    send_device: the source.
+    send_device_incarnation: the incarnation of the sending device.
+    recv_device: the target.
     client_terminated: true if one end of the edge is the client.
     """
 
@@ -113,11 +113,11 @@ class _Recv:
 class _HostSend:
     """Sends a tensor that is in host memory from one device to another.
 
-    tensor: what is sent.
+    tensor: the tensor to send.
     tensor_name: names the edge.
-    send_device: where it is sent from.
-    send_device_incarnation: which life of the sending device.
-    recv_device: where it is sent to.
+    send_device: the source.
+    send_device_incarnation: the incarnation of the sending device.
+    recv_device: the target.
     client_terminated: true if one end of the edge is the client.
     """
 
@@ -133,11 +133,11 @@ class _HostSend:
 class _HostRecv:
     """Waits for a tensor from another device, into host memory.
 
-    tensor: what was sent.
+    tensor: the sent tensor.
     tensor_name: names the edge.
-    send_device: where it is sent from.
-    send_device_incarnation: which life of the sending device.
-    recv_device: where it is sent to.
+    send_device: the source.
+    send_device_incarnation: the incarnation of the sending device.
+    recv_device: the target.
     client_terminated: true if one end of the edge is the client.
     """
 

@@ -1,1 +1,1 @@
-"""What an op block is made of: its parts, type sets, gradient texts."""
+"""The framework of op blocks: parts, type sets, kernel factories, gradient texts."""

@@ -1,4 +1,4 @@
-"""An op is one block: a class whose parts are the op's docstring, signature, shape function, kernel, gradient and examples.
+"""Op blocks: classes with docstring, signature, shape function, kernel, gradient and examples.
 
     @op
     class Square:
@@ -10,17 +10,16 @@
         gradient = unary_grad('''...''')
         examples = (Example([[-2.0, 3.0]]),)
 
-`@op` refuses a block that lacks a part, and otherwise notes it: nothing is parsed before the op is first asked for.
+`@op` refuses a block that lacks a part, and otherwise registers it lazily: nothing is parsed before the op is first looked up.
 
-The ops of a family are made by a factory: a plain function that takes what differs and calls `define_op`.
+The ops of a family are made by a factory: a plain function that takes the differences and calls `define_op`.
 
-Two more parts are for gradients that are not the whole truth: `full_gradient` is used where a gradient comes to an output, or is wanted of an
-input, that `gradient` leaves out; `no_gradient_through` names outputs, with the reason, through which none is defined: a gradient that comes to
-one of them is an error.
+Two more parts complete a partial gradient: `full_gradient` is used for an output or input that `gradient` leaves out; `no_gradient_through`
+maps outputs without a gradient to the reason, so that a gradient that reaches one is an error.
 
 Traits (`graphcore.traits`) are attributes as well, such as `can_fail = False`; most come from a base class or from the kernel.
 
-`waits = True` says that the kernel gives a `Pending` in place of its outputs.
+`waits = True` declares that the kernel returns a `Pending` instead of its outputs.
 """
 
 from __future__ import annotations
@@ -56,15 +55,14 @@ _FLAGS: Final = {
 
 
 class Example(msgspec.Struct, frozen=True):
-    """One use of an op, that also drives its tests.
+    """A use of an op, for its documentation and tests.
 
     Args:
-        inputs: one entry an input argument: an array (or what NumPy makes one of; Python floats become float32, ints int32), a list of such for a
-            list argument, a TensorValue for other types. For a `Ref` argument: the variable's value, None if uninitialised.
-        attrs: what cannot be told from the inputs; the rest takes the op's defaults.
-        outputs: the expected outputs, where they are worth showing.
-        differentiable: False where the gradient does not exist at this point (a kink, a tie).
-        functions: definitions of the functions that the attrs name, as `define_function` reads them.
+        inputs: one entry for each input argument: an array (or a value NumPy converts; Python floats become float32, ints int32), a list of these for a list argument, a TensorValue for other types. For a `Ref` argument: the variable's value, None if uninitialised.
+        attrs: attrs that are not inferred from the inputs or defaults.
+        outputs: the expected outputs, if they are instructive.
+        differentiable: False if the gradient does not exist at this point (a kink, a tie).
+        functions: definitions of the functions named in attrs, in the form of `define_function`.
     """
 
     inputs: Sequence[Any] = ()
@@ -75,7 +73,7 @@ class Example(msgspec.Struct, frozen=True):
 
 
 class NoGradient:
-    """Why an op has no gradient function. `registered`: known as not differentiable, so gradients stop here without an error."""
+    """Marks an op without a gradient function. `registered`: not differentiable, gradients stop silently."""
 
     __slots__ = ("reason", "registered")
 
@@ -89,12 +87,15 @@ NO_GRADIENT: Final = NoGradient("it is constant almost everywhere, or its output
 
 
 def no_registered_gradient(reason: str) -> NoGradient:
-    """The op has no gradient and asking for one is an error (`No gradient defined for op: ...`), for the reason given."""
+    """Mark an op without a gradient, for a reason; a gradient through it is an error.
+
+    The error is `No gradient defined for op: ...`.
+    """
     return NoGradient(reason, registered=False)
 
 
 class TextGradient:
-    """A gradient creator made from text: parsed when a gradient is first asked for, one FunctionDef a text."""
+    """A gradient creator made from text, parsed on first use."""
 
     __slots__ = ("_made", "_text")
 
@@ -136,7 +137,7 @@ def op(block: Block) -> Block:
 
 
 def define_op(name: str, doc: str | None, *bases: type, **parts: Any) -> type:
-    """Register an op by a block made in code, as a factory does for each op of a family.
+    """Register an op by a block made in code, for factories of op families.
 
     Args:
         name: the name of the op.
@@ -152,10 +153,10 @@ def define_op(name: str, doc: str | None, *bases: type, **parts: Any) -> type:
 
 
 def make_registration(block: Any) -> OpRegistration:
-    """What a complete block says, as the registry keeps it.
+    """Convert a complete block to a registration.
 
     Raises:
-        InvalidArgumentError: the signature or a gradient of the wrong kind.
+        InvalidArgumentError: the signature is invalid, or a gradient of the wrong kind.
     """
     entry = OpRegistration(_op_def(block), block.shape)
     entry.kernel = block.kernel

@@ -1,4 +1,4 @@
-"""Base classes of op blocks: the traits that the ops of a family share. A block's own attribute goes before its family's."""
+"""Base classes of op blocks: traits of op families. A block's own attribute overrides its family's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from graphcore.traits import FailsOn
 
 
 class Elementwise:
-    """Ops that compute each element by itself, make a new array and cannot fail."""
+    """Ops that compute each element separately, make a new array and cannot fail."""
 
     elementwise = True
     can_fail = False
@@ -14,21 +14,21 @@ class Elementwise:
 
 
 class Passing:
-    """Ops that give their inputs themselves."""
+    """Ops that return their inputs themselves."""
 
     can_fail = False
     memory = "alias"
 
 
 class Rearranging:
-    """Ops that show the elements of their first input in another shape, without a copy where that is possible."""
+    """Ops that return the elements of their first input in another shape, without a copy if possible."""
 
     can_fail = False
     memory = "view"
 
 
 class Reduction:
-    """Ops that combine the elements along the axes that the second input names."""
+    """Ops that combine the elements along the axes in the second input."""
 
     can_fail = FailsOn(values=("reduction_indices",))
     memory = "fresh"

@@ -1,4 +1,4 @@
-"""What gradient texts have in common beyond the frames of graphcore.functions: constants, and index arguments of either width."""
+"""Helpers for gradient texts: constants, and index arguments of either width."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AXES_INPUT: Final = re.compile(r"(?<=[(, ])i(?=[,)])")
 
 
 def index_typed(attr: str, text: str) -> Callable[[Attrs], str]:
-    """A gradient text in which `INDEX` stands for the type that the op's attr `attr` names (int32 if it names none)."""
+    """A gradient text with `INDEX` replaced by the type in the op's attr `attr` (default int32)."""
 
     def gradient(attrs: Attrs) -> str:
         return text.replace(INDEX_TYPE, index_type(attrs, attr).name)
@@ -30,17 +30,17 @@ def index_typed(attr: str, text: str) -> Callable[[Attrs], str]:
 
 
 def index_type(attrs: Attrs, attr: str) -> DType:
-    """The type that attr `attr` names, int32 if it names none."""
+    """The type in attr `attr`, int32 by default."""
     value = attrs.get(attr)
     return value if isinstance(value, DType) else int32
 
 
 def required_type(attrs: Attrs, attr: str = "T") -> DType:
-    """The type that attr `attr` names.
+    """The type in attr `attr`.
 
     Raises:
         NotFoundError: there is no such attr.
-        InvalidArgumentError: it names no type.
+        InvalidArgumentError: it is not a type.
     """
     value = _required(attrs, attr)
     if not isinstance(value, DType):
@@ -53,7 +53,7 @@ def required_int(attrs: Attrs, attr: str) -> int:
 
     Raises:
         NotFoundError: there is no such attr.
-        InvalidArgumentError: it is no int.
+        InvalidArgumentError: it is not an int.
     """
     value = _required(attrs, attr)
     if not isinstance(value, int):
@@ -69,7 +69,7 @@ def _required(attrs: Attrs, attr: str) -> AttrValue:
 
 
 def list_to_array(attrs: Attrs, elements: list[str], dtype: str | None = None) -> str:
-    """The right-hand side of a node that makes the elements one list argument `N*T` (or of type `dtype`)."""
+    """The right-hand side of a node for the elements of a list argument `N*T` (or of type `dtype`)."""
     each = required_type(attrs).name if dtype is None else dtype
     kind = "$T" if dtype is None else dtype
     return f"_ListToArray[N=$N, T={kind}, Tin={{{', '.join([each] * len(elements))}}}]({', '.join(elements)})"
@@ -82,10 +82,10 @@ def is_complex(attrs: Attrs, attr: str = "T") -> bool:
 
 
 def holomorphic(template: GradientTemplate) -> GradientCreator:
-    """The gradient for complex types too, of a function that is differentiable as a complex function.
+    """The gradient of a holomorphic function, for complex types too.
 
-    The body multiplies the gradient by a derivative d, where a complex gradient needs the conjugate of d. As the body is linear in the gradient,
-    that is the conjugate of what it makes of the conjugate.
+    The body multiplies the gradient by a derivative d, but a complex gradient needs the conjugate of d. As the body is linear in the
+    gradient, that is the conjugate of its result for the conjugate gradient.
     """
     conjugated = GradientTemplate(_conjugated(template.text))
 
@@ -108,7 +108,7 @@ def _conjugated(text: str) -> str:
 
 
 def axes_reduction_grad(body: str) -> GradientCreator:
-    """The reduction frame for axes of int32 and of int64; those are cast first."""
+    """The reduction template for axes of int32 and of int64; those are cast first."""
     narrow = reduction_grad(body)
     text = _AXES_INPUT.sub("i_32:y:0", narrow.text)
     text = text.replace("i:int32", "i:int64").replace("ZerosLike[T=int32](i_32:y:0)", "ZerosLike[T=int64](i)")

@@ -1,4 +1,4 @@
-"""Kernel factories that many op blocks share."""
+"""Kernel factories for op blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAME_WIDTH: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def ufunc(name: str) -> KernelFactory:
-    """A kernel that is the array module's own function `name`, so that running it costs what calling that costs."""
+    """A kernel that is the array module's own function `name`, without further cost."""
 
     @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
@@ -34,7 +34,7 @@ def ufunc(name: str) -> KernelFactory:
 
 
 def floating_ufunc(name: str) -> KernelFactory:
-    """As `ufunc`, refusing integer inputs as the reference does (the array module would answer with doubles)."""
+    """As `ufunc`, but integer inputs are refused as in the reference (the array module returns doubles)."""
 
     @_ELEMENTWISE
     def kernel(k: KernelContext) -> Kernel:
@@ -52,8 +52,8 @@ def floating_ufunc(name: str) -> KernelFactory:
 def with_number(xp: Any, name: str, number: Any) -> Kernel:
     """`getattr(xp, name)(x, number)` as a function of x.
 
-    NumPy finds the larger of an array's elements and a number several times slower than of two arrays' elements; so the number is
-    repeated along the last dimensions.
+    In NumPy a maximum of an array and a number is several times slower than that of two arrays, so the number is repeated along the last
+    dimensions.
     """
     found: Kernel = getattr(xp, name)
     rows: dict[tuple[int, ...], Array] = {}
@@ -71,7 +71,7 @@ def with_number(xp: Any, name: str, number: Any) -> Kernel:
 
 
 def _tail(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The fewest last dimensions that hold a long run of elements, none if that were too many."""
+    """The shortest suffix of dimensions with many elements, () if that is too large."""
     size = 1
     for axis in range(len(shape) - 1, 0, -1):
         size *= shape[axis]
@@ -82,7 +82,7 @@ def _tail(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @declares_traits(can_fail=False, memory="alias")
 def pass_through(_k: KernelContext) -> Kernel:
-    """The value itself: values are never changed in place, so no copy is needed."""
+    """Return the value itself: values are never changed in place, so no copy is needed."""
     return _first
 
 
@@ -91,7 +91,7 @@ def _first(x: Array) -> Array:
 
 
 def constant_ints(k: KernelContext, index: int) -> tuple[int, ...] | None:
-    """Input `index` as ints if it is the same in every run, else None; a scalar gives one int."""
+    """Input `index` as ints if it is the same in every run, else None; a scalar is one int."""
     value = k.constant(index)
     return None if value is None else ints(value)
 
@@ -126,7 +126,7 @@ def float_attr(k: KernelContext, name: str) -> float:
     """The value of float attr `name`.
 
     Raises:
-        InvalidArgumentError: it is no number.
+        InvalidArgumentError: it is not a number.
     """
     value = k.attr(name)
     if not isinstance(value, int | float):
@@ -140,12 +140,12 @@ def invalid(k: KernelContext, text: str) -> InvalidArgumentError:
 
 
 def unimplemented(k: KernelContext, text: str) -> UnimplementedError:
-    """An error that names the node, for what the op's definition has but no kernel computes, TensorFlow's neither."""
+    """An unimplemented feature of the op (in TensorFlow too), as an error that names the node."""
     return UnimplementedError(f"{k.op} node '{k.node_name}': {text}", op=k.op, node=k.node_name, source=k.source)
 
 
 def normal_axis(k: KernelContext, axis: int, rank: int) -> int:
-    """`axis` counted from the front.
+    """The `axis` counted from the front.
 
     Raises:
         InvalidArgumentError: there is no such axis.
@@ -156,7 +156,10 @@ def normal_axis(k: KernelContext, axis: int, rank: int) -> int:
 
 
 def masked(xp: Any, values: Any, mask: Any) -> Any:
-    """The values where `mask` is true, else 0: as `where`, but by bits and so several times faster where the mask is irregular."""
+    """The values where `mask` is true, else 0.
+
+    Computed on bits, several times faster than `where` for irregular masks.
+    """
     kind = _SAME_WIDTH.get(values.dtype.itemsize)
     if kind is None:
         return xp.where(mask, values, values.dtype.type(0))
@@ -167,19 +170,19 @@ def masked(xp: Any, values: Any, mask: Any) -> Any:
 
 
 def narrow(dtype: np.dtype[Any]) -> bool:
-    """True for the 16-bit floats, whose sums and products are made in float32 as the reference makes them."""
+    """True for the 16-bit floats, for which sums and products are computed in float32 as in the reference."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def on_host(value: Any) -> Any:
-    """A value as a NumPy array, wherever it is."""
+    """A value as a NumPy array, from any device."""
     return value.get() if hasattr(value, "get") else np.asarray(value)
 
 
 def reduction(xp: Any, name: str) -> Any:
     """The reduction by ufunc `name`, called as `reduce(x, axis, dtype, out, keepdims)`.
 
-    Of NumPy it is the ufunc's own, the cheapest; other array modules have some of them only as methods of their arrays.
+    NumPy's is the method of the ufunc, the fastest; other array modules have some reductions only as methods of their arrays.
     """
     if xp is np or name not in _AS_METHOD:
         return getattr(xp, name).reduce
@@ -192,7 +195,10 @@ def reduction(xp: Any, name: str) -> Any:
 
 
 def combining_at(xp: Any, name: str) -> Any:
-    """What combines rows in place by ufunc `name`, called as `at(result, rows, values)`: a row that is named twice is combined twice."""
+    """An in-place combination of rows by ufunc `name`, called as `at(result, rows, values)`.
+
+    Repeated rows are combined repeatedly.
+    """
     found = getattr(xp, name)
     if xp is np or name in _AT_ON_DEVICES:
         return found.at
@@ -202,7 +208,7 @@ def combining_at(xp: Any, name: str) -> Any:
         values = xp.broadcast_to(values, (rows.size, *result.shape[1:])) if values.ndim == 0 else values.reshape(-1, *result.shape[1:])
         order = rows.argsort()
         sorted_rows = rows[order]
-        # Rounds: in each, every row that is left is combined once.
+        # In each round, every remaining row is combined once.
         while sorted_rows.size:
             first = xp.ones(sorted_rows.shape, bool)
             first[1:] = sorted_rows[1:] != sorted_rows[:-1]

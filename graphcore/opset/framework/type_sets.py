@@ -1,4 +1,4 @@
-"""The sets of types that many signatures allow, in the order in which the reference declares them."""
+"""The sets of types used by many signatures, in the reference's order."""
 
 from __future__ import annotations
 

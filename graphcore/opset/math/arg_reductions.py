@@ -1,4 +1,4 @@
-"""Where along an axis the extreme is, and running sums and products."""
+"""Positions of extremes along an axis, and running sums and products."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARG_TYPES: Final = ORDERED[:-1] + ", bool}"
 
 
 def _arg_reduction(name: str, never: float) -> KernelFactory:
-    """What is no number counts as `never`, which no other number loses against: it is found only where there is nothing else."""
+    """The kernel of ArgMax and ArgMin. NaN counts as `never`, which loses against all numbers."""
 
     def kernel(k: KernelContext) -> Kernel:
         xp, find, known, dtype = k.xp, getattr(k.xp, name), constant_int(k, 1), k.dtype("output_type")
@@ -40,7 +40,7 @@ def _arg_reduction(name: str, never: float) -> KernelFactory:
 
 @op
 class ArgMax:
-    """The index of the largest element along one axis; of several, the first. NaN is never the largest."""
+    """The index of the largest element along one axis; of several, the first; never NaN."""
 
     signature = (
         f"ArgMax[T:{_ARG_TYPES}, Tidx:{{int16, int32, int64}} = int32, output_type:{{int16, uint16, int32, int64}} = int64]"
@@ -60,7 +60,7 @@ class ArgMax:
 
 @op
 class ArgMin:
-    """The index of the smallest element along one axis; of several, the first. NaN is never the smallest."""
+    """The index of the smallest element along one axis; of several, the first; never NaN."""
 
     signature = f"ArgMin[T:{_ARG_TYPES}, Tidx:{INDEX} = int32, output_type:{{int32, int64}} = int64](input:T, dimension:Tidx) -> (output:output_type)"
     shape = arg_op_shape
@@ -104,7 +104,7 @@ def _shifted(xp: Any, x: Any, axis: int, neutral: int) -> Any:
 
 @op
 class Cumsum:
-    """The running sum along one axis; `exclusive` leaves out the element itself, `reverse` runs from the end."""
+    """The running sum along one axis; `exclusive` omits the element itself, `reverse` starts at the end."""
 
     signature = f"Cumsum[exclusive:bool = false, reverse:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](x:T, axis:Tidx) -> (out:T)"
     shape = unchanged_shape
@@ -126,7 +126,7 @@ class Cumsum:
 
 @op
 class Cumprod:
-    """The running product along one axis; `exclusive` leaves out the element itself, `reverse` runs from the end."""
+    """The running product along one axis; `exclusive` omits the element itself, `reverse` starts at the end."""
 
     signature = f"Cumprod[exclusive:bool = false, reverse:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](x:T, axis:Tidx) -> (out:T)"
     shape = unchanged_shape

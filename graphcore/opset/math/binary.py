@@ -124,7 +124,7 @@ class MulNoNan(Elementwise):
 
 @op
 class Div:
-    """`x / y` with broadcasting; integers are divided with the result cut towards zero."""
+    """`x / y` with broadcasting; integer results are truncated."""
 
     signature = f"Div[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
@@ -171,7 +171,7 @@ def _refuse_complex(k: KernelContext) -> None:
 
 @op
 class TruncateDiv:
-    """`x / y` with broadcasting, the result cut towards zero."""
+    """`x / y` with broadcasting, truncated."""
 
     signature = f"TruncateDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
@@ -201,7 +201,7 @@ class FloorDiv:
         if k.output_types[0].is_integer:
             return _integer_division(k, k.xp.floor_divide)
         _refuse_complex(k)
-        # Not floor_divide, which corrects the rounding of the quotient: 1.0 // 0.1 is 9 there and 10 in the reference.
+        # floor_divide would correct the rounding of the quotient: 1.0 // 0.1 is 9 there and 10 in the reference.
         floor = k.xp.floor
         return lambda x, y: floor(x / y)
 
@@ -303,7 +303,7 @@ class Pow:
 
 
 def _choice_grad(chooses_x: str) -> GradientTemplate:
-    """All that arrives goes to the one that was chosen, to x if both are the same."""
+    """The gradient goes to the selected input, to x if both are equal."""
     return binary_grad(f"""
         c = {chooses_x}(x, y) @ dz
         mask = Cast[SrcT=bool, DstT=$T](c)
@@ -342,7 +342,7 @@ _REAL_SQUARED_DIFFERENCE_GRAD: Final = binary_grad(f"""
         gx = Mul(two_x_sub_y, dz)
         gy = Neg(gx)
     """)
-# What is squared is a magnitude, which is real, so that only the real part of what arrives moves it.
+# The result is real, so only the real part of the incoming gradient counts.
 _COMPLEX_SQUARED_DIFFERENCE_GRAD: Final = binary_grad("""
         x_sub_y = Sub(x, y)
         cz = Conj(dz)

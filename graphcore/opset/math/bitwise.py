@@ -1,4 +1,4 @@
-"""Integers as rows of bits."""
+"""Bitwise operations on integers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BitwiseXor:
 
 @op
 class Invert:
-    """All bits the other way."""
+    """All bits inverted."""
 
     signature = f"Invert[T:{INTEGER}](x:T) -> (y:T)"
     shape = unchanged_shape
@@ -62,7 +62,7 @@ class Invert:
 
 
 def _shift(name: str) -> KernelFactory:
-    """Shifting by as many bits as there are, or more, or by a negative number is undefined: it is limited to the last bit, as in the reference."""
+    """Limit the shift to the number of bits, as in the reference, since other shifts are undefined."""
 
     def kernel(k: KernelContext) -> Kernel:
         shift, clip, last = getattr(k.xp, name), k.xp.clip, 8 * k.dtype("T").itemsize - 1
@@ -77,7 +77,7 @@ def _shift(name: str) -> KernelFactory:
 
 @op
 class LeftShift(Elementwise):
-    """The bits of x moved up by y places."""
+    """The bits of x shifted up by y places."""
 
     signature = f"LeftShift[T:{INTEGER}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
@@ -88,7 +88,7 @@ class LeftShift(Elementwise):
 
 @op
 class RightShift(Elementwise):
-    """The bits of x moved down by y places; the sign stays."""
+    """The bits of x shifted down by y places; the sign is kept."""
 
     signature = f"RightShift[T:{INTEGER}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn

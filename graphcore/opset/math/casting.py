@@ -1,4 +1,4 @@
-"""Between types."""
+"""Casts between types."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.kernels import pass_through
 
-# How many low bits of a float are cut off where Truncate is set.
+# The number of low bits of a float that Truncate cuts off.
 _CUT_BITS: Final = {("float", "bfloat16"): (np.uint32, 16), ("float", "half"): (np.uint32, 13), ("double", "float"): (np.uint64, 29)}
 
 
 @op
 class Cast(Elementwise):
-    """The elements in another type. Floats lose their fraction towards zero when they become integers, complex numbers their imaginary part.
+    """The elements in another type. Floats are truncated to integers, complex numbers to their real part.
 
-    Truncate: for floats of fewer bits, cut the lowest bits off instead of rounding.
+    Truncate: for narrower floats, cut off the lowest bits instead of rounding.
     """
 
     signature = "Cast[SrcT:type, DstT:type, Truncate:bool = false](x:SrcT) -> (y:DstT)"

@@ -1,4 +1,4 @@
-"""Comparisons of two values, with broadcasting, and choices that follow from them."""
+"""Comparisons of two values, with broadcasting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EXAMPLES: Final = (Example([[[1.0, 2.0], [3.0, 4.0]], [[2.0], [3.0]]]), Example
 
 
 def _equality(name: str, unequal_shapes: bool) -> Any:
-    """Equal and NotEqual: shapes that do not broadcast are an error, or simply unequal, by the attr."""
+    """Equal and NotEqual: an attr decides if incompatible shapes are an error or unequal."""
 
     def kernel(k: KernelContext) -> Kernel:
         compare: Kernel = getattr(k.xp, name)

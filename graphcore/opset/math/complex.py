@@ -23,10 +23,10 @@ def _zero(attrs: Attrs) -> str:
 
 
 def check_parts(k: KernelContext) -> None:
-    """The parts of complex64 are floats, those of complex128 doubles.
+    """Check that the parts of complex64 are floats, and those of complex128 doubles.
 
     Raises:
-        InvalidArgumentError: attr `Tout` says otherwise.
+        InvalidArgumentError: attr `Tout` differs.
     """
     given, wanted = k.dtype("T"), k.dtype("Tout")
     if given.itemsize != 2 * wanted.itemsize:
@@ -151,7 +151,7 @@ class Complex(Elementwise):
 class ComplexAbs(Elementwise):
     """The magnitude of each element."""
 
-    # The gradient divides by the magnitude and does not take Sign, whose own gradient is zero although the direction turns with x.
+    # The gradient divides by the magnitude instead of using Sign, whose gradient is zero although the direction depends on x.
 
     signature = f"ComplexAbs[{_TYPES}](x:T) -> (y:Tout)"
     shape = unchanged_shape

@@ -27,14 +27,17 @@ def _equation(attrs: Attrs) -> tuple[list[str], str]:
 
 
 class _Operand:
-    """One input on the way: an array and a label a dimension. Dimensions of the ellipsis are labelled 0, 1, ... from the right."""
+    """An intermediate operand: an array with a label for each dimension.
+
+    Dimensions of the ellipsis are labelled 0, 1, ... from the right.
+    """
 
     def __init__(self, array: Any, labels: Sequence[Any]) -> None:
         self.array = array
         self.labels = list(labels)
 
     def take_diagonals(self, xp: Any) -> None:
-        """A label that occurs twice keeps the elements where both indices agree."""
+        """Reduce repeated labels to diagonals."""
         for label in dict.fromkeys(self.labels):
             while self.labels.count(label) > 1:
                 first = self.labels.index(label)
@@ -43,14 +46,14 @@ class _Operand:
                 self.labels = [kept for i, kept in enumerate(self.labels) if i not in (first, second)] + [label]
 
     def sum_out(self, xp: Any, kept: set[Any]) -> None:
-        """Labels that nothing else mentions are summed over."""
+        """Sum over labels that are not in `keep`."""
         axes = tuple([i for i, label in enumerate(self.labels) if label not in kept])
         if axes:
             self.array = xp.add.reduce(self.array, axes, self.array.dtype)
             self.labels = [label for label in self.labels if label in kept]
 
     def arranged(self, order: Sequence[Any]) -> Any:
-        """The array with its dimensions in this order; labels it lacks get dimensions of size 1."""
+        """The array with its dimensions in this order; missing labels get dimensions of size 1."""
         present = [label for label in order if label in self.labels]
         array = self.array.transpose([self.labels.index(label) for label in present])
         sizes = iter(array.shape)
@@ -67,7 +70,7 @@ def _spelled(k: KernelContext, labels: str, rank: int) -> list[Any]:
 
 
 def _two(xp: Any, x: _Operand, y: _Operand, output: list[Any], dtype: np.dtype[Any]) -> Any:
-    """Shared labels that stay become batch dimensions, shared ones that go are multiplied out by BLAS, the others are rows and columns."""
+    """The product of two operands. Shared labels are batch dimensions or contracted, others rows and columns."""
     shared = [label for label in x.labels if label in y.labels]
     batch = [label for label in output if label in shared or isinstance(label, int)]
     summed = [label for label in shared if label not in batch]
@@ -87,7 +90,7 @@ def _two(xp: Any, x: _Operand, y: _Operand, output: list[Any], dtype: np.dtype[A
 
 
 class _GradientText:
-    """The nodes that make the gradient of one input of an Einsum; their names begin with `d` and the input's number."""
+    """The nodes for the gradient of one input of an Einsum, named `d` and the input's number."""
 
     def __init__(self, attrs: Attrs, index: int) -> None:
         inputs, output = _equation(attrs)
@@ -106,7 +109,7 @@ class _GradientText:
         self.repeated = len(unique) < len(self.own.replace("...", ""))
 
     def text(self) -> str:
-        """The lines.
+        """The lines of text.
 
         Raises:
             UnimplementedError: a label is repeated in an input with an ellipsis.
@@ -137,7 +140,7 @@ class _GradientText:
         self.lines.append(f'{name} = Einsum[N=1, T=$T, equation="{equation}"]({source})')
 
     def _broadcast_back(self) -> None:
-        """The gradient with the ellipsis in front, repeated along labels that were summed out, summed where `...` was broadcast."""
+        """The gradient with summed labels repeated, and the broadcast ellipsis reduced."""
         name, arranged = self.name, f"{'...' if self.ellipsis else ''}{self.known}{self.missing}"
         self._contract(f"{name}_part", f"{'...' if self.ellipsis else ''}{self.known}")
         part = f"{name}_part"
@@ -159,7 +162,7 @@ class _GradientText:
         self._rearrange(name, f"{name}_arranged", f"{arranged}->{self.own}")
 
     def _scatter_diagonals(self) -> None:
-        """The gradient of the diagonal goes to the diagonal: everywhere else the indices of the repeated label differ."""
+        """Put the gradient of a diagonal onto the diagonal, where indices of the repeated label are equal."""
         name, own = self.name, self.own
         kept = [label for label in dict.fromkeys(own) if label in self.known]
         self._contract(f"{name}_part", "".join(kept))
@@ -207,9 +210,9 @@ def _einsum_grad(attrs: Attrs) -> str:
 
 @op
 class Einsum:
-    """Products of elements with equal indices, summed over the indices that the output does not mention.
+    """Products of elements with equal indices, summed over indices missing in the output.
 
-    The equation names the dimensions: `ij,jk->ik` is a matrix product, `ii->` a trace, `...` stands for dimensions that are broadcast.
+    The equation names the dimensions: `ij,jk->ik` is a matrix product, `ii->` a trace, `...` stands for broadcast dimensions.
 
     inputs: one or two tensors
     equation: labels of the inputs, an arrow, labels of the output.

@@ -245,7 +245,7 @@ class Rint:
 
 @op
 class Round(Elementwise):
-    """The nearest integer of each element, ties to the even one; integers stay what they are."""
+    """The nearest integer of each element, ties to the even one; integers are unchanged."""
 
     signature = f"Round[T:{SIGNED}](x:T) -> (y:T)"
     shape = unchanged_shape

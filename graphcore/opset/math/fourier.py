@@ -34,7 +34,7 @@ def _transform(name: str, rank: int) -> KernelFactory:
 
 
 def _gradient(other: str, rank: int, *, divide: bool) -> str:
-    """The transform is linear: its gradient is the other direction, times or divided by the number of elements."""
+    """The gradient of the linear transform: the inverse transform, scaled by the number of elements."""
     return f"""[Tcomplex:type](x:Tcomplex, dy:Tcomplex) -> (dx:Tcomplex) {{
       shape = Shape[T=$Tcomplex](dy)
       first = Const[dtype=int32, value=Tensor<type: int32 shape: [1] values: {-rank}>]()

@@ -37,7 +37,7 @@ def _turned(x: Any, *, adjoint: bool) -> Any:
 
 
 def _wide(k: KernelContext) -> np.dtype[Any]:
-    """LAPACK has no half precision."""
+    """Convert half precision, which LAPACK does not have."""
     dtype = k.dtype("T")
     return np.dtype(np.float32) if dtype.itemsize == 2 else dtype
 
@@ -135,7 +135,7 @@ def _solution_shape(c: InferenceContext) -> None:
 
 @op
 class MatrixSolve:
-    """For each matrix and right-hand side the x with matrix @ x = rhs.
+    """The solution x of matrix @ x = rhs, for each matrix and right-hand side.
 
     matrix: [..., n, n]
     rhs: [..., n, m]

@@ -1,4 +1,4 @@
-"""Logic on booleans, element by element and over axes."""
+"""Logic on booleans, elementwise and over axes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _COMPLEX_TYPES: Final = "T:{complex64, complex128}"
 _CONJUGATES: Final = {"x": "cx", "y": "cy"}
 _ADJOINT: Final = ("adj_x", "adj_y")
 
-# By (first transposed, second transposed): the operands of dx and whether each is transposed, then those of dy.
+# By (transpose_a, transpose_b): the operands of dx with transposition flags, then those of dy.
 PRODUCTS: Final = {
     (False, False): (("dz", "y", False, True), ("x", "dz", True, False)),
     (False, True): (("dz", "y", False, False), ("dz", "x", True, False)),
@@ -33,19 +33,19 @@ Product = tuple[str, str, bool, bool]
 
 
 def product_node(name: str, op_name: str, product: Product, flags: tuple[str, str], types: str = "T=$T") -> str:
-    """One line: `name` is the product of two operands, transposed as the two flag attrs say."""
+    """One line: `name` is the product of two operands, transposed according to the flag attrs."""
     left, right, first, second = product
     return f"  {name} = {op_name}[{types}, {flags[0]}={str(first).lower()}, {flags[1]}={str(second).lower()}]({left}, {right})\n"
 
 
 def renamed(product: Product, names: dict[str, str]) -> Product:
-    """The same product of operands of other names."""
+    """The same product with renamed operands."""
     left, right, first, second = product
     return names.get(left, left), names.get(right, right), first, second
 
 
 def _matmul_grad(attrs: Attrs) -> str:
-    """MatMul transposes without conjugating, so for complex types the operands are conjugated first."""
+    """The gradient of MatMul; complex operands are conjugated first, as MatMul does not conjugate."""
     dx, dy = PRODUCTS[bool(attrs.get("transpose_a")), bool(attrs.get("transpose_b"))]
     head, types = "", _TYPES
     if required_type(attrs).is_complex:
@@ -70,7 +70,7 @@ def _batch_matmul_v2_grad(attrs: Attrs) -> str:
 
 
 def sum_broadcast_batches(x_type: str, y_type: str) -> str:
-    """The lines that sum gx and gy over the batch dimensions along which x and y were broadcast."""
+    """The lines that reduce gx and gy over broadcast batch dimensions."""
     return (
         f"  zero = {vector('int32', 0)}\n"
         f"  one = {vector('int32', 1)}\n"
@@ -89,7 +89,7 @@ def sum_broadcast_batches(x_type: str, y_type: str) -> str:
 
 @op
 class MatMul(Total):
-    """The matrix product `a @ b`, either matrix transposed first if asked.
+    """The matrix product `a @ b`, with optional transpositions.
 
     a: [m, k], or [k, m] if transpose_a
     b: [k, n], or [n, k] if transpose_b
@@ -126,7 +126,10 @@ class MatMul(Total):
 
 
 def matrix_dot(k: KernelContext) -> Kernel:
-    """The product of the node's two matrices: `dot`, which is `matmul` for these, and a third quicker to call. It takes more than matrices."""
+    """The product of the node's matrices by `dot`, which is faster to call than `matmul`.
+
+    It accepts more than matrices.
+    """
     dot: Kernel = k.xp.dot
     if [shape.rank for shape in k.input_shapes] == [2, 2]:
         return dot
@@ -140,7 +143,7 @@ def matrix_dot(k: KernelContext) -> Kernel:
 
 
 def batched(k: KernelContext) -> Kernel:
-    """The kernel of all batch matrix products; operands of other types than the result are cast first."""
+    """The kernel of batch matrix products; operands are cast to the type of the result first."""
     matmul, dtype = k.xp.matmul, k.dtype("Tout" if "Tout" in k.attrs else "T")
     first, second = k.attr("adj_x"), k.attr("adj_y")
     if not first and not second and all(given is k.output_types[0] for given in k.input_types) and not narrow(dtype):
@@ -184,7 +187,7 @@ class BatchMatMul(Total):
 
 @op
 class BatchMatMulV2(Total):
-    """Matrix products of two batches of matrices whose batch dimensions broadcast; `adj` takes the conjugate transpose first.
+    """Matrix products with broadcast batch dimensions; `adj` takes the conjugate transpose first.
 
     x: [..., m, k]  y: [..., k, n]  output: [..., m, n]
     """

@@ -1,4 +1,4 @@
-"""Products of matrices whose operands have types of their own."""
+"""Matrix products with operands of different types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _B: Final = [[2.0, 1.0], [-1.0, 0.5], [3.0, -2.0]]
 
 @op
 class BatchMatMulV3(Total):
-    """BatchMatMulV2 for operands of different types, with a type of its own for the result.
+    """BatchMatMulV2 for different types of operands and result.
 
     x: [..., m, k]
     y: [..., k, n]
@@ -40,7 +40,7 @@ class BatchMatMulV3(Total):
     )
 
     def gradient(attrs: Attrs) -> str:
-        """As of BatchMatMulV2; each product has the type of the operand that it is the gradient of."""
+        """As in BatchMatMulV2; each product has the type of its operand."""
         dx, dy = PRODUCTS[bool(attrs.get("adj_x")), bool(attrs.get("adj_y"))]
         types = {"x": "$Ta", "y": "$Tb", "dz": "$Tout"}
         nodes = "".join(
@@ -58,8 +58,8 @@ class SparseMatMul(Total):
 
     a: [m, k], or [k, m] if transpose_a
     b: [k, n], or [n, k] if transpose_b
-    a_is_sparse: that a has many zeros; this changes nothing here.
-    b_is_sparse: that b has many zeros; this changes nothing here.
+    a_is_sparse: a hint, ignored.
+    b_is_sparse: a hint, ignored.
     """
 
     signature = (

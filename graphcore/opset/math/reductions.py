@@ -1,6 +1,6 @@
 """Reductions: sums, products, extremes along axes.
 
-The axes are an input. Known beforehand they are bound when the kernel is made; otherwise they are read at each run.
+The axes are an input. Constant axes are bound when the kernel is made; others are read at each run.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Sum(Reduction):
 
 @op
 class Mean(Reduction):
-    """The mean of the elements along the reduced axes; integers are divided with the result cut towards zero."""
+    """The mean of the elements along the reduced axes; integer results are truncated."""
 
     signature = f"Mean[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
     shape = reduction_shape
@@ -88,7 +88,7 @@ class Mean(Reduction):
         def mean(x: Any, axes: Any) -> Any:
             total = reduce(x, ints(axes) if known is None else known, wide, None, keep_dims)
             count = x.size // total.size if total.size else 1
-            if count or dtype.kind != "c":  # of no complex numbers, the reference says 0
+            if count or dtype.kind != "c":  # without complex elements, the reference returns 0
                 total /= count
             return total
 
@@ -110,7 +110,10 @@ def _integer_mean(k: KernelContext) -> Kernel:
 
 
 def _prod_grad_text(conjugate: str) -> GradientCreator:
-    """The derivative by one element is the product of the others: those before it times those after it, so that a zero does no harm."""
+    """The derivative of a product by one element: the product of those before and after it.
+
+    This needs no division, so zeros are harmless.
+    """
     return axes_reduction_grad(f"""
         flat = {vector("int32", -1)}
         i_flat = Reshape[T=int32](i, flat:output:0)
@@ -159,7 +162,7 @@ class Prod(Reduction):
 
 
 def _extreme(name: str, *, largest: bool) -> KernelFactory:
-    """Max and Min: of no elements the least, or the greatest, value of the type."""
+    """Max and Min: for no elements, the least or greatest value of the type."""
 
     def kernel(k: KernelContext) -> Kernel:
         xp, reduce, keep_dims, dtype = k.xp, reduction(k.xp, name), k.attr("keep_dims"), k.dtype("T")
@@ -205,7 +208,7 @@ def _extreme_grad(name: str) -> Any:
 
 @op
 class Max(Reduction):
-    """The largest element along the reduced axes. Where several are largest, the gradient is shared evenly among them."""
+    """The largest element along the reduced axes. The gradient is shared evenly among equal ones."""
 
     signature = f"Max[keep_dims:bool = false, T:{ORDERED}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
     shape = reduction_shape
@@ -216,7 +219,7 @@ class Max(Reduction):
 
 @op
 class Min(Reduction):
-    """The smallest element along the reduced axes. Where several are smallest, the gradient is shared evenly among them."""
+    """The smallest element along the reduced axes. The gradient is shared evenly among equal ones."""
 
     signature = f"Min[keep_dims:bool = false, T:{ORDERED}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
     shape = reduction_shape
@@ -237,7 +240,7 @@ def _euclidean_norm_grad(length: str, arriving: str) -> GradientCreator:
 
 
 _REAL_NORM_GRAD: Final = _euclidean_norm_grad("", "dy")
-# A norm is real, so that only the real part of what arrives moves it.
+# The result is real, so only the real part of the incoming gradient counts.
 _COMPLEX_NORM_GRAD: Final = _euclidean_norm_grad(
     f"""const = {scalar("float", 0.5)}
         half = Cast[SrcT=float, DstT=$T](const:output:0)

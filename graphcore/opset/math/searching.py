@@ -1,4 +1,4 @@
-"""Looking for places: in sorted rows, between boundaries, of elements by rank, of flat indices."""
+"""Searches: in sorted rows, between boundaries, by rank, and of coordinates."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _bound(side: str) -> KernelFactory:
 
 @op
 class LowerBound(Total):
-    """For each value, how many elements of its sorted row are smaller.
+    """The number of smaller elements in the sorted row of each value.
 
     sorted_inputs: [rows, n], each row sorted
     values: [rows, m]
@@ -58,7 +58,7 @@ class LowerBound(Total):
 
 @op
 class UpperBound(Total):
-    """For each value, how many elements of its sorted row are not larger.
+    """The number of elements not larger in the sorted row of each value.
 
     sorted_inputs: [rows, n], each row sorted
     values: [rows, m]
@@ -73,7 +73,7 @@ class UpperBound(Total):
 
 @op
 class Bucketize(Elementwise):
-    """For each element, how many of the boundaries are not larger.
+    """The number of boundaries not larger than each element.
 
     boundaries: sorted.
     """
@@ -169,7 +169,7 @@ class UnravelIndex:
 
 @op
 class PopulationCount(Elementwise):
-    """How many bits of each number are 1."""
+    """The number of 1 bits of each number."""
 
     signature = f"PopulationCount[T:{INTEGER}](x:T) -> (y:uint8)"
     shape = unchanged_shape

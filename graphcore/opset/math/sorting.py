@@ -1,4 +1,4 @@
-"""Order and choice: the largest elements, where something is, parts by number, histograms."""
+"""Sorting and selection: largest elements, positions, partitions, histograms."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _TOP_K_GRADIENT: Final = f"""[T:{{half, float, double}}, Tk:type, index_type:typ
 def _largest(k: KernelContext, x: Any, count: int, dtype: Any) -> tuple[Any, Any]:
     if not 0 <= count <= x.shape[-1]:
         raise invalid(k, f"input must have at least k columns. Had {x.shape[-1]}, needed {count}")
-    # Sorted backwards and read backwards, so that of equal elements the first comes first.
+    # Sorted and read backwards, so that the first of equal elements comes first.
     order = x[..., ::-1].argsort(-1, kind="stable")[..., ::-1][..., :count]
     indices = x.shape[-1] - 1 - order
     return k.xp.take_along_axis(x, indices, -1), indices.astype(dtype)
@@ -64,10 +64,10 @@ def _largest(k: KernelContext, x: Any, count: int, dtype: Any) -> tuple[Any, Any
 
 @op
 class TopKV2:
-    """The k largest elements along the last dimension, largest first, and where they are; of equal elements the first comes first.
+    """The k largest elements along the last dimension, in descending order, with their indices.
 
-    k: how many, a scalar
-    sorted: if false, any order would do.
+    k: the number of elements, a scalar
+    sorted: if false, any order is allowed.
     """
 
     signature = (
@@ -76,7 +76,7 @@ class TopKV2:
     )
     shape = top_k_shape
     can_fail = FailsOn(values=("k",))
-    # The gradient of each value goes to where it was found.
+    # The gradient of each value goes to its source.
     gradient = _TOP_K_GRADIENT
     examples = (
         Example([_X, 2], outputs=[[[4.0, 3.0], [9.0, 6.0]], [[2, 0], [1, 3]]]),
@@ -90,7 +90,7 @@ class TopKV2:
 
 
 def _in_top_k(k: KernelContext, predictions: Any, targets: Any, count: int) -> Any:
-    """True where fewer than `count` predictions are larger than the target's; never where it is not finite or names no class."""
+    """True if fewer than `count` predictions exceed the target's; False if it is not finite or no class."""
     xp, classes = k.xp, predictions.shape[1]
     inside = (targets >= 0) & (targets < classes)
     own = predictions[xp.arange(len(targets)), xp.where(inside, targets, 0)]
@@ -108,7 +108,7 @@ class InTopK(Total):
     predictions: [batch, classes]
     targets: [batch]
     precision: [batch]
-    k: how many.
+    k: the number of predictions.
     """
 
     signature = f"InTopK[k:int, T:{INDEX} = int32](predictions:float, targets:T) -> (precision:bool)"
@@ -127,7 +127,7 @@ class InTopKV2(Total):
 
     predictions: [batch, classes]
     targets: [batch]
-    k: how many, a scalar
+    k: the number of predictions, a scalar
     precision: [batch]
     """
 
@@ -142,7 +142,7 @@ class InTopKV2(Total):
 
 @op
 class Where:
-    """The positions of the elements that are not 0 (or True), in order, one a row.
+    """The positions of the elements that are not 0 (or True), in order, one for each row.
 
     index: [count, rank]
     """
@@ -159,7 +159,7 @@ class Where:
         argwhere, count_nonzero = k.xp.argwhere, k.xp.count_nonzero
 
         def where(x: Any) -> Any:
-            if x.size * x.ndim * _INT64.itemsize > memory_limit():  # otherwise it surely fits, and counting takes time
+            if x.size * x.ndim * _INT64.itemsize > memory_limit():  # it fits into memory otherwise, and counting takes time
                 require_room((int(count_nonzero(x)), x.ndim), _INT64)
             return argwhere(x).astype(np.int64, copy=False)
 
@@ -168,11 +168,11 @@ class Where:
 
 @op
 class DynamicPartition:
-    """Parts of `data` by number: output i holds the parts whose number is i, in order.
+    """Partitions `data` by number: output i has the parts numbered i, in order.
 
     data: partitions.shape + [...]
     partitions: any shape, each in [0, num_partitions)
-    num_partitions: how many outputs.
+    num_partitions: the number of outputs.
     """
 
     signature = "DynamicPartition[num_partitions:int, T:type](data:T, partitions:int32) -> (outputs:num_partitions*T)"
@@ -209,9 +209,9 @@ class DynamicPartition:
 
 @op
 class Bincount:
-    """How often each number below `size` occurs, or the sum of its weights.
+    """The count of each number below `size`, or the sum of its weights.
 
-    arr: numbers >= 0; those from `size` on are left out
+    arr: numbers >= 0; others from `size` on are ignored
     size: a scalar
     weights: like arr, or empty for counting
     bins: [size]
@@ -245,9 +245,9 @@ class Bincount:
 
 @op
 class HistogramFixedWidth:
-    """How many values are in each of `nbins` equal parts of a range; values beyond the ends count in the outer parts.
+    """The number of values in each of `nbins` equal parts of a range; outliers count in the end parts.
 
-    value_range: [2], from below to above
+    value_range: [2], lower and upper end
     nbins: a scalar
     out: [nbins]
     """

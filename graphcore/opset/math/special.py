@@ -19,7 +19,7 @@ from graphcore.registry import KernelFactory
 
 
 def _in_double(function: Callable[..., Any]) -> KernelFactory:
-    """A kernel that computes in double precision and gives the type of its inputs."""
+    """A kernel that computes in double precision and casts to the type of its inputs."""
 
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype = k.xp, k.dtype("T")
@@ -29,7 +29,7 @@ def _in_double(function: Callable[..., Any]) -> KernelFactory:
 
 
 def _constant(name: str, value: float) -> str:
-    """A constant of type T. Given as a double, so that nothing is lost for doubles."""
+    """A constant of type T. Given as a double, so that doubles are exact."""
     return f"{name}_const = {scalar('double', value)}\n        {name} = Cast[SrcT=double, DstT=$T]({name}_const)"
 
 
@@ -71,7 +71,7 @@ class Erfc(Elementwise):
 
 @op
 class Erfinv(Elementwise):
-    """The x whose error function is the element; infinite at -1 and 1, NaN beyond."""
+    """The inverse error function; infinite at -1 and 1, NaN beyond."""
 
     signature = f"Erfinv[T:{FLOATING}](x:T) -> (y:T)"
     shape = unchanged_shape
@@ -89,7 +89,7 @@ class Erfinv(Elementwise):
 
 @op
 class Ndtri(Elementwise):
-    """The number below which a normally distributed number is with the probability x."""
+    """The quantile function of the normal distribution."""
 
     signature = f"Ndtri[T:{FLOATING}](x:T) -> (y:T)"
     shape = unchanged_shape
@@ -143,7 +143,7 @@ class Polygamma(Elementwise):
     signature = "Polygamma[T:{float, double}](a:T, x:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = _in_double(special_functions.polygamma)
-    # There is no gradient by the order, which is a whole number.
+    # No gradient by the order, which is a whole number.
     gradient = binary_grad(f"""
         {_constant("one", 1)}
         higher = Add(x, one) @ dz
@@ -161,7 +161,7 @@ class Zeta(Elementwise):
     signature = "Zeta[T:{float, double}](x:T, q:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     kernel = _in_double(special_functions.zeta)
-    # As in the reference, by q alone.
+    # As in the reference, by q only.
     gradient = binary_grad(f"""
         {_constant("one", 1)}
         next = Add(x, one) @ dz

@@ -38,7 +38,7 @@ class AddN:
     examples = (Example([[_X, _X, _X]]), Example([[_X]]))
 
     def gradient(attrs: Attrs) -> str:
-        """Each of the inputs takes the gradient of the sum."""
+        """Pass the gradient of the sum to each input."""
         elements = ["dy"] * required_int(attrs, "N")
         return f"""[N:int, T:{{half, float, double}}](x:N*T, dy:T) -> (dx:N*T) {{
           dx = {list_to_array(attrs, elements)}

@@ -63,7 +63,7 @@ class Tan:
 
 @op
 class Asin:
-    """The angle in [-pi/2, pi/2] whose sine each element is; NaN outside [-1, 1]."""
+    """The arcsine in [-pi/2, pi/2]; NaN outside [-1, 1]."""
 
     signature = f"Asin[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
@@ -83,7 +83,7 @@ class Asin:
 
 @op
 class Acos:
-    """The angle in [0, pi] whose cosine each element is; NaN outside [-1, 1]."""
+    """The arccosine in [0, pi]; NaN outside [-1, 1]."""
 
     signature = f"Acos[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
@@ -104,7 +104,7 @@ class Acos:
 
 @op
 class Atan:
-    """The angle in [-pi/2, pi/2] whose tangent each element is."""
+    """The arctangent in [-pi/2, pi/2]."""
 
     signature = f"Atan[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
@@ -123,7 +123,7 @@ class Atan:
 
 @op
 class Atan2:
-    """The angle of the point (x, y) seen from the origin, in [-pi, pi]."""
+    """The angle of the point (x, y) from the origin, in [-pi, pi]."""
 
     signature = f"Atan2[T:{FLOATING}](y:T, x:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn

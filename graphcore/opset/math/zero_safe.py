@@ -1,4 +1,4 @@
-"""Products and quotients that are 0 where x is 0, whatever y is; and clipping."""
+"""Products and quotients that are 0 for x = 0 and any y; and clipping."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class ApproximateEqual(Elementwise):
 
 @op
 class ClipByValue(Elementwise):
-    """Each element of t, not below the minimum nor above the maximum.
+    """The elements of t, limited to the minimum and maximum.
 
     clip_value_min: a scalar, or like t
     clip_value_max: a scalar, or like t
@@ -122,7 +122,7 @@ class ClipByValue(Elementwise):
     signature = f"ClipByValue[T:{NUMBER}](t:T, clip_value_min:T, clip_value_max:T) -> (output:T)"
     shape = unchanged_shape
     memory = "unknown"
-    # An element that is cut off has no influence; the bound that cuts it off has all.
+    # A clipped element has no influence; the bound that clips it has all.
     gradient = """[T:{half, float, double}](t:T, low:T, high:T, dz:T) -> (dt:T, dlow:T, dhigh:T) {
       zeros = ZerosLike[T=$T](dz)
       below = Less[T=$T](t, low)

@@ -45,7 +45,7 @@ class ReluGrad(Elementwise):
     examples = (Example([_G, _X], outputs=[[[0.0, 0.0, 3.0], [-4.0, 5.0, 6.0]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
-        # A product, as in the reference: several times faster than choosing where signs are mixed.
+        # A product, as in the reference: several times faster than a selection for mixed signs.
         greater, multiply, zero = k.xp.greater, k.xp.multiply, k.dtype("T").type(0)
         return lambda gradients, features: multiply(gradients, greater(features, zero))
 
@@ -166,7 +166,7 @@ class Elu(Elementwise):
 
 @op
 class EluGrad(Elementwise):
-    """The gradient of Elu, from its output: `gradients` where `outputs` is positive, else `gradients * (outputs + 1)`."""
+    """The gradient of Elu from its output: `gradients` if `outputs` > 0, else `gradients * (outputs + 1)`."""
 
     signature = f"EluGrad[T:{_NN_FLOATS}](gradients:T, outputs:T) -> (backprops:T)"
     shape = merge_both_inputs
@@ -203,7 +203,10 @@ def _exponential_unit_grad(k: KernelContext, scale: float, scale_alpha: float) -
 
 @op
 class Selu(Elementwise):
-    """`scale * x` where x is positive, else `scale * alpha * (exp(x) - 1)`, with the constants of self-normalising networks."""
+    """`scale * x` where x is positive, else `scale * alpha * (exp(x) - 1)`, with fixed constants.
+
+    The constants are those of self-normalising networks.
+    """
 
     signature = f"Selu[T:{_NN_FLOATS}](features:T) -> (activations:T)"
     shape = unchanged_shape

@@ -22,7 +22,7 @@ _FACTOR: Final = "exponential_avg_factor:float = 1.0"
 
 
 class _Channels:
-    """The channels of an array: which axes are summed over, and how a vector of channels is shaped to broadcast."""
+    """The channels of an array: the axes to sum over, and the broadcast form of a vector of channels."""
 
     def __init__(self, k: KernelContext, rank: int) -> None:
         self.xp = k.xp
@@ -101,7 +101,7 @@ def _gradient(k: KernelContext) -> Kernel:
 
 
 def _norm_grad(version: str) -> Callable[[Attrs], str]:
-    """The gradient goes through y alone: the other outputs are statistics for the caller and for the gradient itself."""
+    """The gradient through y only: the other outputs are statistics, and inputs of the gradient itself."""
 
     def gradient(attrs: Attrs) -> str:
         v3 = version == "V3"
@@ -122,7 +122,10 @@ def _norm_grad(version: str) -> Callable[[Attrs], str]:
 
 
 def _by_statistics(attrs: Attrs, stats: str, *, trained: bool) -> str:
-    """The gradients by the statistics given: they are not used while training; otherwise y is scale (x - mean) / deviation + offset."""
+    """The gradients by given statistics, which are not used in training.
+
+    Outside of training, y is scale (x - mean) / deviation + offset.
+    """
     if trained:
         return f"  dmean = ZerosLike[T=${stats}](mean)\n  dvariance = ZerosLike[T=${stats}](variance)\n"
     lines = [
@@ -145,9 +148,9 @@ def _by_statistics(attrs: Attrs, stats: str, *, trained: bool) -> str:
 def _norm_grad_grad(version: str) -> Callable[[Attrs], str]:
     """The derivative of the gradient, in which mean and variance are those of x while training.
 
-    With v, g for the gradients that arrive for dx and those of y, h for the normalised x, r for 1 / deviation and M for the mean over a channel:
-    dx = s r (g - M[g] - h M[g h]), and with a = M[v h], b = M[g h], c = M[v g] - M[v] M[g] the derivative of sum(v dx) by x is
-    -s r^2 (h (c - a b) + b (v - M[v] - h a) + a (g - M[g] - h b)).
+    With v, g for the incoming gradients of dx and y, h for the normalised x, r for 1 / deviation and M for the mean over a channel: dx = s
+    r (g - M[g] - h M[g h]), and with a = M[v h], b = M[g h], c = M[v g] - M[v] M[g] the derivative of sum(v dx) by x is -s r^2 (h (c - a b)
+    + b (v - M[v] - h a) + a (g - M[g] - h b)).
     """
 
     def gradient(attrs: Attrs) -> str:
@@ -170,7 +173,7 @@ def _norm_grad_grad(version: str) -> Callable[[Attrs], str]:
 
 
 def _common(attrs: Attrs) -> str:
-    """The inputs in float32, channels shaped to broadcast, and the axes that means are taken over."""
+    """The inputs in float32, channels shaped to broadcast, and the axes of means."""
     nchw = not is_channels_last(attrs)
     x_type, u_type = "$T", "$U" if "U" in attrs else "$T"
     scale_type = "$T" if "U" not in attrs else "float"
@@ -294,7 +297,7 @@ _NORM_EXAMPLES: Final = (
     Example([_X, *_STATS], {"is_training": False, "epsilon": 0.001}),
     Example([_X, *_STATS], {"exponential_avg_factor": 0.5}),
 )
-# While training, mean and variance belong to x: no difference quotient by one input alone shows the derivative.
+# In training, mean and variance depend on x, so differences by one input alone do not show the derivative.
 _GRAD_INPUTS: Final = [_ramp(2, 2, 2, 3)[::-1], _X, *_STATS[:1], _X.mean((0, 1, 2)), _X.var((0, 1, 2))]
 _GRAD_EXAMPLES: Final = (
     Example(_GRAD_INPUTS, differentiable=False),
@@ -312,10 +315,10 @@ _STATISTICS: Final = {
 class FusedBatchNorm:
     """Normalises each channel to mean 0 and variance 1, then scales and shifts it.
 
-    x: [batch, rows, columns, channels], or as data_format says
+    x: [batch, rows, columns, channels], or in data_format's order
     scale: [channels]
     offset: [channels]
-    mean: [channels], what is normalised with unless training
+    mean: [channels], used outside of training
     variance: [channels], likewise
     y: like x
     batch_mean: the running mean, mixed from `mean` and that of x by exponential_avg_factor
@@ -340,9 +343,9 @@ class FusedBatchNorm:
 
 @op
 class FusedBatchNormV2:
-    """FusedBatchNorm with a type of its own for the statistics.
+    """FusedBatchNorm with a separate type for the statistics.
 
-    x: [batch, rows, columns, channels], or as data_format says
+    x: [batch, rows, columns, channels], or in data_format's order
     """
 
     signature = (
@@ -361,7 +364,7 @@ class FusedBatchNormV2:
 class FusedBatchNormV3:
     """FusedBatchNormV2 with one more output for the gradient, and for volumes too.
 
-    x: [batch, rows, columns, channels], or as data_format says
+    x: [batch, rows, columns, channels], or in data_format's order
     reserve_space_3: not used
     """
 

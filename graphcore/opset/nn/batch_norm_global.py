@@ -1,4 +1,4 @@
-"""Batch normalisation as graphs older than version 9 have it: with statistics that are given, over the last of four dimensions."""
+"""Batch normalisation of graphs older than version 9: given statistics, over the last of four dimensions."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def _gradient(_attrs: Attrs) -> str:
 
 
 def _second_gradient(attrs: Attrs) -> str:
-    """The derivative of the gradients, for which gx, gm, gv, gb and gg arrive.
+    """The derivative of the gradients, for incoming gx, gm, gv, gb and gg.
 
-    With c = t - m, r = 1 / sqrt(v + epsilon), s = r gamma (or r), S for a sum over all but the channels, A = S[gx dy] - gm S[dy], B = S[dy c],
-    h = r^2 / 2 and w = gg r - gv s h, the derivatives by dy, t, m and gamma are (gx - gm) s + gb + c w, dy w, -S[dy] w and r (A - gv B h),
-    and that by v is h (3 gv B s h - s A - gg r B). Where gamma is left out, gg does not count, for the gradient of gamma is zero.
+    With c = t - m, r = 1 / sqrt(v + epsilon), s = r gamma (or r), S for a sum over all but the channels, A = S[gx dy] - gm S[dy], B = S[dy
+    c], h = r^2 / 2 and w = gg r - gv s h, the derivatives by dy, t, m and gamma are (gx - gm) s + gb + c w, dy w, -S[dy] w and r (A - gv B
+    h), and that by v is h (3 gv B s h - s A - gg r B). If gamma is left out, gg is not used, since the gradient of gamma is zero.
     """
     scaled = bool(attrs.get("scale_after_normalization"))
     return f"""[T:type, variance_epsilon:float, scale_after_normalization:bool](t:T, m:T, v:T, gamma:T, dy:T, gx:T, gm:T, gv:T, gb:T, gg:T) ->
@@ -99,13 +99,13 @@ def _second_gradient(attrs: Attrs) -> str:
 
 @op
 class BatchNormWithGlobalNormalization(Total):
-    """`(t - m) / sqrt(v + variance_epsilon) * gamma + beta`, channel by channel (FusedBatchNormV3 is what newer graphs have).
+    """`(t - m) / sqrt(v + variance_epsilon) * gamma + beta` by channel; newer graphs: FusedBatchNormV3.
 
     t: [batch, rows, columns, depth]
     m: the means, [depth]
     v: the variances, [depth]
-    beta: what is added, [depth]
-    gamma: what is multiplied by, [depth]
+    beta: the offset, [depth]
+    gamma: the scale, [depth]
     scale_after_normalization: if false, gamma is left out.
     """
 
@@ -137,13 +137,13 @@ class BatchNormWithGlobalNormalizationGrad(Total):
     t: [batch, rows, columns, depth]
     m: the means, [depth]
     v: the variances, [depth]
-    gamma: what was multiplied by, [depth]
+    gamma: the scale, [depth]
     backprop: the gradient of the result, like t
     dx: that of t
     dm: that of m
     dv: that of v
     db: that of beta
-    dg: that of gamma; zeros where it was left out
+    dg: that of gamma; zeros if it was left out
     scale_after_normalization: if false, gamma was left out.
     """
 

@@ -1,4 +1,4 @@
-"""Boxes in images: those that do not overlap with better ones."""
+"""Non-maximum suppression of boxes in images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLOATS: Final = "T:{half, float} = float, T_threshold:{half, float} = float"
 
 
 def overlap(a: Any, b: Any) -> float:
-    """The area that two boxes share, divided by what they cover together. Corners may come in any order."""
+    """The intersection over union of two boxes. Corners may come in any order."""
     a0, a1, b0, b1 = (np.minimum(a[:2], a[2:]), np.maximum(a[:2], a[2:]), np.minimum(b[:2], b[2:]), np.maximum(b[:2], b[2:]))
     areas = float(np.prod(a1 - a0)), float(np.prod(b1 - b0))
     if areas[0] <= 0 or areas[1] <= 0:
@@ -54,12 +54,12 @@ def _selected_shape(c: InferenceContext) -> None:
 
 @op
 class NonMaxSuppression:
-    """The indices of the boxes with the best scores, without those that overlap too much with a better one.
+    """The indices of the best boxes by score, without those that overlap a better one too much.
 
     boxes: [n, 4], two opposite corners each
     scores: [n]
-    max_output_size: how many at most, a scalar
-    iou_threshold: how much of what two boxes cover together they may share.
+    max_output_size: the most boxes, a scalar
+    iou_threshold: the largest intersection over union.
     """
 
     signature = "NonMaxSuppression[iou_threshold:float = 0.5](boxes:float, scores:float, max_output_size:int32) -> (selected_indices:int32)"
@@ -74,12 +74,12 @@ class NonMaxSuppression:
 
 @op
 class NonMaxSuppressionV2:
-    """The indices of the boxes with the best scores, without those that overlap too much with a better one.
+    """The indices of the best boxes by score, without those that overlap a better one too much.
 
     boxes: [n, 4], two opposite corners each
     scores: [n]
-    max_output_size: how many at most, a scalar
-    iou_threshold: how much of what two boxes cover together they may share, a scalar
+    max_output_size: the most boxes, a scalar
+    iou_threshold: the largest intersection over union, a scalar
     """
 
     signature = (
@@ -96,12 +96,12 @@ class NonMaxSuppressionV2:
 
 @op
 class NonMaxSuppressionV3:
-    """The indices of the boxes with the best scores, without those that overlap too much with a better one.
+    """The indices of the best boxes by score, without those that overlap a better one too much.
 
     boxes: [n, 4], two opposite corners each
     scores: [n]
-    max_output_size: how many at most, a scalar
-    iou_threshold: how much of what two boxes cover together they may share, a scalar
+    max_output_size: the most boxes, a scalar
+    iou_threshold: the largest intersection over union, a scalar
     score_threshold: only better scores count, a scalar
     """
 
@@ -120,14 +120,14 @@ class NonMaxSuppressionV3:
 
 @op
 class NonMaxSuppressionV4:
-    """As NonMaxSuppressionV3, and how many indices there are.
+    """NonMaxSuppressionV3 with the number of indices.
 
     boxes: [n, 4], two opposite corners each
     scores: [n]
-    max_output_size: how many at most, a scalar
-    iou_threshold: how much of what two boxes cover together they may share, a scalar
+    max_output_size: the most boxes, a scalar
+    iou_threshold: the largest intersection over union, a scalar
     score_threshold: only better scores count, a scalar
-    pad_to_max_output_size: give as many indices as there may be, the rest zeros.
+    pad_to_max_output_size: pad the indices with zeros to the largest number.
     """
 
     signature = (

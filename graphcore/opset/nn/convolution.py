@@ -31,7 +31,7 @@ _TYPES: Final = "{half, bfloat16, float, double}"
 
 
 def _ramp(*sizes: int) -> Any:
-    """Different small numbers, none of them 0."""
+    """Distinct small numbers other than 0."""
     count = int(np.prod(sizes))
     return (((np.arange(count) * 7 + 3) % 19 - 9.25) / 8).reshape(sizes).astype(np.float32)
 
@@ -47,9 +47,9 @@ EXAMPLES_2D: Final = (
 
 
 def conv_gradients(forward_op: str, by_input: str, by_filter: str, attrs: Attrs) -> tuple[str, str, str, str]:
-    """The parts of a convolution's gradient texts: attr definitions, and the nodes of the three ops without inputs.
+    """The parts of a convolution's gradient texts: attr definitions, and the three ops without inputs.
 
-    What older bodies do not mention (gaps, explicit paddings) is mentioned where it is used.
+    Attrs that older bodies do not mention (dilations, explicit paddings) are mentioned if used.
     """
     names = ["strides", *(["use_cudnn_on_gpu"] if "use_cudnn_on_gpu" in attrs else []), "padding", "data_format"]
     kinds = {"strides": "list(int)", "use_cudnn_on_gpu": "bool = true", "padding": "string", "data_format": "string"}
@@ -64,7 +64,7 @@ def conv_gradients(forward_op: str, by_input: str, by_filter: str, attrs: Attrs)
 
 
 def gradient_of_forward(*ops: str) -> Callable[[Attrs], str]:
-    """The gradient of a convolution, of which `ops` are: itself, its gradient by the input, its gradient by the filter."""
+    """The gradient of a convolution with `ops`: itself, its gradients by input and by filter."""
 
     def gradient(attrs: Attrs) -> str:
         definitions, _, by_input, by_filter = conv_gradients(ops[0], ops[1], ops[2], attrs)
@@ -178,13 +178,13 @@ _CONV2D: Final = ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
 class Conv2D:
     """A two-dimensional convolution: each output is the sum of an input window times the filter.
 
-    Without padding EXPLICIT, explicit_paddings stays empty. If the filter has fewer input channels than the input, these are taken in groups.
+    explicit_paddings is empty unless padding is EXPLICIT. If the filter has fewer input channels than the input, they form groups.
 
-    input: [batch, rows, columns, channels], or as data_format says
+    input: [batch, rows, columns, channels], or in data_format's order
     filter: [rows, columns, channels, output channels]
     output: [batch, rows, columns, output channels]
-    strides: the step of the window in each dimension of the input.
-    dilations: the gaps within the window: 1 is none.
+    strides: the step of the window, for each input dimension.
+    dilations: the distance of elements of the window.
     """
 
     signature = f"Conv2D[T:{_TYPES_2D}, {_ATTRS_2D}](input:T, filter:T) -> (output:T)"
@@ -253,7 +253,7 @@ _VALID_3D: Final = {"strides": [1, 2, 1, 2, 1], "padding": "VALID"}
 class Conv3D:
     """A three-dimensional convolution: each output is the sum of an input window times the filter.
 
-    input: [batch, planes, rows, columns, channels], or as data_format says
+    input: [batch, planes, rows, columns, channels], or in data_format's order
     filter: [planes, rows, columns, channels, output channels]
     output: [batch, planes, rows, columns, output channels]
     """

@@ -1,4 +1,4 @@
-"""Depthwise convolution: every channel has filters of its own."""
+"""Depthwise convolution, with separate filters for every channel."""
 
 from __future__ import annotations
 
@@ -59,9 +59,11 @@ def _check_gradient(conv: Convolution, dy: Any, g: Geometry, w_shape: tuple[int,
 
 @op
 class DepthwiseConv2dNative:
-    """A two-dimensional convolution of each channel with filters of its own; output channel c * times + m is channel c times filter m.
+    """A two-dimensional convolution of each channel with its own filters.
 
-    input: [batch, rows, columns, channels], or as data_format says
+    Output channel c * times + m is channel c convolved with filter m.
+
+    input: [batch, rows, columns, channels], or in data_format's order
     filter: [rows, columns, channels, times]
     output: [batch, rows, columns, channels * times]
     """

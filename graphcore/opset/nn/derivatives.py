@@ -1,4 +1,4 @@
-"""Ops that give a derivative from the value of the function: older graphs contain them, and they save computing the function again."""
+"""Ops that compute a derivative from the value of the function, in older graphs and gradients."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _EXAMPLES: Final = (Example([_Y, _DY]),)
 
 
 def _gradient(body: str) -> GradientCreator:
-    """A body for functions that are differentiable as complex functions of y and dy."""
+    """A body for holomorphic functions of y and dy."""
     return holomorphic(GradientTemplate(f"[T:{{half, float, double}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{body}\n}}"))
 
 
 def _conjugate_gradient(body: str) -> Callable[[Attrs], str]:
-    """A body in which `y_conj` and `dz_conj` stand for the conjugates of y and dz: the function uses the conjugate of y."""
+    """A body with `y_conj` and `dz_conj` as conjugates of y and dz, for functions of y's conjugate."""
 
     def gradient(attrs: Attrs) -> str:
         if not is_complex(attrs):

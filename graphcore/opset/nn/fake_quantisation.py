@@ -1,4 +1,4 @@
-"""Rounding as a quantised model would: floats that take only so many values between two bounds."""
+"""Fake quantisation: rounding to the values of a quantised type between two bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _levels(k: KernelContext) -> tuple[int, int]:
 
 
 def nudged(low: float, high: float, levels: tuple[int, int]) -> tuple[np.float32, np.float32, np.float32]:
-    """The bounds moved so that 0 is one of the values, and the step between two values."""
+    """The bounds moved so that 0 is representable, and the step between values."""
     least, most = map(np.float32, levels)
     low32, high32 = np.float32(low), np.float32(high)
     step = (high32 - low32) / (most - least)
@@ -49,12 +49,12 @@ def _inside(x: Any, bounds: tuple[np.float32, np.float32, np.float32]) -> Any:
 
 @op
 class FakeQuantWithMinMaxArgs(Elementwise):
-    """The nearest of the values that a quantised tensor can take between `min` and `max`.
+    """The nearest value of a quantised type between `min` and `max`.
 
-    min: the lower bound, moved so that 0 is one of the values.
+    min: the lower bound, moved so that 0 is representable.
     max: the upper bound, moved likewise.
     num_bits: 2 ** num_bits values.
-    narrow_range: one value less.
+    narrow_range: one value fewer.
     """
 
     signature = f"FakeQuantWithMinMaxArgs[{_ARGS}](inputs:float) -> (outputs:float)"
@@ -74,7 +74,7 @@ class FakeQuantWithMinMaxArgs(Elementwise):
 
 @op
 class FakeQuantWithMinMaxArgsGradient(Elementwise):
-    """The gradient of FakeQuantWithMinMaxArgs: what comes where the input was inside the bounds.
+    """The gradient of FakeQuantWithMinMaxArgs: passed on where the input is inside the bounds.
 
     min: as of FakeQuantWithMinMaxArgs.
     max: as of FakeQuantWithMinMaxArgs.
@@ -100,12 +100,12 @@ def _vars_shape(c: InferenceContext) -> None:
 
 @op
 class FakeQuantWithMinMaxVars(Total):
-    """The nearest of the values that a quantised tensor can take between `min` and `max`.
+    """The nearest value of a quantised type between `min` and `max`.
 
     min: the lower bound, a scalar
     max: the upper bound, a scalar
     num_bits: 2 ** num_bits values.
-    narrow_range: one value less.
+    narrow_range: one value fewer.
     """
 
     signature = f"FakeQuantWithMinMaxVars[{_BITS}](inputs:float, min:float, max:float) -> (outputs:float)"

@@ -25,7 +25,7 @@ def _slides(padding: bytes, strides: tuple[int, ...], rates: tuple[int, ...]) ->
 
 @op
 class ExtractImagePatches:
-    """Windows of images, each laid out along the channels: first by row, then by column, then by channel.
+    """Windows of images, each flattened along the channels by row, column and channel.
 
     images: [batch, rows, columns, channels]
     patches: [batch, places down, places across, window rows * window columns * channels]
@@ -80,7 +80,10 @@ class ExtractImagePatches:
         return extract
 
     def gradient(attrs: Attrs) -> str:
-        """Each element's gradient goes back to where it was taken: a transposed depthwise convolution whose filters pick one element."""
+        """Return each element's gradient to its source, by a transposed depthwise convolution.
+
+        Its filters select single elements.
+        """
         ksizes = attrs["ksizes"]
         assert isinstance(ksizes, tuple)
         rows, columns = ksizes[1], ksizes[2]

@@ -31,7 +31,10 @@ def _gradient_images(c: InferenceContext) -> None:
 
 
 def _neighbours(k: KernelContext) -> Any:
-    """What sums a float32 array over the channels within the radius: a product with a band of ones, which keeps small numbers precise."""
+    """A function that sums a float32 array over the channels within the radius.
+
+    It multiplies by a band of ones, which keeps small numbers precise.
+    """
     radius, xp = k.attr("depth_radius"), k.xp
     if not isinstance(radius, int) or radius < 0:
         raise invalid(k, f"depth_radius must not be negative, got {radius!r}")
@@ -45,7 +48,7 @@ def _neighbours(k: KernelContext) -> Any:
 
 
 def _second(text: str) -> Callable[[Attrs], str]:
-    """A gradient text in which the names of attrs in capitals stand for their values."""
+    """A gradient text with names of attrs in capitals replaced by their values."""
 
     def gradient(attrs: Attrs) -> str:
         made = text
@@ -58,13 +61,13 @@ def _second(text: str) -> Callable[[Attrs], str]:
 
 @op
 class LRN:
-    """Each element divided by a power of a sum over its neighbour channels: input / (bias + alpha * sum of squares) ** beta.
+    """Local response normalisation: input / (bias + alpha * sum of squares over near channels) ** beta.
 
     input: [batch, rows, columns, channels]
-    depth_radius: how many channels on each side count.
-    bias: keeps the divisor from 0.
-    alpha: the factor of the sum of squares.
-    beta: the power.
+    depth_radius: the number of channels on each side.
+    bias: avoids a division by 0.
+    alpha: the factor of the sum.
+    beta: the exponent.
     """
 
     signature = f"LRN[{_ATTRS}](input:T) -> (output:T)"

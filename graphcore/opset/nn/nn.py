@@ -141,7 +141,7 @@ _SECOND_DERIVATIVE: Final = f"""softmax = Softmax[T=$T](features)
 
 
 def _cross_entropy_grad(op: str) -> str:
-    """Through both outputs, to both inputs."""
+    """Gradients through both outputs, to both inputs."""
     return f"""[T:{{half, float, double}}](features:T, labels:T, dcost_dloss:T, dcost_dbackprop:T) -> (dcost_dfeatures:T, dcost_dlabels:T) {{
       donotcare_loss, dloss_dfeatures = {op}[T=$T](features, labels)
       neg1 = {scalar("int32", -1)}
@@ -175,7 +175,7 @@ class CrossEntropy(Total):
       dcost_dfeatures = Mul[T=$T](dcost_dloss_mat, dloss_dfeatures)
       dcost_dlabels = ZerosLike[T=$T](labels)
     }}"""
-    # That is the reference's, in which labels and backprop count for nothing. Where they do count, as they do for second derivatives:
+    # The reference's, in which labels and backprop are ignored. With them, as for second derivatives:
     full_gradient = _cross_entropy_grad("CrossEntropy")
     examples = (Example([_X, _LABELS]),)
 
@@ -193,14 +193,14 @@ class SoftmaxCrossEntropyWithLogits(Total):
     signature = f"SoftmaxCrossEntropyWithLogits[T:{_NN_FLOATS}](features:T, labels:T) -> (loss:T, backprop:T)"
     shape = softmax_cross_entropy_shape
     kernel = _cross_entropy
-    # As that of CrossEntropy, with the labels and the second output no longer left out.
+    # As for CrossEntropy, including the labels and the second output.
     gradient = _cross_entropy_grad("SoftmaxCrossEntropyWithLogits")
     examples = (Example([_X, _LABELS]),)
 
 
 @op
 class SparseSoftmaxCrossEntropyWithLogits:
-    """The cross entropy of softmax(features) against one class a row, and its gradient by features.
+    """The cross entropy of softmax(features) against one class for each row, and its gradient by features.
 
     features: [batch, classes], before the softmax
     labels: [batch], each in [0, classes)
@@ -283,7 +283,7 @@ class BiasAdd(Total):
 
 
 def _agree(k: KernelContext) -> bool:
-    """True if the static shapes say that there are as many biases as channels."""
+    """True iff the static shapes have equal numbers of biases and channels."""
     if len(k.input_shapes) != 2:
         return False
     value, bias = k.input_shapes[0].dims, k.input_shapes[1].dims
@@ -303,7 +303,7 @@ class BiasAddGrad(Total):
     examples = (Example([_X]), Example([[_X, _X]], {"data_format": "NCHW"}))
 
     def gradient(attrs: Attrs) -> str:
-        """Every element of the input takes the gradient of its channel."""
+        """Broadcast the gradient of each channel to its elements."""
         place = scalar("int32", 1) if _is_nchw(attrs) else "Sub[T=int32](rank, one)"
         return f"""[T:{{half, float, double}}](x:T, dy:T) -> (dx:T) {{
           shape = Shape[T=$T](x)
@@ -327,7 +327,7 @@ class BiasAddGrad(Total):
         def bias_grad(x: Any) -> Any:
             at = channel % x.ndim
             if at == x.ndim - 1 > 1:
-                # In two steps, the first along long runs: several times faster where there are few channels.
+                # In two steps, the first along long runs: several times faster for few channels.
                 x = reduce(x, tuple(range(x.ndim - 2)), wide)
                 at = 1
             return reduce(x, tuple([axis for axis in range(x.ndim) if axis != at]), wide).astype(dtype, copy=False)

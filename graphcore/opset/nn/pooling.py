@@ -1,4 +1,4 @@
-"""Pooling over two spatial dimensions: the mean or the largest element of each window, and the gradients."""
+"""Pooling over two spatial dimensions: means or maxima of windows, and their gradients."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FLOATS: Final = "{half, bfloat16, float, double}"
 
 
 def ramp(*sizes: int) -> Any:
-    """Numbers all different, in no order."""
+    """Distinct numbers in no order."""
     count = math.prod(sizes)
     return ((np.arange(count) * 37 % 101 + np.arange(count) / 128) / 8 - 6).reshape(sizes).astype(np.float32)
 
@@ -53,7 +53,7 @@ _EXAMPLES: Final = (Example([ramp(2, 5, 4, 2)], _SAME), Example([ramp(1, 4, 5, 3
 
 
 def _max_of(x: Any) -> Any:
-    """What _VALID pools x to."""
+    """The example's maximum, pooled by _VALID."""
     rows = np.maximum(x[:, :-1], x[:, 1:])
     return np.maximum(rows[:, :, :-1:2], rows[:, :, 1::2])
 
@@ -63,7 +63,7 @@ _Y: Final = _max_of(_X)
 
 
 def _max_pool_grad_text(attrs: Attrs) -> str:
-    """Explicit paddings are mentioned where they are used."""
+    """The gradient text of max pooling; explicit paddings are mentioned if used."""
     explicit = attrs.get("padding") == b"EXPLICIT"
     names = [
         "ksize",
@@ -90,7 +90,7 @@ def _max_pool_grad_text(attrs: Attrs) -> str:
 class MaxPool:
     """The largest element of each window, NaN if there is one; padding counts as smaller than anything.
 
-    input: [batch, rows, columns, channels], or as data_format says
+    input: [batch, rows, columns, channels], or in data_format's order
     ksize: the size of the window in each dimension of the input.
     strides: its step in each dimension.
     """
@@ -133,7 +133,7 @@ class MaxPoolV2:
 class MaxPoolGrad:
     """The gradient of MaxPool: the gradient of each window goes to its first largest element.
 
-    orig_input: what was pooled
+    orig_input: the pooled tensor
     orig_output: the result
     grad: its gradient
     """
@@ -146,7 +146,7 @@ class MaxPoolGrad:
       dinput = ZerosLike[T=$T](input)
       dmaxpool = ZerosLike[T=$T](maxpool_in)
     }}"""
-    # The largest elements move with the input: only the last input has a gradient that differences can show (MaxPool's tests do).
+    # The maxima depend on the input, so differences show a gradient by the last input only (see MaxPool's tests).
     examples = (Example([_X, _Y, ramp(1, 3, 2, 3)], _VALID, differentiable=False),)
 
     def kernel(k: KernelContext) -> Kernel:
@@ -158,7 +158,7 @@ class MaxPoolGrad:
 class MaxPoolGradV2:
     """The gradient of MaxPoolV2: the gradient of each window goes to its first largest element.
 
-    orig_input: what was pooled
+    orig_input: the pooled tensor
     orig_output: the result
     grad: its gradient
     ksize: the size of the window, [4]
@@ -176,9 +176,9 @@ class MaxPoolGradV2:
 
 @op
 class MaxPoolGradGrad(Total):
-    """The gradient of MaxPoolGrad by its last input: for each window the element of `grad` at the first largest element of the input.
+    """The gradient of MaxPoolGrad by its last input: `grad` at the first maximum of each window.
 
-    orig_input: what was pooled
+    orig_input: the pooled tensor
     orig_output: the result
     grad: a tensor like the input
     """
@@ -203,12 +203,12 @@ class MaxPoolGradGrad(Total):
 
 @op
 class MaxPoolWithArgmax(Total):
-    """The largest element of each window, and where it is.
+    """The largest element of each window, with its index.
 
     input: [batch, rows, columns, channels]
     output: the largest elements
     argmax: the flat index (row * columns + column) * channels + channel of each
-    include_batch_in_index: count the images before too.
+    include_batch_in_index: include the images before.
     """
 
     signature = (
@@ -239,7 +239,7 @@ class MaxPoolWithArgmax(Total):
 class AvgPool(Total):
     """The mean of each window; padding does not count.
 
-    value: [batch, rows, columns, channels], or as data_format says
+    value: [batch, rows, columns, channels], or in data_format's order
     ksize: the size of the window in each dimension of the input.
     strides: its step in each dimension.
     """
@@ -263,7 +263,7 @@ class AvgPool(Total):
 class AvgPoolGrad:
     """The gradient of AvgPool: the gradient of each window goes to its elements in equal parts.
 
-    orig_input_shape: the shape of what was pooled, [4]
+    orig_input_shape: the shape of the pooled tensor, [4]
     grad: the gradient of the result
     """
 

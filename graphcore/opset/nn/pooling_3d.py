@@ -26,7 +26,7 @@ _Y: Final = np.maximum(_X[:, :, :, ::2], _X[:, :, :, 1::2])
 class AvgPool3D(Total):
     """The mean of each window; padding does not count.
 
-    input: [batch, planes, rows, columns, channels], or as data_format says
+    input: [batch, planes, rows, columns, channels], or in data_format's order
     ksize: the size of the window in each dimension of the input.
     strides: its step in each dimension.
     """
@@ -45,7 +45,7 @@ class AvgPool3D(Total):
 class AvgPool3DGrad:
     """The gradient of AvgPool3D: the gradient of each window goes to its elements in equal parts.
 
-    orig_input_shape: the shape of what was pooled, [5]
+    orig_input_shape: the shape of the pooled tensor, [5]
     grad: the gradient of the result
     """
 
@@ -65,7 +65,7 @@ class AvgPool3DGrad:
 class MaxPool3D(Total):
     """The largest element of each window; padding counts as smaller than anything.
 
-    input: [batch, planes, rows, columns, channels], or as data_format says
+    input: [batch, planes, rows, columns, channels], or in data_format's order
     ksize: the size of the window in each dimension of the input.
     strides: its step in each dimension.
     """
@@ -84,7 +84,7 @@ class MaxPool3D(Total):
 class MaxPool3DGrad:
     """The gradient of MaxPool3D: the gradient of each window goes to its first largest element.
 
-    orig_input: what was pooled
+    orig_input: the pooled tensor
     orig_output: the result
     grad: its gradient
     """
@@ -114,9 +114,9 @@ class MaxPool3DGrad:
 
 @op
 class MaxPool3DGradGrad(Total):
-    """The gradient of MaxPool3DGrad by its last input: for each window the element of `grad` at the first largest element of the input.
+    """The gradient of MaxPool3DGrad by its last input: `grad` at the first maximum of each window.
 
-    orig_input: what was pooled
+    orig_input: the pooled tensor
     orig_output: the result
     grad: a tensor like the input
     """

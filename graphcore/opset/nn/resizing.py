@@ -1,4 +1,4 @@
-"""Resizing images: the nearest pixel, or a mixture of the four around; and the gradients."""
+"""Resizing images: nearest neighbour and bilinear, and their gradients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SPATIAL: Final = f"""one = {vector("int32", 1)}
 
 
 def resized_shape(c: InferenceContext) -> None:
-    """Images of the size that input 1 says."""
+    """Images of the size in input 1."""
     given = c.with_rank(c.input(0), 4)
     c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)
     size = c.input_tensor_as_partial_shape(1)
@@ -32,7 +32,7 @@ def resized_shape(c: InferenceContext) -> None:
 
 
 class _Axis:
-    """Where the pixels of one output dimension come from."""
+    """The source pixels of one output dimension."""
 
     def __init__(self, k: KernelContext, given: int, wanted: int) -> None:
         if given <= 0 or wanted <= 0:
@@ -47,13 +47,13 @@ class _Axis:
         self.places = np.arange(wanted, dtype=np.float32)
 
     def nearest(self) -> Any:
-        """The pixel that each output pixel copies."""
+        """The source pixel of each output pixel."""
         at = (self.places + np.float32(0.5)) * self.scale if self.half else self.places * self.scale
         rounded = np.floor(at + np.float32(0.5)) if self.align else np.floor(at)
         return np.clip(rounded.astype(np.int64), 0, self.given - 1)
 
     def between(self) -> tuple[Any, Any, Any]:
-        """The pixels before and after each output pixel, and how far it is from the first towards the second."""
+        """The pixels before and after each output pixel, and the weight of the second."""
         at = (self.places + np.float32(0.5)) * self.scale - np.float32(0.5) if self.half else self.places * self.scale
         floor = np.floor(at)
         low = np.maximum(floor.astype(np.int64), 0)
@@ -73,7 +73,7 @@ class ResizeNearestNeighbor:
 
     images: [batch, rows, columns, channels]
     size: [2], the new rows and columns
-    align_corners: let the centres of the corner pixels agree.
+    align_corners: align the centres of the corner pixels.
     half_pixel_centers: pixels are squares with their centre at a half.
     """
 
@@ -142,11 +142,11 @@ class ResizeNearestNeighborGrad:
 
 @op
 class ResizeBilinear:
-    """Images of another size, each pixel a mixture of the four around its place.
+    """Images of another size, each pixel interpolated between the nearest four.
 
     images: [batch, rows, columns, channels]
     size: [2], the new rows and columns
-    align_corners: let the centres of the corner pixels agree.
+    align_corners: align the centres of the corner pixels.
     half_pixel_centers: pixels are squares with their centre at a half.
     """
 
@@ -168,7 +168,7 @@ class ResizeBilinear:
 
         def resize(x: Any, size: Any) -> Any:
             rows, columns = _axes(k, x, ints(size) if known is None else known)
-            if x.shape[1:3] == (len(rows.places), len(columns.places)):  # mixing with nothing would make infinite pixels NaN
+            if x.shape[1:3] == (len(rows.places), len(columns.places)):  # interpolating with weight 0 would make infinite pixels NaN
                 return x.astype(np.float32)
             wide = x.astype(np.float32, copy=False)
             return _mixed(xp, _mixed(xp, wide, columns, 2), rows, 1)
@@ -184,10 +184,10 @@ def _mixed(xp: Any, x: Any, axis: _Axis, at: int) -> Any:
 
 @op
 class ResizeBilinearGrad:
-    """The gradient of ResizeBilinear: each pixel's gradient goes to the four it was mixed from, by their weights.
+    """The gradient of ResizeBilinear: each pixel's gradient goes to its four sources, by weight.
 
     grads: [batch, new rows, new columns, channels]
-    original_image: what was resized
+    original_image: the resized images
     """
 
     signature = f"ResizeBilinearGrad[T:{{float, bfloat16, half, double}}, {_ATTRS}](grads:float, original_image:T) -> (output:T)"

@@ -1,4 +1,4 @@
-"""Resizing images by cubic interpolation and by areas: products with a matrix of weights a dimension."""
+"""Bicubic and area resizing: products with a weight matrix for each dimension."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _scale(given: int, wanted: int, *, align: bool) -> np.float32:
 
 
 def _table(a: float) -> Any:
-    """The weights of the pixels at distance x and 1 + x, for x in steps."""
+    """The weights of the pixels at distance x and 1 + x, for steps of x."""
     x = np.arange(_STEPS + 1, dtype=np.float64) / _STEPS
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     x = x + 1
@@ -38,7 +38,7 @@ _KEYS_NEAR, _KEYS_FAR = _table(-0.5)
 
 
 def _cubic_weights(k: KernelContext, given: int, wanted: int) -> Any:
-    """[wanted, given]: how much of each pixel goes into each new one."""
+    """[wanted, given]: the weight of each pixel in each new one."""
     half, align = bool(k.attr("half_pixel_centers")), bool(k.attr("align_corners"))
     if half and align:
         raise invalid(k, "If half_pixel_centers is True, align_corners must be False.")
@@ -51,7 +51,7 @@ def _cubic_weights(k: KernelContext, given: int, wanted: int) -> Any:
     sources = first[:, None] + np.arange(-1, 3)
     inside = np.clip(sources, 0, given - 1)
     if half:
-        # Pixels outside count nothing, and the rest is made to sum to 1.
+        # Pixels outside have weight 0, and the others are normalised to sum to 1.
         weights = np.where(sources == inside, weights, np.float32(0))
         total = weights.sum(1, keepdims=True, dtype=np.float32)
         weights = np.where(abs(total) >= 1000 * np.finfo(np.float32).tiny, weights / total, weights)
@@ -73,7 +73,7 @@ def _area_weights(k: KernelContext, given: int, wanted: int) -> Any:
 
 
 def _mixed(k: KernelContext, x: Any, rows: Any, columns: Any, dtype: Any = np.float32) -> Any:
-    """x: [n, h, w, c] with the rows and the columns mixed by matrices, in that type."""
+    """x: [n, h, w, c] with rows and columns multiplied by matrices, in that type."""
     xp = k.xp
     wide = x.astype(dtype, copy=False)
     n, height, width, channels = wide.shape
@@ -95,7 +95,7 @@ class ResizeBicubic:
 
     images: [batch, rows, columns, channels]
     size: [2], the new rows and columns
-    align_corners: let the centres of the corner pixels agree.
+    align_corners: align the centres of the corner pixels.
     half_pixel_centers: pixels are squares with their centre at a half.
     """
 
@@ -131,7 +131,7 @@ class ResizeBicubicGrad:
     """The gradient of ResizeBicubic.
 
     grads: [batch, new rows, new columns, channels]
-    original_image: what was resized; only its shape counts
+    original_image: the resized images; only their shape counts
     """
 
     signature = f"ResizeBicubicGrad[T:{{float, double}}, {_ATTRS}](grads:float, original_image:T) -> (output:T)"
@@ -163,11 +163,11 @@ class ResizeBicubicGrad:
 
 @op
 class ResizeArea:
-    """Images of another size, each pixel the mean of the area that it covers.
+    """Images of another size, each pixel the mean of its area.
 
     images: [batch, rows, columns, channels]
     size: [2], the new rows and columns
-    align_corners: let the centres of the corner pixels agree.
+    align_corners: align the centres of the corner pixels.
     """
 
     signature = f"ResizeArea[T:{_TYPES}, align_corners:bool = false](images:T, size:int32) -> (resized_images:float)"

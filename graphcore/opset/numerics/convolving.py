@@ -1,8 +1,8 @@
-"""Convolution of arrays: the sums that the convolution ops, their gradients and their data formats have in common.
+"""Convolution of arrays: the sums shared by convolution ops, gradients and data formats.
 
-All work on channels-last arrays of any number of spatial dimensions. Windows are copied in pieces that stay in the cache and multiplied
-with the filter by BLAS; a gradient by the input is one product a filter element, added where that element had looked. Where it is the
-quicker way, the same sums are made by columns.
+All arrays are channels-last with any number of spatial dimensions. Windows are copied in pieces that fit into the cache and multiplied with
+the filter by BLAS; a gradient by the input is one product for each filter element, added at its position. If it is faster, the same sums
+are computed by columns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from graphcore.opset.numerics.windows import (
 
 
 class Convolution:
-    """What the kernels of a convolution node share: data format, strides, paddings, the type to compute in."""
+    """The common part of a convolution node's kernels: data format, strides, paddings, compute type."""
 
     def __init__(self, k: KernelContext, default_format: bytes = b"NHWC") -> None:
         axes = spatial_axes(k, default_format)
@@ -48,17 +48,17 @@ class Convolution:
         self.wide = np.dtype(np.float32) if narrow(self.dtype) else self.dtype
 
     def channels_last_array(self, x: Any) -> Any:
-        """The array as [batch, spatial..., channels] in the type to compute in, contiguous."""
+        """The array as [batch, spatial..., channels] in the compute type, contiguous."""
         if not self.channels_last:
             x = x.transpose((0, *range(2, x.ndim), 1))
         return self.xp.ascontiguousarray(x, self.wide)
 
     def filter_array(self, w: Any) -> Any:
-        """The filter in the type to compute in, contiguous."""
+        """The filter in the compute type, contiguous."""
         return self.xp.ascontiguousarray(w, self.wide)
 
     def check_filter(self, w: Any) -> None:
-        """Refuse a filter to convolve with that has no elements.
+        """Check that the filter of a convolution is not empty.
 
         Raises:
             InvalidArgumentError: a dimension is 0.
@@ -77,7 +77,7 @@ class Convolution:
             raise invalid(self.k, text)
 
     def result(self, y: Any) -> Any:
-        """A channels-last array as the node gives it."""
+        """A channels-last array in the node's format and type."""
         if not self.channels_last:
             y = y.transpose((0, y.ndim - 1, *range(1, y.ndim - 1)))
         return y.astype(self.dtype, copy=False)
@@ -87,7 +87,7 @@ class Convolution:
         return sizes if self.channels_last else (sizes[0], *sizes[2:], sizes[1])
 
     def geometry(self, sizes: tuple[int, ...], window: tuple[int, ...]) -> Geometry:
-        """For spatial sizes and a filter window.
+        """The geometry for spatial sizes and a filter window.
 
         Raises:
             InvalidArgumentError: the window does not fit.
@@ -102,7 +102,10 @@ class Convolution:
 
 
 class WindowRows:
-    """The windows of an input as rows of a matrix, a piece at a time, in one buffer: [places in the piece, window elements * channels]."""
+    """The windows of an input as rows of a matrix, one piece at a time, in one buffer.
+
+    A piece is [places in the piece, window elements * channels].
+    """
 
     def __init__(self, xp: Any, x: Any, g: Geometry, outputs: int) -> None:
         self.xp = xp
@@ -117,7 +120,7 @@ class WindowRows:
         self.buffer = xp.empty(largest * row, x.dtype)
 
     def fill(self, images: slice, rows: slice) -> Any:
-        """The matrix of one piece; it is overwritten by the next."""
+        """The matrix of one piece, overwritten by the next."""
         part = self.views[images, rows]
         count = math.prod(part.shape[: 1 + len(self.g.places)])
         space = self.buffer[: count * self.width]
@@ -192,12 +195,15 @@ def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
 
 
 def _on_host(xp: Any, x: Any) -> bool:
-    """Whether the estimates of costs hold: other devices want few large products, and integers are not multiplied by BLAS."""
+    """True if the cost estimates apply: not on other devices, nor for integers, which BLAS lacks."""
     return xp is np and x.dtype.kind == "f"
 
 
 def grouped(xp: Any, function: Any, groups: int, arrays: tuple[tuple[Any, int], ...], axis: int) -> Any:
-    """`function` of each group of channels: every array is taken apart along its own axis, the results are joined along `axis`."""
+    """Apply `function` to each group of channels.
+
+    Every array is split along its own axis, and the results are joined along `axis`.
+    """
     if groups == 1:
         return function(*[array for array, _ in arrays])
     parts = itertools.zip_longest(*[xp.split(array, groups, at) for array, at in arrays])

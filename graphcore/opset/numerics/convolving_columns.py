@@ -1,8 +1,8 @@
-"""Convolution by columns: sums over windows as products with little copying, for filters with few channels.
+"""Convolution by columns: sums over windows as products with little copying, for few channels.
 
-Images are laid out as a matrix whose rows are the elements of their columns, so that all that the windows at one output column look at
-lies in consecutive rows: windows are copied along the other dimensions only, and each product is over a view. One product may compute
-several neighbouring output columns, with the filter repeated along a diagonal: it multiplies by zeros too, but a product that gives very
+Images are laid out as a matrix with the elements of image columns as rows, so that the windows at one output column depend on
+consecutive rows: windows are copied along the other dimensions only, and each product is over a view. One product may compute
+several neighbouring output columns, with the filter repeated along a diagonal: it multiplies by zeros too, but a product with very
 few columns uses the processor badly.
 """
 
@@ -28,7 +28,7 @@ _MOST_AT_ONCE: Final = 8
 def forward_by_columns(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
     """x: [n, spatial..., c]  w: [window..., c, o] -> [n, places..., o]."""
     n, outputs = x.shape[0], w.shape[-1]
-    # What is not finite must not be multiplied by the zeros beside the diagonal.
+    # Infinities and NaN must not be multiplied by the zeros beside the diagonal.
     finite = bool(xp.isfinite(xp.vdot(x, x)))
     columns = Columns(g, w.shape[-2], outputs, one_by_one=not finite)
     factor = columns.empty_filter(xp, w.dtype)
@@ -58,16 +58,16 @@ def filter_gradient_by_columns(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
 
 
 def input_gradient_by_columns(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]) -> Any:
-    """w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]; the step along the last spatial dimension must be 1.
+    """w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c], for a last stride of 1.
 
-    The gradient of the matrix, one column of the input after the other; of that, what had been copied from the same element is added.
+    Computes the gradient of the matrix one input column after the other, and adds up the copies of each element.
     """
     (n, *_, outputs), channels = dy.shape, w.shape[-2]
     columns = Columns(g, channels, outputs, one_by_one=True)
     factor = _columns_first(w)[::-1].transpose((*range(1, w.ndim - 1), 0, w.ndim - 1)).reshape(columns.size, -1)
     dx = xp.empty((n, *sizes, channels), dy.dtype)
     for images in columns.images(n, sizes[-1]):
-        # Images last: then what is added lies in long runs.
+        # Images last, so that sums are over long runs.
         flat = xp.ascontiguousarray(dy[images].transpose((-2, -1, *range(1, dy.ndim - 2), 0))).reshape(g.places[-1] * outputs, -1)
         matrix = xp.empty((sizes[-1], columns.size, flat.shape[1]), dy.dtype)
         for column, used, looking in columns.lookers(sizes[-1]):
@@ -81,9 +81,9 @@ class Columns:
     """The sizes of one convolution by columns.
 
     Attributes:
-        size: how many rows of the matrix belong to one column of the input: window elements along the other dimensions, times channels.
-        at_once: how many output columns a product computes.
-        width: how many input columns these look at.
+        size: the matrix rows of one input column: window elements along the other dimensions, times channels.
+        at_once: the number of output columns in one product.
+        width: the number of input columns that these depend on.
     """
 
     def __init__(self, g: Geometry, channels: int, outputs: int, *, one_by_one: bool = False) -> None:
@@ -97,11 +97,11 @@ class Columns:
         self.width = self._width(self.at_once)
 
     def _width(self, count: int) -> int:
-        """How many input columns `count` output columns look at."""
+        """The number of input columns that `count` output columns depend on."""
         return (count - 1) * self.slide.stride + self.slide.reach(self.g.window[-1])
 
     def images(self, n: int, width: int) -> Iterator[slice]:
-        """Pieces of n images, `width` columns wide, whose matrix and output stay in the cache."""
+        """Pieces of n images, `width` columns wide, with matrix and output in the cache."""
         step = max(1, _PIECE // max(1, math.prod(self.g.places[:-1]) * width * max(self.size, self.outputs)))
         for first in range(0, n, step):
             yield slice(first, min(n, first + step))
@@ -120,7 +120,10 @@ class Columns:
         return copied.reshape(len(columns) * self.size, -1)
 
     def products(self, length: int) -> Iterator[tuple[slice, slice, slice]]:
-        """For each product: rows of the matrix, columns of the flat output, and which of the `length` columns of the one, rows of the other."""
+        """For each product, the rows of the matrix, the columns of the flat output, and the slice of columns.
+
+        The slice selects from `length` columns of the one and rows of the other.
+        """
         some = list(self.parts(length))
         for first in range(0, self.g.places[-1], self.at_once):
             count = min(self.at_once, self.g.places[-1] - first)
@@ -130,7 +133,7 @@ class Columns:
                 yield rows, out, part
 
     def lookers(self, width: int) -> Iterator[tuple[int, slice, slice]]:
-        """For each of `width` input columns: itself, which columns of the flipped filter meet it, and with which rows of the flat output."""
+        """For each of `width` input columns, the matching columns of the flipped filter and output rows."""
         reach, before, o = self.slide.reach(self.g.window[-1]), self.g.pads[-1][0], self.outputs
         for column in range(width):
             first = column + before - reach + 1
@@ -139,14 +142,14 @@ class Columns:
             yield column, slice((low - first) * o, (high - first) * o), slice(low * o, high * o)
 
     def parts(self, length: int) -> Iterator[slice]:
-        """Equal parts of a length whose products stay in one thread."""
+        """Equal parts of a length with products that stay in one thread."""
         most = max(1, ONE_THREAD // max(1, self.width * self.size * self.at_once * self.outputs))
         step = -(-length // -(-length // most))
         for first in range(0, length, step):
             yield slice(first, min(length, first + step))
 
     def summed(self, xp: Any, matrix: Any, sizes: tuple[int, ...]) -> Any:
-        """The transpose of `matrix`, with images last: what was copied is added, padding is dropped; [n, sizes..., c]."""
+        """The transpose of `matrix`, with images last: adds up copies, drops padding; [n, sizes..., c]."""
         g, (*others, width) = self.g, sizes
         copied = matrix.reshape((width, *g.window[:-1], self.channels, *g.places[:-1], -1))
         wide = [low + size + high for size, (low, high) in zip(others, g.pads, strict=False)]
@@ -157,7 +160,7 @@ class Columns:
         return inner.transpose((inner.ndim - 1, *range(2, inner.ndim - 1), 0, 1))
 
     def _taps(self, element: tuple[int, ...]) -> list[slice]:
-        """Where the windows have this element, in the dimensions other than the columns."""
+        """The slices of this window element, in the dimensions other than the columns."""
         return [slide.tap(at, count) for slide, at, count in zip(self.g.slides, element, self.g.places, strict=False)]
 
     def empty_filter(self, xp: Any, dtype: Any) -> Any:
@@ -165,7 +168,7 @@ class Columns:
         return xp.zeros((self.width * self.size, self.at_once * self.outputs), dtype)
 
     def along_diagonal(self, xp: Any, factor: Any) -> Any:
-        """The places of the filter in the second factor: [output columns, window columns, rest of the window..., c, o]."""
+        """The filter's positions in the second factor: [output columns, window columns, rest..., c, o]."""
         shape = (self.width, *self.g.window[:-1], self.channels, self.at_once, self.outputs)
         whole = factor.reshape(shape)
         steps = whole.strides

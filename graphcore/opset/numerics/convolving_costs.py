@@ -1,8 +1,7 @@
-"""How much of a convolution is computed at a time, and which way is the quicker.
+"""Cost estimates of convolutions: piece sizes, and the choice between windows and columns.
 
-The latter by estimates of microseconds, fitted to some 800 convolutions of all sizes on one core of a server (float32, OpenBLAS). What
-counts is only which estimate is the smaller: with that choice they took 2 % longer than with the best, with windows always 19 %, with
-columns always 50 %.
+The choice compares estimates in microseconds, fitted to some 800 convolutions of all sizes on one core of a server (float32, OpenBLAS).
+With it they took 2 % longer than with the best choice, with windows always 19 %, with columns always 50 %.
 """
 
 from __future__ import annotations
@@ -32,24 +31,24 @@ _REMEMBERED: Final = 512
 
 
 def by_element(g: Geometry, channels: int) -> bool:
-    """Whether windows are copied element by element of the filter."""
+    """True if windows should be copied element by element of the filter."""
     return g.window[-1] * channels <= _SHORT_RUN
 
 
 def window_pieces(g: Geometry, n: int, channels: int, outputs: int) -> list[tuple[slice, slice]]:
-    """Ranges of images and of their output rows whose windows are copied at a time."""
+    """Ranges of images and output rows with windows copied in one piece."""
     window, row = math.prod(g.window) * channels, math.prod(g.places[1:])
     return list(pieces(n, g.places[0], row * window, _budget(_PIECE, n * g.places[0] * row, window * outputs, window)))
 
 
 def gradient_pieces(g: Geometry, n: int, channels: int, outputs: int) -> list[tuple[slice, slice]]:
-    """Ranges of images and of their output rows whose gradient is taken to the input at a time."""
+    """Ranges of images and output rows with gradients taken to the input in one piece."""
     row = math.prod(g.places[1:])
     return list(pieces(n, g.places[0], row * channels, _budget(_ROWS_PIECE, n * g.places[0] * row, outputs * channels, channels)))
 
 
 def pieces(n: int, rows: int, row_size: int, budget: int) -> Iterator[tuple[slice, slice]]:
-    """Ranges of images and of their rows that hold at most `budget` elements, or one row."""
+    """Ranges of images and rows with at most `budget` elements, or one row."""
     at_once = max(1, budget // max(1, row_size))
     images = max(1, at_once // max(1, rows))
     step = min(rows, at_once)
@@ -59,13 +58,13 @@ def pieces(n: int, rows: int, row_size: int, budget: int) -> Iterator[tuple[slic
 
 
 def _budget(usual: int, rows: int, size: int, kept: int) -> int:
-    """How many elements of a product are handled at a time: fewer where it is thin or small, so that it stays in one thread.
+    """The elements of a product in one piece; fewer for thin or small ones, to stay in one thread.
 
     Args:
-        usual: otherwise.
-        rows: how many rows there are.
+        usual: the usual number.
+        rows: the number of rows.
         size: the elements of the second operand.
-        kept: the elements that are kept for each row.
+        kept: the elements kept for each row.
     """
     small = size <= _SMALL_FACTOR and rows * size <= _SMALL_PRODUCT
     return min(usual, max(1, ONE_THREAD // max(1, size)) * kept) if small or size <= _THIN else usual
@@ -73,8 +72,8 @@ def _budget(usual: int, rows: int, size: int, kept: int) -> int:
 
 @lru_cache(_REMEMBERED)
 def columns_pay(g: Geometry, n: int, channels: int, outputs: int) -> bool:
-    """Whether the output for n images, and the gradient by the filter, should be computed by columns."""
-    if g.slides[-1].dilation > 1:  # between the elements there would be zeros, and what is infinite times 0 is seen
+    """True if the output for n images, and the gradient by the filter, should be computed by columns."""
+    if g.slides[-1].dilation > 1:  # zeros between the elements times infinite values would show
         return False
     rows, window = n * math.prod(g.places), math.prod(g.window) * channels
     pieces = len(window_pieces(g, n, channels, outputs))
@@ -88,7 +87,7 @@ def columns_pay(g: Geometry, n: int, channels: int, outputs: int) -> bool:
 
 @lru_cache(_REMEMBERED)
 def input_columns_pay(g: Geometry, n: int, channels: int, outputs: int) -> bool:
-    """Whether the gradient by n images should be computed by columns."""
+    """True if the gradient by n images should be computed by columns."""
     if g.slides[-1].stride > 1 or g.slides[-1].dilation > 1:
         return False
     rows, window = n * math.prod(g.places), math.prod(g.window)
@@ -122,7 +121,7 @@ def _input_by_columns(g: Geometry, n: int, channels: int, outputs: int) -> float
 
 
 def _sizes(g: Geometry, n: int) -> tuple[int, int, int]:
-    """Output rows of all images; how wide a padded image is, and how high, all dimensions but the columns together."""
+    """The output rows of all images, and the padded width and height (all other dimensions) of one."""
     *others, width = [
         (count - 1) * slide.stride + slide.reach(size) for count, slide, size in zip(g.places, g.slides, g.window, strict=True)
     ]
@@ -130,5 +129,5 @@ def _sizes(g: Geometry, n: int) -> tuple[int, int, int]:
 
 
 def _product(rows: int, depth: int, columns: int, rows_at_once: float) -> float:
-    """The multiplications of a product, weighed by how well so few columns and rows use the processor."""
+    """The multiplications of a product, weighted by the efficiency for few columns and rows."""
     return rows * depth * columns * (1 + _FEW / columns) * (1 + 20 / max(1, rows_at_once))

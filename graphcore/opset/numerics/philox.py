@@ -1,6 +1,6 @@
-"""Philox4x32-10, the counter-based generator whose numbers the reference's random ops give; and the distributions made from them.
+"""Philox4x32-10, the counter-based generator of the reference's random ops, and distributions.
 
-Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A block is one counter turned into four 32-bit numbers.
+Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A block is one counter mapped to four 32-bit numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESERVED_PER_OUTPUT: Final = 256
 
 
 class Generator:
-    """A position in the stream of a key; each run takes its share and moves on."""
+    """A position in the stream of a key; each run reserves its share."""
 
     def __init__(self, key: int, stream: int) -> None:
         self.key = key
@@ -34,7 +34,7 @@ class Generator:
         self._lock = threading.Lock()
 
     def reserve(self, blocks: int) -> int:
-        """The position of the next `blocks` blocks, which nobody else will get."""
+        """Reserve the next `blocks` blocks exclusively. Returns their position."""
         with self._lock:
             first = self.position
             self.position += blocks
@@ -59,7 +59,7 @@ def random_blocks(xp: Any, key: int, stream: int, positions: Any) -> Any:
 
 
 def group_size(dtype: np.dtype[Any]) -> int:
-    """How many numbers of this type one block gives."""
+    """The amount of numbers of this type from one block."""
     return 2 if dtype.itemsize == 8 else 4
 
 
@@ -97,12 +97,12 @@ def normal(xp: Any, blocks: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def draw(xp: Any, generator: Generator, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
-    """`count` numbers of `uniform`, `normal` or `truncated` distribution, as the reference draws them: dtype [count]."""
+    """Draw `count` numbers of `uniform`, `normal` or `truncated` distribution as in the reference: dtype [count]."""
     return draw_at(xp, generator, generator.reserve(count * RESERVED_PER_OUTPUT), distribution, count, dtype)
 
 
 def draw_at(xp: Any, generator: Generator, first: int, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
-    """As `draw`, from the position `first` on, leaving the generator where it is."""
+    """Draw from the position `first` on, without changing the generator."""
     group = group_size(dtype)
     groups = -(-count // group)
     if distribution == "truncated":
@@ -113,7 +113,7 @@ def draw_at(xp: Any, generator: Generator, first: int, distribution: str, count:
 
 
 def _truncated(xp: Any, generator: Generator, first: int, groups: int, dtype: np.dtype[Any]) -> Any:
-    """Each group takes the first numbers below 2 standard deviations from a stretch of blocks of its own."""
+    """Each group takes the first numbers below 2 standard deviations from its own stretch of blocks."""
     group = group_size(dtype)
     stretch = group * RESERVED_PER_OUTPUT // 4
     wide = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
@@ -148,14 +148,17 @@ def integers(xp: Any, generator: Generator, first: int, count: int, low: int, hi
 
 
 def scrambled(first: int, second: int) -> Generator:
-    """The generator that a seed of two numbers stands for: its key and stream are made from the seed by a generator of fixed key."""
+    """The generator for a seed of two numbers.
+
+    Key and stream are derived from the seed by a generator of fixed key.
+    """
     block = random_blocks(np, _SCRAMBLING_KEY, second, np.array([first], np.uint64))[0]
     mixed = [int(word) for word in block]
     return Generator(mixed[0] | mixed[1] << 32, mixed[2] | mixed[3] << 32)
 
 
 def node_generator(k: KernelContext) -> Generator:
-    """The generator of a node with seeds: it goes on from run to run of a session. Without seeds it begins somewhere else each time."""
+    """The generator of a node: seeded ones continue over the runs of a session, others start anywhere."""
     seeds = [int(str(k.attr(name))) & (1 << 64) - 1 for name in ("seed", "seed2")]
 
     def make() -> Generator:

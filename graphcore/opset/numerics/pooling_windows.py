@@ -1,4 +1,4 @@
-"""Pooling of arrays: windows over any of the dimensions, and the kernels that the pooling ops share."""
+"""Pooling of arrays: windows over any dimensions, and the kernels of pooling ops."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Pooling:
         self._require_one_kind()
 
     def _require_one_kind(self) -> None:
-        """Windows are spatial or, in MaxPool, along the channels and apart.
+        """Check that windows are spatial or, in MaxPool, along the channels and disjoint.
 
         Raises:
-            UnimplementedError: others.
+            UnimplementedError: they are not.
         """
         spatial = spatial_axes(self.k, b"NHWC" if len(self.ksize) == 4 else b"NDHWC")
         sizes = [(window, slide.stride) for window, slide in zip(self.ksize, self.slides, strict=True)]
@@ -52,7 +52,7 @@ class Pooling:
             self.channels = at
 
     def places(self, shape: Sizes) -> Sizes:
-        """How many windows there are in each dimension.
+        """The number of windows in each dimension.
 
         Raises:
             InvalidArgumentError: wrong rank, or the window does not fit.
@@ -70,19 +70,19 @@ class Pooling:
         return places
 
     def pads(self, shape: Sizes) -> tuple[tuple[int, int], ...]:
-        """What is added around an array of this shape."""
+        """The padding of an array of this shape."""
         return tuple([slide.pads(size, window) for slide, size, window in zip(self.slides, shape, self.ksize, strict=True)])
 
     def moving_axes(self) -> list[int]:
-        """The dimensions along which anything happens."""
+        """The dimensions with windows larger than 1 or padding."""
         return [i for i, (window, slide) in enumerate(zip(self.ksize, self.slides, strict=True)) if window > 1 or slide.stride > 1]
 
     def windows_are_apart(self) -> bool:
-        """True if no element is in two windows."""
+        """True if windows are disjoint."""
         return all(slide.stride >= window for slide, window in zip(self.slides, self.ksize, strict=True))
 
     def reduce(self, x: Any, combine: Any, fill: Any) -> Any:
-        """`combine` over each window, one dimension after the other: a window's rows are combined before its columns."""
+        """Apply `combine` to each window, one dimension after the other: rows before columns."""
         places = self.places(x.shape)
         x = padded(self.xp, x, self.pads(x.shape), fill)
         for axis in self.moving_axes():
@@ -93,7 +93,7 @@ class Pooling:
         return x
 
     def spread(self, dy: Any, shape: Sizes) -> Any:
-        """Adds each element of dy to all elements of its window: the transpose of `reduce` with add."""
+        """Add each element of dy to all elements of its window: the transpose of `reduce` with add."""
         pads, places = self.pads(shape), self.places(shape)
         for axis in reversed(self.moving_axes()):
             wide = list(dy.shape)
@@ -105,7 +105,7 @@ class Pooling:
         return dy[inside(shape, tuple([pad if axis in self.moving_axes() else (0, 0) for axis, pad in enumerate(pads)]))]
 
     def counts(self, shape: Sizes, dtype: Any) -> Any:
-        """How many elements each window has without padding, shaped to broadcast."""
+        """The number of elements of each window without padding, shaped to broadcast."""
         total: Any = dtype.type(1)
         places, pads = self.places(shape), self.pads(shape)
         for axis in self.moving_axes():
@@ -116,7 +116,7 @@ class Pooling:
         return total
 
     def taps(self, shape: Sizes) -> list[tuple[slice, ...]]:
-        """For each element of the window, in order, where the windows have it in the padded array."""
+        """For each element of the window, in order, its slices in the padded array."""
         places = self.places(shape)
         return [
             tuple([slide.tap(i, count) for slide, i, count in zip(self.slides, element, places, strict=True)])
@@ -129,12 +129,12 @@ def _along(axis: int, part: slice) -> tuple[slice, ...]:
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """What counts as smaller than anything in a maximum."""
+    """The padding value for a maximum."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
 def pooling_of(k: KernelContext) -> Pooling:
-    """The windows that the attrs ksize, strides and padding say."""
+    """The windows given by the attrs ksize, strides and padding."""
     return Pooling(k, int_list(k, "ksize"), int_list(k, "strides"))
 
 
@@ -145,7 +145,7 @@ def max_pool(k: KernelContext) -> Kernel:
 
 
 def first_maxima(pooling: Pooling, x: Any, y: Any) -> Iterator[tuple[tuple[slice, ...], Any]]:
-    """For each element of the window: where it is, and for which windows it is the first that equals the maximum."""
+    """For each element of the window: its slices, and a mask of the windows with their first maximum there."""
     wide = padded(pooling.xp, x, pooling.pads(x.shape), lowest(x.dtype))
     free = pooling.xp.ones(y.shape, bool)
     for tap in pooling.taps(x.shape):
@@ -156,7 +156,10 @@ def first_maxima(pooling: Pooling, x: Any, y: Any) -> Iterator[tuple[tuple[slice
 
 
 def max_grad(pooling: Pooling, x: Any, y: Any, dy: Any) -> Any:
-    """Gives the gradient of each window to its first maximum: x and the result like x, y and dy like the output."""
+    """Distribute the gradient of each window to its first maximum.
+
+    x and the result are shaped like the input, y and dy like the output.
+    """
     pads = pooling.pads(x.shape)
     dx = pooling.xp.zeros([before + size + after for size, (before, after) in zip(x.shape, pads, strict=True)], dy.dtype)
     apart = pooling.windows_are_apart()
@@ -170,7 +173,7 @@ def max_grad(pooling: Pooling, x: Any, y: Any, dy: Any) -> Any:
 
 
 def max_grad_grad(pooling: Pooling, x: Any, y: Any, grad: Any) -> Any:
-    """For each window the element of grad (like x) where the first maximum is."""
+    """For each window the element of grad (shaped like x) at the first maximum."""
     wide = padded(pooling.xp, grad, pooling.pads(x.shape))
     result = pooling.xp.zeros(y.shape, grad.dtype)
     for tap, found in first_maxima(pooling, x, y):
@@ -179,7 +182,7 @@ def max_grad_grad(pooling: Pooling, x: Any, y: Any, grad: Any) -> Any:
 
 
 def avg_pool(k: KernelContext) -> Kernel:
-    """The kernel of AvgPool and AvgPool3D: padding does not count."""
+    """The kernel of AvgPool and AvgPool3D; padding is ignored."""
     pooling, add, dtype = pooling_of(k), k.xp.add, k.dtype("T")
     wide = np.dtype(np.float32) if narrow(dtype) else dtype
 

@@ -1,7 +1,7 @@
-"""Queues of tuples of tensors: what they hold, who waits to put something in or to take something out, and in which order.
+"""Queues of tuples of tensors, with their waiting enqueues and dequeues, in order.
 
-Who enqueues, and who closes, stands in one line; who dequeues in another. Only the first of a line goes on; what it cannot do yet waits, and is
-done by whoever makes it possible. So nothing here ever blocks: an attempt tells its outcome when it has one.
+Enqueues and closes wait in one line, dequeues in another. Only the first of a line proceeds; if it cannot complete, it waits, and is
+completed by the operation that makes it possible. So nothing here blocks: an attempt reports its outcome by a callback.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class QueueSpec(msgspec.Struct, frozen=True):
 
     Args:
         kind: `FIFOQueue`, `PaddingFIFOQueue` or `RandomShuffleQueue`.
-        dtypes: one a component.
-        shapes: one a component; none where elements may have any shapes.
-        capacity: how many elements it may hold.
-        min_after_dequeue: how many a RandomShuffleQueue keeps until it is closed.
-        seeds: what a RandomShuffleQueue draws by; both 0 for any.
+        dtypes: one for each component.
+        shapes: one for each component; empty if elements may have any shapes.
+        capacity: the most elements.
+        min_after_dequeue: the number of elements a RandomShuffleQueue keeps until it is closed.
+        seeds: the seeds of a RandomShuffleQueue; both 0 for random ones.
     """
 
     kind: str
@@ -49,14 +49,14 @@ class QueueSpec(msgspec.Struct, frozen=True):
 
 
 class Queue:
-    """A queue, first in, first out.
+    """A first-in-first-out queue.
 
     Attributes:
-        name: for error texts.
-        spec: what it was made for.
+        name: the name in error texts.
+        spec: its properties.
         op, owner: see `SharedResource`.
-        closed: nothing can be put in any more.
-        shape: of the handle itself.
+        closed: True once nothing can be enqueued any more.
+        shape: the shape of the handle itself.
     """
 
     shape: ClassVar[tuple[int, ...]] = ()
@@ -82,46 +82,46 @@ class Queue:
 
     @property
     def size(self) -> int:
-        """How many elements it holds."""
+        """The number of elements."""
         return len(self._elements)
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many wait to put something in or to close it, and how many to take something out."""
+        """The numbers of waiting enqueues or closes, and of waiting dequeues."""
         return len(self._entering), len(self._leaving)
 
     @property
     def is_full(self) -> bool:
-        """True iff nothing can be put in now."""
+        """True iff nothing can be enqueued now."""
         return len(self._elements) >= self.spec.capacity
 
     @property
     def available(self) -> int:
-        """How many elements may be taken out now."""
+        """The number of elements that may be dequeued now."""
         return len(self._elements)
 
-    # ---- what an attempt does with the elements, while it is its turn -----------------------------------------------
+    # ---- operations of the attempt at the head of a line ----------------------------------------------------------
 
     def _no_elements(self) -> Any:
         return deque()
 
     def put(self, element: Element) -> None:
-        """Put an element in."""
+        """Add an element."""
         self._elements.append(element)
 
     def take(self) -> Element:
-        """Take the next element out."""
+        """Remove the next element."""
         taken: Element = self._elements.popleft()
         return taken
 
     def put_back(self, elements: Sequence[Element]) -> None:
-        """Undo the taking of `elements`."""
+        """Undo the removal of `elements`."""
         self._elements.extendleft(reversed(elements))
 
     # ---- the lines ---------------------------------------------------------------------------------------------------
 
     def join(self, attempt: Attempt) -> None:
-        """Have an attempt stand in line, and do all that can be done."""
+        """Append an attempt to its line, and process both lines."""
         with self._changing():
             if self._ended:
                 attempt.fail(attempt.cancelled())
@@ -131,12 +131,12 @@ class Queue:
                 (self._leaving if isinstance(attempt, Dequeue) else self._entering).append(attempt)
 
     def withdraw(self, attempt: Attempt) -> None:
-        """Take an attempt out of its line, unless it is over."""
+        """Remove an attempt from its line, unless it is completed."""
         with self._changing():
             self._cancel([attempt])
 
     def close_at_once(self, attempt: Attempt) -> None:
-        """Close, and cancel who waits to put something in."""
+        """Close the queue, and cancel waiting enqueues."""
         with self._changing():
             self.closed = True
             self._cancel(list(self._entering))
@@ -144,14 +144,14 @@ class Queue:
             self._over.append(attempt)
 
     def end(self) -> None:
-        """Cancel everybody who waits, and whoever comes."""
+        """Cancel all waiting and later attempts."""
         with self._changing():
             self._ended = True
             self._cancel([*self._entering, *self._leaving])
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Something is changed in here: then all is done that has become possible, and who waited for it is told. Ctrl-C comes after that."""
+        """Process both lines after a change in the block, and notify completed attempts. Defers Ctrl-C."""
         with critical_section:
             with self._lock:
                 yield
@@ -173,7 +173,7 @@ class Queue:
                     self._over.append(attempt)
 
     def _advance(self, line: deque[Attempt]) -> bool:
-        """Let the first of a line do what it can, and the next if it is done. True iff anything has changed."""
+        """Advance the head of a line, and its successors if it completes. True iff anything has changed."""
         changed = False
         while line:
             attempt = line[0]
@@ -188,7 +188,7 @@ class Queue:
 
 
 class ShuffleQueue(Queue):
-    """A queue that gives a random one of its elements, and keeps some until it is closed."""
+    """A queue that returns random elements, and keeps some until it is closed."""
 
     single = "RandomShuffleQueue"
 
@@ -200,14 +200,14 @@ class ShuffleQueue(Queue):
 
     @property
     def available(self) -> int:
-        """How many elements may be taken out now."""
+        """The number of elements that may be dequeued now."""
         return len(self._elements) if self.closed else max(0, len(self._elements) - self.spec.min_after_dequeue)
 
     def _no_elements(self) -> Any:
         return []
 
     def take(self) -> Element:
-        """Take a random element out; the last takes its place."""
+        """Remove a random element; the last takes its place."""
         if not self._drawn:
             self._drawn.extend(words(np, self._generator, self._generator.reserve(_DRAWN_AT_ONCE // 4), _DRAWN_AT_ONCE).tolist())
         elements = self._elements
@@ -218,16 +218,16 @@ class ShuffleQueue(Queue):
         return taken
 
     def put_back(self, elements: Sequence[Element]) -> None:
-        """Undo the taking of `elements`."""
+        """Undo the removal of `elements`."""
         self._elements.extend(reversed(elements))
 
 
 class Attempt:
-    """One use of a queue under way: see `Pending`.
+    """An operation on a queue: see `Pending`.
 
     Attributes:
-        is_over: it is certain what came of it.
-        error: why nothing came of it, None if all is well.
+        is_over: True once the outcome is certain.
+        error: the error, None for success.
     """
 
     __slots__ = ("_done", "error", "is_over", "queue")
@@ -250,27 +250,27 @@ class Attempt:
         self.queue.withdraw(self)
 
     def cancelled(self) -> CancelledError:
-        """The error that ends it when it is cancelled."""
+        """The error of a cancelled attempt."""
         return CancelledError(f"{self.called} operation was cancelled")
 
     def fail(self, error: GraphError) -> None:
-        """Nothing comes of it."""
+        """Complete with an error."""
         self.error = error
         self.is_over = True
 
     def advance(self) -> bool:
-        """Do what can be done now. True iff that was anything."""
+        """Proceed as far as possible. True iff anything was done."""
         raise NotImplementedError
 
     def give_back(self) -> None:
-        """Undo what cancelling it undoes."""
+        """Undo partial work on cancellation."""
 
     def outputs(self) -> Any:
-        """Its outputs, once it is done."""
+        """The outputs of a completed attempt."""
         return None
 
     def tell(self) -> None:
-        """Tell who began it."""
+        """Notify the callback."""
         if self._done is None:
             return
         outputs: Any = None
@@ -283,7 +283,7 @@ class Attempt:
 
 
 class Enqueue(Attempt):
-    """Puts elements in, as soon as there is room for each."""
+    """Adds elements, each as soon as there is space."""
 
     __slots__ = ("_left",)
 
@@ -294,7 +294,7 @@ class Enqueue(Attempt):
         self._left = deque(elements)
 
     def advance(self) -> bool:
-        """Put in what there is room for; nothing into a closed queue."""
+        """Add elements while there is space; none to a closed queue."""
         queue, left = self.queue, self._left
         before = len(left)
         if left and queue.closed:
@@ -307,7 +307,7 @@ class Enqueue(Attempt):
 
 
 class Close(Attempt):
-    """Closes the queue, once who came before has put in what he wanted."""
+    """Closes the queue after earlier enqueues have completed."""
 
     __slots__ = ("_at_once",)
 
@@ -326,7 +326,7 @@ class Close(Attempt):
             self.queue.join(self)
 
     def advance(self) -> bool:
-        """Close it."""
+        """Close the queue."""
         if self.queue.closed:
             self.fail(CancelledError(f"Queue '{self.queue.name}' is already closed."))
         self.queue.closed = self.is_over = True
@@ -334,14 +334,14 @@ class Close(Attempt):
 
 
 class Dequeue(Attempt):
-    """Takes elements out as they come, until it has as many as it wants.
+    """Removes elements as they become available, up to the requested number.
 
     Args:
-        queue: where from.
-        count: how many.
-        finish: makes the outputs of the elements.
-        up_to: fewer will do once the queue is closed.
-        kind: what the queue is called in errors.
+        queue: the queue.
+        count: the number of elements.
+        finish: makes the outputs from the elements.
+        up_to: accept fewer elements once the queue is closed.
+        kind: the name of the queue in errors.
     """
 
     __slots__ = ("_count", "_finish", "_kind", "_taken", "_up_to")
@@ -358,7 +358,7 @@ class Dequeue(Attempt):
         self.is_over = not count
 
     def advance(self) -> bool:
-        """Take what there is; where no more can come, give it back or be content with it."""
+        """Take available elements; if no more can come, return them or complete with fewer."""
         queue, taken = self.queue, self._taken
         missing, size = self._count - len(taken), queue.size
         if queue.closed and size < missing:
@@ -375,17 +375,17 @@ class Dequeue(Attempt):
         return moved > 0
 
     def give_back(self) -> None:
-        """Put back what it has taken so far."""
+        """Return the elements taken so far."""
         self.queue.put_back(self._taken)
         self._taken.clear()
 
     def outputs(self) -> Any:
-        """The elements that were taken."""
+        """The dequeued elements as outputs."""
         return self._finish(self._taken)
 
 
 def mismatch(queue: Queue, spec: QueueSpec, op: str) -> InvalidArgumentError | None:
-    """Why a node of op `op` that declares `spec` cannot share `queue`, None if it can."""
+    """The conflict of `spec`, declared by a node of op `op`, with `queue`; None if there is none."""
     own = queue.spec
     if own.kind != spec.kind:
         return InvalidArgumentError(f"Expected {own.kind}, found {op}")
@@ -419,7 +419,7 @@ def shown_sizes(sizes: Sizes) -> str:
 
 
 def agrees(wanted: Sizes, given: Sequence[int | None]) -> bool:
-    """True iff two shapes can be the same."""
+    """True iff two shapes are compatible."""
     return len(wanted) == len(given) and all(a is None or b is None or a == b for a, b in zip(wanted, given, strict=True))
 
 

@@ -1,7 +1,7 @@
-"""Special functions that the array module does not have, as sums of polynomials: erf, erfc and their inverses, lgamma, digamma, zeta.
+"""Special functions as rational approximations: erf, its inverses, lgamma, digamma, zeta.
 
-All compute in double precision, element by element, with `xp` NumPy or CuPy. The rational approximations are those of Cephes (Moshier),
-the starting point of the inverse error function is Giles' (2010); each is refined or reflected to the whole axis here.
+All compute in double precision, elementwise, with `xp` NumPy or CuPy. The rational approximations are those of Cephes (Moshier), the
+starting point of the inverse error function is Giles' (2010); each is refined or reflected to the whole axis here.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _erfc_positive(xp: Any, x: Any) -> Any:
 
 
 def erfinv(xp: Any, y: Any) -> Any:
-    """The x whose erf is y; infinite at -1 and 1, NaN beyond."""
+    """The inverse of erf; infinite at -1 and 1, NaN beyond."""
     w = -xp.log1p(-y * y)
     central = polynomial(w - 2.5, _CENTRAL)
     tail = polynomial(xp.sqrt(w) - 3, _TAIL)
@@ -127,12 +127,12 @@ def erfinv(xp: Any, y: Any) -> Any:
 
 
 def _erf_error(xp: Any, x: Any, y: Any) -> Any:
-    """How much erf(x) differs from y, told from the nearer end of the range."""
+    """The difference of erf(x) and y, computed from the nearer end of the range."""
     return xp.where(xp.abs(y) < 0.5, erf(xp, x) - y, xp.sign(y) * ((1 - xp.abs(y)) - erfc(xp, xp.abs(x))))
 
 
 def ndtri(xp: Any, p: Any) -> Any:
-    """The x below which a normally distributed number is with probability p."""
+    """The quantile of the normal distribution at probability p."""
     return math.sqrt(2) * erfinv(xp, 2 * p - 1)
 
 

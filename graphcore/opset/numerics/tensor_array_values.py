@@ -1,4 +1,4 @@
-"""What the handle of a tensor array stands for: places that are written once and read, and the arrays of their gradients."""
+"""The values of tensor array handles: elements written once and read, and gradient arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _PLACE: Final = 72
 
 
 class Place:
-    """One place of an array: the value, its shape (in a gradient array: what the forward one had there), what has happened to it."""
+    """One element of an array: its value, shape and state.
+
+    In a gradient array, the shape is that of the forward element.
+    """
 
     __slots__ = ("cleared", "read", "shape", "value")
 
@@ -29,19 +32,19 @@ class Place:
 
 
 class TensorArray:
-    """The value of a handle. It lasts as long as somebody holds the handle: one run.
+    """The value of a handle, with the lifetime of a run.
 
     Args:
-        name: for error texts.
-        dtype, element_shape: of the elements.
-        size: the number of places.
-        dynamic: writing beyond the end makes the array longer.
-        clear_after_read: a value is let go when it has been read.
+        name: the name in error texts.
+        dtype, element_shape: those of the elements.
+        size: the number of elements.
+        dynamic: writing beyond the end extends the array.
+        clear_after_read: a value is released after reading.
         identical: all elements have the shape of the first one written.
-        aggregate: values written to the same place are added (in arrays of gradients).
+        aggregate: repeated writes are added up (in gradient arrays).
 
     Attributes:
-        shape: of the handle itself, which counts as two strings.
+        shape: the shape of the handle itself, which counts as two strings.
     """
 
     __slots__ = ("aggregate", "clear_after_read", "closed", "dtype", "dynamic", "element_shape", "gradients", "identical", "name", "places")
@@ -78,10 +81,10 @@ class TensorArray:
         return sum([place.value.nbytes for place in self.places if place.value is not None])
 
     def write(self, k: KernelContext, index: int, value: Any) -> None:
-        """Put `value` in place `index`.
+        """Write `value` to element `index`.
 
         Raises:
-            InvalidArgumentError: there is no such place, it has been written already, or the shape does not fit.
+            InvalidArgumentError: there is no such element, it was written already, or the shape does not fit.
         """
         if self.dynamic and index >= len(self.places):
             require_places(index + 1, _PLACE)
@@ -116,10 +119,10 @@ class TensorArray:
             self.element_shape = shape
 
     def read(self, k: KernelContext, index: int) -> Any:
-        """The value in place `index`; zeros where nothing has been written and the shape is known.
+        """Read element `index`; zeros if it was not written and the shape is known.
 
         Raises:
-            InvalidArgumentError: there is no such place, or nothing in it.
+            InvalidArgumentError: there is no such element, or it has no value.
         """
         if not 0 <= index < len(self.places):
             raise invalid(k, f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.places)}")
@@ -150,27 +153,27 @@ class TensorArray:
         return k.xp.zeros(sizes, self.dtype.as_numpy)
 
     def sizes_at(self, index: int) -> tuple[int, ...] | None:
-        """The shape of the value that reading place `index` gives, None if there is none."""
+        """The shape of the value at `index`, None if there is none."""
         sizes = self.places[index].shape
         if sizes is None and self.element_shape.is_fully_defined:
             sizes = tuple([size or 0 for size in self.element_shape.as_list()])
         return sizes
 
     def require_room(self, sizes: tuple[int, ...]) -> None:
-        """Require that an array of the type of the elements can be had.
+        """Check an array of the element type against the allocation limit.
 
         Raises:
-            NoRoomError: it never can.
+            NoRoomError: it exceeds the limit.
         """
         if self.dtype.as_numpy is not None:
             require_room(sizes, self.dtype.as_numpy)
 
     def gradient(self, source: object, prefix: tuple[int, ...] = ()) -> TensorArray:
-        """The array that collects the gradients of this one's elements; one a `source`.
+        """The array that collects the gradients of this one's elements; one for each `source`.
 
         Args:
-            source: names the call of `gradients` that asks.
-            prefix: sizes that its elements have in front of those of this array's elements.
+            source: names the call of `gradients`.
+            prefix: additional leading sizes of its elements.
         """
         found = self.gradients.get(source)
         if found is None:
@@ -186,10 +189,10 @@ def as_array(k: KernelContext, handle: Any, attr: str = "") -> TensorArray:
     """The array behind a handle.
 
     Args:
-        attr: the op's attr that names the type of the elements.
+        attr: the op's attr with the type of the elements.
 
     Raises:
-        InvalidArgumentError: the handle is of something else, the array has been closed, or its elements are of another type.
+        InvalidArgumentError: the handle is of another kind, the array was closed, or its elements are of another type.
     """
     value = handle if isinstance(handle, TensorArray) else getattr(handle, "item", lambda: None)()
     if not isinstance(value, TensorArray):
@@ -202,5 +205,5 @@ def as_array(k: KernelContext, handle: Any, attr: str = "") -> TensorArray:
 
 
 def zero_flow() -> np.generic:
-    """What the first op of a flow gives: only its coming counts."""
+    """The initial value of a flow, which only orders operations."""
     return np.float32(0)

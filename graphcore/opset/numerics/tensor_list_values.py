@@ -1,4 +1,4 @@
-"""What a list handle stands for: a list of tensors as a value that is never changed, and the rules for its element shapes."""
+"""The values of list handles: immutable lists of tensors, and the rules for element shapes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PLACE: Final = 16
 
 
 class ListKind:
-    """What a list has in common with the lists that are made of it by adding or taking elements.
+    """The common properties of a list and of lists made from it by adding or removing elements.
 
     Attributes:
         dtype: the type of the elements.
-        shape: what is known of their shape; its sizes are `dims`.
-        limit: how many elements there may be, -1 for any number.
+        shape: the known part of their shape; its sizes are `dims`.
+        limit: the most elements, -1 for any number.
     """
 
     __slots__ = ("dims", "dtype", "limit", "shape")
@@ -44,9 +44,9 @@ class TensorList:
     """The value of a `variant` tensor: a list of tensors of one type.
 
     Attributes:
-        kind: the type of the elements, what is known of their shape, and how many there may be.
-        length: how many elements there are.
-        shape: of the handle itself, a scalar.
+        kind: the type, known shape and limit of the elements.
+        length: the number of elements.
+        shape: the shape of the handle itself, a scalar.
     """
 
     __slots__ = ("_elements", "kind", "length")
@@ -70,29 +70,29 @@ class TensorList:
 
     @property
     def element_shape(self) -> Shape:
-        """What is known of the shape of the elements."""
+        """The known part of the elements' shape."""
         return self.kind.shape
 
     @property
     def max_num_elements(self) -> int:
-        """How many elements there may be, -1 for any number."""
+        """The most elements, -1 for any number."""
         return self.kind.limit
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """The elements; None where one has not been set."""
+        """The elements; None for unset ones."""
         return tuple(self._elements[: self.length])
 
     @property
     def last(self) -> Any:
-        """The last element, None if it has not been set."""
+        """The last element, None if it is unset."""
         return self._elements[self.length - 1]
 
     def pushed(self, element: Any) -> TensorList:
-        """This list with one more element at its end.
+        """The list with one more element at its end.
 
-        The first list that is made longer than this one takes its elements over where they are, so that a loop that appends one
-        element a round does not copy all of them each round.
+        The first list extended from this one shares its storage, so that a loop that appends one element in each iteration does not copy
+        all of them each time.
         """
         elements, length = self._elements, self.length
         if len(elements) == length:
@@ -106,7 +106,7 @@ class TensorList:
         return made
 
     def popped(self) -> TensorList:
-        """This list without its last element."""
+        """The list without its last element."""
         made = _new(TensorList)
         made.kind = self.kind
         made._elements = self._elements
@@ -132,7 +132,7 @@ def as_list(k: KernelContext, handle: Any) -> TensorList:
     """The list behind a handle.
 
     Raises:
-        InvalidArgumentError: the value is no handle of a list.
+        InvalidArgumentError: the value is not the handle of a list.
     """
     value = handle if isinstance(handle, TensorList) else getattr(handle, "item", lambda: None)()
     if not isinstance(value, TensorList):
@@ -141,10 +141,10 @@ def as_list(k: KernelContext, handle: Any) -> TensorList:
 
 
 def list_of(k: KernelContext, handle: Any) -> TensorList:
-    """The list behind a handle, whose elements have the type that the op's attr `element_dtype` says.
+    """The list behind a handle, with elements of the type in attr `element_dtype`.
 
     Raises:
-        InvalidArgumentError: they have another.
+        InvalidArgumentError: the type differs.
     """
     value = as_list(k, handle)
     wanted = element_type(k)
@@ -157,7 +157,7 @@ def element_type(k: KernelContext) -> DType:
     """The value of attr `element_dtype`.
 
     Raises:
-        InvalidArgumentError: it is no type.
+        InvalidArgumentError: it is not a type.
     """
     dtype = k.attr("element_dtype")
     if not isinstance(dtype, DType):
@@ -166,7 +166,7 @@ def element_type(k: KernelContext) -> DType:
 
 
 def partial_shape(k: KernelContext, value: Any) -> Shape:
-    """The element shape that an int tensor says: sizes, -1 where unknown; the scalar -1 for an unknown rank.
+    """The element shape in an int tensor: sizes, -1 for unknown; the scalar -1 for an unknown rank.
 
     Raises:
         InvalidArgumentError: another scalar, or a size below -1.
@@ -182,7 +182,7 @@ def partial_shape(k: KernelContext, value: Any) -> Shape:
 
 
 def checked_element(k: KernelContext, held: TensorList, element: Any, what: str) -> Any:
-    """The element itself, if the list may hold it.
+    """Return the element if the list may hold it.
 
     Raises:
         InvalidArgumentError: its shape does not fit.
@@ -193,14 +193,14 @@ def checked_element(k: KernelContext, held: TensorList, element: Any, what: str)
 
 
 def _may_be(known: tuple[int | None, ...] | None, sizes: tuple[int, ...]) -> bool:
-    """True iff something of these sizes may have the shape; once a round of a loop, so it makes no Shape."""
+    """True iff these sizes fit the shape. It makes no Shape, as loops call it in every iteration."""
     if known is None:
         return True
     return len(known) == len(sizes) and all(a is None or a == b for a, b in zip(known, sizes, strict=True))
 
 
 def merged_shape(k: KernelContext, given: Shape, held: TensorList) -> Shape:
-    """What the op and the list say together of the shape of an element.
+    """The element shape merged from op and list.
 
     Raises:
         InvalidArgumentError: they contradict each other.
@@ -211,10 +211,10 @@ def merged_shape(k: KernelContext, given: Shape, held: TensorList) -> Shape:
 
 
 def uninitialized(k: KernelContext, held: TensorList, given: Shape) -> Any:
-    """What stands in for an element that has not been set: zeros of the shape that op, list or the other elements say.
+    """The value of an unset element: zeros with the shape given by op, list or other elements.
 
     Raises:
-        InvalidArgumentError: they do not say it.
+        InvalidArgumentError: the shape is unknown.
     """
     shape = merged_shape(k, given, held)
     for item in held.items:
@@ -228,10 +228,10 @@ def uninitialized(k: KernelContext, held: TensorList, given: Shape) -> Any:
 
 
 def filled(k: KernelContext, held: TensorList, items: Sequence[Any], given: Shape) -> list[Any]:
-    """`items` of a list, with zeros in the place of those that have not been set.
+    """The `items` of a list, with zeros for unset ones.
 
     Raises:
-        InvalidArgumentError: nothing says the shape of these.
+        InvalidArgumentError: their shape is unknown.
     """
     if all(item is not None for item in items):
         return list(items)
@@ -248,7 +248,7 @@ def zeros(k: KernelContext, sizes: Sequence[int | None]) -> Any:
 
 
 def unset(count: int) -> tuple[None, ...]:
-    """The elements of a list of which none has been set."""
+    """The elements of a list without set elements."""
     require_places(count, _PLACE)
     return (None,) * count
 
@@ -257,7 +257,7 @@ def positions(k: KernelContext, value: Any, size: int, what: str) -> list[int]:
     """The elements of an index tensor.
 
     Raises:
-        InvalidArgumentError: one of them is outside [0, size).
+        InvalidArgumentError: one is outside [0, size).
     """
     found: list[int] = value.reshape(-1).tolist()
     for index in found:
@@ -267,7 +267,7 @@ def positions(k: KernelContext, value: Any, size: int, what: str) -> list[int]:
 
 
 def zeros_like_list(k: KernelContext, handle: Any) -> TensorList:
-    """A list with zeros in the place of each element; what has not been set stays so."""
+    """A list of zeros for all elements; unset ones stay unset."""
     held = as_list(k, handle)
     if held.element_dtype is dtypes.variant:
         return held.with_items([None if item is None else zeros_like_list(k, item) for item in held.items])
@@ -275,7 +275,7 @@ def zeros_like_list(k: KernelContext, handle: Any) -> TensorList:
 
 
 def added_lists(k: KernelContext, first: Any, second: Any) -> TensorList:
-    """The sum of two lists, element by element; what has not been set counts as zeros.
+    """The sum of two lists, elementwise; unset elements count as zeros.
 
     Raises:
         InvalidArgumentError: they differ in type, length or element shape.

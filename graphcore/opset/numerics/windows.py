@@ -1,4 +1,4 @@
-"""Windows that slide over arrays: their geometry in numbers, and arrays seen through them. Convolutions and pooling share it."""
+"""Sliding windows: their geometry in numbers, and views of arrays. For convolutions and pooling."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SPATIAL: Final = {b"NHWC": (1, 2), b"NCHW": (2, 3), b"NDHWC": (1, 2, 3), b"NCDH
 
 
 class Sliding(msgspec.Struct, frozen=True):
-    """How windows slide along one dimension.
+    """The sliding of windows along one dimension.
 
     Attributes:
         padding: SAME, VALID or EXPLICIT.
-        explicit: what is added before and after, for EXPLICIT.
+        explicit: the padding before and after, for EXPLICIT.
     """
 
     stride: int
@@ -31,24 +31,24 @@ class Sliding(msgspec.Struct, frozen=True):
     explicit: Pad = (0, 0)
 
     def places(self, size: int, window: int) -> int:
-        """How many windows there are along a dimension of this size; at most 0 if none fits."""
+        """The number of windows along a dimension of this size; at most 0 if none fits."""
         if self.padding == b"SAME":
             return -(-size // self.stride)
         return (size + sum(self.explicit) - self.reach(window)) // self.stride + 1
 
     def pads(self, size: int, window: int) -> Pad:
-        """How much is added before and after a dimension of this size."""
+        """The padding before and after a dimension of this size."""
         if self.padding != b"SAME":
             return self.explicit
         needed = max(0, (self.places(size, window) - 1) * self.stride + self.reach(window) - size)
         return needed // 2, needed - needed // 2
 
     def reach(self, window: int) -> int:
-        """From the first to the last element of a window, gaps included."""
+        """The distance from the first to the last element of a window, inclusive."""
         return (window - 1) * self.dilation + 1
 
     def tap(self, index: int, places: int) -> slice:
-        """Element `index` of every window, in the padded dimension."""
+        """Element `index` of every window, as a slice of the padded dimension."""
         first = index * self.dilation
         return slice(first, first + (places - 1) * self.stride + 1, self.stride)
 
@@ -63,7 +63,7 @@ class Geometry(msgspec.Struct, frozen=True):
 
     @property
     def is_pointwise(self) -> bool:
-        """True if every window is one element and all elements are windows."""
+        """True if windows are single elements and all elements are windows."""
         return math.prod(self.window) == 1 and not any(map(sum, self.pads)) and all(slide.stride == 1 for slide in self.slides)
 
 
@@ -73,7 +73,7 @@ def is_channels_last(attrs: Attrs) -> bool:
 
 
 def sliding(k: KernelContext, strides: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Sliding, ...]:
-    """What the node's attrs say of the dimensions `axes`.
+    """The sliding of windows along `axes`, from the node's attrs.
 
     Raises:
         InvalidArgumentError: a stride or dilation below 1, or too few of them.
@@ -100,10 +100,10 @@ def spatial_axes(k: KernelContext, default: bytes) -> tuple[int, ...]:
 
 
 def int_list(k: KernelContext, name: str) -> tuple[int, ...]:
-    """The ints of attr `name`, none if there is no such attr.
+    """The ints in attr `name`, () if there is no such attr.
 
     Raises:
-        InvalidArgumentError: it is no list.
+        InvalidArgumentError: it is not a list.
     """
     value = k.attrs.get(name, ())
     if not isinstance(value, tuple):
@@ -112,7 +112,7 @@ def int_list(k: KernelContext, name: str) -> tuple[int, ...]:
 
 
 def padded(xp: Any, x: Any, pads: tuple[Pad, ...], fill: Any = 0) -> Any:
-    """The array with `fill` around it; itself if nothing is added."""
+    """The array with `fill` around it; itself without padding."""
     if not any(before or after for before, after in pads):
         return x
     sizes = [before + size + after for size, (before, after) in zip(x.shape, pads, strict=True)]
@@ -122,12 +122,12 @@ def padded(xp: Any, x: Any, pads: tuple[Pad, ...], fill: Any = 0) -> Any:
 
 
 def inside(shape: tuple[int, ...], pads: tuple[Pad, ...]) -> tuple[slice, ...]:
-    """Where the array itself is in its padded form."""
+    """The slices of the array itself in its padded form."""
     return tuple([slice(before, before + size) for size, (before, _) in zip(shape, pads, strict=True)])
 
 
 def views(xp: Any, x: Any, window: tuple[int, ...], slides: tuple[Sliding, ...], places: tuple[int, ...]) -> Any:
-    """The windows of a padded channels-last array without copying: [batch, places..., window..., channels]."""
+    """The windows of a padded channels-last array as a view: [batch, places..., window..., channels]."""
     steps = x.strides[1:-1]
     return xp.lib.stride_tricks.as_strided(
         x,

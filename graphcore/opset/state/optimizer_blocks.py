@@ -1,4 +1,4 @@
-"""Makes the ops of an optimizer from its rule: one on reference variables, one on resources."""
+"""Factory of optimizer ops from update rules, for reference variables and for resources."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _EXAMPLE_SCALARS: Final = {"lr_power": -0.5, "epsilon": 0.125, "beta1_power": 0.
 
 
 def optimizer(name: str, *, prefixes: Sequence[str] = ("Apply", "ResourceApply")) -> Callable[[Rule], Rule]:
-    """Register the ops that apply an update rule, a function of values that gives new values.
+    """Register the ops that apply an update rule, a function from values to new values.
 
-    The op's inputs and attrs are the parameters of the rule: after the array module, those before `/` are variables, the trained one first, whose
-    new values it returns; then come the other inputs; those after `*` are attrs with their defaults. The op's docstring is the rule's.
+    The op's inputs and attrs are the parameters of the rule: after the array module, those before `/` are variables, the trained one first,
+    and the results are their new values; then come the other inputs; those after `*` are attrs with their defaults. The op's docstring is
+    the rule's.
 
     Args:
         name: the name of the ops after the prefix.
@@ -65,7 +66,7 @@ def _signature(name: str, variables: Sequence[str], inputs: Sequence[str], flags
 
 
 def _shape(count: int, inputs: Sequence[str]) -> ShapeFn:
-    """Variables and gradients agree; the rest are scalars."""
+    """Variables and gradients have one shape; the rest are scalars."""
 
     def shape(c: InferenceContext) -> None:
         known = _variable_shape(c, 0)
@@ -90,7 +91,7 @@ def _variable_shape(c: InferenceContext, i: int) -> ShapeHandle:
 
 
 def _kernel(rule: Rule, count: int, inputs: Sequence[str], flags: dict[str, bool]) -> KernelFactory:
-    """Reads the variables, checks the shape of the gradient, and assigns the new values."""
+    """A kernel that reads the variables, checks the gradient's shape, and assigns the new values."""
     gradients = [i for i, name in enumerate(inputs, count) if name in _GRADIENTS]
 
     def kernel(k: KernelContext) -> Kernel:
@@ -113,14 +114,14 @@ def _kernel(rule: Rule, count: int, inputs: Sequence[str], flags: dict[str, bool
 
 
 def _examples(count: int, inputs: Sequence[str], flags: dict[str, bool]) -> tuple[Example, ...]:
-    """One example with numbers that suit every rule, and one for each flag turned over."""
+    """One example with numbers that suit every rule, and one for each inverted flag."""
     values = [_EXAMPLE_GRADIENT if name in _GRADIENTS else _EXAMPLE_SCALARS.get(name, 0.75) for name in inputs]
     values = [_EXAMPLE_VARIABLE, *[_EXAMPLE_SLOT] * (count - 1), *values]
     return (Example(values), *[Example(values, {flag: not default}) for flag, default in flags.items()])
 
 
 class _Locks:
-    """The locks of several variables, taken in the same order by everybody, and once each."""
+    """The locks of several variables, acquired once each in a global order."""
 
     __slots__ = ("_locks", "_taken")
 
@@ -152,7 +153,7 @@ class _Locks:
 
 @critical_section.cover
 def _assign(variables: Iterable[RefVariable], values: Iterable[Any]) -> None:
-    """Give several variables new values, all of them or, where Ctrl-C comes before, none; their locks are held."""
+    """Assign several variables atomically with respect to Ctrl-C; their locks are held."""
     critical_section.begin()
     try:
         for variable, value in zip(variables, values, strict=True):

@@ -1,6 +1,6 @@
-"""The update rules of optimizers, each of which makes an op on reference variables and one on resources.
+"""The update rules of optimizers; each makes an op on reference variables and one on resources.
 
-A rule takes the array module, the values of the variables and the other inputs, and gives the new values of the variables.
+A rule takes the array module, the values of the variables and the other inputs, and returns the new values of the variables.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def adam(
     *,
     use_nesterov: bool = False,
 ) -> Values:
-    """Adam: steps by the running mean of gradients over the root of that of their squares, both corrected for their start at 0.
+    """Adam: steps by the mean of gradients over the root of the mean of their squares.
+
+    Both running means are corrected for their start at 0.
 
     use_nesterov: look ahead along the mean.
     """
@@ -77,7 +79,7 @@ def adam(
 
 @optimizer("AdaMax")
 def ada_max(xp: Any, var: Any, m: Any, v: Any, /, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any) -> Values:
-    """AdaMax: Adam with the running maximum of magnitudes in the place of squares."""
+    """AdaMax: Adam with the running maximum of magnitudes instead of squares."""
     m = m + (grad - m) * (1 - beta1)
     v = xp.maximum(beta2 * v, xp.abs(grad))
     return var - lr / (1 - beta1_power) * (m / (v + epsilon)), m, v
@@ -87,7 +89,7 @@ def ada_max(xp: Any, var: Any, m: Any, v: Any, /, beta1_power: Any, lr: Any, bet
 def adagrad(xp: Any, var: Any, accum: Any, /, lr: Any, grad: Any, *, update_slots: bool = True) -> Values:
     """Adagrad: steps over the root of the sum of all squared gradients.
 
-    update_slots: if false, the sum stays as it is.
+    update_slots: if false, the sum is unchanged.
     """
     accum = accum + grad * grad if update_slots else accum
     return var - grad * lr / xp.sqrt(accum), accum
@@ -97,7 +99,7 @@ def adagrad(xp: Any, var: Any, accum: Any, /, lr: Any, grad: Any, *, update_slot
 def adagrad_v2(xp: Any, var: Any, accum: Any, /, lr: Any, epsilon: Any, grad: Any, *, update_slots: bool = True) -> Values:
     """Adagrad with `epsilon` added to the root.
 
-    update_slots: if false, the sum stays as it is.
+    update_slots: if false, the sum is unchanged.
     """
     accum = accum + grad * grad if update_slots else accum
     return var - grad * lr / (xp.sqrt(accum) + epsilon), accum
@@ -123,7 +125,7 @@ def rms_prop(xp: Any, var: Any, ms: Any, mom: Any, /, lr: Any, rho: Any, momentu
 def centered_rms_prop(
     xp: Any, var: Any, mg: Any, ms: Any, mom: Any, /, lr: Any, rho: Any, momentum: Any, epsilon: Any, grad: Any
 ) -> Values:
-    """RMSProp with the variance of the gradients in the place of their mean square."""
+    """RMSProp with the variance of the gradients instead of their mean square."""
     ms = ms + (grad * grad - ms) * (1 - rho)
     mg = mg + (grad - mg) * (1 - rho)
     mom = mom * momentum + grad * lr / xp.sqrt(ms - mg * mg + epsilon)
@@ -185,13 +187,13 @@ def ftrl_v2(
 
 @optimizer("AddSign")
 def add_sign(xp: Any, var: Any, m: Any, /, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any) -> Values:
-    """AddSign: steps are larger where gradient and running mean agree in sign."""
+    """AddSign: larger steps if gradient and running mean agree in sign."""
     m = m * beta + grad * (1 - beta)
     return var - lr * (alpha + sign_decay * xp.sign(grad) * xp.sign(m)) * grad, m
 
 
 @optimizer("PowerSign")
 def power_sign(xp: Any, var: Any, m: Any, /, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any) -> Values:
-    """PowerSign: steps are exponentially larger where gradient and running mean agree in sign."""
+    """PowerSign: exponentially larger steps if gradient and running mean agree in sign."""
     m = m * beta + grad * (1 - beta)
     return var - lr * xp.exp(logbase * sign_decay * xp.sign(grad) * xp.sign(m)) * grad, m

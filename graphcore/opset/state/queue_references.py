@@ -1,4 +1,4 @@
-"""The older forms of the queue ops: a queue is a reference, whose components the shape functions know nothing of."""
+"""The older forms of the queue ops, with queues as references, whose components have no known shapes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _reference_shape(c: InferenceContext) -> None:
 
 @op
 class FIFOQueue:
-    """A queue whose elements come out in the order in which they were put in (FIFOQueueV2 is the newer form)."""
+    """A queue of elements in the order of insertion (FIFOQueueV2 is the newer form)."""
 
     signature = _older(FIFOQueueV2.signature)
     stateful = True
@@ -44,7 +44,7 @@ class FIFOQueue:
 
 @op
 class PaddingFIFOQueue:
-    """A FIFO queue that pads elements which are taken out together (PaddingFIFOQueueV2 is the newer form)."""
+    """A FIFO queue that pads elements dequeued together (PaddingFIFOQueueV2 is the newer form)."""
 
     signature = _older(PaddingFIFOQueueV2.signature)
     stateful = True
@@ -56,7 +56,7 @@ class PaddingFIFOQueue:
 
 @op
 class RandomShuffleQueue:
-    """A queue that gives a random one of its elements (RandomShuffleQueueV2 is the newer form)."""
+    """A queue of elements in random order (RandomShuffleQueueV2 is the newer form)."""
 
     signature = _older(RandomShuffleQueueV2.signature)
     stateful = True
@@ -68,7 +68,7 @@ class RandomShuffleQueue:
 
 @op
 class QueueEnqueue:
-    """Puts one element into a queue (QueueEnqueueV2 is the newer form)."""
+    """Enqueues one element (QueueEnqueueV2 is the newer form)."""
 
     signature = _older(QueueEnqueueV2.signature)
     waits = True
@@ -80,7 +80,7 @@ class QueueEnqueue:
 
 @op
 class QueueEnqueueMany:
-    """Puts the rows of the components into a queue (QueueEnqueueManyV2 is the newer form)."""
+    """Enqueues the rows of the components (QueueEnqueueManyV2 is the newer form)."""
 
     signature = _older(QueueEnqueueManyV2.signature)
     waits = True
@@ -92,7 +92,7 @@ class QueueEnqueueMany:
 
 @op
 class QueueDequeue:
-    """Takes one element out of a queue (QueueDequeueV2 is the newer form)."""
+    """Dequeues one element (QueueDequeueV2 is the newer form)."""
 
     signature = _older(QueueDequeueV2.signature)
     waits = True
@@ -104,7 +104,7 @@ class QueueDequeue:
 
 @op
 class QueueDequeueMany:
-    """Takes `n` elements out of a queue (QueueDequeueManyV2 is the newer form)."""
+    """Dequeues `n` elements (QueueDequeueManyV2 is the newer form)."""
 
     signature = _older(QueueDequeueManyV2.signature)
     waits = True
@@ -116,7 +116,7 @@ class QueueDequeueMany:
 
 @op
 class QueueDequeueUpTo:
-    """Takes up to `n` elements out of a queue (QueueDequeueUpToV2 is the newer form)."""
+    """Dequeues up to `n` elements (QueueDequeueUpToV2 is the newer form)."""
 
     signature = _older(QueueDequeueUpToV2.signature)
     waits = True

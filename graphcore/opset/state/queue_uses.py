@@ -1,4 +1,4 @@
-"""Ops that use queues: they put tuples of tensors in and take them out, in one run or in several, and wait where they must."""
+"""Ops that use queues: they enqueue and dequeue tuples of tensors, across runs, and wait if necessary."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _check_timeout(k: KernelContext) -> None:
 
 
 def _typed(k: KernelContext, handle: Any, types: Sequence[DType], *, enters: bool) -> Queue:
-    """The queue, whose components must be of `types`."""
+    """The queue, after a check that its components are of `types`."""
     queue = _queue(k, handle)
     if queue.spec.dtypes == types:
         return queue
@@ -48,7 +48,7 @@ def _typed(k: KernelContext, handle: Any, types: Sequence[DType], *, enters: boo
 
 
 def _kept(value: Any, dtype: DType) -> Any:
-    """A value of which a queue may be sure that nobody changes it."""
+    """A value that will not be changed, for a queue."""
     if dtype.as_numpy is None:
         return value
     if isinstance(value, np.generic | bytes | str):
@@ -63,7 +63,7 @@ def _wrong_shape(place: int, wanted: Sizes, value: Any) -> InvalidArgumentError:
 
 
 def _element(spec: QueueSpec, values: Sequence[Any]) -> list[Element]:
-    """The one element that `values` are."""
+    """The single element made of `values`."""
     for place, (wanted, value) in enumerate(zip(spec.shapes, values, strict=False)):
         if not agrees(wanted, np.shape(value)):
             raise _wrong_shape(place, wanted, value)
@@ -71,7 +71,7 @@ def _element(spec: QueueSpec, values: Sequence[Any]) -> list[Element]:
 
 
 def _elements(spec: QueueSpec, values: Sequence[Any]) -> list[Element]:
-    """The elements that are one after the other along the first dimension of `values`."""
+    """The elements along the first dimension of `values`."""
     counts = [np.shape(value)[0] if np.shape(value) else None for value in values]
     count = counts[0]
     for place, (sizes, value) in enumerate(zip(spec.shapes, values, strict=False)):
@@ -135,7 +135,7 @@ def _dequeue_many(*, up_to: bool) -> KernelFactory:
 
 
 def _batched(xp: Any, spec: QueueSpec, elements: Sequence[Element]) -> tuple[Any, ...]:
-    """The components of `elements`, one after the other along a first dimension."""
+    """The components of `elements`, stacked along a first dimension."""
     batches = []
     for place, (sizes, dtype) in enumerate(zip(spec.shapes, spec.dtypes, strict=True)):
         rows = [element[place] for element in elements]
@@ -183,11 +183,11 @@ def _up_to_shape(c: InferenceContext) -> None:
 
 @op
 class QueueEnqueueV2:
-    """Puts one element into a queue, as soon as there is room.
+    """Enqueues one element, as soon as there is space.
 
     handle: the queue
     components: the element
-    timeout_ms: must be -1: it waits as long as it takes.
+    timeout_ms: must be -1, for no limit.
     """
 
     signature = "QueueEnqueueV2[Tcomponents:list(type) >= 1, timeout_ms:int = -1](handle:resource, components:Tcomponents) -> ()"
@@ -201,11 +201,11 @@ class QueueEnqueueV2:
 
 @op
 class QueueEnqueueManyV2:
-    """Puts the rows of the components into a queue, one after the other, each as soon as there is room.
+    """Enqueues the rows of the components in order, each as soon as there is space.
 
     handle: the queue
     components: the elements, along the first dimension
-    timeout_ms: must be -1: it waits as long as it takes.
+    timeout_ms: must be -1, for no limit.
     """
 
     signature = "QueueEnqueueManyV2[Tcomponents:list(type) >= 1, timeout_ms:int = -1](handle:resource, components:Tcomponents) -> ()"
@@ -219,11 +219,11 @@ class QueueEnqueueManyV2:
 
 @op
 class QueueDequeueV2:
-    """Takes one element out of a queue, as soon as there is one.
+    """Dequeues one element, as soon as there is one.
 
     handle: the queue
     components: the element
-    timeout_ms: must be -1: it waits as long as it takes.
+    timeout_ms: must be -1, for no limit.
     """
 
     signature = "QueueDequeueV2[component_types:list(type) >= 1, timeout_ms:int = -1](handle:resource) -> (components:component_types)"
@@ -237,12 +237,12 @@ class QueueDequeueV2:
 
 @op
 class QueueDequeueManyV2:
-    """Takes `n` elements out of a queue as they come; an error if it is closed and has fewer, which then stay in it.
+    """Dequeues `n` elements as they become available; fails if a closed queue has fewer.
 
     handle: the queue
-    n: how many, a scalar
+    n: the number of elements, a scalar
     components: the elements, along a new first dimension
-    timeout_ms: must be -1: it waits as long as it takes.
+    timeout_ms: must be -1, for no limit.
     """
 
     signature = (
@@ -258,12 +258,12 @@ class QueueDequeueManyV2:
 
 @op
 class QueueDequeueUpToV2:
-    """Takes `n` elements out of a queue as they come; what is left if it is closed and has fewer, an error if that is nothing.
+    """Dequeues up to `n` elements: fewer only from a closed queue; fails if that is empty.
 
     handle: the queue
-    n: how many at most, a scalar
+    n: the most elements, a scalar
     components: the elements, along a new first dimension
-    timeout_ms: must be -1: it waits as long as it takes.
+    timeout_ms: must be -1, for no limit.
     """
 
     signature = (
@@ -279,10 +279,10 @@ class QueueDequeueUpToV2:
 
 @op
 class QueueCloseV2:
-    """Closes a queue: nothing can be put in any more. It waits for those that were about to put something in.
+    """Closes a queue for further enqueues, after waiting for pending ones.
 
     handle: the queue
-    cancel_pending_enqueues: if true, those are cancelled instead.
+    cancel_pending_enqueues: if true, pending ones are cancelled instead.
     """
 
     signature = "QueueCloseV2[cancel_pending_enqueues:bool = false](handle:resource) -> ()"

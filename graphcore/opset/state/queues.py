@@ -1,4 +1,4 @@
-"""The queues of a session: nodes of one run or of several hand tuples of tensors on through them. `queue_uses` has the ops that do so."""
+"""The queues of a session, which pass tuples of tensors between nodes and runs. See also `queue_uses`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_FLOATS: Final = {"component_types": ["float"], "shapes": [Shape([2])]}
 
 
 class QueueReference(RefVariable):
-    """The reference to a queue that the older forms of the ops take."""
+    """The reference to a queue, for the older forms of the ops."""
 
     __slots__ = ("queue",)
 
@@ -32,13 +32,13 @@ class QueueReference(RefVariable):
 
 
 def types_attr(k: KernelContext | InferenceContext, attr: str = "component_types") -> tuple[DType, ...]:
-    """The types that an attr lists."""
+    """The types in an attr."""
     value = k.attr(attr)
     return tuple([item for item in value if isinstance(item, DType)]) if isinstance(value, tuple) else ()
 
 
 def refused_by(k: KernelContext, text: str) -> InvalidArgumentError:
-    """The error for what a node declares, in the reference's words."""
+    """The error for an invalid declaration, in the reference's words."""
     return InvalidArgumentError(text, op=k.op, node=k.node_name, source=k.source)
 
 
@@ -48,7 +48,7 @@ def _shapes(k: KernelContext | InferenceContext) -> list[Shape]:
 
 
 def queue_shape(c: InferenceContext) -> None:
-    """A scalar handle, which tells the shapes and types of the components."""
+    """A scalar handle with handle data: shapes and types of the components."""
     c.set_output(0, c.scalar())
     types, shapes = types_attr(c), _shapes(c)
     if len(shapes) != len(types):
@@ -61,7 +61,7 @@ def _spec(k: KernelContext) -> QueueSpec:
     """The declaration of a node.
 
     Raises:
-        InvalidArgumentError: no queue can be so.
+        InvalidArgumentError: it is invalid.
     """
     kind, types, shapes = k.op.removesuffix("V2"), types_attr(k), _shapes(k)
     capacity = _int(k, "capacity")
@@ -103,11 +103,11 @@ def _text(k: KernelContext, attr: str) -> str:
 
 
 def queue_kernel(k: KernelContext) -> Kernel:
-    """Finds the queue that a node declares, or makes it: shared by name, otherwise the node's own."""
+    """The kernel that finds or makes a queue: shared by name, otherwise the node's own."""
     spec, container, shared_name = _spec(k), _text(k, "container"), _text(k, "shared_name")
     op_name, node, shared, resources = k.op, k.node_name, k.resources.shared, k.resources
     make_queue = ShuffleQueue if spec.kind == "RandomShuffleQueue" else Queue
-    key = shared_name or (resources, node)  # within a function a node is another than one of the same name elsewhere
+    key = shared_name or (resources, node)  # inside a function, a node differs from those of the same name elsewhere
 
     def make(number: int) -> Queue:
         return make_queue(shared_name or f"_{number}_{node}", spec, op_name)
@@ -124,21 +124,21 @@ def queue_kernel(k: KernelContext) -> Kernel:
 
 
 def reference_kernel(k: KernelContext) -> Kernel:
-    """As `queue_kernel`, for the older forms."""
+    """The kernel of the older forms."""
     find, container = queue_kernel(k), _text(k, "container")
     return lambda: QueueReference(find(), container)
 
 
 @op
 class FIFOQueueV2:
-    """A queue whose elements come out in the order in which they were put in. It lasts as long as the session.
+    """A queue of elements in the order of insertion, with the lifetime of the session.
 
     handle: the queue
     component_types: the types of the components of an element.
-    shapes: their shapes; none where an element may have any.
-    capacity: how many elements it may hold; negative for any number.
-    container: a name space for `shared_name`.
-    shared_name: nodes with the same shared name are one queue; empty for one of the node's own.
+    shapes: their shapes; empty for any shapes.
+    capacity: the most elements; negative for any number.
+    container: a namespace for `shared_name`.
+    shared_name: nodes with the same shared name share a queue; empty for a private one.
     """
 
     signature = f"FIFOQueueV2[{_DECLARED}, {_NAMES}]() -> (handle:resource)"
@@ -151,14 +151,14 @@ class FIFOQueueV2:
 
 @op
 class PaddingFIFOQueueV2:
-    """A FIFO queue whose elements may differ in the dimensions that `shapes` leaves open: taken out together, they are padded with zeros.
+    """A FIFO queue of elements of different sizes in unknown dimensions, dequeued with zero padding.
 
     handle: the queue
     component_types: the types of the components of an element.
     shapes: their shapes, of known rank.
-    capacity: how many elements it may hold; negative for any number.
-    container: a name space for `shared_name`.
-    shared_name: nodes with the same shared name are one queue; empty for one of the node's own.
+    capacity: the most elements; negative for any number.
+    container: a namespace for `shared_name`.
+    shared_name: nodes with the same shared name share a queue; empty for a private one.
     """
 
     signature = f"PaddingFIFOQueueV2[{_DECLARED}, {_NAMES}]() -> (handle:resource)"
@@ -171,16 +171,16 @@ class PaddingFIFOQueueV2:
 
 @op
 class RandomShuffleQueueV2:
-    """A queue that gives a random one of its elements. It lasts as long as the session.
+    """A queue of elements in random order, with the lifetime of the session.
 
     handle: the queue
     component_types: the types of the components of an element.
-    shapes: their shapes; none where an element may have any.
-    capacity: how many elements it may hold; negative for any number.
-    min_after_dequeue: how many are kept until the queue is closed, so that there is something to choose from.
-    seed, seed2: what the random numbers follow from; both 0 for other numbers each time.
-    container: a name space for `shared_name`.
-    shared_name: nodes with the same shared name are one queue; empty for one of the node's own.
+    shapes: their shapes; empty for any shapes.
+    capacity: the most elements; negative for any number.
+    min_after_dequeue: the number of elements kept until the queue is closed, as a choice.
+    seed, seed2: the seeds of the random numbers; both 0 for random ones.
+    container: a namespace for `shared_name`.
+    shared_name: nodes with the same shared name share a queue; empty for a private one.
     """
 
     signature = (

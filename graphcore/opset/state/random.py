@@ -1,4 +1,4 @@
-"""Random tensors. With a seed, the numbers are those that the reference gives for the same seeds."""
+"""Random tensors. With equal seeds, the numbers equal the reference's."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RandomStandardNormal:
 
 @op
 class TruncatedNormal:
-    """Numbers of the normal distribution with mean 0 and standard deviation 1, those beyond 2 drawn again.
+    """Numbers of the standard normal distribution; those beyond 2 are drawn again.
 
     shape: the sizes of the output, [rank]
     seed: with seed2 not both 0, every session gives the same numbers.

@@ -29,7 +29,7 @@ def _all_bits(xp: Any, generator: Generator, first: int, sizes: tuple[int, ...],
 
 @op
 class StatelessRandomUniformFullInt:
-    """Whole numbers all of which are equally likely: the same ones whenever seed and shape are the same.
+    """Uniform integers of the full range, determined by seed and shape.
 
     shape: the sizes of the output, [rank]
     seed: [2]
@@ -51,7 +51,7 @@ class StatelessRandomUniformFullInt:
 
 @op
 class StatelessRandomUniformFullIntV2:
-    """Whole numbers all of which are equally likely, from a key and a counter.
+    """Uniform integers of the full range, from a key and a counter.
 
     shape: the sizes of the output, [rank]
     key: [1]
@@ -78,7 +78,7 @@ class StatelessRandomUniformFullIntV2:
 
 @op
 class StatelessRandomGetKeyCounterAlg(Total):
-    """The key and counter of the Philox generator that a seed stands for, and the number of that algorithm.
+    """The key and counter of the Philox generator for a seed, with the number of the algorithm.
 
     seed: [2]
     key: [1]
@@ -108,10 +108,10 @@ class StatelessRandomGetKeyCounterAlg(Total):
 
 @op
 class StatelessMultinomial:
-    """Classes drawn with the probabilities that the rows of logits stand for: the same ones whenever the inputs are the same.
+    """Classes drawn with the probabilities of the rows of logits, determined by the inputs.
 
     logits: [batch, classes]
-    num_samples: how many for each row, a scalar
+    num_samples: the number for each row, a scalar
     seed: [2]
     output: [batch, num_samples]
     """

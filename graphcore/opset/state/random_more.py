@@ -1,4 +1,4 @@
-"""Random integers, orders and choices; numbers drawn with a seed that is an input."""
+"""Random integers, permutations and choices; stateless random numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MASK: Final = (1 << 64) - 1
 
 
 def _scalar_bounds(c: InferenceContext, minval: int) -> None:
-    """Bounds are scalars: `minval` and the input after it. Said in the reference's words."""
+    """Check, with the reference's error, that `minval` and the input after it are scalars."""
     for index, name in ((minval, "minval"), (minval + 1, "maxval")):
         bound = c.input(index)
         if c.rank(bound) not in {-1, 0}:
@@ -38,7 +38,7 @@ def _uniform_int_shape(c: InferenceContext) -> None:
 
 
 def seeded_shape(c: InferenceContext) -> None:
-    """A seed is two numbers."""
+    """Check that a seed is two numbers."""
     c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)
     random_shape(c)
 
@@ -50,11 +50,11 @@ def _seeded_int_shape(c: InferenceContext) -> None:
 
 @op
 class RandomUniformInt:
-    """Whole numbers evenly distributed from minval on, below maxval.
+    """Uniform integers from minval on, below maxval.
 
     shape: the sizes of the output, [rank]
     minval: the smallest, a scalar
-    maxval: where to end, not included, a scalar
+    maxval: the end, not included, a scalar
     seed: with seed2 not both 0, every session gives the same numbers.
     seed2: the second half of the seed.
     """
@@ -119,10 +119,10 @@ class RandomShuffle:
 
 @op
 class Multinomial:
-    """Classes drawn with the probabilities that the rows of logits stand for.
+    """Classes drawn with the probabilities of the rows of logits.
 
     logits: [batch, classes]
-    num_samples: how many for each row, a scalar
+    num_samples: the number for each row, a scalar
     output: [batch, num_samples]
     seed: with seed2 not both 0, every session gives the same classes.
     seed2: the second half of the seed.
@@ -150,7 +150,7 @@ class Multinomial:
 
 
 def checked_samples(k: KernelContext, logits: Any, num_samples: Any) -> int:
-    """How many classes are drawn from each row.
+    """The number of classes drawn from each row.
 
     Raises:
         InvalidArgumentError: a negative number, or rows without classes.
@@ -163,7 +163,7 @@ def checked_samples(k: KernelContext, logits: Any, num_samples: Any) -> int:
 
 
 def sampled_classes(xp: Any, generator: Generator, first: int, logits: Any, count: int) -> Any:
-    """Classes drawn with the probabilities that the rows of logits stand for: [batch, count]."""
+    """Classes drawn with the probabilities of the rows of logits: [batch, count]."""
     drawn = words(xp, generator, first, 2 * logits.shape[0] * count).reshape(logits.shape[0], count, 2)
     fraction = ((drawn[..., 0] & np.uint64(0xFFFFF)) << np.uint64(32)) | drawn[..., 1]
     uniform = (fraction | np.uint64(1023 << 52)).view(np.float64) - 1.0
@@ -174,10 +174,10 @@ def sampled_classes(xp: Any, generator: Generator, first: int, logits: Any, coun
 
 
 def seeded(k: KernelContext, seed: Any) -> Generator:
-    """The generator that a seed of two numbers stands for.
+    """The generator for a seed of two numbers.
 
     Raises:
-        InvalidArgumentError: it is something else.
+        InvalidArgumentError: the seed is something else.
     """
     if seed.shape != (2,):
         raise invalid(k, f"seed must have shape [2], not {list(seed.shape)}")
@@ -206,7 +206,7 @@ _STATELESS_EXAMPLES: Final = (Example([[2, 3], [3, 5]]), Example([[5], np.array(
 
 @op
 class StatelessRandomUniform:
-    """Numbers evenly distributed in [0, 1): the same ones whenever seed and shape are the same.
+    """Uniform numbers in [0, 1), determined by seed and shape.
 
     shape: the sizes of the output, [rank]
     seed: [2]
@@ -222,7 +222,7 @@ class StatelessRandomUniform:
 
 @op
 class StatelessRandomNormal:
-    """Normally distributed numbers: the same ones whenever seed and shape are the same.
+    """Normally distributed numbers, determined by seed and shape.
 
     shape: the sizes of the output, [rank]
     seed: [2]
@@ -238,7 +238,7 @@ class StatelessRandomNormal:
 
 @op
 class StatelessTruncatedNormal:
-    """Normally distributed numbers below 2 in magnitude: the same ones whenever seed and shape are the same.
+    """Normally distributed numbers below 2 in magnitude, determined by seed and shape.
 
     shape: the sizes of the output, [rank]
     seed: [2]
@@ -254,12 +254,12 @@ class StatelessTruncatedNormal:
 
 @op
 class StatelessRandomUniformInt:
-    """Whole numbers from minval on, below maxval: the same ones whenever seed, shape and bounds are the same.
+    """Uniform integers from minval on, below maxval, determined by seed, shape and bounds.
 
     shape: the sizes of the output, [rank]
     seed: [2]
     minval: the smallest, a scalar
-    maxval: where to end, not included, a scalar
+    maxval: the end, not included, a scalar
     """
 
     signature = f"StatelessRandomUniformInt[dtype:{INDEX}, T:{INDEX}, Tseed:{INDEX} = int64](shape:T, seed:Tseed, minval:dtype, maxval:dtype) -> (output:dtype)"
@@ -279,7 +279,7 @@ class StatelessRandomUniformInt:
 
 @op
 class StatelessRandomGetKeyCounter(Total):
-    """The key and counter of the Philox generator that a seed stands for.
+    """The key and counter of the Philox generator for a seed.
 
     seed: [2]
     key: [1]
@@ -412,14 +412,14 @@ class StatelessTruncatedNormalV2:
 
 @op
 class StatelessRandomUniformIntV2:
-    """Whole numbers from minval on, below maxval, from a key and a counter.
+    """Uniform integers from minval on, below maxval, from a key and a counter.
 
     shape: the sizes of the output, [rank]
     key: [1]
     counter: [2]
     alg: the number of the algorithm, a scalar
     minval: the smallest, a scalar
-    maxval: where to end, not included, a scalar
+    maxval: the end, not included, a scalar
     """
 
     signature = (

@@ -1,4 +1,4 @@
-"""Variables as resources: a handle, and ops that read and change what it stands for."""
+"""Resource variables: handles, and ops that read and change the variables behind them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _text(value: object) -> str:
 
 
 def handle_shape(c: InferenceContext, index: int = 0) -> ShapeHandle:
-    """The shape of the variable that input `index` is the handle of."""
+    """The shape of the variable behind the handle in input `index`."""
     data = c.input_handle_shapes_and_types(index)
     return data[0].shape if data else c.unknown_shape()
 
 
 class OtherType(RefVariable):
-    """A variable as a handle of another type has it: it can be asked whether it has a value, and no more."""
+    """A variable seen through a handle of another type: it only reports if it is initialised."""
 
     __slots__ = ("shared",)
 
@@ -50,7 +50,7 @@ class OtherType(RefVariable):
 
     @property
     def value(self) -> Array | None:
-        """That of the variable."""
+        """The value of the variable."""
         return self.shared.value
 
     @value.setter
@@ -59,17 +59,17 @@ class OtherType(RefVariable):
             self.assign(value)
 
     def read(self) -> Array:
-        """Refuse to give a value of another type.
+        """Refuse to return a value of another type.
 
         Raises:
-            InvalidArgumentError: always, where there is a value.
-            FailedPreconditionError: there is none.
+            InvalidArgumentError: the variable is initialised.
+            FailedPreconditionError: it is not.
         """
         self.shared.read()
         raise InvalidArgumentError(f"Trying to read variable with wrong dtype. Expected {self.dtype.name} got {self.shared.dtype.name}")
 
     def assign(self, value: Array) -> None:  # noqa: ARG002 - whatever it is
-        """Refuse it.
+        """Refuse an assignment.
 
         Raises:
             InvalidArgumentError: always.
@@ -79,12 +79,12 @@ class OtherType(RefVariable):
 
 @op
 class VarHandleOp:
-    """The handle of a variable, which lasts as long as the session. Uninitialised until something is assigned to it.
+    """The handle of a variable with the lifetime of the session, uninitialised at first.
 
     dtype: the type of its values.
     shape: their shape; unknown dimensions are allowed.
-    container: a name space for `shared_name`.
-    shared_name: handles with the same shared name are one variable; empty for the node's own name.
+    container: a namespace for `shared_name`.
+    shared_name: handles with the same shared name share a variable; the node's name by default.
     """
 
     signature = (
@@ -124,12 +124,12 @@ class ReadVariableOp:
         c.set_output(0, handle_shape(c))
 
     def kernel(k: KernelContext) -> Kernel:
-        return methodcaller("read")  # that of another type refuses
+        return methodcaller("read")  # one of another type refuses
 
 
 @op
 class VarIsInitializedOp:
-    """True if something has been assigned to the variable."""
+    """True if the variable is initialised."""
 
     signature = "VarIsInitializedOp(resource:resource) -> (is_initialized:bool)"
     shape = scalar_shape
@@ -159,9 +159,9 @@ class VariableShape:
 
 @op
 class DestroyResourceOp:
-    """Takes a variable's value away: it is uninitialised again.
+    """Clears a variable, which is then uninitialised.
 
-    ignore_lookup_error: if false, it is an error that there is none.
+    ignore_lookup_error: if false, fails if there is no variable.
     """
 
     signature = "DestroyResourceOp[ignore_lookup_error:bool = true](resource:resource) -> ()"
@@ -192,7 +192,7 @@ def _wrong_type(k: KernelContext, variable: RefVariable) -> InvalidArgumentError
 
 @op
 class AssignVariableOp:
-    """Gives a variable the value `value`.
+    """Assigns `value` to a variable.
 
     validate_shape: if true, the value must have the variable's declared shape.
     """
@@ -213,7 +213,7 @@ class AssignVariableOp:
                     k,
                     f"Trying to assign to variable with tensor with wrong shape. Expected {shape_now(variable)} got {Shape(value.shape)}",
                 )
-            with variable.lock:  # not between the reading and the writing of an update
+            with variable.lock:  # not between the read and the write of an update
                 variable.assign(value)
 
         return assign
@@ -267,7 +267,7 @@ class AssignSubVariableOp:
 
 @op
 class ResourceGather:
-    """The slices of a variable's value along its first dimension that `indices` names.
+    """The slices of a variable's value at `indices` along its first dimension.
 
     indices: any shape
     output: indices.shape + value.shape[1:]
@@ -278,7 +278,7 @@ class ResourceGather:
         f"ResourceGather[batch_dims:int = 0, validate_indices:bool = true, dtype:type, Tindices:{INDEX}]"
         "(resource:resource, indices:Tindices) -> (output:dtype)"
     )
-    # The reference's is a sparse update; here it is as large as the variable, with zeros in the rows that were not gathered.
+    # The reference's is a sparse update; here it is dense, with zeros in the other rows.
     gradient = """[batch_dims:int, validate_indices:bool, dtype:type, Tindices:type](resource:resource, indices:Tindices, dy:dtype) -> (dvalue:dtype, dindices:Tindices) {
       minus_one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: -1>]()
       rows = ExpandDims[T=$Tindices](indices, minus_one)
@@ -310,7 +310,10 @@ def _scatter_shape(c: InferenceContext) -> None:
 
 
 def _scatter(name: str | None) -> KernelFactory:
-    """Rows of the value are replaced, or combined with the updates by the ufunc `name`; one that is named twice is combined twice."""
+    """Replace rows of the value, or combine them with the updates by the ufunc `name`.
+
+    Repeated rows are combined repeatedly.
+    """
 
     def kernel(k: KernelContext) -> Kernel:
         at = None if name is None else combining_at(k.xp, name)
@@ -342,7 +345,7 @@ _SCATTER_EXAMPLE: Final = (Example([_X, [1, 1], [[1.0, 2.0, 3.0], [10.0, 20.0, 3
 class ResourceScatterUpdate:
     """Replaces rows of a variable's value.
 
-    indices: which rows
+    indices: the rows
     updates: indices.shape + value.shape[1:]
     """
 
@@ -357,7 +360,7 @@ class ResourceScatterUpdate:
 class ResourceScatterAdd:
     """Adds to rows of a variable's value.
 
-    indices: which rows
+    indices: the rows
     updates: indices.shape + value.shape[1:]
     """
 
@@ -372,7 +375,7 @@ class ResourceScatterAdd:
 class ResourceScatterSub:
     """Subtracts from rows of a variable's value.
 
-    indices: which rows
+    indices: the rows
     updates: indices.shape + value.shape[1:]
     """
 
@@ -387,7 +390,7 @@ class ResourceScatterSub:
 class ResourceScatterMul:
     """Multiplies rows of a variable's value.
 
-    indices: which rows
+    indices: the rows
     updates: indices.shape + value.shape[1:]
     """
 
@@ -401,9 +404,9 @@ class ResourceScatterMul:
 
 @op
 class ResourceScatterMin:
-    """Takes the smaller element of rows of a variable's value and the updates.
+    """Takes the minimum of rows of a variable's value and the updates.
 
-    indices: which rows
+    indices: the rows
     updates: indices.shape + value.shape[1:]
     """
 
@@ -417,9 +420,9 @@ class ResourceScatterMin:
 
 @op
 class ResourceScatterMax:
-    """Takes the larger element of rows of a variable's value and the updates.
+    """Takes the maximum of rows of a variable's value and the updates.
 
-    indices: which rows
+    indices: the rows
     updates: indices.shape + value.shape[1:]
     """
 

@@ -1,4 +1,4 @@
-"""Stacks of tensors, as loops use them to hand values from their forward to their backward run."""
+"""Stacks of tensors, by which loops pass values from the forward to the backward pass."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NO_GRADIENT: Final = no_registered_gradient("a stack hands values from a loop t
 
 
 class Stack:
-    """What the handle of a stack stands for.
+    """The value of a stack handle.
 
     Attributes:
-        name: for error texts.
-        limit: how many values it may hold, -1 for any number.
-        values: what it holds, the last one on top.
-        shape: of the handle itself, which counts as two strings.
+        name: the name in error texts.
+        limit: the most values, -1 for any number.
+        values: the values, the last one on top.
+        shape: the shape of the handle itself, which counts as two strings.
     """
 
     __slots__ = ("closed", "limit", "name", "values")
@@ -51,9 +51,9 @@ def _stack(k: KernelContext, handle: Any) -> Stack:
 
 @op
 class StackV2:
-    """An empty stack, which lasts as long as the run.
+    """An empty stack with the lifetime of the run.
 
-    max_size: how many values it may hold; negative for any number
+    max_size: the most values; negative for any number
     elem_type: the type of the values.
     stack_name: for error texts.
     """
@@ -84,10 +84,10 @@ def _pushed_shape(c: InferenceContext) -> None:
 
 @op
 class StackPushV2:
-    """Puts a value on top of a stack and passes it on.
+    """Pushes a value onto a stack and returns it.
 
     elem: the value
-    swap_memory: has no meaning here: values stay where they are.
+    swap_memory: ignored.
     """
 
     signature = "StackPushV2[T:type, swap_memory:bool = false](handle:resource, elem:T) -> (output:T)"
@@ -109,7 +109,7 @@ class StackPushV2:
 
 @op
 class StackPopV2:
-    """Takes the value from the top of a stack."""
+    """Pops the value from the top of a stack."""
 
     signature = "StackPopV2[elem_type:type](handle:resource) -> (elem:elem_type)"
     stateful = True
@@ -129,7 +129,7 @@ class StackPopV2:
 
 @op
 class StackCloseV2:
-    """Lets the values of a stack go before the run ends; it cannot be used any more."""
+    """Releases the values of a stack, which cannot be used any more."""
 
     signature = "StackCloseV2(handle:resource) -> ()"
     stateful = True

@@ -1,6 +1,6 @@
-"""Variables as reference tensors: their storage, and the ops that assign to it.
+"""Reference variables: their storage, and the ops that assign to it.
 
-Values are never changed in place: an assignment puts a new array in the place of the old one, so that what was read before stays what it was.
+Values are never changed in place: an assignment replaces the array, so that values read before are unaffected.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _Y: Final = [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0]]
 
 @op
 class VariableV2:
-    """A variable: storage that lasts as long as the session. Uninitialised until something is assigned to it.
+    """A variable with the lifetime of the session, uninitialised at first.
 
     shape: the shape of the values; unknown dimensions are allowed.
     dtype: their type.
-    container: a name space for `shared_name`.
-    shared_name: nodes with the same shared name are one variable; empty for the node's own name.
+    container: a namespace for `shared_name`.
+    shared_name: nodes with the same shared name share a variable; the node's name by default.
     """
 
     signature = "VariableV2[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
@@ -57,12 +57,12 @@ class VariableV2:
 
 @op
 class Variable:
-    """A variable as old graphs have it (VariableV2 is the newer form): a shape without dimensions says nothing of the shape.
+    """A variable of old graphs (see VariableV2); an empty shape means an unknown one.
 
     shape: the shape of the values; unknown dimensions are allowed.
     dtype: their type.
-    container: a name space for `shared_name`.
-    shared_name: nodes with the same shared name are one variable; empty for the node's own name.
+    container: a namespace for `shared_name`.
+    shared_name: nodes with the same shared name share a variable; the node's name by default.
     """
 
     signature = "Variable[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
@@ -77,13 +77,13 @@ class Variable:
 
 
 def shape_now(variable: RefVariable) -> Shape:
-    """The shape of a variable's value; what is declared if it has none, or leaves sizes open."""
+    """The shape of a variable's value, or the declared one if it is uninitialised or partly unknown."""
     value = variable.value
     return variable.shape if value is None or not variable.shape.is_fully_defined else Shape(value.shape)
 
 
 def has_room(variable: RefVariable, shape: tuple[int, ...]) -> bool:
-    """Whether a value of `shape` may take the place of what a variable has, or is declared to have."""
+    """True if a value of `shape` may replace the variable's value, according to its declaration."""
     value = variable.value
     return (value is not None and value.shape == shape) or shape_now(variable).is_compatible_with(Shape(shape))
 
@@ -94,7 +94,7 @@ def _text(value: object) -> str:
 
 @op
 class IsVariableInitialized:
-    """True if something has been assigned to the variable."""
+    """True if the variable is initialised."""
 
     signature = "IsVariableInitialized[dtype:type](ref:Ref(dtype)) -> (is_initialized:bool)"
     allows_uninitialized_input = True
@@ -113,7 +113,7 @@ class IsVariableInitialized:
 
 @op
 class Assign:
-    """Gives a variable the value `value`.
+    """Assigns `value` to a variable.
 
     ref: the variable
     output_ref: the variable, after the assignment
@@ -139,7 +139,7 @@ class Assign:
                 raise invalid(
                     k, f"Assign requires shapes of both tensors to match. lhs shape= {shape_now(ref)} rhs shape= {Shape(value.shape)}"
                 )
-            with ref.lock:  # not between the reading and the writing of an update
+            with ref.lock:  # not between the read and the write of an update
                 ref.assign(value)
             return ref
 

@@ -1,4 +1,4 @@
-"""Tensor arrays: numbered places for tensors, as loops fill and read them. `flow` is a number that says what comes after what."""
+"""Tensor arrays: indexed tensors, written and read by loops. `flow` is a number that orders operations."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def _element(c: InferenceContext) -> ShapeHandle:
 
 @op
 class TensorArrayV3:
-    """An array of `size` places for tensors of one type, which lasts as long as the run.
+    """An array of `size` tensors of one type, with the lifetime of the run.
 
-    size: how many places
+    size: the number of elements
     handle: the array
-    flow: to be handed to the first op that uses the array, whose flow goes to the next
+    flow: to pass to the first op on the array, whose flow goes to the next
     dtype: the type of the elements.
-    element_shape: their shape as far as it is known.
-    dynamic_size: writing beyond the end makes the array longer.
-    clear_after_read: a value is let go when it has been read, and cannot be read again.
+    element_shape: the known part of their shape.
+    dynamic_size: writing beyond the end extends the array.
+    clear_after_read: a value is released after reading, and cannot be read again.
     identical_element_shapes: all elements have the shape of the first one written.
     tensor_array_name: for error texts.
     """
@@ -78,11 +78,11 @@ class TensorArrayV3:
 
 @op
 class TensorArrayGradV3:
-    """The array that collects the gradients of an array's elements: as long as it, adding what is written to the same place.
+    """The array that collects the gradients of an array's elements; repeated writes are added up.
 
-    flow_in: after what
+    flow_in: the flow before
     grad_handle: the array of gradients
-    source: names the call of `gradients` that asks: each has an array of its own.
+    source: names the call of `gradients`; each has its own array.
     """
 
     signature = "TensorArrayGradV3[source:string](handle:resource, flow_in:float) -> (grad_handle:resource, flow_out:float)"
@@ -104,7 +104,7 @@ class TensorArrayGradV3:
 
 @op
 class TensorArrayGradWithShape:
-    """As TensorArrayGradV3, with further dimensions in front of those of the elements: gradients of many losses at once.
+    """TensorArrayGradV3 with additional leading dimensions of elements, for several losses.
 
     shape_to_prepend: the sizes of those dimensions
     """
@@ -132,11 +132,11 @@ class TensorArrayGradWithShape:
 
 @op
 class TensorArrayWriteV3:
-    """Puts a value in a place of an array.
+    """Writes a value to an element of an array.
 
-    index: which place
-    value: what to put there
-    flow_in: after what
+    index: the element
+    value: the value
+    flow_in: the flow before
     """
 
     signature = "TensorArrayWriteV3[T:type](handle:resource, index:int32, value:T, flow_in:float) -> (flow_out:float)"
@@ -166,10 +166,10 @@ class TensorArrayWriteV3:
 
 @op
 class TensorArrayReadV3:
-    """The value in a place of an array.
+    """The value of an element of an array.
 
-    index: which place
-    flow_in: after what
+    index: the element
+    flow_in: the flow before
     """
 
     signature = "TensorArrayReadV3[dtype:type](handle:resource, index:int32, flow_in:float) -> (value:dtype)"
@@ -192,9 +192,9 @@ class TensorArrayReadV3:
 
 @op
 class TensorArraySizeV3:
-    """The number of places of an array.
+    """The number of elements of an array.
 
-    flow_in: after what
+    flow_in: the flow before
     """
 
     signature = "TensorArraySizeV3(handle:resource, flow_in:float) -> (size:int32)"
@@ -209,7 +209,7 @@ class TensorArraySizeV3:
 
 @op
 class TensorArrayCloseV3:
-    """Lets the values of an array go before the run ends; it cannot be used any more."""
+    """Releases the values of an array, which cannot be used any more."""
 
     signature = "TensorArrayCloseV3(handle:resource) -> ()"
     stateful = True

@@ -1,4 +1,4 @@
-"""Tensor arrays, many places at once: gathered and scattered, concatenated and split."""
+"""Tensor arrays as a whole: gathered and scattered, concatenated and split."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def _declared(k: KernelContext, array: TensorArray, attr: str) -> Shape:
 
 
 def _require_room(array: TensorArray, places: Sequence[int], *, joined: bool) -> None:
-    """Require that the values in some places fit into the memory, stacked, or joined along their first dimension.
+    """Check the values of some elements, stacked or concatenated, against the allocation limit.
 
     Raises:
-        NoRoomError: they never will.
+        NoRoomError: they exceed the limit.
     """
     sizes = [array.sizes_at(index) for index in places if 0 <= index < len(array.places)]
     known = [each for each in sizes if each]
@@ -52,12 +52,12 @@ def _require_room(array: TensorArray, places: Sequence[int], *, joined: bool) ->
 
 @op
 class TensorArrayGatherV3:
-    """The values in the places that `indices` names, along a new first dimension.
+    """The elements at `indices`, along a new first dimension.
 
     indices: [n]
-    flow_in: after what
+    flow_in: the flow before
     value: [n] + the shape of an element
-    element_shape: the shape of an element as far as it is known.
+    element_shape: the known part of an element's shape.
     """
 
     signature = "TensorArrayGatherV3[dtype:type, element_shape:shape = ?](handle:resource, indices:int32, flow_in:float) -> (value:dtype)"
@@ -98,11 +98,11 @@ class TensorArrayGatherV3:
 
 @op
 class TensorArrayScatterV3:
-    """Puts the rows of a tensor in the places that `indices` names.
+    """Writes the rows of a tensor to the elements at `indices`.
 
     indices: [n]
     value: [n] + the shape of an element
-    flow_in: after what
+    flow_in: the flow before
     """
 
     signature = "TensorArrayScatterV3[T:type](handle:resource, indices:int32, value:T, flow_in:float) -> (flow_out:float)"
@@ -140,10 +140,10 @@ class TensorArrayScatterV3:
 class TensorArrayConcatV3:
     """All values of an array along their first dimension, and the length of each.
 
-    flow_in: after what
+    flow_in: the flow before
     value: [sum of the lengths, ...]
-    lengths: [number of places]
-    element_shape_except0: the shape of an element without its first dimension, as far as it is known.
+    lengths: [number of elements]
+    element_shape_except0: the known part of an element's shape, without the first dimension.
     """
 
     signature = (
@@ -185,11 +185,11 @@ class TensorArrayConcatV3:
 
 @op
 class TensorArraySplitV3:
-    """Cuts a tensor along its first dimension and puts the parts in the places of an array.
+    """Splits a tensor along its first dimension and writes the parts to an array.
 
     value: [sum of the lengths, ...]
     lengths: the length of each part
-    flow_in: after what
+    flow_in: the flow before
     """
 
     signature = "TensorArraySplitV3[T:type](handle:resource, value:T, lengths:int64, flow_in:float) -> (flow_out:float)"

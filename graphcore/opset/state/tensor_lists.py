@@ -1,4 +1,4 @@
-"""Lists of tensors: made empty or reserved, lengthened, shortened, read and changed element by element."""
+"""Lists of tensors: created empty or reserved, extended, shortened, read and changed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _NO_INPUTS: Final = no_registered_gradient("a new list depends on no tensor")
 class EmptyTensorList:
     """A list without elements.
 
-    element_shape: what their shape will be, -1 for what is not known; the scalar -1 if not even the rank is
-    max_num_elements: how many there may be; -1 for any number
+    element_shape: their shape, -1 for unknown sizes; the scalar -1 for an unknown rank
+    max_num_elements: the most elements; -1 for any number
     element_dtype: their type
     """
 
@@ -53,10 +53,10 @@ class EmptyTensorList:
 
 @op
 class TensorListReserve:
-    """A list of `num_elements` elements none of which has been set yet: they read as zeros.
+    """A list of `num_elements` unset elements, which read as zeros.
 
-    element_shape: their shape, -1 for what is not known
-    num_elements: how many
+    element_shape: their shape, -1 for unknown sizes
+    num_elements: their number
     element_dtype: their type
     """
 
@@ -112,7 +112,7 @@ class TensorListPushBack:
 class TensorListPopBack:
     """The last element of a list, and the list without it.
 
-    element_shape: the element's shape as far as it is known, for one that has not been set
+    element_shape: the known part of the element's shape, for unset ones
     """
 
     signature = (
@@ -129,7 +129,7 @@ class TensorListPopBack:
     def kernel(k: KernelContext) -> Kernel:
         constant = k.constant(1)
         known = None if constant is None else partial_shape(k, constant)
-        fitting: list[ListKind] = []  # the last kind of list that fitted: in a loop it is the same each time
+        fitting: list[ListKind] = []  # the last kind of list that fitted, a cache for loops
 
         dtype = element_type(k)
 
@@ -150,7 +150,7 @@ class TensorListPopBack:
 
 @op
 class TensorListLength:
-    """How many elements a list has."""
+    """The number of elements of a list."""
 
     signature = "TensorListLength(input_handle:variant) -> (length:int32)"
     shape = shapes.length_shape
@@ -163,7 +163,7 @@ class TensorListLength:
 
 @op
 class TensorListElementShape:
-    """What a list knows of the shape of its elements: sizes, -1 where unknown; the scalar -1 if not even the rank is known."""
+    """The known element shape of a list: sizes, -1 if unknown; the scalar -1 for an unknown rank."""
 
     signature = f"TensorListElementShape[shape_type:{INDEX}](input_handle:variant) -> (element_shape:shape_type)"
     shape = shapes.element_shape_shape
@@ -185,10 +185,10 @@ _ZERO_GRADIENTS: Final = "dindex = ZerosLike[T=int32](index)"
 
 @op
 class TensorListGetItem:
-    """Element `index` of a list; zeros if it has not been set.
+    """Element `index` of a list; zeros if it is unset.
 
     index: in [0, length)
-    element_shape: its shape as far as it is known, for an element that has not been set
+    element_shape: the known part of its shape, for unset elements
     """
 
     signature = (
@@ -222,10 +222,10 @@ class TensorListGetItem:
 
 @op
 class TensorListSetItem:
-    """The list with `item` in place `index`.
+    """The list with `item` at `index`.
 
     index: in [0, length)
-    resize_if_index_out_of_bounds: if true, the list is lengthened where `index` is beyond its end.
+    resize_if_index_out_of_bounds: if true, the list is extended for an `index` beyond its end.
     """
 
     signature = (
@@ -263,7 +263,7 @@ class TensorListSetItem:
 
 @op
 class TensorListResize:
-    """The list with `size` elements: cut off, or lengthened by elements that have not been set.
+    """The list with `size` elements: truncated, or extended by unset elements.
 
     size: not negative
     """

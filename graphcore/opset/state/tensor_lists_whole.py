@@ -35,7 +35,7 @@ _REST_SHAPE: Final = f"""tensor_shape = Shape[T=$element_dtype](tensor)
 
 
 def _stacked(k: KernelContext, items: list[Any], shape: Shape) -> Any:
-    """The elements along a new first dimension; with none of them, zeros of the given shape."""
+    """The elements along a new first dimension; zeros of the given shape for none."""
     if not items:
         if not shape.is_fully_defined:
             raise invalid(k, f"Tried to stack elements of an empty list with non-fully-defined element_shape: {shape}")
@@ -49,11 +49,11 @@ def _stacked(k: KernelContext, items: list[Any], shape: Shape) -> Any:
 
 @op
 class TensorListStack:
-    """The elements of a list along a new first dimension; those that have not been set are zeros.
+    """The elements of a list along a new first dimension; unset ones are zeros.
 
     tensor: [length] + the shape of an element
-    element_shape: the shape of an element as far as it is known
-    num_elements: how many there must be; -1 for any number.
+    element_shape: the known part of an element's shape
+    num_elements: the required number; -1 for any.
     """
 
     signature = (
@@ -89,7 +89,7 @@ class TensorListFromTensor:
     """The rows of a tensor as a list.
 
     tensor: [length] + the shape of an element
-    element_shape: the shape of an element as far as it is to be known
+    element_shape: the known part of an element's shape
     """
 
     signature = (
@@ -121,10 +121,10 @@ class TensorListFromTensor:
 
 @op
 class TensorListGather:
-    """The elements that `indices` names, along a new first dimension.
+    """The elements at `indices`, along a new first dimension.
 
     indices: [n], each in [0, length)
-    element_shape: the shape of an element as far as it is known
+    element_shape: the known part of an element's shape
     values: [n] + the shape of an element
     """
 
@@ -178,11 +178,11 @@ def _longest(k: KernelContext, indices: Any) -> int:
 
 @op
 class TensorListScatter:
-    """A new list with the rows of a tensor in the places that `indices` names; as long as the greatest index asks for.
+    """A new list with the rows of a tensor at `indices`; its length follows from the largest one.
 
     tensor: [n] + the shape of an element
     indices: [n]
-    element_shape: the shape of an element as far as it is to be known
+    element_shape: the known part of an element's shape
     """
 
     signature = (
@@ -208,12 +208,12 @@ class TensorListScatter:
 
 @op
 class TensorListScatterV2:
-    """A new list with the rows of a tensor in the places that `indices` names.
+    """A new list with the rows of a tensor at `indices`.
 
     tensor: [n] + the shape of an element
     indices: [n]
-    element_shape: the shape of an element as far as it is to be known
-    num_elements: how long the list is; -1: as long as the greatest index asks for
+    element_shape: the known part of an element's shape
+    num_elements: the length of the list; -1 for the largest index plus 1
     """
 
     signature = (
@@ -243,7 +243,7 @@ class TensorListScatterV2:
 
 @op
 class TensorListScatterIntoExistingList:
-    """The list with the rows of a tensor in the places that `indices` names.
+    """The list with the rows of a tensor at `indices`.
 
     tensor: [n] + the shape of an element
     indices: [n], each in [0, length)
@@ -269,7 +269,7 @@ class TensorListScatterIntoExistingList:
 
 
 def _concat(k: KernelContext, held: TensorList, declared: Shape, leading: list[int]) -> tuple[Any, Any]:
-    """The elements along their first dimension; `leading` gives that of the elements that have not been set."""
+    """The elements along their first dimension; `leading` is that of unset elements."""
     if declared.rank == 0 or held.element_shape.rank == 0:
         raise invalid(k, "Concat requires elements to be at least vectors, found scalars instead.")
     rest = Shape(None) if declared.dims is None else Shape(declared.dims[1:])
@@ -302,7 +302,7 @@ class TensorListConcat:
 
     tensor: [sum of the lengths, ...]
     lengths: [length of the list]
-    element_shape: the shape of an element as far as it is known.
+    element_shape: the known part of an element's shape.
     """
 
     signature = (
@@ -327,8 +327,8 @@ class TensorListConcat:
 class TensorListConcatV2:
     """The elements of a list along their first dimension, and the length of each.
 
-    element_shape: the shape of an element as far as it is known
-    leading_dims: the first size of the elements that have not been set
+    element_shape: the known part of an element's shape
+    leading_dims: the first size of unset elements
     tensor: [sum of the lengths, ...]
     lengths: [length of the list]
     """
@@ -357,10 +357,10 @@ class TensorListConcatV2:
 
 @op
 class TensorListSplit:
-    """A tensor cut along its first dimension into a list of parts.
+    """A tensor split along its first dimension into a list of parts.
 
     tensor: [sum of the lengths, ...]
-    element_shape: the shape of a part as far as it is to be known
+    element_shape: the known part of a part's shape
     lengths: the length of each part
     """
 
@@ -400,7 +400,7 @@ class TensorListSplit:
 
 
 def _handles(value: Any) -> Any:
-    """The handles as an array, also where there is one of them."""
+    """The handles as an array, also for a single one."""
     return np.asarray(value, np.object_)
 
 
