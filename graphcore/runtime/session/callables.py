@@ -28,7 +28,7 @@ class SessionCallable:
         self._feeds = tuple(feeds)
         self._connections = connections
         self._is_released = False
-        self._prepared: Prepared | None = session.prepare(fetches, self._feeds, self, connections)
+        self._prepared: Prepared | None = session.planner.prepare(fetches, self._feeds, self, connections)
 
     def __repr__(self) -> str:
         if self._prepared is None or self._is_released:
@@ -49,10 +49,12 @@ class SessionCallable:
         session = self._session
         if prepared.version != session.graph.version:
             prepared = self._prepare_again()
-        return prepared.finish(session.execute(prepared, [feed(value) for feed, value in zip(prepared.feeders, values, strict=True)]))
+        return prepared.finish(
+            session.runner.execute(prepared, [feed(value) for feed, value in zip(prepared.feeders, values, strict=True)])
+        )
 
     def _prepare_again(self) -> Prepared:
-        prepared = self._prepared = self._session.prepare(self._fetches, self._feeds, self, self._connections)
+        prepared = self._prepared = self._session.planner.prepare(self._fetches, self._feeds, self, self._connections)
         if self._is_released:  # by another thread meanwhile: this call still ends well, and nothing stays
             self.release()
         return prepared
@@ -61,4 +63,4 @@ class SessionCallable:
         """Give it free; calling it is an error from then on. Calls that other threads have begun end well."""
         self._is_released = True
         self._prepared = None
-        self._session.forget(self)
+        self._session.planner.forget(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,20 @@ from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.control_flow_ops import ENTER
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.fed_shapes import inferred_from_feeds
-from graphcore.runtime.core.feeds import Feeder, make_feeder
-from graphcore.runtime.core.fetches import FetchStructure
+from graphcore.runtime.core.feeds import Feeder, make_feeder, resolve_feeds
+from graphcore.runtime.core.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.prune import needed_nodes
-from graphcore.runtime.core.timed_run import run_watched
+from graphcore.runtime.core.timed_run import planning_within, run_watched
 from graphcore.runtime.dataflow.program import build_dataflow
 from graphcore.runtime.plan.schedule import MakeKernel
+from graphcore.runtime.session.planner import Planner
 from graphcore.runtime.session.prepared import meets
+from graphcore.runtime.session.runner import Runner
 
-SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
+_SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
 
 
 class PartialRun:
@@ -92,7 +95,7 @@ class PartialRun:
         """
         with self._lock:
             if self.is_over:
-                raise InvalidArgumentError(SET_UP_FIRST)
+                raise InvalidArgumentError(_SET_UP_FIRST)
             values = {tensor: self._checked(tensor, value) for tensor, value in feeds.items()}
             wanted: list[Tensor | Node] = [*structure.tensors, *structure.targets]
             for fetch in wanted:
@@ -166,6 +169,51 @@ class PartialRun:
 
     def _is_fed(self, node: Node) -> bool:
         return bool(node.outputs) and all(tensor in self._feeders for tensor in node.outputs)
+
+
+class PartialRuns:
+    """The partial runs of a session that are under way, by their handles."""
+
+    def __init__(self, planner: Planner, runner: Runner) -> None:
+        self._planner = planner
+        self._runner = runner
+        self._runs: dict[str, PartialRun] = {}
+        self._last_handle = 0
+
+    def set_up(self, fetches: Any, feeds: Iterable[Any]) -> str:
+        """Begin a run; see `Session.partial_run_setup`."""
+        planner, graph, limit = self._planner, self._planner.graph, self._runner.timeout_in_ms
+        with graph.lock, planner.lock, planning_within(limit):
+            graph.settle()
+            planner.check_may_plan()
+            watched = Step(None, CancellationManager()) if limit else None
+            run = PartialRun(parse_fetches(graph, fetches), resolve_feeds(graph, feeds), self._runner.make_kernel, watched)
+            self._last_handle += 1
+            handle = f"partial_run_{self._last_handle}"
+            self._runs[handle] = run
+            return handle
+
+    def step(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any]) -> Any:
+        """Go on with a run; see `Session.partial_run`."""
+        run = self._runs.get(handle)
+        if run is None:
+            raise InvalidArgumentError(_SET_UP_FIRST)
+        graph = self._planner.graph
+        structure = parse_fetches(graph, fetches)
+        values = dict(zip(resolve_feeds(graph, feed_dict), feed_dict.values(), strict=True))
+        try:
+            return run.step_within(self._runner.timeout_in_ms, structure, values)
+        except BaseException as error:
+            if run.is_over and run.meets:
+                self._runner.abort_rendezvous(error)
+            raise
+        finally:
+            if run.is_over:
+                self._runs.pop(handle, None)
+
+    def clear(self) -> None:
+        """Forget all runs."""
+        self._runs.clear()
 
 
 class _OneStep:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from graphcore.graph.model.changes import Change
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.feeds import Feeder, make_feeder
 from graphcore.runtime.core.fetches import FetchStructure
@@ -81,12 +80,3 @@ def _tell_apart(results: list[Any]) -> None:
         if id(value) in seen and isinstance(value, np.ndarray):
             results[i] = value.copy()
         seen.add(id(value))
-
-
-def noting(changed: set[str]) -> Callable[[Change], None]:
-    """A subscriber that notes the names of the nodes that change, and does not keep the session alive."""
-
-    def note(change: Change) -> None:
-        changed.add(change.node)
-
-    return note

@@ -114,7 +114,7 @@ def test_threads_that_plan_the_same_run_at_once_agree() -> None:
         assert session.run(y, {x: [0.0, 0.0]}).tolist() == [1, 1]
 
     in_threads(8, work)
-    assert len(session._plans) == 1
+    assert len(session.planner.plans) == 1
 
 
 def test_memory_stays_flat_over_many_runs() -> None:

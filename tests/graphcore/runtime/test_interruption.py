@@ -265,7 +265,8 @@ def receiving() -> gc.Tensor:
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("timeout", [0, 60_000], ids=["unlimited", "limited"])
 @pytest.mark.parametrize(
-    ("make", "ops"), [(endless_loop, {"GreaterEqual", "AddV2", "LoopCond", "Merge", "Switch", "NextIteration"}), (receiving, {"_Recv"})]
+    ("make", "ops"),
+    [(endless_loop, {"GreaterEqual", "AddV2", "LoopCond", "Merge", "Switch", "NextIteration", "Exit"}), (receiving, {"_Recv"})],
 )
 def test_ctrl_c_names_the_node_wherever_it_comes(make: Callable[[], gc.Tensor], ops: set[str], timeout: int, engine: str) -> None:
     endless = make()

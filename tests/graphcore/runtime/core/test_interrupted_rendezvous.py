@@ -53,7 +53,7 @@ def test_ctrl_c_while_all_are_told_that_nothing_comes_keeps_it_from_nobody(how: 
     manager = gc.CancellationManager()
     meeting, told = waiting(3, manager)
     session = gc.Session(graph=gc.Graph())
-    session.rendezvous = meeting
+    session.runner.rendezvous = meeting
     ends: dict[str, Callable[[], None]] = {
         "abort": lambda: meeting.start_abort(AbortedError("over")),
         "cancel": manager.start_cancel,

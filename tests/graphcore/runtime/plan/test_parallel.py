@@ -138,7 +138,7 @@ def test_a_trace_shows_the_thread_and_the_time_of_a_kernel_that_runs_beside_othe
     session = gc.Session()
     feeds = {x: np.ones((SIDE, SIDE), np.float32)}
     session.run(y, feeds)
-    plan = next(iter(session._plans.values())).program
+    plan = next(iter(session.planner.plans.values())).program
     assert isinstance(plan, Plan)
     (handed,) = [operation for operation in plan.schedule.operations if operation.apart == "begin"]
     both = threading.Barrier(2)

@@ -37,7 +37,7 @@ def calls_of(plan: Plan) -> list[str]:
 
 def last_plan(session: gc.Session) -> Plan:
     """The plan for the shapes last fed in the session's only run."""
-    (prepared,) = session._plans.values()
+    (prepared,) = session.planner.plans.values()
     assert prepared.specialised is not None
     return list(prepared.specialised._plans.values())[-1]
 
@@ -72,7 +72,7 @@ def test_a_plan_shows_how_much_it_runs_from_what_to_what_and_where_its_code_is()
     assert ": scale:0, x0:0 -> " in shown(many[0] * gc.cast(scale, gc.float32), scale, many[0])
     merged = gc.ops.merge([gc.exp(branch) for branch in gc.ops.switch(many[0], p)])[0]
     assert shown(merged, many[0], p).endswith(" nodes: x0:0, p:0 -> Merge:0; its code is in .source>")
-    assert repr(gc.Session(engine="dataflow").prepare(y, many[:2]).program).startswith("<DataflowProgram of ")
+    assert repr(gc.Session(engine="dataflow").planner.prepare(y, many[:2]).program).startswith("<DataflowProgram of ")
 
 
 @pytest.mark.parametrize("traced", [False, True])
@@ -213,7 +213,7 @@ def test_shapes_that_are_fed_again_are_constants_and_what_only_they_needed_is_le
     session = gc.Session()
     session.run(w.initializer)
     rng = np.random.default_rng(0)
-    session._plans.clear()
+    session.planner.plans.clear()
     for rows in (4, 4, 4, 4, 7, 7, 7, 2):
         value = rng.random((rows, 3), np.float32)
         first = session.run(slope, {x: value})
@@ -232,7 +232,7 @@ def test_random_numbers_go_on_when_a_run_is_planned_for_its_shapes() -> None:
     second = []
     for _ in range(6):
         second.append(other.run(drawn, {x: np.zeros(3)}))
-        other._plans.clear()
+        other.planner.plans.clear()
     assert np.array_equal(first, second)
     assert len({row.tobytes() for row in first}) == 6
 
@@ -299,7 +299,7 @@ def test_a_part_takes_the_feeds_that_it_reads_and_no_others(graph: gc.Graph, mon
     session = gc.Session(graph)
     values = {feed: np.array([i, -i], np.float32) for i, feed in enumerate(feeds)}
     assert session.run([total, feeds[5]], values)[0].tolist() == [5.0, 0.0]
-    (prepared,) = session._plans.values()
+    (prepared,) = session.planner.plans.values()
     assert isinstance(prepared.program, Plan)
     parts = [line.partition("(")[2] for line in prepared.program.source.splitlines() if line.startswith("def part")]
     assert parts == ["v, feed0, feed1, feed2):", "v, feed3, feed4):", "v, feed5):"]
@@ -331,7 +331,7 @@ def test_a_closed_session_leaves_no_source_text_behind() -> None:
     x = gc.placeholder(gc.float32, [], name="x")
     session = gc.Session()
     session.run(x + 1.0, {x: 1.0})
-    (prepared,) = session._plans.values()
+    (prepared,) = session.planner.plans.values()
     program = prepared.program
     assert isinstance(program, Plan)
     assert program.filename in linecache.cache
@@ -357,15 +357,15 @@ def test_only_runs_that_depend_on_a_change_are_planned_again() -> None:
     session = gc.Session()
     session.run(y, {x: [1, 2]})
     session.run(z, {x: [1, 2]})
-    before = {key: prepared.program for key, prepared in session._plans.items()}
+    before = {key: prepared.program for key, prepared in session.planner.plans.items()}
     gc.constant(3.0, name="new")
     session.run(y, {x: [1, 2]})
     session.run(z, {x: [1, 2]})
-    assert {key: prepared.program for key, prepared in session._plans.items()} == before
+    assert {key: prepared.program for key, prepared in session.planner.plans.items()} == before
     y.node.add_attr("_note", 1)
     session.run(y, {x: [1, 2]})
     session.run(z, {x: [1, 2]})
-    changed = [key for key, prepared in session._plans.items() if prepared.program is not before[key]]
+    changed = [key for key, prepared in session.planner.plans.items() if prepared.program is not before[key]]
     assert len(changed) == 1
 
 
@@ -375,7 +375,7 @@ def test_fetches_in_dicts_and_nested_lists_are_planned_once() -> None:
     session = gc.Session()
     for _ in range(3):
         assert set(session.run({"a": [y, (y,)], "b": {"c": x}}, {x: [1, 2]})) == {"a", "b"}
-    assert len(session._plans) == 1
+    assert len(session.planner.plans) == 1
 
 
 UNARY = (gc.exp, gc.tanh, gc.negative, gc.square, gc.relu, gc.sigmoid)

@@ -227,7 +227,7 @@ class TestCallables:
             assert called.result() == 6.0
         with pytest.raises(InvalidArgumentError, match="after handle was released"):
             call(3.0)
-        assert call not in session._plans
+        assert call not in session.planner.plans
 
     def test_callables_of_a_session_follow_the_graph_and_end_when_released(self, graph: gc.Graph) -> None:
         x = gc.placeholder(gc.float32, [None], name="x")

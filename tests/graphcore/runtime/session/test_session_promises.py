@@ -191,15 +191,15 @@ def test_only_what_has_changed_is_planned_again(graph: gc.Graph, engine: str) ->
     y, z = x + 1.0, gc.exp(x)
     session = gc.Session(engine=engine)
     assert session.run(y, {x: 1.0}) == 2.0
-    kept = next(iter(session._plans.values())).program
+    kept = next(iter(session.planner.plans.values())).program
     w = z * y
     assert session.run([y], {x: 1.0}) == [2.0]
     assert session.run(y, {x: 1.0}) == 2.0
-    assert next(iter(session._plans.values())).program is kept
+    assert next(iter(session.planner.plans.values())).program is kept
     assert session.run(w, {x: 0.0}) == 1.0
     graph.update_edge(gc.constant(10.0).node, 0, y.node, 1)
     assert session.run(y, {x: 1.0}) == 11.0
-    assert next(iter(session._plans.values())).program is not kept
+    assert next(iter(session.planner.plans.values())).program is not kept
 
 
 @ENGINES

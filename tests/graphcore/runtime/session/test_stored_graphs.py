@@ -19,7 +19,7 @@ def test_a_while_loop_a_branch_and_their_gradients_give_the_stored_values(engine
     graph = gc.load(DATA / "while_v1.pb")
     with np.load(DATA / "while_v1.npz") as stored, gc.Session(graph, engine=engine) as session:
         x = stored["feed x:0"]
-        program = session.prepare(["y:0", "dx:0"], ["x:0"]).program
+        program = session.planner.prepare(["y:0", "dx:0"], ["x:0"]).program
         assert type(program) is (LoopPlan if engine == "plan" else DataflowProgram)
         for _ in range(2):
             y, dx = session.run(["y:0", "dx:0"], {"x:0": x})

@@ -1,0 +1,206 @@
+"""Planner: prepares runs of a graph, and keeps them until a node that they depend on changes."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from graphcore.errors import FailedPreconditionError, UnimplementedError
+from graphcore.graph import Graph
+from graphcore.graph.model.changes import Change
+from graphcore.graph.model.gc_pause import paused_collector
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.runtime.core.connections import connect, resolve_connections
+from graphcore.runtime.core.devices import check_devices, local_devices
+from graphcore.runtime.core.fed_shapes import inferred_from_feeds
+from graphcore.runtime.core.feeds import resolve_feeds
+from graphcore.runtime.core.fetches import parse_fetches
+from graphcore.runtime.core.options import SessionOptions
+from graphcore.runtime.core.prune import needed_nodes
+from graphcore.runtime.core.rewrite import DeviceAttributes
+from graphcore.runtime.core.timed_run import planning_within
+from graphcore.runtime.plan.peak_memory import PeakMemory
+from graphcore.runtime.plan.plan import Plan, build_plan
+from graphcore.runtime.session.engines import Engine, build_program
+from graphcore.runtime.session.function_memory import peak_for_shapes
+from graphcore.runtime.session.initial_values import InitialValues
+from graphcore.runtime.session.prepared import Prepared
+from graphcore.runtime.session.runner import Runner
+from graphcore.runtime.session.specialise import Specialised
+from graphcore.shapes import Shape
+from graphcore.support.critical_section import critical_section
+
+_MAX_PLANS: Final = 256
+
+
+class Planner:
+    """Prepares the runs of one session.
+
+    Args:
+        graph: the graph to run.
+        options: how to run.
+        engine: the engine that runs are prepared for.
+        runner: makes the kernels.
+
+    Attributes:
+        plans: the prepared runs, by key; the oldest first.
+        lock: held while something is prepared; the graph's is taken first.
+        is_closed: nothing may be prepared any more.
+        is_finalized: nothing new may be prepared.
+    """
+
+    def __init__(self, graph: Graph, options: SessionOptions, engine: Engine, runner: Runner) -> None:
+        self.graph = graph
+        self.options = options
+        self.engine = engine
+        self.runner = runner
+        self.plans: dict[Any, Prepared] = {}
+        self.is_closed = False
+        self.is_finalized = False
+        self._first_version = graph.version
+        self._initial_values = InitialValues()
+        self._changed: set[str] = set()
+        self.lock = threading.RLock()
+        weakref.finalize(self, graph.subscribe(_add_names_to(self._changed))).atexit = False
+
+    def prepare(self, fetches: Any, feeds: Iterable[Any], key: Any = None, connections: Iterable[tuple[str, str]] = ()) -> Prepared:
+        """What running `fetches` with values for `feeds` takes.
+
+        Args:
+            fetches: as `Session.run` takes them.
+            feeds: tensors or names.
+            key: what to keep it under, None not to keep it.
+            connections: names of tensors, from and to: the second takes the value of the first.
+
+        Raises:
+            FailedPreconditionError: the session is closed or finalized, or its graph should not have changed.
+            InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph.
+        """
+        with self.graph.lock, self.lock, paused_collector(), planning_within(self.options.operation_timeout_in_ms):
+            self.graph.settle()
+            self._forget_changed()
+            known = None if key is None else self.plans.get(key)
+            if known is not None:
+                return known
+            self.check_may_plan()
+            prepared = self._prepare(fetches, feeds, connections)
+            if key is not None:
+                if len(self.plans) >= _MAX_PLANS:
+                    self.plans.pop(next(iter(self.plans))).close()
+                self.plans[key] = prepared
+            return prepared
+
+    def _prepare(self, fetches: Any, feeds: Iterable[Any], connections: Iterable[tuple[str, str]]) -> Prepared:
+        structure = parse_fetches(self.graph, fetches)
+        fed = resolve_feeds(self.graph, feeds)
+        what = (structure.tensors, structure.targets, fed)
+        connected = resolve_connections(self.graph, connections, fed)
+        if connected:
+            what = connect(*what, connected)
+        what = inferred_from_feeds(*what)
+        needed = needed_nodes(*what)
+        if not self.options.allow_soft_placement:
+            check_devices(needed, self.list_devices())
+        program = build_program(*what, self.runner.make_kernel, self.engine, needed, self.options.inter_op_threads)
+        if self.runner.resources.redeclared:
+            self._drop_plans()
+        self._initial_values.note_run(needed)
+        prepared = Prepared(self.graph.version, program, structure, fed, needed)
+        if type(program) is Plan and Specialised.pays(program, fed):
+            prepared.specialised = Specialised(program, *what, self._build)
+        return prepared
+
+    def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> PeakMemory:
+        """The most that the arrays of such a run will hold at once; see `Session.predicted_peak`."""
+        prepared = self.prepare(fetches, feed_dict)
+        shapes = [Shape(feed(value).shape) for feed, value in zip(prepared.feeders, feed_dict.values(), strict=True)]
+        structure = prepared.structure
+        if not structure.tensors and not structure.targets:
+            return PeakMemory(0)
+        what = structure.tensors, structure.targets, prepared.feeds
+        build = None if prepared.specialised is None else self._build
+        with self.graph.lock, self.lock:
+            try:
+                return peak_for_shapes(self.runner.functions, prepared.program, what, shapes, build)
+            except UnimplementedError as error:
+                return PeakMemory(None, reason=error.message)
+
+    def forget(self, key: Any) -> None:
+        """Drop the run that is kept under `key`."""
+        with self.lock:
+            prepared = self.plans.pop(key, None)
+        if prepared is not None:
+            prepared.close()
+
+    def check_may_plan(self) -> None:
+        """Refuse to plan for a session that is closed, or promised to plan nothing more.
+
+        Raises:
+            FailedPreconditionError: it is.
+        """
+        if self.is_closed:
+            raise FailedPreconditionError("Attempted to use a closed Session.")
+        if self.is_finalized:
+            raise FailedPreconditionError("The session has been finalized: only what was run before can be run again")
+        if self.options.optimize_for_static_graph and self.graph.version != self._first_version:
+            raise FailedPreconditionError(
+                "The graph has changed since the session was made, which optimize_for_static_graph promised it would not"
+            )
+
+    def list_devices(self) -> list[DeviceAttributes]:
+        """The devices that runs may use.
+
+        Raises:
+            FailedPreconditionError: the session is closed.
+        """
+        if self.is_closed:
+            raise FailedPreconditionError("Attempted to use a closed Session.")
+        return list(local_devices())
+
+    def variables_with_other_initial_values(self) -> list[str]:
+        """The names of the variables that keep their value although the graph gives them another initial value by now."""
+        with self.graph.lock, self.lock:
+            self._forget_changed()
+            return list(self._initial_values.outdated.values())
+
+    def close(self, also: Callable[[], None]) -> None:
+        """Drop all plans, and do `also` before anything can be prepared again."""
+        self.is_closed = True
+        with self.lock, critical_section:
+            self._drop_plans()
+            also()
+
+    def _forget_changed(self) -> None:
+        """Drop the plans that depend on nodes that have changed; those that do not fit the new version of the graph as well."""
+        version = self.graph.version
+        changed = self._changed.copy()
+        for key, prepared in list(self.plans.items()):
+            if changed.isdisjoint(prepared.names):
+                prepared.version = version
+            else:
+                self.plans.pop(key).close()
+        resources = self.runner.resources
+        self._initial_values.note_changes(self.graph, resources, changed)
+        resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
+        self._changed -= changed  # not before: Ctrl-C may have come in between
+
+    def _drop_plans(self) -> None:
+        self.runner.resources.redeclared = False
+        for prepared in self.plans.values():
+            prepared.version = -1  # callables may still hold it
+            prepared.close()
+        self.plans.clear()
+
+    def _build(self, fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor]) -> Plan:
+        return build_plan(fetches, targets, feeds, self.runner.make_kernel, threads=self.options.inter_op_threads)
+
+
+def _add_names_to(changed: set[str]) -> Callable[[Change], None]:
+    """A subscriber that collects the names of changed nodes, and does not keep the planner alive."""
+
+    def add(change: Change) -> None:
+        changed.add(change.node)
+
+    return add

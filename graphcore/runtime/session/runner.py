@@ -1,0 +1,138 @@
+"""Runner: executes what a session has planned, and holds the state that its runs share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.errors import CancelledError, GraphError
+from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.model.node import Node
+from graphcore.kernel_context import KernelContext, ResourceManager
+from graphcore.registry import Kernel
+from graphcore.runtime.core import arguments
+from graphcore.runtime.core.events import Recorder
+from graphcore.runtime.core.options import RunMetadata, RunOptions
+from graphcore.runtime.core.plan_checks import checked, is_ours
+from graphcore.runtime.core.program import Program, Step
+from graphcore.runtime.core.rendezvous import Rendezvous
+from graphcore.runtime.core.timed_run import run_watched
+from graphcore.runtime.core.tracing import Trace
+from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
+from graphcore.runtime.session.prepared import Prepared
+from graphcore.support.critical_section import critical_section
+
+_NO_RUN_OPTIONS: Final = RunOptions()
+
+
+class Runner:
+    """Executes prepared runs.
+
+    Args:
+        library: the functions that nodes may call.
+        timeout_in_ms: the longest that a run may take unless its options say another time; 0 for no limit.
+
+    Attributes:
+        resources: the variables, queues and the like.
+        functions: runs the functions that nodes call.
+        rendezvous: passes values between `_Send` and `_Recv` nodes and the client.
+        trace: the last run that was recorded.
+    """
+
+    def __init__(self, library: FunctionLibraryDefinition, timeout_in_ms: int) -> None:
+        self.library = library
+        self.timeout_in_ms = timeout_in_ms
+        self.rendezvous = Rendezvous()
+        self.resources = ResourceManager()
+        self.resources.channel = self.rendezvous
+        self.functions = FunctionLibraryRuntime(library, resources=self.resources)
+        self.trace: Trace | None = None
+        self._kernels: dict[str, tuple[Any, Kernel]] = {}
+        self._kernels_lock = threading.Lock()
+        self._rendezvous_lock = threading.Lock()
+
+    def execute(self, prepared: Prepared, values: Sequence[Any]) -> list[Any]:
+        """Run `prepared` on checked values.
+
+        Returns:
+            The raw results, in the order of its fetches.
+
+        Raises:
+            GraphError: the run failed; the error names the node.
+        """
+        if self.timeout_in_ms:
+            return self.execute_watched(prepared, values, None, None)
+        program = prepared.program if prepared.specialised is None else prepared.specialised.plan_for(values)
+        try:
+            with np.errstate(all="ignore"):
+                return program.run(*values)
+        except BaseException as error:  # noqa: BLE001 - a kernel may raise anything, and the user needs its node
+            raise self._explained(prepared, program, error)  # noqa: B904 - `_explained` sets the cause
+
+    def execute_watched(
+        self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None, begun: float = 0.0
+    ) -> list[Any]:
+        """As `execute`, recorded and limited in time as `options` say; `metadata` gets the trace."""
+        arguments.check_run(None, options, metadata)
+        chosen = options or _NO_RUN_OPTIONS
+        step = Step(Recorder() if chosen.is_traced else None)
+        if metadata is not None:
+            metadata.trace = None
+        program = prepared.program_for(values)
+        try:
+            with np.errstate(all="ignore"):
+                return run_watched(program, values, step, chosen.timeout_in_ms or self.timeout_in_ms, begun)
+        except BaseException as error:  # noqa: BLE001 - a kernel may raise anything, and the user needs its node
+            raise self._explained(prepared, program, error)  # noqa: B904 - `_explained` sets the cause
+        finally:
+            if step.recorder is not None:
+                self.trace = Trace(step.recorder.events, program.nodes, step.peak_bytes)
+                if metadata is not None:
+                    metadata.trace = self.trace
+
+    def _explained(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
+        """The error to raise in the place of `error`."""
+        explained = program.explain(error)
+        if explained is not error:
+            explained.__cause__ = error
+        if prepared.meets:
+            self.abort_rendezvous(explained)
+        return explained
+
+    def abort_rendezvous(self, error: BaseException) -> None:
+        """Fail the sends and receives that wait, because of `error`; later runs get a new rendezvous."""
+        status = error if isinstance(error, GraphError) else CancelledError(f"The run was stopped: {error!r}")
+        with critical_section:
+            with self._rendezvous_lock:  # two runs that fail at once abort one rendezvous each
+                ended, self.rendezvous = self.rendezvous, Rendezvous()
+                self.resources.channel = self.rendezvous
+            ended.start_abort(status)
+
+    def make_kernel(self, node: Node, context: KernelContext) -> Kernel:
+        """The kernel of `node`; one with state lives as long as the session and its node's definition."""
+        context.resources = self.resources
+        context.functions = self.functions
+        if node.registration.is_function:
+            return self.functions.function_kernel(node.op, node.node_def.attr)
+        factory = node.registration.kernel
+        assert factory is not None
+        if is_ours(node):
+            return factory(context)  # the ops of this package keep their state among the resources
+        if not node.op_def.is_stateful:
+            return checked(node, factory(context))
+        with self._kernels_lock:  # plans for the shapes of feeds are made while other threads run
+            known = self._kernels.get(node.name)
+            if known is None or known[0] != (node.op, node.node_def.attr):
+                known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
+            return known[1]
+
+    def close(self) -> None:
+        """Give the variables free, and end the runs that wait."""
+        self._kernels.clear()
+        self.abort_rendezvous(CancelledError("The session was closed"))
+        self.resources.shared.close()
+        self.resources = ResourceManager()
+        self.functions = FunctionLibraryRuntime(self.library, resources=self.resources)
