@@ -2,71 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from graphcore.graph import Tensor, get_default_graph
-
-
-def _apply(op: str, inputs: Sequence[Any], name: str | None, default: str, attrs: Mapping[str, Any] | None = None) -> Tensor:
-    return get_default_graph().apply_op(op, inputs, attrs, name or default).outputs[0]
+from graphcore.api.apply_one import apply_one
+from graphcore.graph import Tensor
 
 
 def identity(x: Any, name: str | None = None) -> Tensor:
     """The same value."""
-    return _apply("Identity", [x], name, "Identity")
+    return apply_one("Identity", [x], name)
 
 
 def stop_gradient(x: Any, name: str | None = None) -> Tensor:
     """The same value, but gradients do not flow through it."""
-    return _apply("StopGradient", [x], name, "StopGradient")
+    return apply_one("StopGradient", [x], name)
 
 
 def reshape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     """The same elements in another shape; one size may be -1."""
-    return _apply("Reshape", [x, shape], name, "Reshape")
+    return apply_one("Reshape", [x, shape], name)
 
 
 def shape(x: Any, name: str | None = None) -> Tensor:
     """The shape at run time, int32. x: any -> y: [rank]."""
-    return _apply("Shape", [x], name, "Shape")
+    return apply_one("Shape", [x], name)
 
 
 def expand_dims(x: Any, axis: int, name: str | None = None) -> Tensor:
     """Insert a dimension of size 1 at `axis`."""
-    return _apply("ExpandDims", [x, axis], name, "ExpandDims")
+    return apply_one("ExpandDims", [x, axis], name)
 
 
 def squeeze(x: Any, axis: Sequence[int] = (), name: str | None = None) -> Tensor:
     """Remove dimensions of size 1: those in `axis`, or all."""
-    return _apply("Squeeze", [x], name, "Squeeze", {"squeeze_dims": list(axis)})
+    return apply_one("Squeeze", [x], name, {"squeeze_dims": list(axis)})
 
 
 def transpose(x: Any, perm: Sequence[int] | Tensor, name: str | None = None) -> Tensor:
     """Permute the dimensions to the order `perm`."""
-    return _apply("Transpose", [x, perm], name, "transpose")
+    return apply_one("Transpose", [x, perm], name or "transpose")
 
 
 def zeros_like(x: Any, name: str | None = None) -> Tensor:
     """Zeros of the same shape and dtype."""
-    return _apply("ZerosLike", [x], name, "zeros_like")
+    return apply_one("ZerosLike", [x], name or "zeros_like")
 
 
 def ones_like(x: Any, name: str | None = None) -> Tensor:
     """Ones of the same shape and dtype."""
-    return _apply("OnesLike", [x], name, "ones_like")
+    return apply_one("OnesLike", [x], name or "ones_like")
 
 
 def concat(values: Sequence[Any], axis: int, name: str | None = None) -> Tensor:
     """Join tensors along `axis`."""
-    return _apply("ConcatV2", [list(values), axis], name, "concat")
+    return apply_one("ConcatV2", [list(values), axis], name or "concat")
 
 
 def stack(values: Sequence[Any], axis: int = 0, name: str | None = None) -> Tensor:
     """Stack tensors of one shape along a new `axis`."""
-    return _apply("Pack", [list(values)], name, "stack", {"axis": axis})
+    return apply_one("Pack", [list(values)], name or "stack", {"axis": axis})
 
 
 def one_hot(indices: Any, depth: int, name: str | None = None) -> Tensor:
     """Rows that are 1 at the index and 0 elsewhere. indices: [...] -> y: [..., depth]."""
-    return _apply("OneHot", [indices, depth, 1.0, 0.0], name, "one_hot")
+    return apply_one("OneHot", [indices, depth, 1.0, 0.0], name or "one_hot")

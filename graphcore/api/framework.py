@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphcore.api.apply_one import apply_one
 from graphcore.definitions import OpDef
 from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType, as_dtype, float32
@@ -100,7 +101,7 @@ def placeholder(dtype: object, shape: object = None, name: str | None = None) ->
         shape: sizes, None for any size; None for any shape.
     """
     attrs = {"dtype": as_dtype(dtype), "shape": as_shape(shape)}
-    return get_default_graph().apply_op("Placeholder", [], attrs, name or "Placeholder").outputs[0]
+    return apply_one("Placeholder", [], name, attrs)
 
 
 def constant(value: object, dtype: object = None, shape: object = None, name: str | None = None) -> Tensor:
@@ -145,8 +146,8 @@ def _filled(value: int, shape: Sequence[int], dtype: DType, name: str) -> Tensor
     sizes = [size for size in full.as_list() if size is not None]
     if full.num_elements <= 1024:
         return constant(np.full(sizes, value, dtype.as_numpy), dtype, name=name)
-    dims = constant(sizes, name=f"{name}/shape")
-    return get_default_graph().apply_op("Fill", [dims, constant(value, dtype, name=f"{name}/value")], None, name).outputs[0]
+    with name_scope(name) as scope:
+        return apply_one("Fill", [constant(sizes, name="shape_as_tensor"), constant(value, dtype)], scope)
 
 
 def convert_to_tensor(value: object, dtype: object = None, name: str | None = None) -> Tensor:
@@ -175,7 +176,7 @@ def control_dependencies(inputs: Sequence[Any] | None) -> AbstractContextManager
 
 def no_op(name: str | None = None) -> Node:
     """A node without computation, for use in control dependencies."""
-    return get_default_graph().apply_op("NoOp", [], None, name or "NoOp")
+    return get_default_graph().apply_op("NoOp", [], None, name)
 
 
 def group(*inputs: Any, name: str | None = None) -> Node:

@@ -5,97 +5,94 @@ All functions take tensors or values; values take the dtype of the tensors besid
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from graphcore.api.apply_one import apply_one
 from graphcore.dtypes import as_dtype, int32
 from graphcore.graph import Tensor, convert_to_tensor, get_default_graph
 
 Axis = int | Sequence[int] | Tensor | None
 
 
-def _apply(op: str, inputs: Sequence[Any], name: str | None, default: str, attrs: Mapping[str, Any] | None = None) -> Tensor:
-    return get_default_graph().apply_op(op, inputs, attrs, name or default).outputs[0]
-
-
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x + y` with broadcasting."""
-    return _apply("AddV2", [x, y], name, "add")
+    return apply_one("AddV2", [x, y], name or "Add")
 
 
 def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x - y` with broadcasting."""
-    return _apply("Sub", [x, y], name, "sub")
+    return apply_one("Sub", [x, y], name)
 
 
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x * y`, elementwise with broadcasting."""
-    return _apply("Mul", [x, y], name, "mul")
+    return apply_one("Mul", [x, y], name)
 
 
 def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y` with broadcasting."""
-    return _apply("RealDiv", [x, y], name, "truediv")
+    return apply_one("RealDiv", [x, y], name or "truediv")
 
 
 def pow(x: Any, y: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TF1's name
     """`x` to the power `y`."""
-    return _apply("Pow", [x, y], name, "pow")
+    return apply_one("Pow", [x, y], name)
 
 
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The larger of both, elementwise."""
-    return _apply("Maximum", [x, y], name, "maximum")
+    return apply_one("Maximum", [x, y], name)
 
 
 def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The smaller of both, elementwise."""
-    return _apply("Minimum", [x, y], name, "minimum")
+    return apply_one("Minimum", [x, y], name)
 
 
 def negative(x: Any, name: str | None = None) -> Tensor:
     """`-x`."""
-    return _apply("Neg", [x], name, "neg")
+    return apply_one("Neg", [x], name)
 
 
 def abs(x: Any, name: str | None = None) -> Tensor:  # noqa: A001 - TF1's name
     """The absolute value."""
-    return _apply("Abs", [x], name, "abs")
+    return apply_one("Abs", [x], name)
 
 
 def square(x: Any, name: str | None = None) -> Tensor:
     """`x * x`."""
-    return _apply("Square", [x], name, "square")
+    return apply_one("Square", [x], name)
 
 
 def sqrt(x: Any, name: str | None = None) -> Tensor:
     """The square root."""
-    return _apply("Sqrt", [x], name, "sqrt")
+    return apply_one("Sqrt", [x], name)
 
 
 def exp(x: Any, name: str | None = None) -> Tensor:
     """E to the power `x`."""
-    return _apply("Exp", [x], name, "exp")
+    return apply_one("Exp", [x], name)
 
 
 def log(x: Any, name: str | None = None) -> Tensor:
     """The natural logarithm."""
-    return _apply("Log", [x], name, "log")
+    return apply_one("Log", [x], name)
 
 
 def tanh(x: Any, name: str | None = None) -> Tensor:
     """The hyperbolic tangent."""
-    return _apply("Tanh", [x], name, "tanh")
+    return apply_one("Tanh", [x], name)
 
 
 def sigmoid(x: Any, name: str | None = None) -> Tensor:
     """`1 / (1 + exp(-x))`."""
-    return _apply("Sigmoid", [x], name, "sigmoid")
+    return apply_one("Sigmoid", [x], name)
 
 
 def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None) -> Tensor:
     """The matrix product. a: [m, k]  b: [k, n] -> y: [m, n] (transposed first if requested)."""
-    return _apply("MatMul", [a, b], name, "matmul", {"transpose_a": transpose_a, "transpose_b": transpose_b})
+    return apply_one("MatMul", [a, b], name, {"transpose_a": transpose_a, "transpose_b": transpose_b})
 
 
 def cast(x: Any, dtype: object, name: str | None = None) -> Tensor:
@@ -104,32 +101,32 @@ def cast(x: Any, dtype: object, name: str | None = None) -> Tensor:
     wanted = as_dtype(dtype)
     if tensor.dtype is wanted:
         return tensor
-    return _apply("Cast", [tensor], name, "Cast", {"DstT": wanted})
+    return apply_one("Cast", [tensor], name, {"DstT": wanted})
 
 
 def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x == y`, elementwise."""
-    return _apply("Equal", [x, y], name, "equal")
+    return apply_one("Equal", [x, y], name)
 
 
 def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x != y`, elementwise."""
-    return _apply("NotEqual", [x, y], name, "not_equal")
+    return apply_one("NotEqual", [x, y], name)
 
 
 def where(condition: Any, x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x` where `condition` holds, else `y`."""
-    return _apply("Select", [condition, x, y], name, "Select")
+    return apply_one("Select", [condition, x, y], name)
 
 
 def argmax(x: Any, axis: int = 0, name: str | None = None) -> Tensor:
     """The index of the largest element along `axis`, int64."""
-    return _apply("ArgMax", [x, axis], name, "ArgMax")
+    return apply_one("ArgMax", [x, axis], name)
 
 
 def argmin(x: Any, axis: int = 0, name: str | None = None) -> Tensor:
     """The index of the smallest element along `axis`, int64."""
-    return _apply("ArgMin", [x, axis], name, "ArgMin")
+    return apply_one("ArgMin", [x, axis], name)
 
 
 def _reduction_axes(x: Tensor, axis: Axis) -> Any:
@@ -150,7 +147,7 @@ def _reduce(op: str, x: Any, axis: Axis, keepdims: bool, name: str | None) -> Te
     def build() -> Tensor:
         present = graph.present(tensor)
         axes = convert_to_tensor(graph, _reduction_axes(present, axis), int32, f"axis of {op}")
-        return _apply(op, [present, axes], name, op, {"keep_dims": keepdims})
+        return apply_one(op, [present, axes], name, {"keep_dims": keepdims})
 
     if axis is not None:
         return build()
@@ -194,4 +191,4 @@ def reduce_min(x: Any, axis: Axis = None, keepdims: bool = False, name: str | No
 
 def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
     """The sum of tensors of one shape."""
-    return _apply("AddN", [list(inputs)], name, "AddN")
+    return apply_one("AddN", [list(inputs)], name)

@@ -161,7 +161,8 @@ class Optimizer(ABC):
     def _update(self, graph: Graph, gradient: Tensor, variable: Variable) -> Node:
         with graph.device(variable.device or None):
             op, inputs, attrs = self._step(gradient, variable)
-            return graph.apply_op(f"Resource{op}" if variable.is_resource else op, inputs, attrs, f"update_{variable.op.name}")
+            whole = f"Resource{op}" if variable.is_resource else op
+            return graph.apply_op(whole, inputs, attrs, f"update_{variable.op.name}/{whole}")
 
     def _slot_suffixes(self) -> dict[str, str]:
         """The slots of each variable, with the suffixes of their names."""
@@ -311,9 +312,9 @@ class AdamOptimizer(Optimizer):
         for name, beta in self._betas.items():
             if not _is_there(self._powers.get((name, first.graph)), first.graph):
                 with first.graph.name_scope(None):
-                    initial = cast(beta, first.dtype) if isinstance(beta, Tensor | Variable) else constant(beta, first.dtype)
+                    initial = cast(beta, first.dtype) if isinstance(beta, Tensor | Variable) else beta
                     self._powers[name, first.graph] = Variable(
-                        initial, trainable=False, name=f"{name}_power", use_resource=first.is_resource
+                        initial, trainable=False, name=f"{name}_power", dtype=first.dtype, use_resource=first.is_resource
                     )
 
     def _kept(self) -> list[dict[Any, Variable]]:

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from graphcore.api.math import add
 from graphcore.dtypes import as_dtype, float32
 from graphcore.graph import Tensor, get_default_graph
 
@@ -42,9 +43,9 @@ def random_uniform(
     name: str = "random_uniform",
 ) -> Tensor:
     """Values uniform in [minval, maxval). shape: sizes -> y: [*shape]."""
-    with get_default_graph().name_scope(name):
+    with get_default_graph().name_scope(name) as scope:
         drawn = _draw("RandomUniform", shape, dtype, seed, "RandomUniform")
-        return drawn * (maxval - minval) + minval
+        return add(drawn * (maxval - minval), minval, scope)
 
 
 def random_normal(
@@ -56,9 +57,9 @@ def random_normal(
     name: str = "random_normal",
 ) -> Tensor:
     """Values of a normal distribution. shape: sizes -> y: [*shape]."""
-    with get_default_graph().name_scope(name):
+    with get_default_graph().name_scope(name) as scope:
         drawn = _draw("RandomStandardNormal", shape, dtype, seed, "RandomStandardNormal")
-        return drawn * stddev + mean
+        return add(drawn * stddev, mean, scope)
 
 
 def truncated_normal(
@@ -70,6 +71,6 @@ def truncated_normal(
     name: str = "truncated_normal",
 ) -> Tensor:
     """Values of a normal distribution, redrawn beyond two standard deviations. shape: sizes -> y: [*shape]."""
-    with get_default_graph().name_scope(name):
+    with get_default_graph().name_scope(name) as scope:
         drawn = _draw("TruncatedNormal", shape, dtype, seed, "TruncatedNormal")
-        return drawn * stddev + mean
+        return add(drawn * stddev, mean, scope)

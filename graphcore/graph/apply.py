@@ -393,7 +393,7 @@ def matmul_op(graph: Graph, left: object, right: object) -> Tensor:
     left, right = as_held_tensor(graph, left), as_held_tensor(graph, right)
     ranks = [item.shape.rank for item in (left, right) if isinstance(item, Tensor)]
     op = "BatchMatMulV2" if any(rank is not None and rank > 2 for rank in ranks) else "MatMul"
-    return apply_op(graph, op, [left, right], None, "matmul" if op == "MatMul" else "batch_matmul").outputs[0]
+    return apply_op(graph, op, [left, right], None, "matmul").outputs[0]
 
 
 __all__ = ["apply_op", "as_constant_array", "binary_op", "constant_node", "convert_to_tensor", "input_text", "matmul_op"]

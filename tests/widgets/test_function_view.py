@@ -191,7 +191,7 @@ def test_a_nested_call_opened_from_a_call_with_shapes_has_them(layer: Any) -> No
     page = Page(FunctionView(layer))
     page.ask(type="choose_use", place=1)
     page.ask(type="to_pane", pane="instance", message={"type": "open_function", "id": "squash", "place": 0})
-    assert page.lines("instance")["mul->tanh"] == "float [?,2]"
+    assert page.lines("instance")["mul->Tanh"] == "float [?,2]"
 
 
 def test_a_call_in_a_definition_opens_with_the_attrs_of_the_form(graph: gc.Graph) -> None:
@@ -252,7 +252,7 @@ def test_the_view_of_a_graph_opens_a_function_and_comes_back(layer: Any, graph: 
     page.ask(type="expand", id="layer")
     shown = page.function(type="open_function", id="layer:/squash", place=0)
     assert [crumb["label"] for crumb in shown["crumbs"]] == ["digits", "squash"]
-    assert page.lines("instance")["mul->tanh"] == "float [?,2]"
+    assert page.lines("instance")["mul->Tanh"] == "float [?,2]"
     assert page.ask(type="back", crumb=0) == [{"type": "function_closed"}]
     assert page.ask(type="differentiate") == []
 

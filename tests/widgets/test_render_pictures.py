@@ -298,7 +298,7 @@ def test_the_standalone_page_opens_what_nobody_could_open_later_and_offers_no_op
     # The search of the page includes closed scopes.
     names = [name for several in data["hidden"]["model/"].values() for name in several]
     assert sorted(names) == sorted(node.name for node in graph.op_nodes())
-    assert "model/layer159/tanh" in data["hidden"]["model/"]["Tanh"]
+    assert "model/layer159/Tanh" in data["hidden"]["model/"]["Tanh"]
 
 
 def test_every_node_of_a_graph_is_in_its_page_once_to_be_found(softmax_regression: gc.Graph) -> None:

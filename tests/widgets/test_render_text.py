@@ -72,10 +72,10 @@ OUTLINE = """\
 Placeholder x float [?,3]
 constant zeros = [[0, 0], [0, 0], [0, 0]]
 VariableV2 W float [3,2] <- zeros float [3,2]
-NoOp done @ layer/tanh
+NoOp done @ layer/Tanh
 layer/ (2 nodes)
   MatMul layer/matmul <- x float [?,3], W float [3,2]
-  Tanh layer/tanh <- layer/matmul float [?,2]
+  Tanh layer/Tanh <- layer/matmul float [?,2]
 """
 
 
@@ -85,7 +85,7 @@ def test_the_outline_of_a_small_graph(small: gc.Graph) -> None:
     assert first == f"graph: {scene.summary}"
     forward, backward = rest.split("gradients/ (")
     assert forward == OUTLINE
-    assert "    function gradients/layer/tanh_grad/ [gradient of layer/tanh] <- layer/tanh float [?,2]" in backward
+    assert "    function gradients/layer/Tanh_grad/ [gradient of layer/Tanh] <- layer/Tanh float [?,2]" in backward
     assert "    MatMul gradients/layer/matmul_grad/dy transpose_a [gradient of layer/matmul] <- x float [?,3]" in backward
 
 
@@ -95,7 +95,7 @@ flowchart TB
   n1[/"Placeholder<br/>W<br/>float #91;3#44;2#93;"/]
   subgraph g0["layer"]
     n2("MatMul<br/>matmul")
-    n3("Tanh<br/>tanh")
+    n3("Tanh")
   end
   n0 -->|"float #91;#63;#44;3#93;"| n2
   n1 -->|"float #91;3#44;2#93;"| n2

@@ -131,7 +131,7 @@ def test_what_the_user_opens_and_closes_wins(graph: gc.Graph) -> None:
     state.expand("layer7/")
     opened = build_scene(graph, state)
     assert [group.id for group in opened.groups] == ["layer7/"]
-    assert "layer7/tanh_3" in names(opened)
+    assert "layer7/Tanh_3" in names(opened)
     state.collapse("layer7/")
     assert build_scene(graph, state).groups == []
 
@@ -171,7 +171,7 @@ def test_a_scope_with_too_many_nodes_falls_into_chunks_that_open(graph: gc.Graph
     scene = build_scene(graph, state)
     assert len(scene.nodes) == 16
     assert sum(node.count for node in scene.nodes) == 1001
-    assert node_of(scene, scene.nodes[0].id).label == "x … tanh_62"
+    assert node_of(scene, scene.nodes[0].id).label == "x … Tanh_62"
     state.expand(scene.nodes[3].id)
     assert len(build_scene(graph, state).nodes) == 15 + 64
 
@@ -185,8 +185,8 @@ def test_revealing_a_node_opens_everything_around_it(graph: gc.Graph) -> None:
     state.collapse("*")
     build_scene(graph, state)
     assert state.tree is not None
-    assert state.reveal(state.tree, "deep/tanh_500")
-    assert "deep/tanh_500" in names(build_scene(graph, state))
+    assert state.reveal(state.tree, "deep/Tanh_500")
+    assert "deep/Tanh_500" in names(build_scene(graph, state))
     assert not state.reveal(state.tree, "deep/missing")
 
 
@@ -216,7 +216,7 @@ def test_each_inlined_gradient_function_is_a_box_beside_its_forward_box(softmax_
     scene = build_scene(softmax_regression)
     box = node_of(scene, "gradients/y_grad/")
     assert (box.kind, box.role, box.mirrors) == ("function", "gradient", "y")
-    assert {node.mirrors for node in scene.nodes if node.role == "gradient"} >= {"y", "log", "mul", "loss", "add", "matmul"}
+    assert {node.mirrors for node in scene.nodes if node.role == "gradient"} >= {"y", "Log", "mul", "loss", "add", "matmul"}
     assert all(node.role == "forward" for node in scene.nodes if not node.id.startswith("gradients/"))
 
 
@@ -253,11 +253,11 @@ def test_boxes_that_came_or_changed_since_are_marked(run_cell: RunCell, graph: g
     before = take_snapshot(graph)
     run_cell("b", "z = gc.exp(y)")
     states = {node.id: node.state for node in build_scene(graph, previous=before).nodes}
-    assert states == {"x": "normal", "tanh": "normal", "exp": "new"}
+    assert states == {"x": "normal", "Tanh": "normal", "Exp": "new"}
     before = take_snapshot(graph)
     run_cell("a", "x = gc.placeholder(gc.float32, [None, 5], name='x'); y = gc.tanh(x)")
     states = {node.id: node.state for node in build_scene(graph, previous=before).nodes}
-    assert states == {"x": "changed", "tanh": "changed", "exp": "changed"}
+    assert states == {"x": "changed", "Tanh": "changed", "Exp": "changed"}
     before = take_snapshot(graph)
     run_cell("a", "x = gc.placeholder(gc.float32, [None, 5], name='x'); y = gc.tanh(x)")
     assert {node.state for node in build_scene(graph, previous=before).nodes} == {"normal"}

@@ -110,13 +110,13 @@ def test_two_calls_of_one_function_have_the_shapes_of_their_own_arguments(graph:
     twice(gc.placeholder(gc.float32, [5, None], name="b"))
     scene = opened(graph, "twice", "twice_1")
     labels = {edge.id: edge.label for edge in scene.edges}
-    assert labels["twice:/add->twice:/tanh"] == "float [3]"
-    assert labels["twice_1:/add->twice_1:/tanh"] == "float [5,?]"
+    assert labels["twice:/add->twice:/Tanh"] == "float [3]"
+    assert labels["twice_1:/add->twice_1:/Tanh"] == "float [5,?]"
 
 
 def test_nodes_of_a_body_run_where_the_call_runs(layers: gc.Graph) -> None:
     scene = opened(layers, "layer", "layer:/squash")
-    assert node_of(scene, "layer:/squash:/tanh").lenses["devices"].text == "/device:GPU:1"
+    assert node_of(scene, "layer:/squash:/Tanh").lenses["devices"].text == "/device:GPU:1"
 
 
 def test_a_constant_given_to_a_call_is_known_inside(graph: gc.Graph) -> None:
@@ -211,9 +211,9 @@ def test_a_change_of_the_graph_keeps_a_call_open_and_renews_its_shapes(graph: gc
     same(x)
     state = SceneState()
     state.expand("same")
-    assert [edge.label for edge in edges_between(build_scene(graph, state), "same:/neg", "same:/tanh")] == ["float ?"]
+    assert [edge.label for edge in edges_between(build_scene(graph, state), "same:/Neg", "same:/Tanh")] == ["float ?"]
     x.set_shape([7])
-    assert [edge.label for edge in edges_between(build_scene(graph, state), "same:/neg", "same:/tanh")] == ["float [7]"]
+    assert [edge.label for edge in edges_between(build_scene(graph, state), "same:/Neg", "same:/Tanh")] == ["float [7]"]
 
 
 def test_closing_a_call_gives_its_box_back(layers: gc.Graph) -> None:
@@ -229,8 +229,8 @@ def test_a_hit_inside_an_open_call_is_found_and_revealed(layers: gc.Graph) -> No
     state.expand("layer")
     inner = visible_boxes(layers, state).inner_nodes()
     assert [hit.name for hit in find(layers, "squash", inner=inner).hits] == ["layer:/squash"]
-    assert state.reveal(scope_tree(layers, state), "layer:/squash:/tanh")
-    assert "layer:/squash:/tanh" in names(build_scene(layers, state))
+    assert state.reveal(scope_tree(layers, state), "layer:/squash:/Tanh")
+    assert "layer:/squash:/Tanh" in names(build_scene(layers, state))
     assert not state.reveal(scope_tree(layers, state), "layer:/nothing")
 
 

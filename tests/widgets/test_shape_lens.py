@@ -70,7 +70,7 @@ def test_a_dimension_keeps_its_key_inside_an_open_call_and_after_it(graph: gc.Gr
     state.expand("double")
     scene = build_scene(graph, state)
     outside = keys(scene, "x->double:/x")
-    assert keys(scene, "double:/add->double:/tanh") == outside
+    assert keys(scene, "double:/add->double:/Tanh") == outside
     assert keys(scene, "double:/output_RetVal->after") == outside
 
 
@@ -83,7 +83,7 @@ def test_names_of_unknown_sizes_go_on_inside_an_open_call() -> None:
     state.expand("double")
     labels = {edge.id: edge.label for edge in build_scene(graph, state).edges}
     assert labels["x->double:/x"] == "float [batch,3]"
-    assert labels["double:/add->double:/tanh"] == "float [batch,3]"
+    assert labels["double:/add->double:/Tanh"] == "float [batch,3]"
     assert '[<tspan class="unknown">batch</tspan>,3]' in to_svg(graph, state)
 
 
@@ -232,7 +232,7 @@ def test_explanations_go_on_outside_of_an_open_call(graph: gc.Graph, run_cell: R
     run_cell("call", "gc.function(lambda x, w: gc.tanh(x @ w), name='f')(x, w)")
     state = SceneState()
     state.expand("f")
-    why = told(graph, "f:/tanh", state).why[1]
+    why = told(graph, "f:/Tanh", state).why[1]
     assert [step.text for step in why.steps[1:]] == [
         "is dimension 1 of `f:/w:0`",
         "is dimension 1 of `w:0`, given by the call",

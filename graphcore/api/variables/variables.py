@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, Final, NamedTuple, NoReturn
 
 from graphcore.api.framework import group
@@ -96,10 +97,11 @@ class Variable:
         wanted = None if dtype is None else as_dtype(dtype)
         self._ops = _RESOURCE if use_resource else _REF
         with graph.control_dependencies(None), graph.name_scope(name or "Variable") as scope:
-            value = initial_value() if callable(initial_value) else initial_value
-            if value is None:
-                raise InvalidArgumentError("initial_value must be specified.", op=self._ops.storage, node=scope[:-1])
-            self._initial_value = self._as_initial(graph, value, wanted, scope)
+            with graph.name_scope("Initializer") if use_resource or callable(initial_value) else nullcontext():
+                value = initial_value() if callable(initial_value) else initial_value
+                if value is None:
+                    raise InvalidArgumentError("initial_value must be specified.", op=self._ops.storage, node=scope[:-1])
+                self._initial_value = self._as_initial(graph, value, wanted, scope)
             self._dtype = self._initial_value.dtype.base
             self._shape = self._checked_shape(scope[:-1], validate_shape)
             # TensorFlow identifies the handles of resources by their shared names alone.

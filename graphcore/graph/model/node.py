@@ -378,16 +378,16 @@ class Tensor(msgspec.Struct, eq=False):
         return building(self.node.graph).matmul(other, self)
 
     def __lt__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Less", self, other, "less")
+        return building(self.node.graph).binary("Less", self, other, "Less")
 
     def __le__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("LessEqual", self, other, "less_equal")
+        return building(self.node.graph).binary("LessEqual", self, other, "LessEqual")
 
     def __gt__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Greater", self, other, "greater")
+        return building(self.node.graph).binary("Greater", self, other, "Greater")
 
     def __ge__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("GreaterEqual", self, other, "greater_equal")
+        return building(self.node.graph).binary("GreaterEqual", self, other, "GreaterEqual")
 
     def __and__(self, other: object) -> Tensor:
         return building(self.node.graph).binary("LogicalAnd", self, other, "and")
@@ -396,10 +396,10 @@ class Tensor(msgspec.Struct, eq=False):
         return building(self.node.graph).binary("LogicalOr", self, other, "or")
 
     def __neg__(self) -> Tensor:
-        return building(self.node.graph).apply_op("Neg", [self], name="neg").outputs[0]
+        return building(self.node.graph).apply_op("Neg", [self]).outputs[0]
 
     def __abs__(self) -> Tensor:
-        return building(self.node.graph).apply_op("Abs", [self], name="abs").outputs[0]
+        return building(self.node.graph).apply_op("Abs", [self]).outputs[0]
 
     def __invert__(self) -> Tensor:
-        return building(self.node.graph).apply_op("LogicalNot", [self], name="not").outputs[0]
+        return building(self.node.graph).apply_op("LogicalNot", [self]).outputs[0]

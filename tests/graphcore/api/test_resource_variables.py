@@ -26,9 +26,9 @@ def test_a_resource_variable_is_a_handle_its_initializer_a_read_and_a_constant(g
     w = gc.Variable([1.0, 2.0], name="w", use_resource=True)
     nodes = {node.name: (node.op, list(node.node_def.input)) for node in graph.op_nodes()}
     assert nodes == {
-        "w/initial_value": ("Const", []),
+        "w/Initializer/initial_value": ("Const", []),
         "w": ("VarHandleOp", []),
-        "w/Assign": ("AssignVariableOp", ["w", "w/initial_value"]),
+        "w/Assign": ("AssignVariableOp", ["w", "w/Initializer/initial_value"]),
         "w/Read/ReadVariableOp": ("ReadVariableOp", ["w"]),
     }
     assert w.op.get_attr("shared_name") == b"w"

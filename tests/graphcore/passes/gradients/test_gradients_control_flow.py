@@ -315,8 +315,8 @@ def test_each_node_of_the_backward_loop_tells_what_it_is_for(graph: gc.Graph) ->
     gc.gradients(y, x)
     made = {node.name for node in graph.nodes[before:]}
     assert made == set(graph.gradient_records)
-    assert graph.gradient_records["gradients/loop_grad/f_keep"].forward == "tanh"
-    assert graph.gradient_records["gradients/tanh_grad/dx"].body_node == "dx"
+    assert graph.gradient_records["gradients/loop_grad/f_keep"].forward == "Tanh"
+    assert graph.gradient_records["gradients/Tanh_grad/dx"].body_node == "dx"
 
 
 def test_two_gradients_of_one_loop_do_not_disturb_each_other() -> None:
@@ -363,8 +363,8 @@ def test_loops_are_checked_by_check_gradient_and_explained_by_explain_gradient()
 def test_a_tensor_within_a_loop_is_refused() -> None:
     x = gc.placeholder(gc.float64, [3], name="x")
     y = one_variable(x, gc.constant(3))
-    inside = gc.get_default_graph().get_tensor_by_name("tanh:0")
-    with pytest.raises(InvalidArgumentError, match="'tanh:0' is within the loop 'loop': it has a value in each iteration"):
+    inside = gc.get_default_graph().get_tensor_by_name("Tanh:0")
+    with pytest.raises(InvalidArgumentError, match="'Tanh:0' is within the loop 'loop': it has a value in each iteration"):
         gc.gradients(y, inside)
 
 
