@@ -170,7 +170,7 @@ _KINDS: Final[dict[type, str]] = {
 
 
 def attr_kind(value: AttrValue) -> str:
-    """The kind of a value: `int`, ..., `list(int)`, `placeholder`; an empty list has the open kind `list`."""
+    """The kind of a value: `int`, ..., `list(int)`, `placeholder`; an empty list is a `list`."""
     if type(value) is tuple:
         return f"list({attr_kind(value[0])})" if value else "list"
     return _KINDS[type(value)]

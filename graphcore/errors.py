@@ -125,7 +125,7 @@ class AlreadyExistsError(GraphError, ValueError):
 
 
 class FailedPreconditionError(GraphError, RuntimeError):
-    """The system is not in the state that the operation requires (an uninitialised variable, a closed session)."""
+    """The operation requires another state (an uninitialised variable, a closed session)."""
 
     code = "FAILED_PRECONDITION"
 

@@ -121,7 +121,7 @@ Done = Callable[[Any, Exception | None], None]
 
 
 class Pending(Protocol):
-    """The result of a kernel that waits: its outputs arrive after an event in another node, run or thread."""
+    """The result of a kernel that waits for an event in another node, run or thread."""
 
     def begin(self, done: Done) -> None:
         """Call `done` once the result is certain: at once, or from the thread that completes it."""

@@ -159,7 +159,7 @@ class OpRegistry:
         return iter(sorted(self._by_name.values(), key=lambda entry: entry.op_def.name))
 
     def export(self, include_internal: bool = False) -> list[OpDef]:
-        """All OpDefs sorted by name; internal ops (their names begin with `_`) only if `include_internal` is true."""
+        """All OpDefs sorted by name; internal ops (named `_...`) only if `include_internal` is true."""
         return [entry.op_def for entry in self if include_internal or not entry.op_def.name.startswith("_")]
 
     def set_watcher(self, watcher: Watcher | None) -> None:

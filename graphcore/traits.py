@@ -1,4 +1,4 @@
-"""Traits: the facts about an op, beside its definition, that passes, the runtime, inference and views rely on.
+"""Traits: the facts about ops that passes, the runtime, inference and views rely on.
 
 A block declares a trait as an attribute; what it does not declare comes from its base classes, then from its kernel and its shape function,
 and last from the defaults here. Code outside `opset` asks for a trait where it would otherwise list op names.
@@ -21,7 +21,7 @@ Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
 class FailsOn(msgspec.Struct, frozen=True, kw_only=True):
-    """The inputs on which an op can fail, though their shapes are known and fit each other.
+    """The inputs on which an op can fail although their shapes are valid.
 
     Args:
         values: names of the input arguments whose values can be wrong. The shape function checks them where they are constant.

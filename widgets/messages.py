@@ -137,7 +137,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A node found by name, op or cell; `node` is the id of its box with all scopes open, `name` its name."""
+    """A node found by name, op or cell; `node` is the id of its box with all scopes open."""
 
     node: str
     name: str

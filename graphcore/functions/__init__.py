@@ -1,4 +1,4 @@
-"""Functions as values: definition in text or from nodes, comparison, naming, instantiation, libraries."""
+"""Functions as values: definition, comparison, naming, instantiation, libraries."""
 
 from graphcore.functions.call_frame import FunctionCallFrame
 from graphcore.functions.canonicalize import InstantiateOptions, canonicalize

@@ -1,4 +1,4 @@
-"""Passes: gradients, inlining, folding, merging, taking away what a graph does not need."""
+"""Passes over graphs: gradients, inlining, folding, merging, pruning."""
 
 from graphcore.passes.functions.expand import ExpandInlineFunctionsOptions, expand_inline_functions
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body

@@ -1,4 +1,4 @@
-"""The allocation limit: refuses arrays and lists that can never fit into memory, before they are made."""
+"""The allocation limit: refuses arrays and lists that can never fit into memory."""
 
 from __future__ import annotations
 

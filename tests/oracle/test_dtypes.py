@@ -38,7 +38,7 @@ LEFT_OUT = {
 
 
 def converted(value: Any, dtype: gc.DType) -> Array:
-    """An example's value in another type: whole for integers, not negative for unsigned, not real for complex."""
+    """An example's value in a suitable form for another type: whole, not negative, or not real."""
     array = natural_array(value, None)
     if array.dtype.kind in "SO":
         return array

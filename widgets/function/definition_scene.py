@@ -71,7 +71,7 @@ class Definition:
         )
 
     def callee(self, box_id: str, place: int) -> Callee | None:
-        """The function called by a node, by its number, with placeholders in its attrs; None if there is none."""
+        """The function called by a node, by number, with placeholders in its attrs; None without one."""
         node = self._nodes.get(box_id)
         found = [] if node is None else self._callees(node)
         return found[place] if 0 <= place < len(found) else None

@@ -206,7 +206,7 @@ class GradientSubject(Subject):
 
 
 def _with_free_names(body: FunctionBody) -> FunctionBody:
-    """A body with the nodes of an earlier differentiation renamed, so that they do not clash with new ones."""
+    """A body with the nodes of an earlier differentiation renamed, to avoid clashes with new ones."""
     taken = {node.name.partition("/")[0] for node in body.graph.nodes}
     free = next(f"{LABEL}{number}" for number in count(1) if f"{LABEL}{number}" not in taken)
 

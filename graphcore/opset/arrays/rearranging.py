@@ -23,7 +23,7 @@ _X: Final = np.arange(32, dtype=np.float32).reshape(2, 2, 4, 2) / 4 - 3
 
 
 def _split_into_blocks(k: KernelContext, x: Any, block: tuple[int, ...], pads: tuple[int, ...]) -> Any:
-    """SpaceToBatchND: pad, split each spatial dimension into blocks, move positions in blocks to the batch."""
+    """SpaceToBatchND: pad, split spatial dimensions into blocks, move positions in blocks to the batch."""
     m = len(block)
     pairs = [(0, 0), *zip(pads[::2], pads[1::2], strict=True), *[(0, 0)] * (x.ndim - 1 - m)]
     if len(pads) != 2 * m or min((*pads, *block), default=1) < 0:

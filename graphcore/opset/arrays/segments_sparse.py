@@ -1,4 +1,4 @@
-"""Reductions of selected rows of a tensor by segment: `indices` names the rows, sorted ids the segments."""
+"""Reductions of selected rows by segment: `indices` names the rows, sorted ids the segments."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _basic_index(k: KernelContext, begin: tuple[int, ...], end: tuple[int, ...],
 
 
 def _with_index(k: KernelContext, first: int, use: Any) -> Kernel:
-    """A kernel with begin, end, strides as inputs first, first + 1, first + 2; `use(index, inputs)` computes."""
+    """A kernel with begin, end, strides from input `first` on; `use(index, inputs)` computes."""
     known = [constant_ints(k, first + i) for i in range(3)]
     begin, end, strides = known
     if begin is not None and end is not None and strides is not None:

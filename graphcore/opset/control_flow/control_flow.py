@@ -1,4 +1,4 @@
-"""Control-flow ops of branches and loops, which a dataflow engine runs by tokens, frames and iterations.
+"""Control-flow ops of branches and loops, which a dataflow engine runs by frames and iterations.
 
 The kernels compute one activation. A value of a branch that was not taken is `DEAD`. Frames and iterations belong to the engine: to a
 kernel, a value that enters a loop is the value itself.

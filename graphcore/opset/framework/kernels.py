@@ -170,7 +170,7 @@ def masked(xp: Any, values: Any, mask: Any) -> Any:
 
 
 def narrow(dtype: np.dtype[Any]) -> bool:
-    """True for the 16-bit floats, for which sums and products are computed in float32 as in the reference."""
+    """True for the 16-bit floats, with sums and products computed in float32 as in the reference."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
 

@@ -104,7 +104,7 @@ def _shifted(xp: Any, x: Any, axis: int, neutral: int) -> Any:
 
 @op
 class Cumsum:
-    """The running sum along one axis; `exclusive` omits the element itself, `reverse` starts at the end."""
+    """The running sum along one axis; `exclusive` omits the element, `reverse` starts at the end."""
 
     signature = f"Cumsum[exclusive:bool = false, reverse:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](x:T, axis:Tidx) -> (out:T)"
     shape = unchanged_shape
@@ -126,7 +126,7 @@ class Cumsum:
 
 @op
 class Cumprod:
-    """The running product along one axis; `exclusive` omits the element itself, `reverse` starts at the end."""
+    """The running product along one axis; `exclusive` omits the element, `reverse` starts at the end."""
 
     signature = f"Cumprod[exclusive:bool = false, reverse:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](x:T, axis:Tidx) -> (out:T)"
     shape = unchanged_shape

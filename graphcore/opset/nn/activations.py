@@ -166,7 +166,7 @@ class Elu(Elementwise):
 
 @op
 class EluGrad(Elementwise):
-    """The gradient of Elu from its output: `gradients` if `outputs` > 0, else `gradients * (outputs + 1)`."""
+    """The gradient of Elu by its output: `gradients` if `outputs` > 0, else `gradients * (outputs + 1)`."""
 
     signature = f"EluGrad[T:{_NN_FLOATS}](gradients:T, outputs:T) -> (backprops:T)"
     shape = merge_both_inputs

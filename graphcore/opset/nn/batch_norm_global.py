@@ -1,4 +1,4 @@
-"""Batch normalisation of graphs older than version 9: given statistics, over the last of four dimensions."""
+"""Batch normalisation of graphs older than version 9, with given statistics."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _ramp(*sizes: int) -> Any:
 
 
 def _with_repeated_channels(k: KernelContext, x: Any, w_shape: tuple[int, ...]) -> Any:
-    """The input with each channel as often as it has filters, which makes one filter for each channel of a convolution.
+    """The input with channels repeated, so that each has a single filter.
 
     Raises:
         InvalidArgumentError: the filter is for another number of channels.

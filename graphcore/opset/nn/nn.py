@@ -200,7 +200,7 @@ class SoftmaxCrossEntropyWithLogits(Total):
 
 @op
 class SparseSoftmaxCrossEntropyWithLogits:
-    """The cross entropy of softmax(features) against one class for each row, and its gradient by features.
+    """The cross entropy of softmax(features) against one class for each row, with its gradient.
 
     features: [batch, classes], before the softmax
     labels: [batch], each in [0, classes)

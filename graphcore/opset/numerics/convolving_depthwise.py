@@ -1,4 +1,4 @@
-"""Depthwise convolution of arrays: one filter for each channel, so that nothing is summed over channels and BLAS is of no use.
+"""Depthwise convolution of arrays: without sums over channels, BLAS cannot help.
 
 Products are made a piece of the output at a time, small enough for the cache. A filter element is repeated along a row of the output, so that
 NumPy multiplies long runs even where there are few channels.
@@ -28,7 +28,7 @@ def depthwise(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
 
 
 def depthwise_input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]) -> Any:
-    """Take the gradient to the input; w: [window rows, window columns, c]  dy: [n, places..., c] -> [n, sizes..., c]."""
+    """The gradient by the input; w: [window..., c]  dy: [n, places..., c] -> [n, sizes..., c]."""
     pads, shape = ((0, 0), *g.pads, (0, 0)), (dy.shape[0], *sizes, dy.shape[-1])
     dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
     for seen, part, factor, product in _products(xp, dx, dy, w, g):
@@ -38,7 +38,7 @@ def depthwise_input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple
 
 
 def depthwise_filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
-    """Take the gradient to the filter; x: [n, rows, columns, c]  dy: [n, places..., c] -> [window rows, window columns, c]."""
+    """The gradient by the filter; x: [n, rows, columns, c]  dy: [n, places..., c] -> [window..., c]."""
     return xp.einsum("nhwijc,nhwc->ijc", views(xp, _padded(xp, x, g), g.window, g.slides, g.places), dy)
 
 
@@ -47,7 +47,7 @@ def _padded(xp: Any, x: Any, g: Geometry) -> Any:
 
 
 def _products(xp: Any, x: Any, y: Any, w: Any, g: Geometry) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """For each piece of the output y and each filter element: what that element sees of the padded input x, the piece, the element, a buffer."""
+    """For each piece of y and filter element: the part of padded x, the piece, the element, a buffer."""
     down, along = g.slides
     columns = [along.tap(at, g.places[1]) for at in range(g.window[1])]
     factors = w[:, :, None] if w.shape[-1] >= _LONG_RUN else xp.repeat(w[:, :, None], g.places[1], 2)

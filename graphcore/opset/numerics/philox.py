@@ -97,7 +97,7 @@ def normal(xp: Any, blocks: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def draw(xp: Any, generator: Generator, distribution: str, count: int, dtype: np.dtype[Any]) -> Any:
-    """Draw `count` numbers of `uniform`, `normal` or `truncated` distribution as in the reference: dtype [count]."""
+    """Draw `count` numbers of `uniform`, `normal` or `truncated` distribution: dtype [count]."""
     return draw_at(xp, generator, generator.reserve(count * RESERVED_PER_OUTPUT), distribution, count, dtype)
 
 

@@ -145,7 +145,7 @@ def max_pool(k: KernelContext) -> Kernel:
 
 
 def first_maxima(pooling: Pooling, x: Any, y: Any) -> Iterator[tuple[tuple[slice, ...], Any]]:
-    """For each element of the window: its slices, and a mask of the windows with their first maximum there."""
+    """For each window element: its slices, and a mask of the windows with their first maximum there."""
     wide = padded(pooling.xp, x, pooling.pads(x.shape), lowest(x.dtype))
     free = pooling.xp.ones(y.shape, bool)
     for tap in pooling.taps(x.shape):

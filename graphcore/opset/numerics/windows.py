@@ -147,6 +147,6 @@ def row_range(slide: Sliding, rows: slice, window: int) -> slice:
 
 
 def taps(g: Geometry, element: tuple[int, ...], rows: int) -> tuple[slice, ...]:
-    """The elements of a padded input, from all images, that window element `element` meets in so many rows of the output."""
+    """The elements of a padded input at window element `element`, for some rows of the output."""
     counts = (rows, *g.places[1:])
     return (slice(None), *[slide.tap(at, count) for slide, at, count in zip(g.slides, element, counts, strict=True)])

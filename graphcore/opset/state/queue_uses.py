@@ -1,4 +1,4 @@
-"""Ops that use queues: they enqueue and dequeue tuples of tensors, across runs, and wait if necessary."""
+"""Ops that use queues: they enqueue and dequeue tuples of tensors, and wait if necessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Functions that are made for one node (branches, loop bodies, their gradients): named after it, and replaced when it is made again."""
+"""Names of functions made for one node (branches, loop bodies, gradients).
+
+They are named after the node, and replaced when it is made again.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
 class _Book:
-    """The functions of one library that were made here.
+    """The functions made for nodes, in one library.
 
     Attributes:
-        current: by what they were to be called, what they are called.
-        given: all names ever given; none is given twice to different functions, so that what runs a function knows it by its name.
-        outdated: True iff one may have given way to another since the last sweep.
-        sources: per function the lines of user code that made its nodes.
-        owner: the graph whose nodes they are for; others may share its library.
-        removed: how many nodes had been removed from it at the last sweep.
+        current: the names in use by the requested names.
+        given: all names ever used; none is used for two different functions, since runtimes identify functions by name.
+        outdated: True iff a function may have been replaced since the last sweep.
+        sources: for each function the lines of user code that made its nodes.
+        owner: the graph of the nodes; others may share its library.
+        removed: the number of nodes removed from it up to the last sweep.
     """
 
     __slots__ = ("current", "given", "outdated", "owner", "removed", "sources")
@@ -43,11 +46,14 @@ class _Book:
         self.removed = 0
 
     def state(self) -> tuple[Any, ...]:
-        """What `restore` needs to bring the book back to what it is now."""
+        """A snapshot for `restore`."""
         return dict(self.current), set(self.given), self.outdated, dict(self.sources), self.removed
 
     def restore(self, state: tuple[Any, ...] | None) -> None:
-        """Be again what the book was at `state`, with which the library comes back too: no name was given since then. None: it was empty."""
+        """Return to the snapshot `state`, together with the library; None for an empty book.
+
+        No name may have been used since then.
+        """
         current, given, self.outdated, sources, self.removed = ({}, set(), False, {}, 0) if state is None else state
         self.current, self.given, self.sources = dict(current), set(given), dict(sources)
 
@@ -56,22 +62,21 @@ _books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDict
 
 
 def function_label(graph: Graph, name: str, role: str) -> str:
-    """What the function of a node is to be called: after the node, and after the function that the node is in."""
+    """The preferred name of a node's function: after the node, and the function around the node."""
     return f"{graph.label}_{name}_{role}" if isinstance(graph, FunctionGraph) else f"{name}_{role}"
 
 
 def define_body(
     graph: Graph, wanted: str, control_rets: Sequence[Node] = (), attrs: Attrs | None = None, *, shared: bool = False
 ) -> FunctionDef:
-    """Put the function that `graph` is the body of into its library.
+    """Define the function with body `graph` in its library.
 
     Args:
-        graph: the body; its library is that of the graph whose node the function is for.
-        wanted: what to call it: the same for the same node each time. The function keeps the name of the one that was made before, if it
-            is equal to that.
-        control_rets: nodes that must have run when the function returns.
-        attrs: those of the function.
-        shared: it is for all nodes that call one function, rather than for the one that it is called after.
+        graph: the body; its library is that of the graph of the node that the function is for.
+        wanted: the preferred name, stable for a node. An equal function made before under it is reused.
+        control_rets: nodes that run before the function returns.
+        attrs: the attrs of the function.
+        shared: True for a function of all nodes that call one function, not only of the node in its name.
     """
     library = graph.library
     book = _book_of(library)
@@ -97,19 +102,22 @@ def define_body(
 
 
 def note_sources(library: FunctionLibraryDefinition, name: str, graph: Graph) -> None:
-    """Remember the lines of user code that made the nodes of `graph`, which is the body of function `name`: errors in it point there."""
+    """Record the lines of user code that made the nodes of function `name`, for its errors.
+
+    `graph` is its body.
+    """
     book = _book_of(library)
     book.sources[name] = {node.name: node.source for node in graph.op_nodes() if node.source is not None}
 
 
 def sources_of(library: FunctionLibraryDefinition, name: str) -> Mapping[str, SourceLocation]:
-    """The lines of user code that made the nodes of a function, by node; nothing for a function that was not made here."""
+    """The lines of user code that made the nodes of a function, by node; {} for functions made elsewhere."""
     book = _books.get(library)
     return {} if book is None else book.sources.get(name, {})
 
 
 def sweep(graph: Graph) -> None:
-    """Forget functions that were made here for nodes that have others by now, or are gone."""
+    """Discard functions of nodes that have other functions by now, or were removed."""
     book = _books.get(graph.library)
     if book is None or book.owner is None or book.owner() is not graph:
         return

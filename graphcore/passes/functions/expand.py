@@ -22,25 +22,25 @@ _PARTITIONED: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
 
 class FunctionBodies(Protocol):
-    """What knows functions and instantiates them: a FunctionLibraryRuntime."""
+    """The protocol of a source of instantiated functions, such as a FunctionLibraryRuntime."""
 
     @property
     def library(self) -> FunctionLibraryDefinition:
         """The functions by name."""
 
     def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
-        """Function `name` with these attrs."""
+        """The body of function `name` under these attrs."""
 
 
 class ExpandInlineFunctionsOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How calls are inlined.
+    """Options for inlining the calls of a graph.
 
     Args:
-        native: how those by name are.
-        multi_device: how those by PartitionedCall and StatefulPartitionedCall are.
-        keep: the names of calls in whose place a node of their name and their outputs stays.
-        max_nodes: a call that would make the graph larger than this stays a call: few functions that call each other often stand for
-            more nodes than any memory holds.
+        native: options for calls by name.
+        multi_device: options for PartitionedCall and StatefulPartitionedCall.
+        keep: the names of calls to be replaced by a node of the same name and outputs.
+        max_nodes: a call that would make the graph larger than this is kept: few functions that call each other often can stand for
+            more nodes than fit into memory.
     """
 
     native: InlineFunctionBodyOptions = InlineFunctionBodyOptions()
@@ -57,14 +57,14 @@ DEFAULT_OPTIONS: Final = ExpandInlineFunctionsOptions()
 )
 @rewrites
 def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: ExpandInlineFunctionsOptions = DEFAULT_OPTIONS) -> bool:
-    """Inline every call that is in the graph now; calls within what was inlined are left for another time.
+    """Inline every call in the graph, one level: calls inside inlined bodies are left.
 
-    What cannot be inlined (it is marked `_noinline`, names an executor, cannot be instantiated, does not fit) stays a call.
+    Calls that cannot be inlined are kept: functions marked `_noinline`, with an executor, that cannot be instantiated, or that do not fit.
 
     Args:
-        bodies: gives the bodies.
-        graph: what is changed.
-        options: how.
+        bodies: instantiates functions.
+        graph: the graph to change.
+        options: the options.
 
     Returns:
         True iff a call was inlined.
@@ -90,10 +90,10 @@ def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: Expan
 
 
 def called_function(node: NodeDef) -> Func:
-    """The function that a call calls, with its attrs.
+    """The function of a call, with its attrs.
 
     Raises:
-        InvalidArgumentError: a PartitionedCall that names none.
+        InvalidArgumentError: a PartitionedCall without a function.
     """
     if node.op not in _PARTITIONED:
         return Func(node.op, dict(node.attr))
@@ -104,10 +104,10 @@ def called_function(node: NodeDef) -> Func:
 
 
 def names_executor(node: NodeDef) -> bool:
-    """True iff a call has its function run by another executor than the usual one, which nothing inlined would be run by.
+    """True iff a call names an executor for its function, which excludes inlining.
 
     Raises:
-        InvalidArgumentError: a PartitionedCall that names no function.
+        InvalidArgumentError: a PartitionedCall without a function.
     """
     attrs = called_function(node).attr
     named = node.attr.get(CALL_EXECUTOR_ATTR) if node.op in _PARTITIONED else None
@@ -122,7 +122,7 @@ def _is_marked(library: FunctionLibraryDefinition, node: NodeDef) -> bool:
 
 
 def fitting_body(bodies: FunctionBodies, node: Node, options: InlineFunctionBodyOptions) -> FunctionBody | None:
-    """The body to inline, None if the call has to stay. Why it has to is told by whoever runs it."""
+    """The body to inline, None if the call must be kept. Running the call reports the reason."""
     try:
         if names_executor(node.node_def):
             return None

@@ -1,4 +1,4 @@
-"""FunctionBody: a function with its attrs bound, as a graph."""
+"""FunctionBody: an instantiated function as a graph."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class FunctionBody:
     """An instantiated function.
 
     Attributes:
-        fdef: the function; that of a gradient without a definition of its own has an empty name.
+        fdef: the function; that of a gradient without a definition has an empty name.
         graph: its nodes, arguments and returns among them.
-        arg_types, ret_types: what it takes and gives.
+        arg_types, ret_types: the types of arguments and returns.
         arg_nodes, ret_nodes: the `_Arg` and `_Retval` nodes by index.
-        control_ret_nodes: the nodes that must have run when it returns.
+        control_ret_nodes: the nodes that run before it returns.
 
     Raises:
         InvalidArgumentError: the graph's arguments or returns do not fit the types.
@@ -47,11 +47,11 @@ class FunctionBody:
     def from_instantiation(
         cls, fdef: FunctionDef, result: InstantiationResult, library: FunctionLibraryDefinition | None = None
     ) -> FunctionBody:
-        """The body that `instantiate_function` gave, as a graph.
+        """Make a body from the result of `instantiate_function`.
 
         Raises:
             NotFoundError: an op is neither registered nor a function of the library.
-            InvalidArgumentError: nodes that do not fit together.
+            InvalidArgumentError: inconsistent nodes.
         """
         graph = graph_from_nodes(result.nodes, library)
         sources = sources_of(graph.library, fdef.name)
@@ -60,10 +60,10 @@ class FunctionBody:
         return cls(fdef, result.arg_types, result.ret_types, graph)
 
     def inner_nodes(self) -> list[Node]:
-        """The nodes that are no arguments and no returns, producers first.
+        """The nodes except arguments and returns, producers first.
 
         Raises:
-            InvalidArgumentError: nodes wait for each other.
+            InvalidArgumentError: the nodes form a cycle.
         """
         version = self.graph.version
         if self._order[0] != version:
@@ -77,12 +77,12 @@ class FunctionBody:
 
 
 def function_def_to_body(fdef: FunctionDef, attrs: Mapping[str, object], library: FunctionLibraryDefinition | None = None) -> FunctionBody:
-    """Instantiate a function and make a graph of it.
+    """Instantiate a function as a graph.
 
     Args:
         fdef: the function.
         attrs: a value for each attr that has no default.
-        library: knows the functions that the body calls.
+        library: the library with the functions that the body calls.
 
     Raises:
         InvalidArgumentError, NotFoundError: as `instantiate_function`.

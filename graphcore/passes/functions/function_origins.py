@@ -1,4 +1,4 @@
-"""What was made of a function holds as long as the function, those it calls and the gradients of their ops are what they were."""
+"""Dependencies of generated functions on other functions and on gradients of ops."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from graphcore.registry import op_registry
 
 
 class Origins:
-    """What some functions were made of.
+    """The functions and gradients from which something was generated.
 
     Args:
-        library: where all of them are.
-        name: the function that they were made of.
-        nodes: nodes that name them.
+        library: the library with all of them.
+        name: the differentiated function.
+        nodes: nodes that name generated functions.
     """
 
     __slots__ = ("_creators", "_functions", "_gradients", "_made", "_name", "_version")
@@ -30,7 +30,7 @@ class Origins:
         self._version = library.version
 
     def are_current(self, library: FunctionLibraryDefinition) -> bool:
-        """Whether all is as it was. What was made and has been taken back since, or swept away, is put into the library again."""
+        """True iff none of the origins has changed. Generated functions missing in the library are restored."""
         if any(entry.has_gradient is not has or entry.gradient is not creator for entry, has, creator in self._creators):
             return False
         if self._version == library.version:
@@ -42,7 +42,7 @@ class Origins:
             return False
         missing = [function for function in self._made if library.find(function.name) is not function]
         if any(function.name in library for function in missing):
-            return False  # another has its name
+            return False  # another function has its name
         for function in missing:
             library.add_function_def(function)
         self._version = library.version
@@ -50,7 +50,7 @@ class Origins:
 
 
 def call_of(function: str) -> NodeDef:
-    """What names a function."""
+    """The function named by a call."""
     return NodeDef("", function, (), "", {})
 
 

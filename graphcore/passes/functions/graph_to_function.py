@@ -1,4 +1,4 @@
-"""From a graph with argument and return nodes to a function definition."""
+"""Conversion of a graph with argument and return nodes to a function definition."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]")
 
 
 def graph_to_function_def(graph: Graph, name: str, control_rets: Sequence[Node] = ()) -> FunctionDef:
-    """The function that `graph` is the body of: its `_Arg` nodes are the arguments, its `_Retval` nodes the returns.
+    """The function with body `graph`: `_Arg` nodes are its arguments, `_Retval` nodes its returns.
 
     Args:
         graph: the body.
         name: the function's name.
-        control_rets: nodes that must have run when the function returns.
+        control_rets: nodes that run before the function returns.
 
     Raises:
         InvalidArgumentError: arguments or returns are not numbered from 0 on.
@@ -54,7 +54,7 @@ def graph_to_function_def(graph: Graph, name: str, control_rets: Sequence[Node] 
 
 
 def normalized_name(name: str) -> str:
-    """`name` as an argument may be called: small letters, digits and `_`, beginning with a letter."""
+    """Convert `name` to a valid argument name: small letters, digits and `_`, beginning with a letter."""
     plain = _NOT_IN_NAMES.sub("_", name.lower())
     return plain if plain[:1].isalpha() else f"arg{plain if plain.startswith('_') else '_' + plain}"
 

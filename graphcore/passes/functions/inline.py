@@ -1,4 +1,4 @@
-"""Inlining: the body of a function in the place of a call."""
+"""Inlining: replacement of a call by the body of its function."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _COLOCATED: Final = b"loc:@"
 
 
 class InlineFunctionBodyOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a call is inlined.
+    """Options for inlining a call.
 
     Args:
         disable_inlining: refuse.
         ignore_noinline: inline functions marked `_noinline` too.
         inline_impl_selection_group_functions: inline functions of which there are several implementations to choose from.
-        keep_caller_node: keep a node of the caller's name: "fetchable" (an IdentityN of the outputs), "targetable" (a NoOp), or not.
-        output_control_src: what those who wait for the caller wait for: its data outputs, or its control returns.
+        keep_caller_node: keep a node of the caller's name: "fetchable" (an IdentityN of the outputs), "targetable" (a NoOp), or none.
+        output_control_src: the replacement of control inputs from the caller: its data outputs, or its control returns.
         uniquify_frame_names: prefix the names of loop frames, so that two calls do not share a frame.
     """
 
@@ -53,14 +53,14 @@ def inline_function_body(
     """Replace `caller`, a node of `graph`, by the nodes of `body`.
 
     Args:
-        library: tells which nodes of the body are calls themselves.
-        graph: what is changed.
+        library: the functions, to recognise calls in the body.
+        graph: the graph to change.
         caller: the call.
         body: the function, instantiated for that call.
-        options: how.
+        options: the options.
 
     Raises:
-        InternalError: `Inlining mismatch: ...`; the graph is as it was.
+        InternalError: `Inlining mismatch: ...`; the graph is unchanged.
     """
     check_inlining(caller, body, options)
     with Rewriting(graph) as rewriting:
@@ -70,17 +70,17 @@ def inline_function_body(
 def inline_checked(
     rewriting: Rewriting, library: FunctionLibraryDefinition, caller: Node, body: FunctionBody, options: InlineFunctionBodyOptions
 ) -> None:
-    """Inline a call that `check_inlining` lets pass, as one step of a longer rewriting."""
+    """Inline a call after `check_inlining`, as one step of a longer rewriting."""
     _Inlining(rewriting, library, caller, body, options).run()
 
 
 def is_function_call(library: FunctionLibraryDefinition, node: NodeDef) -> bool:
-    """True iff a node calls a function: by its name, by attr `f`, or for a gradient."""
+    """True iff a node calls a function by its name or attr `f`, or is a SymbolicGradient."""
     return node.op in CALL_OPS or library.look_up(node.op).is_function
 
 
 def check_inlining(caller: Node, body: FunctionBody, options: InlineFunctionBodyOptions = DEFAULT_OPTIONS) -> None:
-    """Refuse what does not fit or is not wanted.
+    """Check that a call may be inlined.
 
     Raises:
         InternalError: `Inlining mismatch: ...`.
@@ -119,7 +119,7 @@ def _refuse(reason: str, caller: Node, body: FunctionBody) -> NoReturn:
 
 
 class _Inlining:
-    """One call being inlined. New nodes are made in the order that gives them the reference's numbers."""
+    """The inlining of one call. New nodes are made in the order of the reference's numbering."""
 
     __slots__ = ("after", "before", "body", "caller", "inputs", "library", "options", "prefix", "rewriting", "tensors")
 
@@ -195,7 +195,7 @@ class _Inlining:
                 self.rewriting.graph.wait_for(tensor.node.name, head, slot)
 
     def input_of(self, tensor: Tensor) -> Tensor:
-        """The copy of a tensor; what comes around a loop is not there yet."""
+        """The copy of a tensor; None for a loop back edge that is not copied yet."""
         node = self.tensors.get(tensor.node)
         if node is not None:
             return node.outputs[tensor.index]

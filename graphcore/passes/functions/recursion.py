@@ -1,4 +1,4 @@
-"""Functions that call themselves: they stay calls, for inlining them would never be done."""
+"""Recursive functions, which are never inlined."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from graphcore.passes.functions.inline import CALL_OPS
 
 
 class InlinableFunctions:
-    """Gives the bodies that may be inlined, and refuses those of functions that call themselves.
+    """Provides the bodies of functions that may be inlined, and refuses recursive functions.
 
     Attributes:
-        functions: gives the bodies of those too.
+        functions: the source of all bodies.
     """
 
     def __init__(self, functions: FunctionBodies) -> None:
@@ -29,7 +29,7 @@ class InlinableFunctions:
         """See `InstantiatedFunctions.body_of`.
 
         Raises:
-            UnimplementedError: the function calls itself.
+            UnimplementedError: the function is recursive.
         """
         body = self.functions.body_of(name, attrs)
         if body not in self._recursive:
@@ -40,7 +40,7 @@ class InlinableFunctions:
 
 
 def calls_itself(library: FunctionLibraryDefinition, body: FunctionBody) -> bool:
-    """True iff the function can come to call itself, however far around."""
+    """True iff the function is recursive, directly or through others."""
     calls = [
         node.node_def
         for node in body.graph.op_nodes()
@@ -54,7 +54,7 @@ def calls_itself(library: FunctionLibraryDefinition, body: FunctionBody) -> bool
 
 
 def _is_reachable(library: FunctionLibraryDefinition, name: str) -> bool:
-    """True iff function `name` is one of those that it calls."""
+    """True iff function `name` is reachable from itself."""
     definition = library.find(name)
     reachable: Container[str] = () if definition is None else library.reachable_definitions(definition)
     return name in reachable
@@ -66,7 +66,7 @@ def _callees(call: NodeDef) -> list[str]:
 
 
 def _named_functions(attrs: Attrs) -> list[Func]:
-    """The functions that attrs name: of If the branches, of While condition and body."""
+    """The functions named in attrs: the branches of If, condition and body of While."""
     named: list[Func] = []
     for value in attrs.values():
         if isinstance(value, Func):

@@ -1,1 +1,1 @@
-"""Gradients: of graphs, functions, branches and loops."""
+"""Gradients of graphs, functions, branches and loops."""

@@ -1,8 +1,7 @@
-"""Inlines a gradient body into a graph, simplified on the way.
+"""Inlining of gradient bodies into a graph, with simplification.
 
-Only what the wanted gradients need is built. Forward values are reused instead of recomputed, shape arithmetic that
-static shapes decide becomes constants, and the broadcast handling (Shape, BroadcastGradientArgs, Sum, Reshape) falls
-away where nothing was broadcast.
+Only nodes that the wanted gradients need are built. Forward values are reused instead of recomputed, shape arithmetic that static shapes
+decide becomes constants, and the broadcast handling (Shape, BroadcastGradientArgs, Sum, Reshape) is omitted without broadcasting.
 """
 
 from __future__ import annotations
@@ -35,32 +34,32 @@ MAX_FOLDED: Final = 4096
 
 
 class ForwardValues(Protocol):
-    """What a gradient body may take: the values of one forward node, where the backward pass can reach them."""
+    """The protocol of a forward node's values, as seen from the backward pass."""
 
     def input(self, slot: int) -> Value:
-        """What was fed to input `slot`."""
+        """The value of input `slot`."""
 
     def output(self, index: int) -> Value:
-        """What the node gave as output `index`."""
+        """The value of output `index`."""
 
     def gradient(self, index: int) -> Tensor:
-        """The gradient of output `index`, zeros if none flows there."""
+        """The gradient of output `index`, zeros if there is none."""
 
 
 class GradientBody:
-    """One use of a template for one forward node.
+    """The inlining of a template for one forward node.
 
     Args:
-        graph: where the nodes go; the name scope is set already.
+        graph: the graph for the nodes; the name scope is set already.
         template: the instantiated gradient of the forward node's op.
-        forward: the node that is differentiated.
+        forward: the differentiated node.
         values: its inputs, outputs and output gradients.
         simplify: False inlines the plain registered body.
-        anchor: what nodes without inputs wait for, so that they run only where and when the forward node did.
+        anchor: the control input of nodes without inputs, so that they run only if the forward node does.
 
     Attributes:
-        made: the nodes it has made, in order.
-        alike: how many of them there were when the tensor was said to have the shape of a forward input (tensor, slot).
+        made: the nodes made, in order.
+        alike: for (tensor, slot), the number of nodes made before the tensor was known to have the shape of that forward input.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class GradientBody:
         self.alike: list[tuple[int, Tensor, int]] = []
 
     def input_gradient(self, index: int) -> Tensor:
-        """The gradient with respect to input `index` of the forward node; builds what it takes."""
+        """Build the gradient with respect to input `index` of the forward node."""
         gradient = self.result(index)
         if gradient.node in self._own and not same_shape(gradient, self.forward.inputs[index]):
             self.graph.set_shape_like(gradient, self.forward.inputs[index])
@@ -93,12 +92,12 @@ class GradientBody:
         return gradient
 
     def result(self, index: int) -> Tensor:
-        """The same, which has another shape where the input is a handle of what the gradient is for."""
+        """The gradient as built; for a handle, its shape may differ from the input's."""
         ref = self.template.rets[index]
         return self._tensor(self._resolve(ref), ref[0])
 
     def _resolve(self, wanted: Ref) -> Value:
-        """The value of a body tensor; its producers are built first, without recursion."""
+        """The value of a body tensor; its producers are built first, iteratively."""
         pending = [wanted]
         while pending:
             ref = pending[-1]
@@ -123,7 +122,7 @@ class GradientBody:
         return self.forward_values.gradient(position - count) if position >= count else self.forward_values.input(position)
 
     def _try_shortcut(self, ref: Ref, node: BodyNode) -> Sequence[Ref]:
-        """Resolve `ref` without its node if that can be; returns what must be resolved first for another try."""
+        """Try to resolve `ref` without its node. Returns tensors to resolve first."""
         if self._is_gone(node) or (node.node_def.op == self.forward.op and self._repeats_forward(node)):
             self.values[ref] = self.forward_values.output(ref[1])
             return ()
@@ -134,7 +133,7 @@ class GradientBody:
         return node.inputs if needs is None else needs
 
     def _is_gone(self, node: BodyNode) -> bool:
-        """The body node would read once more what the forward node has read and thereby cleared."""
+        """True iff the body node would read a value that the forward node has read and cleared."""
         return node.node_def.op == self.forward.op and self.forward.op in _READ_ONCE and self._takes_forward_inputs(node)
 
     def _takes_forward_inputs(self, node: BodyNode) -> bool:
@@ -144,7 +143,7 @@ class GradientBody:
         return all(args.get(name) == slot for slot, (name, _) in enumerate(node.inputs))
 
     def _repeats_forward(self, node: BodyNode) -> bool:
-        """The body node is the forward node over again, on the forward inputs: those need not even be fetched."""
+        """True iff the body node repeats the forward node on its inputs, which then need not be fetched."""
         forward = self.forward
         if not self._takes_forward_inputs(node):
             return False
@@ -156,7 +155,7 @@ class GradientBody:
         op = node.node_def.op
         attrs = node.node_def.attr
         if op == GRADIENT_ARRAY:
-            # What the elements of an array contribute to the ys of one call must not meet what they contribute to those of another.
+            # Contributions of array elements to the ys of one call must be kept apart from those of other calls.
             attrs = {**attrs, "source": self._call_name().encode()}
         if op == "Const":
             value = attrs["value"]
@@ -173,20 +172,21 @@ class GradientBody:
             self.values[name, tensor.index] = tensor
 
     def reshaped(self, value: Value, shape: Value, name: str) -> Tensor:
-        """A value in another shape, in the place of body node `name`."""
+        """A value in another shape, replacing body node `name`."""
         made = self.graph.apply_op("Reshape", [self._tensor(value, name), self._tensor(shape, name)], None, name)
         self._record(made, name)
         return made.outputs[0]
 
     def _call_name(self) -> str:
-        """The name scope of the whole call that builds gradients."""
+        """The name scope of the call that builds gradients."""
         scope = self.graph.scopes.name
         return scope[: scope.rfind(f"{self.forward.name}_grad")].rstrip("/") or scope
 
     def known_array(self, value: Value) -> Array | None:
-        """The array behind a value that no feed changes, None if there is none: what shapes and the registered body alone say.
+        """The array of a value that feeds cannot change, None if there is none.
 
-        A constant of the forward graph is not among it, unless it says a shape, an axis or the like that has been read to infer shapes.
+        Such values follow from static shapes and the registered body. A constant of the forward graph counts only if it was read for shape
+        inference.
         """
         return value.array if isinstance(value, TensorValue) else known_input(self.forward, value)
 
@@ -221,7 +221,7 @@ class GradientBody:
             return False
         types = in_out_types_for_node(node.node_def, registration.op_def)
         if any(dtype.as_numpy is None for dtype in types[1]):
-            return False  # a list of tensors is no constant
+            return False  # a list of tensors cannot be a constant
         context = KernelContext(
             xp=np,
             attrs=node.node_def.attr,
@@ -235,7 +235,7 @@ class GradientBody:
             with np.errstate(all="ignore"):
                 result = registration.kernel(context)(*known)
         except GraphError:
-            return False  # it fails when it runs, if it ever does: in a branch that is not taken it does not
+            return False  # it may fail at run time, and only in a branch that is taken
         results = list(result) if isinstance(result, tuple | list) else [result]
         for i, item in enumerate(results):
             self.values[node.node_def.name, i] = TensorValue(np.asarray(item))
@@ -243,21 +243,21 @@ class GradientBody:
 
 
 def _calls_function(node: BodyNode) -> bool:
-    """True iff an attr names a function: nothing runs functions while a graph is built."""
+    """True iff an attr names a function, which cannot run during graph construction."""
     return any(
         isinstance(item, Func) for value in node.node_def.attr.values() for item in (value if isinstance(value, tuple) else (value,))
     )
 
 
 def known_input(forward: Node, tensor: Tensor) -> Array | None:
-    """The value of a tensor that is an input of `forward`, where it was read to infer shapes, so that it stays what it is."""
+    """The value of an input of `forward` that was read for shape inference, and so cannot be fed."""
     if not (forward.asked_values and tensor.dtype.is_integer) or not 0 <= tensor.shape.num_elements <= MAX_FOLDED:
         return None
     return value_read(forward, tensor)
 
 
 def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[Any]:
-    """Flat inputs as apply_op takes them: one item an input arg, lists for list args."""
+    """Group flat inputs for apply_op: one item for each input arg, lists for list args."""
     op_def = graph.library.look_up_op_def(op)
     result: list[Any] = []
     at = 0
@@ -275,7 +275,7 @@ def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[A
     return result
 
 
-# ---- shortcuts: op -> function(body, ref, node) -> refs needed first, or None for the ordinary way ------------------
+# ---- shortcuts: op -> function(body, ref, node) -> refs to resolve first, or None without a shortcut ------------------
 
 
 def _pass_on(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
@@ -287,7 +287,7 @@ def _pass_on(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
 
 
 def _element(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
-    """One of several values that are put together, or taken apart, only to be an arg of another type."""
+    """An element of values that are packed or unpacked only to match an arg's type."""
     source = node.inputs[ref[1]]
     if source in body.values:
         body.values[ref] = body.values[source]
@@ -322,7 +322,7 @@ def _out_numpy(node: BodyNode) -> Any:
 
 
 def _shape_source(body: GradientBody, ref: Ref) -> Ref | None:
-    """The body tensor whose shape `ref` is, None if it is none."""
+    """The body tensor with `ref` as its shape, None if there is none."""
     node = body.template.nodes.get(ref[0])
     return node.inputs[0] if node is not None and node.node_def.op == "Shape" else None
 
@@ -373,7 +373,7 @@ def _reshape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | No
 
 
 def _to_known_shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
-    """Reshape to the shape that the value has, as far as the shapes tell."""
+    """Reshape to the statically known shape of the value."""
     missing = [need for need in node.inputs if need not in body.values]
     if missing:
         return missing
@@ -386,7 +386,7 @@ def _to_known_shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Re
 
 
 def _rearrange(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
-    """Tile that repeats nothing, Transpose that leaves each dimension where it is."""
+    """Omit a Tile without repeats, or a Transpose that keeps the order."""
     missing = [need for need in node.inputs if need not in body.values]
     if missing:
         return missing
@@ -413,7 +413,7 @@ def _scale(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None
 
 
 def _scatter(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
-    """ScatterNd into a tensor without elements, which the op refuses: there is nothing to move."""
+    """Omit a ScatterNd into an empty tensor, which the op refuses."""
     missing = [need for need in node.inputs if need not in body.values]
     if missing:
         return missing
@@ -426,7 +426,7 @@ def _scatter(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | No
 
 
 def _stitch(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
-    """DynamicStitch of shapes: known if all that is unknown is overwritten."""
+    """A DynamicStitch of shapes, known if all unknown parts are overwritten."""
     half = len(node.inputs) // 2
     sources = {need: _shape_source(body, need) for need in node.inputs[half:]}
     wanted = [sources.get(need) or need for need in node.inputs]

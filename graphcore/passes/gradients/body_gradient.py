@@ -1,4 +1,4 @@
-"""Why a node that runs functions passes no gradient on: the cuts within its functions."""
+"""The cuts of gradients inside the functions of a node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_REASONS = 4
 
 
 def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node, int]]:
-    """The nodes and inputs through which a gradient would come back towards `x`, had their functions passed it on."""
+    """The nodes and inputs through which a gradient would reach `x` if their functions passed it on."""
     ahead = flow.ways_from(x)
     passed_on = {(node, slot) for parts in trace.contributions.values() for _, node, slot in parts}
     found = []
@@ -33,7 +33,7 @@ def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node,
 
 
 def cut_inside(x: Tensor, flow: Flow, node: Node, slot: int) -> Cut:
-    """What is to be said of one of these."""
+    """The cut for one of these."""
     reasons = list(dict.fromkeys(_reasons(node, slot)))[:_MOST_REASONS]
     text = f"runs functions in which no gradient comes to its input {slot}" + "".join([f"; {reason}" for reason in reasons])
     return Cut("inside a function", node, text, flow.way_through(x, node, slot))
@@ -56,7 +56,7 @@ def _reasons(node: Node, slot: int) -> Iterator[str]:
 
 def _functions(node: Node) -> Iterator[Func]:
     for name, value in node.node_def.attr.items():
-        if name == "cond":  # it says when a loop ends, and nothing is differentiated by that
+        if name == "cond":  # the condition only decides the end of a loop and is not differentiated
             continue
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, Func):

@@ -1,7 +1,7 @@
 """Gradients through branches and loops in Switch/Merge form.
 
-A branch is differentiated as it is: what comes back to its Merge goes to the branch that was taken, and what comes back to its Switch is
-merged again. A loop is differentiated as a whole: its gradient is a loop of its own, which goes through the iterations backwards.
+A branch is differentiated as it is: the gradient of a Merge goes to the branch that was taken, and the gradients of a Switch are
+merged. A loop is differentiated as a whole: its gradient is a loop that runs through the iterations backwards.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class ControlFlowGradients:
     """The backward pass through a graph with branches and loops.
 
     Args:
-        back: the pass that this is part of; the gradients of the ys have arrived.
-        ys: where it begins.
+        back: the surrounding pass; the gradients of the ys have arrived.
+        ys: the differentiated tensors.
 
     Raises:
         InvalidArgumentError: a y or an x is within a loop.
-        UnimplementedError: loops or branches that are not built as the reference builds them.
+        UnimplementedError: loops or branches not built in the reference's form.
     """
 
     def __init__(self, back: Backpropagation, ys: Sequence[Tensor]) -> None:
@@ -58,11 +58,11 @@ class ControlFlowGradients:
         self.frames = {frame_name(node) for node in self.graph.op_nodes() if node.op in ENTER}
 
     def run(self) -> None:
-        """Let all gradients arrive."""
+        """Propagate all gradients."""
         self._backward(Region(), self._order("", self.targets))
 
     def _useful(self) -> set[Node]:
-        """The nodes that depend on an x in a way that gradients can come back."""
+        """The nodes that depend on an x along differentiable edges."""
         back, consumers = self.back, self.structure.consumers
         found = {x.node for x in back.xs if x.node in self.structure.frames}
         pending = list(back.xs)
@@ -75,7 +75,7 @@ class ControlFlowGradients:
         return found
 
     def _refuse_stacks(self) -> None:
-        """What is popped from a stack depends on what was pushed, which no edge shows."""
+        """Refuse stacks: a popped value depends on pushes, which no edge shows."""
         nodes = self.structure.nodes
         stored = {_stack_of(node): node for node in nodes if node.op == "StackPushV2" and self._depends(node.inputs[1])}
         for node in nodes:
@@ -92,7 +92,7 @@ class ControlFlowGradients:
         return tensor in self.back.x_set or (tensor.node in self.useful and tensor not in self.back.stop)
 
     def _order(self, frame: str, targets: Sequence[Node]) -> list[_Unit]:
-        """The nodes of a frame, and the loops in it as wholes, that `targets` depend on; consumers first."""
+        """The nodes of a frame, with its inner loops as wholes, that `targets` depend on; consumers first."""
         order: list[_Unit] = []
         done: dict[_Unit, bool] = {}
         pending = [self._unit(node) for node in targets]
@@ -169,7 +169,10 @@ class ControlFlowGradients:
             back.arrive(node.inputs[slot], gradient, node, slot)
 
     def _new_frame(self, loop: Loop) -> str:
-        """The frame of a loop's backward loop: no other loop of the graph may have it, those of imported gradients among them."""
+        """A frame name for a loop's backward loop that no other loop of the graph has.
+
+        Imported gradients count too.
+        """
         wanted = name = f"{self.back.scope}{loop.name}"
         count = 0
         while name in self.frames:
@@ -196,7 +199,7 @@ class ControlFlowGradients:
             self.back.arrive(node.inputs[slot], taken.outputs[0], node, slot)
 
     def _switch(self, node: Node, region: Region) -> None:
-        """The beginning of a conditional: whichever branch was taken gives the gradient, zeros if it does not use the value."""
+        """The beginning of a conditional: the gradient comes from the branch taken, zeros if it has none."""
         back = self.back
         parts = [back.total(tensor) if tensor in back.arrived else self._zeros(node, tensor.index, region) for tensor in node.outputs]
         merged = self.build.add("Merge", [parts], node, f"{node.name}_grad")
@@ -212,7 +215,7 @@ class ControlFlowGradients:
     # ---- loops -----------------------------------------------------------------------------------------------------
 
     def _loop(self, loop: Loop, region: Region) -> None:
-        """A whole loop: from the gradients of what leaves it to those of what enters it."""
+        """A whole loop: from the gradients of its exits to those of its entries."""
         back = self.back
         variables = self._differentiated(loop)
         if not variables:
@@ -238,7 +241,7 @@ class ControlFlowGradients:
         self.build.scope = outer_scope
 
     def _differentiated(self, loop: Loop) -> list[LoopVariable]:
-        """The variables that get a gradient: at the loop's end, or from an iteration that uses them for one that does."""
+        """The variables with a gradient: at the loop's end, or between iterations."""
         back, useful = self.back, self.useful
         candidates = {v.switch.outputs[1]: v for v in loop.variables if v.switch is not None and v.merge in useful}
         found = {v for v in candidates.values() if v.exit is not None and v.exit.outputs[0] in back.arrived}
@@ -263,7 +266,7 @@ class ControlFlowGradients:
         return [variable for variable in loop.variables if variable in found]
 
     def _start(self, variable: LoopVariable, region: Region) -> Tensor:
-        """What comes back to a variable at the end of its loop."""
+        """The initial gradient of a variable in the backward loop."""
         if variable.exit is not None and variable.exit.outputs[0] in self.back.arrived:
             return self.back.total(variable.exit.outputs[0])
         assert variable.switch is not None
@@ -289,7 +292,7 @@ class ControlFlowGradients:
         self.build.close(merge, gradient, variable.merge, "b_grad")
 
     def _accumulate(self, enter: Node, inner: LoopRegion, region: Region) -> None:
-        """A value that is the same in all iterations: its gradient is the sum over them."""
+        """A loop invariant: its gradient is the sum over all iterations."""
         gradient = self.back.total(enter.outputs[0])
         zeros = self.build.add("ZerosLike", [region.tensor(enter.inputs[0])], enter, "b_zeros").outputs[0]
         merge, switch, final = inner.backward.variable(zeros, enter, "b_acc")
@@ -300,7 +303,7 @@ class ControlFlowGradients:
 
 
 class _RegionDifferentiation:
-    """The backward pass as it is for a node within a loop that runs functions: see `Differentiation`."""
+    """The backward pass of a node with functions inside a loop: see `Differentiation`."""
 
     def __init__(self, flow: ControlFlowGradients, node: Node, region: Region) -> None:
         self.flow = flow
@@ -315,11 +318,11 @@ class _RegionDifferentiation:
         self._beside: list[Node] = []
 
     def output_gradient(self, _: Node, index: int, __: str) -> Tensor:
-        """What has arrived at an output, zeros if nothing has."""
+        """The gradient of an output, zeros if there is none."""
         return self._values.gradient(index)
 
     def here(self, tensor: Tensor) -> Tensor:
-        """A value of the forward pass in the matching iteration; what the node's twin gives is where the node is."""
+        """A forward value in the matching iteration; values of the augmented node are in the node's place."""
         structure = self.flow.structure
         if tensor.node not in structure.frames:
             structure.frames[tensor.node] = structure.frames[self._node]
@@ -327,7 +330,7 @@ class _RegionDifferentiation:
         return self._region.tensor(tensor)
 
     def beside(self, node: Node) -> list[Node]:
-        """What runs once an iteration, where the node does."""
+        """A node that runs once an iteration, with the node."""
         if not self._beside:
             self._beside = [self.flow.build.add("Identity", [node.inputs[0]], node, f"{node.name}_grad/f_beside")]
         return self._beside

@@ -1,4 +1,4 @@
-"""Where gradients flow, and what cuts them: read off the forward graph, without building anything."""
+"""Analysis of gradient flow and cuts on the forward graph, without building nodes."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
     """A place where gradients stop.
 
     Attributes:
-        kind: what sort of cut it is.
-        node: the node that is the reason, None where there is no path at all.
-        reason: the same in words.
-        path: the nodes from x to y through it; none where too many of all cuts' ways have been given already.
+        kind: the kind of the cut.
+        node: the responsible node, None if there is no path at all.
+        reason: the reason in words.
+        path: the nodes from x to y through it; () after too many nodes in all paths.
     """
 
     kind: CutKind
@@ -56,11 +56,11 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
 
 
 class Flow:
-    """Where the gradient of `y` gets to.
+    """The nodes that the gradient of `y` reaches.
 
     Attributes:
-        reached: the tensors that it gets to.
-        upstream: all nodes whose values `y` uses.
+        reached: the tensors it reaches.
+        upstream: all nodes that `y` depends on.
     """
 
     def __init__(self, y: Tensor, stop: Collection[Tensor] = ()) -> None:
@@ -95,7 +95,7 @@ class Flow:
                     pending.append(source)
 
     def cuts(self, x: Tensor) -> list[Cut]:
-        """What keeps the gradient from `x`, on every way from `x` to `y` that is cut. Ways are given as long as all are short enough."""
+        """The cuts on all paths from `x` to `y`. Paths are given as long as all are short enough."""
         if x is not self.y and x not in self.consumers:
             return [self._no_path(x)]
         before, after = self.ways_from(x), self._ways_to
@@ -122,7 +122,7 @@ class Flow:
         return cuts
 
     def ways_from(self, x: Tensor) -> WaysFrom:
-        """Shortest ways from `x` to what of `y`'s upstream depends on it."""
+        """Shortest paths from `x` to the nodes upstream of `y`."""
         if self._ways_from is None or self._ways_from.x is not x:
             self._ways_from = WaysFrom(x, self.consumers, DIFFERENTIABLE)
         return self._ways_from
@@ -132,7 +132,7 @@ class Flow:
         return WaysTo(self.y, self._sources, self.reached, self.stop)
 
     def way_through(self, x: Tensor, node: Node, slot: int) -> tuple[Node, ...]:
-        """A shortest way from `x` to `y` through input `slot` of `node`."""
+        """A shortest path from `x` to `y` through input `slot` of `node`."""
         return (*self.ways_from(x).way(node.inputs[slot].node), *self._ways_to.way(node))
 
     def _no_path(self, x: Tensor) -> Cut:
@@ -165,7 +165,7 @@ class Flow:
             return "resource", node, text
         if x.dtype not in DIFFERENTIABLE:
             return "dtype", x.node, f"gives '{x.name}', which is {x.dtype.name}: only floating and complex tensors have gradients"
-        # The culprit is where the way leaves the numbers, not where the gradient would have come back to them.
+        # The responsible node is the one where the path leaves numbers, not the one where the gradient would return to them.
         leaving = self.ways_from(x).leaving(source)
         if leaving is None:
             return _op_reason(node)
@@ -178,7 +178,7 @@ class Flow:
 
 
 def passes(node: Node, slot: int) -> bool:
-    """True iff a gradient that reaches an output of `node` goes on to input `slot`."""
+    """True iff a gradient of an output of `node` reaches input `slot`."""
     tensor = node.inputs[slot]
     if tensor.node.output_types[tensor.index] not in DIFFERENTIABLE:
         return False
@@ -191,7 +191,7 @@ def passes(node: Node, slot: int) -> bool:
 
 
 def _op_reason(node: Node) -> tuple[CutKind, Node, str]:
-    """Why no gradient goes through `node` to a floating input."""
+    """The reason for which no gradient goes through `node` to a floating input."""
     if node.op == "StopGradient":
         return "stop_gradient", node, "stops gradients: that is what gc.stop_gradient is for"
     if node.op in SHAPE_OPS:
@@ -224,7 +224,7 @@ def _upstream(starts: Iterable[Node], *, controls: bool = False) -> set[Node]:
 
 
 def _downstream(start: Node) -> set[Node]:
-    """What runs after `start` because it takes from it or waits for it, itself included."""
+    """The nodes downstream of `start`, by data and control edges, itself included."""
     found = {start}
     pending = [start]
     while pending:
@@ -244,7 +244,7 @@ def _is_assignment(node: Node) -> bool:
 
 
 def _nearest_shared(node: Node, upstream: set[Node]) -> Node | None:
-    """The nearest node that `node` and `y` both use, if it is one whose value somebody would differentiate by."""
+    """The nearest common ancestor of `node` and `y`, if it is a tensor to differentiate by."""
     seen = {node}
     waiting = deque([node])
     while waiting:

@@ -1,4 +1,4 @@
-"""Which ops are differentiated through the functions that they run."""
+"""The ops that are differentiated through their functions."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _BRANCHES_AND_LOOPS: Final = _BY_OP.keys() - {"SymbolicGradient", MAP_GRADIENT}
 
 
 def functional_gradient(node: Node, *, simplify: bool = True) -> FunctionalGradient | None:
-    """How a node is differentiated through the functions that it runs; None if it is by the gradient of its op.
+    """The differentiation of a node through its functions; None if it uses the gradient of its op.
 
-    A call is, unless the library names a gradient function for what it calls or that calls itself: then SymbolicGradient finds out at run
-    time how deep it goes.
+    Calls are differentiated so, unless the library names a gradient function for the callee, or the callee is recursive: then
+    SymbolicGradient determines the depth at run time.
 
     Args:
         node: the node.
-        simplify: False leaves calls to SymbolicGradient as well, but for those of functions with state (what was drawn at random must be
-            what the gradient takes), with branches and loops (whose gradients here have gradients themselves), or with ops that have
-            outputs without a gradient (where one comes to those, only the pass here knows of it and refuses).
+        simplify: False leaves calls to SymbolicGradient as well, except those of functions with state (the gradient must use the same random
+            numbers), with branches and loops (their gradients here can be differentiated again), or with ops that have outputs without a
+            gradient (which only this pass refuses).
     """
     found = _BY_OP.get(node.op)
     if found is not None:
@@ -64,7 +64,7 @@ def functional_gradient(node: Node, *, simplify: bool = True) -> FunctionalGradi
 
 
 class _Sort(msgspec.Struct, frozen=True):
-    """What decides how calls of a function are differentiated, at some version of its library."""
+    """The properties that decide how calls of a function are differentiated, at a version of its library."""
 
     version: int
     calls_itself: bool
@@ -88,7 +88,7 @@ def _sort_of(library: FunctionLibraryDefinition, name: str) -> _Sort:
 
 
 def _runs_itself(node: Node) -> bool:
-    """True iff a branch or body comes to run itself: the gradient that its op is registered with goes as deep as that goes when it runs."""
+    """True iff a branch or body is recursive: its registered gradient then recurs at run time."""
     library = node.graph.library
     named = [item for value in node.node_def.attr.values() for item in (value if isinstance(value, tuple) else (value,))]
     definitions = [library.find(item.name) for item in named if isinstance(item, Func)]

@@ -1,4 +1,4 @@
-"""Gradients of If and Case: a choice among the gradients of the branches."""
+"""Gradients of If and Case: a selection among the gradients of the branches."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def branch_gradients(back: Differentiation, node: Node, slots: Sequence[int], sc
     """The gradients of some inputs of an If or Case.
 
     Args:
-        back: the backward pass, in which gradients have arrived at all outputs that get any.
-        slots: the inputs that are wanted.
+        back: the backward pass, with the gradients of all outputs.
+        slots: the wanted inputs.
         scope: the prefix of the new nodes' names.
 
     Returns:
-        By slot the gradient; nothing for inputs that no output depends on.
+        The gradients by slot, without inputs that no output depends on.
 
     Raises:
         NotFoundError: a branch is not in the library, or an op in it has no gradient.
@@ -84,7 +84,7 @@ class _BranchGradients:
         return [gradient for number in self.wanted if (gradient := body.gradients[number]) is not None]
 
     def twin(self, values: list[list[Tensor]]) -> list[Tensor]:
-        """The forward node with branches that give more; what it gives more."""
+        """The augmented forward node, with branches that return further values, and these values."""
         graph = self.back.graph
         name = graph.names.unique(f"{self.scope}forward")
         more = [tensor for found in values for tensor in found]
@@ -139,7 +139,7 @@ class _BranchGradients:
 
 
 def _absent(graph: FunctionGraph, tensor: Tensor) -> Tensor:
-    """What stands in for a value that another branch gives."""
+    """A placeholder for a value of another branch."""
     return graph.apply_op("FakeParam", [], {"dtype": tensor.dtype.base, "shape": tensor.shape}, "absent").outputs[0]
 
 

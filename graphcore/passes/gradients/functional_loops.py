@@ -1,4 +1,4 @@
-"""Gradients of While: a loop that goes back through the rounds, taking from lists what the rounds have left there."""
+"""Gradients of While: a loop through the iterations backwards, with values from lists."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from graphcore.shapes import Shape
 def loop_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
     """The gradients of some inputs of a While.
 
-    A twin of the loop counts the rounds and appends to a list each, round by round, the values that the gradient of the body takes. The
-    loop that goes back takes them from the ends of the lists: nothing is computed twice, whatever the number of rounds.
+    An augmented loop counts the iterations and appends the values that the gradient of the body needs to lists. The backward loop takes them
+    from the ends of the lists: nothing is computed twice.
 
     Args:
-        back: the backward pass, in which gradients have arrived at all outputs that get any.
-        slots: the inputs that are wanted.
+        back: the backward pass, with the gradients of all outputs.
+        slots: the wanted inputs.
         scope: the prefix of the new nodes' names.
 
     Returns:
-        By slot the gradient; nothing for inputs that no output depends on.
+        The gradients by slot, without inputs that no output depends on.
 
     Raises:
         NotFoundError: a function is not in the library, or an op in it has no gradient.
@@ -66,7 +66,7 @@ class _LoopGradients:
         self.zeros: dict[int, Tensor] = {}
 
     def active_variables(self, slots: Sequence[int]) -> list[int]:
-        """The loop variables through which a wanted input has an effect on an output at which a gradient has arrived."""
+        """The loop variables through which a wanted input affects an output with a gradient."""
         depends = [self.body.reaching(number) for number in range(len(self.node.outputs))]
         influenced = set(slots)
         needed = set(arrived_outputs(self.back, self.node))
@@ -84,7 +84,7 @@ class _LoopGradients:
         given = [gradient for gradient in body.gradients.values() if gradient is not None]
         nodes = body.needed_backward(given)
         taken = body.taken_from_forward(nodes, given)
-        # Where nothing flows, zeros take the shape of the gradient that came; a variable whose shape changes has to be kept for its own.
+        # Zeros take the shape of the incoming gradient; a variable with a changing shape is kept for its shape.
         for number in self.active:
             if body.gradients[number] is None:
                 arg, ret = body.args[number], body.rets[number]
@@ -97,13 +97,13 @@ class _LoopGradients:
         return {slot: keep_shape(self.graph, made.outputs[1 + self.active.index(slot)], self.node.inputs[slot]) for slot in wanted}
 
     def is_invariant(self, tensor: Tensor) -> bool:
-        """True iff a tensor of the body is the same in every round: an argument that is passed on as it is."""
+        """True iff a tensor of the body is loop-invariant: an argument that is returned unchanged."""
         return is_argument(tensor) and self.body.rets[self.body.args.index(tensor)] is tensor
 
     # ---- forward -----------------------------------------------------------------------------------------------------
 
     def twin(self, kept: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """The loop that counts and keeps; gives the number of rounds and the lists."""
+        """The augmented loop. Returns it with the number of iterations and the lists."""
         graph, node = self.graph, self.node
         name = graph.names.unique(f"{self.scope}forward")
         more: list[tuple[str, DType]] = [("round", dtypes.int32), *[(f"list_{i}", dtypes.variant) for i in range(len(kept))]]
@@ -217,7 +217,7 @@ class _LoopGradients:
 
 
 def _lasting_shapes(node: Node) -> list[Shape]:
-    """What is known of the loop variables in every round: less than of the outputs, which may be known from elsewhere."""
+    """The shapes of the loop variables valid in every iteration, possibly less specific than the outputs'."""
     context = node.graph.refiner.get_context(node)
     shape_fn = node.registration.shape_fn
     assert shape_fn is not None

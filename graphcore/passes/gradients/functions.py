@@ -1,8 +1,8 @@
-"""Gradients of ops that run functions: each function is differentiated as a graph and taken apart into what runs forward and what runs back.
+"""Gradients of ops with functions: each function is differentiated as a graph and split in two parts.
 
-What the backward part needs of the forward part's values is handed over, not computed again. So a node that is differentiated gets a twin: the
-same node with functions that give those values too. Attr `_forward_of` of the twin names the node that it computes everything for: a run
-that needs both runs the twin alone.
+The backward part gets values of the forward part instead of recomputing them. So the differentiated node gets an augmented copy, its twin:
+the same node with functions that return these values too. Attr `_forward_of` of the twin names the node that it replaces: a run that needs
+both runs the twin only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORWARD_OF: Final = "_forward_of"
 
 
 class Differentiation(Protocol):
-    """The backward pass of the graph that the node is in."""
+    """The backward pass of the graph with the node."""
 
     graph: Graph
     simplify: bool
@@ -39,16 +39,16 @@ class Differentiation(Protocol):
     stop: frozenset[Tensor]
 
     def output_gradient(self, node: Node, index: int, scope: str) -> Tensor:
-        """What has arrived at an output, zeros if nothing has."""
+        """The gradient of an output, zeros if there is none."""
 
     def here(self, tensor: Tensor) -> Tensor:
-        """A tensor of the forward pass where the backward pass can reach it."""
+        """A tensor of the forward pass, as seen from the backward pass."""
 
     def beside(self, node: Node) -> list[Node]:
-        """What nodes without inputs wait for, so that they run where and when the forward node does."""
+        """The control input for nodes without inputs, so that they run with the forward node."""
 
     def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
-        """The same in the body of a function."""
+        """The same inside the body of a function."""
 
 
 class DifferentiatedBody:
@@ -57,16 +57,16 @@ class DifferentiatedBody:
     Args:
         outer: the graph with the node that runs the function.
         func: the function.
-        shapes: those of its arguments.
+        shapes: the shapes of its arguments.
 
     Attributes:
-        args, rets: what it takes and gives.
-        ret_names: what that is called which it gives.
-        dys: per return whose gradient is given the argument that stands for it.
-        gradients: per wanted argument its gradient, None where no such return depends on it.
-        forward_order: the nodes that run forward, producers first.
-        backward: the nodes that run back, producers first.
-        twins: the forward nodes that need not run beside their twins, which the backward pass has made.
+        args, rets: its arguments and returns.
+        ret_names: the names of its returns.
+        dys: for each return with a gradient, the argument for the gradient.
+        gradients: for each wanted argument its gradient, None if no such return depends on it.
+        forward_order: the forward nodes, producers first.
+        backward: the backward nodes, producers first.
+        twins: the forward nodes that are replaced by their twins.
     """
 
     def __init__(self, outer: Graph, func: Func, shapes: Sequence[Shape]) -> None:
@@ -93,7 +93,7 @@ class DifferentiatedBody:
         self.forward_order = [node for node in in_order(self.graph) if node in self.forward]
 
     def copy_forward(self, target: FunctionGraph) -> Copier:
-        """Put arguments and forward nodes into another body, twins in the place of the nodes that they are twins of."""
+        """Copy arguments and forward nodes into another body, with twins in place of their originals."""
         copier = Copier(target, self.twins)
         for index, arg in enumerate(self.args):
             copier.tensors[arg] = target.argument(arg.node.name, arg.dtype, arg.shape, index)
@@ -101,7 +101,7 @@ class DifferentiatedBody:
         return copier
 
     def reaching(self, ret: int) -> set[int]:
-        """The arguments that return `ret` depends on through values that can be differentiated."""
+        """The arguments that return `ret` depends on along differentiable edges."""
         found: set[Node] = set()
         pending = [self.rets[ret]]
         reached: set[Tensor] = set()
@@ -133,7 +133,7 @@ class DifferentiatedBody:
         self.backward = [node for node in made if node not in self.forward]
 
     def _twins(self, made: Sequence[Node]) -> set[Node]:
-        """What the backward pass has made that runs forward: twins of forward nodes, and what those begin with."""
+        """The forward nodes made by the backward pass: twins of forward nodes, and their inputs."""
         found: set[Node] = set()
         among = set(made)
         for node in reversed(made):
@@ -153,7 +153,7 @@ class DifferentiatedBody:
             self.twins[node] = twin
 
     def _runs_forward(self, node: Node, made: set[Node]) -> bool:
-        """True iff a node takes nothing that depends on the gradients that are given."""
+        """True iff a node does not depend on the incoming gradients."""
         given = {tensor.node for tensor in self.dys.values()}
         pending, seen = [node], {node}
         while pending:
@@ -180,7 +180,7 @@ class DifferentiatedBody:
         return [node for node in self.backward if node in needed]
 
     def taken_from_forward(self, nodes: Sequence[Node], results: Iterable[Tensor]) -> list[Tensor]:
-        """What `nodes` and `results` take from arguments and forward nodes; constants are not among it, they are copied."""
+        """The arguments and forward values that `nodes` and `results` take, without constants."""
         own = set(nodes) | {tensor.node for tensor in self.dys.values()}
         taken = [tensor for node in nodes for tensor in node.inputs] + list(results)
         return list(dict.fromkeys([tensor for tensor in taken if tensor.node not in own and tensor.node.op != "Const"]))
@@ -192,7 +192,7 @@ FLOWING: Final = _NUMBERS | {dtypes.variant}
 
 
 def arrived_outputs(back: Differentiation, node: Node) -> list[int]:
-    """The outputs of a node through which gradients go on."""
+    """The outputs of a node with gradients."""
     return [
         number
         for number, tensor in enumerate(node.outputs)
@@ -205,7 +205,7 @@ class Copier:
 
     Args:
         target: the other graph.
-        twins: nodes in whose place, and under whose names, others are copied that give what they give and more.
+        twins: replacements of nodes, which are copied under the names of these.
     """
 
     def __init__(self, target: FunctionGraph, twins: Mapping[Node, Node] | None = None) -> None:
@@ -215,12 +215,12 @@ class Copier:
         self.nodes: dict[Node, Node] = {}
 
     def copy(self, nodes: Iterable[Node]) -> None:
-        """Copy nodes, producers first; control inputs from elsewhere have been waited for already."""
+        """Copy nodes, producers first, without control inputs from outside."""
         for node in nodes:
             self._copy(node)
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor; a constant from elsewhere is copied now."""
+        """The counterpart of a tensor; a constant from outside is copied."""
         if tensor not in self.tensors:
             assert tensor.node.op == "Const", f"{tensor} is neither handed over nor copied"
             self._copy(tensor.node)
@@ -236,7 +236,7 @@ class Copier:
         self._insert(node, node.name, node.node_def.attr)
 
     def _copy_twin(self, node: Node, twin: Node) -> None:
-        for tensor in twin.inputs:  # what it begins with, besides what the node takes, was made together with it
+        for tensor in twin.inputs:  # other inputs were made together with it
             if tensor not in self.tensors:
                 self._copy_with_inputs(tensor.node)
         attrs = {name: value for name, value in twin.node_def.attr.items() if name != FORWARD_OF}
@@ -264,10 +264,10 @@ class Copier:
 def new_node(
     graph: Graph, forward: Node, name: str, op: str, inputs: Sequence[Tensor], outputs: Sequence[DType], attrs: dict[str, AttrValue]
 ) -> Node:
-    """A node for the gradient of `forward`, with a record that says so.
+    """A node for the gradient of `forward`, with a record of it.
 
     Args:
-        name: its full name, free already.
+        name: its full, unused name.
     """
     registration = graph.library.look_up(op)
     controls = forward.control_inputs if FORWARD_OF in attrs else NO_CONTROLS
@@ -280,7 +280,7 @@ def new_node(
 
 
 def twin_of(node: Node, functions: Sequence[Func]) -> tuple[bytes, ...]:
-    """What attr `_forward_of` says: the node, and what it ran when its twin was made."""
+    """The contents of attr `_forward_of`: the node, and the function it had when its twin was made."""
     return tuple([text.encode() for text in (node.name, *[function.name for function in functions])])
 
 
@@ -290,7 +290,7 @@ def zeros_in(graph: FunctionGraph, like: Tensor, name: str) -> Tensor:
 
 
 def add_returns(graph: FunctionGraph, results: Sequence[Tensor], names: Sequence[str] | None = None) -> None:
-    """Have a body give these, under these names where they are free."""
+    """Add returns to a body, under these names if they are free."""
     used: dict[str, int] = {}
     with graph.name_scope(None):
         for index, tensor in enumerate(results):
@@ -300,7 +300,7 @@ def add_returns(graph: FunctionGraph, results: Sequence[Tensor], names: Sequence
 
 
 def is_argument(tensor: Tensor) -> bool:
-    """True iff a tensor is an argument of the function it is in."""
+    """True iff a tensor is an argument of its function."""
     return tensor.node.op in ARG_OPS
 
 
@@ -309,7 +309,7 @@ def _argument(graph: FunctionGraph, name: str, dtype: DType) -> Tensor:
 
 
 def keep_shape(graph: Graph, gradient: Tensor, like: Tensor) -> Tensor:
-    """`gradient`, known to have the shape of what it is for."""
+    """The `gradient`, with its static shape set to that of its tensor."""
     if not same_shape(gradient, like):
         graph.set_shape_like(gradient, like)
     return gradient

@@ -1,4 +1,4 @@
-"""Symbolic gradients: the registered gradient function of each op on the way, inlined from the outputs to the inputs."""
+"""Symbolic gradients: registered gradient functions, inlined from the outputs to the inputs."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def build_gradients(
 
     Args:
         ys, xs: tensors of `graph`.
-        grad_ys: the gradients that arrive at `ys`; ones where None.
+        grad_ys: the incoming gradients of `ys`; ones for None.
         name: the name scope of the new nodes.
-        stop_gradients: tensors that gradients reach but do not go through.
+        stop_gradients: tensors that gradients do not flow through.
         simplify: False inlines the plain registered bodies.
-        trace: is told what comes from where.
+        trace: records the origins of nodes.
 
     Returns:
-        One gradient an x, None where no y depends on it.
+        One gradient for each x, None if no y depends on it.
 
     Raises:
-        NotFoundError: an op on the way has no registered gradient.
+        NotFoundError: an op has no registered gradient.
         InvalidArgumentError: an argument of a dtype that cannot be differentiated, or of the wrong shape.
     """
     for y in ys:
@@ -64,7 +64,7 @@ def build_gradients(
             raise InvalidArgumentError.at(
                 y.node, f"Only tensors of floating or complex dtype can be differentiated, but '{y.name}' is {y.dtype.name}"
             )
-    # In the body of a function the trace that is around it sees to that: what it hands over from outside is part of it.
+    # In the body of a function, the surrounding trace handles this, including captures.
     whole = graph.transaction() if graph.outer is None else graph.lock
     with paused_collector(), whole, graph.name_scope(name):
         found = Backpropagation(graph, xs, stop_gradients, simplify=simplify, trace=trace).run(ys, grad_ys)
@@ -77,7 +77,7 @@ class Backpropagation:
     """The backward pass through one graph.
 
     Attributes:
-        arrived: the gradients that have come to a tensor so far; one, their sum, as soon as somebody has asked for it.
+        arrived: the gradients of each tensor so far; replaced by their sum on first use.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Backpropagation:
         self.writer = GradientWriter(graph)
         self.scope = graph.scopes.name
         self.templates: dict[tuple[str, int, bool], GradientTemplate | None] = {}
-        self.pops_stacks = False  # something takes what a loop has pushed, which is no edge of the graph
+        self.pops_stacks = False  # True if a pop takes values pushed in a loop, a dependency without an edge
 
     def run(self, ys: Sequence[Tensor], grad_ys: Sequence[Tensor | None]) -> list[Tensor | None]:
         """See `build_gradients`."""
@@ -115,21 +115,21 @@ class Backpropagation:
         return [self.total(x) if x in arrived else None for x in self.xs]
 
     def here(self, tensor: Tensor) -> Tensor:
-        """Outside of loops the values of the forward pass are still there in the backward pass."""
+        """The tensor itself: outside of loops, forward values are available in the backward pass."""
         return tensor
 
     def beside(self, _: Node) -> list[Node]:
-        """Outside of loops nodes without inputs run where all others do."""
+        """No nodes: outside of loops, nodes without inputs need no control input."""
         return []
 
     def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
-        """The same in the body of a function that a node of this graph runs."""
+        """The same in the body of a function run by a node of this graph."""
         with graph.name_scope("gradients"):
             return Backpropagation(graph, xs, (), simplify=self.simplify).run(ys, grad_ys)
 
     def _between(self, ys: Sequence[Tensor]) -> list[Node]:
         """The nodes on a path from an x to a y, consumers first."""
-        depends: dict[Node, bool | None] = {}  # None while its inputs are being looked at
+        depends: dict[Node, bool | None] = {}  # None while its inputs are being visited
         x_set, stop = self.x_set, self.stop
         x_nodes = {x.node for x in self.xs}
         order: list[Node] = []
@@ -150,7 +150,7 @@ class Backpropagation:
             if node.registration.has_gradient and node.registration.gradient is None:
                 if depends[node]:
                     order.append(node)
-                continue  # registered as not differentiable: no gradient comes through
+                continue  # registered as not differentiable
             for tensor in node.inputs:
                 if tensor in x_set or (depends[tensor.node] and tensor not in stop):
                     depends[node] = True
@@ -161,7 +161,7 @@ class Backpropagation:
         return order
 
     def slots(self, node: Node, useful: set[Node]) -> list[int]:
-        """The inputs of `node` to which a gradient of its outputs goes back; the nodes that depend on an x are `useful`."""
+        """The inputs of `node` with a gradient; `useful` are the nodes that depend on an x."""
         x_set, stop = self.x_set, self.stop
         return [
             slot
@@ -171,7 +171,7 @@ class Backpropagation:
         ]
 
     def differentiate(self, node: Node, useful: set[Node]) -> None:
-        """Pass back what has arrived at the outputs of `node`."""
+        """Propagate the gradients of the outputs of `node` to its inputs."""
         slots = self.slots(node, useful)
         if not slots:
             return
@@ -194,24 +194,24 @@ class Backpropagation:
             self.arrive(node.inputs[slot], gradient, node, slot)
 
     def _only_zeros_at(self, node: Node) -> bool:
-        """True iff what has arrived at the outputs of `node` is zero, so that what goes on is: all gradients are linear in it."""
+        """True iff all gradients of the outputs of `node` are zero, hence those of its inputs."""
         return all(self.is_zeros(part) for output in node.outputs for part in self.arrived.get(output, ()))
 
     def is_zeros(self, gradient: Tensor) -> bool:
-        """True iff a gradient is zero whatever is fed; who gives one may feed it."""
+        """True iff a gradient is known to be zero for all feeds."""
         return gradient not in self.given and is_zeros(gradient)
 
     def arrive(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:
-        """`node` passes `gradient` back to `tensor`, its input `slot`."""
+        """Add `gradient` from `node` to `tensor`, its input `slot`."""
         self.arrived.setdefault(tensor, []).append(gradient)
         if self.trace is not None:
             self.trace.arrived(tensor, gradient, node, slot)
 
     def fitting_template(self, node: Node, slots: list[int]) -> GradientTemplate | None:
-        """The gradient of the node's op that takes what has arrived into account; None if it is registered as not differentiable.
+        """The gradient of the node's op that handles all incoming gradients; None if not differentiable.
 
         Raises:
-            UnimplementedError: something has arrived at an output through which there is no gradient.
+            UnimplementedError: an output without a gradient has an incoming one.
             NotFoundError, InvalidArgumentError: as `template_of`.
         """
         template = self.template_of(node)
@@ -232,7 +232,7 @@ class Backpropagation:
         )
 
     def _refuse_lost(self, node: Node, index: int) -> None:
-        """Refuse to drop the gradient of an output that the op says has none, rather than to be silently wrong."""
+        """Refuse to drop the gradient of an output that has none defined, which would be silently wrong."""
         ranges = name_ranges_for_node(node.node_def, node.op_def)[1]
         name = next(name for name, (start, end) in ranges.items() if start <= index < end)
         reason = node.registration.no_gradient_through.get(name)
@@ -244,11 +244,14 @@ class Backpropagation:
             )
 
     def template_of(self, node: Node, *, full: bool = False) -> GradientTemplate | None:
-        """The gradient of the node's op; None if it is registered as not differentiable. `full`: that which leaves nothing out.
+        """The gradient of the node's op; None if it is registered as not differentiable.
+
+        Args:
+            full: select the complete variant of a partial gradient.
 
         Raises:
             NotFoundError: nothing is registered.
-            InvalidArgumentError: what is registered does not fit the node.
+            InvalidArgumentError: the registered function does not fit the node.
         """
         key = node.op, id(node.node_def.attr), full  # nodes share their attrs
         if key in self.templates:
@@ -268,7 +271,7 @@ class Backpropagation:
         return found
 
     def _inline(self, node: Node, template: GradientTemplate, slots: list[int], scope: str) -> list[Tensor]:
-        """The gradients of those inputs of `node`: built as for the last node of which the same was known, otherwise worked out."""
+        """The gradients of some inputs of `node`, replayed from the cache or built."""
         if template.programs is None:
             template.programs = ProgramCache()
         cache: ProgramCache = template.programs
@@ -284,7 +287,7 @@ class Backpropagation:
         body = GradientBody(self.graph, template, node, taken, simplify=self.simplify)
         results = self.in_scope(body, slots, scope)
         if any(made.op == GRADIENT_ARRAY for made in body.made):
-            return results  # it names the call that made it
+            return results  # it contains the name of the call
         values = [*node.inputs, *node.outputs, *taken.gradients.values()]
         program = recorded(self.graph, body, values, results)
         if program is not None:
@@ -292,7 +295,7 @@ class Backpropagation:
         return results
 
     def in_scope(self, body: GradientBody, slots: list[int], scope: str) -> list[Tensor]:
-        """What a body gives for some inputs, its nodes named in `scope`."""
+        """The gradients of some inputs built in the name scope `scope`."""
         scopes = self.graph.scopes
         outer, scopes.name = scopes.name, scope
         try:
@@ -301,14 +304,14 @@ class Backpropagation:
             scopes.name = outer
 
     def output_gradient(self, node: Node, index: int, scope: str) -> Tensor:
-        """What has arrived at an output of `node`, zeros if nothing has."""
+        """The gradient of an output of `node`, zeros if there is none."""
         output = node.outputs[index]
         if output in self.arrived:
             return self.total(output)
         return self.writer.zeros_like(f"{scope}zeros", output, node.name)
 
     def total(self, tensor: Tensor) -> Tensor:
-        """The sum of what has arrived at `tensor`."""
+        """The sum of the gradients of `tensor`."""
         parts = self.arrived[tensor]
         if len(parts) > 1 and self.simplify:
             self.arrived[tensor] = parts = [part for part in parts if not self.is_zeros(part)] or parts[:1]
@@ -329,7 +332,7 @@ class Backpropagation:
 
 
 class _NodeValues:
-    """The values of a node outside of any loop: they are still there in the backward pass. Keeps the output gradients that were asked for."""
+    """The values of a node outside of loops. Records the output gradients used."""
 
     __slots__ = ("back", "gradients", "node", "scope")
 

@@ -1,4 +1,4 @@
-"""From a name and attrs to a function body: library functions, and gradients of functions and of ops."""
+"""Instantiation of functions by name and attrs: library functions, gradients of functions and ops."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from graphcore.registry import get_op_gradient_creator, op_registry
 
 
 class InstantiatedFunctions:
-    """The instantiated functions of one library, each made when first asked for.
+    """The instantiated functions of one library, cached.
 
     Args:
-        library: the functions. When one is replaced in it, it and all that calls it, however far around, is instantiated anew.
+        library: the functions. After a replacement, the function and all its callers are instantiated anew.
     """
 
     def __init__(self, library: FunctionLibraryDefinition) -> None:
@@ -27,9 +27,9 @@ class InstantiatedFunctions:
         self._bodies: dict[str, _Made] = {}
 
     def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
-        """Function `name` with these attrs; for SymbolicGradient the gradient of what attr `f` names.
+        """Function `name` with these attrs; for SymbolicGradient the gradient of the function in attr `f`.
 
-        The same body is given for the same name and attrs as long as no function behind it is replaced.
+        The result is cached until a function it depends on is replaced.
 
         Raises:
             NotFoundError: no such function, or no gradient for such an op.
@@ -69,10 +69,10 @@ class InstantiatedFunctions:
         return function_def_to_body(with_actual_sizes(function.name, creator(public)), public, self.library)
 
     def without_gradients(self, body: FunctionBody) -> FunctionBody:
-        """The body with every SymbolicGradient node replaced by what it stands for, so that it can be differentiated once more.
+        """The body with every SymbolicGradient node expanded, so that it can be differentiated again.
 
         Raises:
-            InvalidArgumentError: one of them is for a function that calls itself.
+            InvalidArgumentError: one of them is for a recursive function.
         """
         if not any(node.op == GRADIENT_OP for node in body.graph.op_nodes()):
             return body
@@ -84,7 +84,7 @@ class InstantiatedFunctions:
         return FunctionBody(body.fdef, body.arg_types, body.ret_types, graph)
 
     def _require_end(self, gradient: NodeDef) -> None:
-        """Refuse the gradient of a function that calls itself: putting gradients in place of gradients would never be done."""
+        """Refuse the gradient of a recursive function, the expansion of which would not end."""
         function = gradient.attr.get(FUNC_ATTR)
         definition = self.library.find(function.name) if isinstance(function, Func) else None
         if definition is not None and definition.name in self.library.reachable_definitions(definition.node_def):
@@ -94,7 +94,7 @@ class InstantiatedFunctions:
 
 
 class _Made:
-    """A body, and the functions and gradients behind it as they were when it was made."""
+    """A body with the versions of the functions and gradients it depends on."""
 
     __slots__ = ("_call", "_functions", "_gradients", "_version", "body")
 
@@ -105,7 +105,7 @@ class _Made:
         self._version = library.version
 
     def is_current(self, library: FunctionLibraryDefinition) -> bool:
-        """False if one of them is another now."""
+        """False if one of them has changed."""
         if self._version == library.version:
             return True
         functions, gradients = _behind(library, self._call)

@@ -1,8 +1,8 @@
-"""What the backward pass adds to a loop in Switch/Merge form: a counter and lists on the way forward, a loop that counts down on the way back.
+"""The backward pass of Switch/Merge loops: a counter and lists forwards, a countdown loop backwards.
 
-The forward loop counts its iterations, and each of its values that the backward loop needs is appended to a list of its own in every
-iteration; the backward loop takes it from the list's end in the matching one. Lists go round the loops like any other loop variable, so
-that edges show what depends on what, and the backward loop can be differentiated like any other.
+The forward loop counts its iterations, and appends each value that the backward loop needs to a list in every iteration; the backward loop
+takes it from the list's end in the matching one. Lists are ordinary loop variables, so that edges show all dependencies, and the backward
+loop can be differentiated like any other.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MOST_CONSTANT = 4096
 
 
 class LoopBuilder:
-    """Makes the nodes of loops: each with a record of the forward node that it is for.
+    """Builder of loop nodes, each with a record of its forward node.
 
     Args:
-        graph: where they go.
+        graph: the graph for the nodes.
         scope: the prefix of their names.
     """
 
@@ -39,7 +39,7 @@ class LoopBuilder:
     def add(
         self, op: str, inputs: list[Any], forward: Node, name: str, attrs: dict[str, Any] | None = None, controls: list[Node] | None = None
     ) -> Node:
-        """A node that waits for `controls` and for nothing else; `name` says what it does as well."""
+        """A node with control inputs `controls` only; `name` describes it."""
         scopes = self.graph.scopes
         outer, scopes.name = scopes.name, self.scope
         try:
@@ -50,7 +50,7 @@ class LoopBuilder:
         return self.recorded(made, forward, name)
 
     def constant(self, value: TensorValue, forward: Node, name: str, controls: list[Node]) -> Tensor:
-        """A constant that runs where and when `controls` do."""
+        """A constant that runs with `controls`."""
         scopes = self.graph.scopes
         outer, scopes.name = scopes.name, self.scope
         try:
@@ -61,27 +61,27 @@ class LoopBuilder:
         return self.recorded(made, forward, name).outputs[0]
 
     def recorded(self, made: Node, forward: Node, what: str) -> Node:
-        """`made`, with the record that it is there for `forward`."""
+        """Add a record to `made` that it belongs to `forward`."""
         self.graph.gradient_records[made.name] = GradientRecord(forward.name, None, {}, what)
         return made
 
     def enter(self, tensor: Tensor, frame: str, parallel: Any, forward: Node, name: str, *, constant: bool = False) -> Tensor:
-        """`tensor` within a loop."""
+        """An Enter of `tensor` into a loop."""
         attrs = {"frame_name": frame, "is_constant": constant, "parallel_iterations": parallel}
         return self.add("Enter", [tensor], forward, name, attrs).outputs[0]
 
     def variable(self, start: Tensor, frame: str, parallel: Any, forward: Node, name: str) -> Node:
-        """The Merge of a loop variable; `close` gives it its second input."""
+        """The Merge of a loop variable; `close` adds its second input."""
         entered = self.enter(start, frame, parallel, forward, name)
         return self.add("Merge", [[entered, entered]], forward, f"{name}_merge")
 
     def close(self, merge: Node, value: Tensor, forward: Node, name: str) -> None:
-        """Let `value` be what the loop variable is in the next iteration."""
+        """Set `value` as the loop variable in the next iteration."""
         following = self.add("NextIteration", [value], forward, f"{name}_next")
         self.graph.update_edge(following, 0, merge, 1)
 
     def switched(self, tensor: Tensor, predicates: list[tuple[Tensor, int]], forward: Node, name: str) -> Tensor:
-        """`tensor` where all these branches are taken, dead elsewhere."""
+        """`tensor` if all these branches are taken, else dead."""
         for taken, branch in predicates:
             switch = self.add("Switch", [tensor, taken], forward, f"{name}_switch")
             tensor = self.add("Identity", [switch.outputs[branch]], forward, name).outputs[0]
@@ -90,7 +90,7 @@ class LoopBuilder:
     def within_branch(
         self, tensor: Tensor, predicates: list[tuple[Tensor, int]], act: Callable[[Tensor], Tensor], forward: Node, name: str
     ) -> Tensor:
-        """`act(tensor)` where all these branches are taken, `tensor` as it is elsewhere."""
+        """`act(tensor)` if all these branches are taken, else `tensor`."""
         others: list[tuple[Tensor, int]] = []
         for taken, branch in predicates:
             switch = self.add("Switch", [tensor, taken], forward, f"{name}_switch")
@@ -127,11 +127,11 @@ class ForwardCounter:
 
 
 class BackwardCounter:
-    """The loop that runs as often as the forward loop did.
+    """The loop with as many iterations as the forward loop.
 
     Attributes:
         cond: its LoopCond.
-        pivot: runs once an iteration; what needs to be in the loop waits for it.
+        pivot: runs once an iteration; a control input for nodes that must be in the loop.
     """
 
     def __init__(self, build: LoopBuilder, total: Tensor, frame: str, loop: Loop) -> None:
@@ -149,29 +149,29 @@ class BackwardCounter:
         build.close(self.merge, self.pivot.outputs[0], forward, "b_count")
 
     def variable(self, start: Tensor, forward: Node, name: str) -> tuple[Node, Node, Node]:
-        """A further variable of the loop: its Merge, its Switch, and the Exit that gives its final value."""
+        """A further loop variable: its Merge, Switch and Exit."""
         merge = self.build.variable(start, self.frame, self.parallel, forward, name)
         switch = self.build.add("Switch", [merge.outputs[0], self.cond.outputs[0]], forward, f"{name}_loop")
         return merge, switch, self.build.add("Exit", [switch.outputs[0]], forward, f"{name}_exit")
 
 
 class Region:
-    """A frame of the forward graph and what stands for it in the backward pass: the frame of no loop, which stands for itself.
+    """A frame of the forward graph and its counterpart in the backward pass; here the root frame.
 
     Attributes:
         frame: the forward frame.
-        pivot: what nodes without inputs wait for, None outside of loops.
+        pivot: the control input of nodes without inputs, None outside of loops.
     """
 
     frame = ""
     pivot: Node | None = None
 
     def value(self, tensor: Tensor) -> Value:
-        """A tensor of the forward frame where the backward pass can reach it."""
+        """A tensor of the forward frame, as seen from the backward pass."""
         return tensor
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """`value`, as a tensor in any case."""
+        """`value`, converted to a tensor."""
         return tensor
 
     def predicates(self, branches: list[tuple[Tensor, int]]) -> list[tuple[Tensor, int]]:
@@ -186,7 +186,7 @@ class LoopRegion(Region):
         build: makes the nodes.
         structure: the forward graph.
         loop: the loop.
-        outer: the region around it.
+        outer: the surrounding region.
         frame: the name of the backward loop's frame.
     """
 
@@ -211,7 +211,7 @@ class LoopRegion(Region):
         return found
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """`value`, as a tensor in any case."""
+        """`value`, converted to a tensor."""
         value = self.value(tensor)
         if isinstance(value, Tensor):
             return value
@@ -233,7 +233,7 @@ class LoopRegion(Region):
         return self._kept(tensor)
 
     def _kept(self, tensor: Tensor) -> Tensor:
-        """Append the tensor to a list in each iteration, take it from there in the matching iteration of the backward loop."""
+        """Append the tensor to a list in each iteration, and take it in the matching backward iteration."""
         build, node, branches = self.build, tensor.node, self.structure.branches_of(tensor)
         exit_node = self._appended(tensor, branches)
         merge, switch, _ = self.backward.variable(self.outer.tensor(exit_node.outputs[0]), node, "b_list")
@@ -253,7 +253,7 @@ class LoopRegion(Region):
         return taken[0]
 
     def _appended(self, tensor: Tensor, branches: list[tuple[Tensor, int]]) -> Node:
-        """The Exit of the list of what the tensor is in each iteration; it stays as it is where the branch of the tensor is not taken."""
+        """The Exit of the list of the tensor's values; unchanged in iterations without its branch."""
         build, node, loop = self.build, tensor.node, self.loop
         shape = build.constant(_element_shape(tensor), node, "f_shape", self._around)
         limit = build.constant(TensorValue(np.asarray(-1, np.int32)), node, "f_limit", self._around)
@@ -274,7 +274,7 @@ class LoopRegion(Region):
 
 
 def _element_shape(tensor: Tensor) -> TensorValue:
-    """What is known of a tensor's shape as the ops on lists take it."""
+    """The known element shape of a tensor, as taken by list ops."""
     shape = tensor.shape
     if tensor.dtype.base is dtypes.variant or shape.rank is None:
         return TensorValue(np.asarray(-1, np.int32))

@@ -1,4 +1,4 @@
-"""Gradients of gradients of calls: the gradient becomes a function of its own, so that it can be differentiated like any other."""
+"""Gradients of gradients of calls: the gradient becomes a function, differentiable like any other."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def call_gradients(back: Differentiation, node: Node, slots: Sequence[int], scop
     """The gradients of some inputs of a SymbolicGradient.
 
     Args:
-        back: the backward pass, in which gradients have arrived at all outputs that get any.
-        slots: the inputs that are wanted.
+        back: the backward pass, with the gradients of all outputs.
+        slots: the wanted inputs.
         scope: the prefix of the new nodes' names.
 
     Returns:
-        By slot the gradient.
+        The gradients by slot.
 
     Raises:
         NotFoundError: the function is not in the library, or an op in it has no gradient.
@@ -39,7 +39,7 @@ def call_gradients(back: Differentiation, node: Node, slots: Sequence[int], scop
 
 
 def map_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
-    """The gradients of some inputs of a MapAccumulateGrad; arguments and result as for `call_gradients`."""
+    """The gradients of some inputs of a MapAccumulateGrad; see `call_gradients`."""
     if has_no_rows(node):
         return {slot: _zeros(back, node, slot, scope) for slot in slots}
     return _through_call(back, node, function_of_map_gradient(back.graph, node), slots, scope)
@@ -52,7 +52,7 @@ def _zeros(back: Differentiation, node: Node, slot: int, scope: str) -> Tensor:
 
 
 def _through_call(back: Differentiation, node: Node, function: FunctionDef, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
-    """The gradients of a node that does what `function` does, with loops in it: as those of a call of it, which is built beside the node."""
+    """The gradients of a node that equals a call of `function` with loops, by a call built beside it."""
     types = tuple([tensor.dtype.base for tensor in node.outputs])
     attrs: dict[str, AttrValue] = {"f": Func(function.name), "Tin": tuple([tensor.dtype.base for tensor in node.inputs]), "Tout": types}
     call = new_node(back.graph, node, back.graph.names.unique(f"{scope}call"), "PartitionedCall", node.inputs, types, attrs)
@@ -63,7 +63,7 @@ def _through_call(back: Differentiation, node: Node, function: FunctionDef, slot
 
 
 def _gradients(back: Differentiation, node: Node, function: FunctionDef, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
-    """The gradients of a node that does what `function` does."""
+    """The gradients of a node that equals a call of `function`."""
     given = [back.output_gradient(node, index, scope) for index in range(len(node.outputs))]
     inputs = [*[back.here(tensor) for tensor in node.inputs], *given]
     wanted = tuple([dtypes.float32 if dtype.base is dtypes.resource else dtype.base for dtype in node.input_types])

@@ -1,7 +1,7 @@
-"""Gradients of calls: a function is differentiated once, and all calls of it share the two functions that this gives.
+"""Gradients of calls: a function is differentiated once, and all its calls share two functions.
 
-`F_forward` gives what F gives and after that the values that gradients take; `F_gradient` takes them. So nothing is computed again, and a
-graph with hundreds of calls of one function is differentiated about as quickly as one with a single call.
+`F_forward` returns F's results and then the values that gradients need; `F_gradient` takes them. So nothing is computed twice, and a graph
+with hundreds of calls of one function is differentiated about as quickly as one with a single call.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], 
     """The gradients of some inputs of a call.
 
     Args:
-        back: the backward pass, in which gradients have arrived at all outputs that get any.
-        slots: the inputs that are wanted.
+        back: the backward pass, with the gradients of all outputs.
+        slots: the wanted inputs.
         scope: the prefix of the new nodes' names.
 
     Returns:
-        By slot the gradient; nothing for inputs that no output depends on.
+        The gradients by slot, without inputs that no output depends on.
 
     Raises:
         NotFoundError: the function is not in the library, or an op in it has no gradient.
@@ -83,7 +83,7 @@ def is_call(node: Node) -> bool:
 
 
 class _Call(msgspec.Struct, frozen=True, eq=False):
-    """What a node is that calls a function: the function, its op, its attrs and the types of its outputs."""
+    """The properties of a call: the function, its op, its attrs and the types of its outputs."""
 
     function: str
     op: str
@@ -108,12 +108,12 @@ class _Gradient(msgspec.Struct, frozen=True, eq=False):
     """The gradients of some returns of a function by some of its arguments.
 
     Args:
-        wanted: the arguments that have one.
-        gradient: the call that gives them; None if none has.
-        arguments: those that it takes; then it takes the gradients of the returns, and after that values.
-        forward: the call that gives the values, None if there are none.
-        values: which of its outputs they are.
-        origins: what all of this follows from.
+        wanted: the arguments with a gradient.
+        gradient: the call that computes them; None if there are none.
+        arguments: the arguments it takes, followed by the gradients of the returns, and by values.
+        forward: the call that computes the values, None if there are none.
+        values: the indices of the values in its outputs.
+        origins: the functions all of this depends on.
     """
 
     wanted: tuple[int, ...]
@@ -125,16 +125,16 @@ class _Gradient(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Forward:
-    """A function that gives what another gives and values besides; it is defined when somebody takes them.
+    """A function that returns another one's results and further values; defined on first use.
 
     Args:
         body: the other function, differentiated.
-        label: what it is to be called.
-        way: that of the differentiation.
+        label: the preferred name.
+        way: the kind of the differentiation.
         called: the other function.
 
     Attributes:
-        origins: what it follows from.
+        origins: the functions it depends on.
     """
 
     def __init__(self, body: DifferentiatedBody, label: str, way: _Way, called: str) -> None:
@@ -150,12 +150,12 @@ class _Forward:
         self.origins = Origins(body.graph.library, called, [node.node_def for node in body.graph.op_nodes()])
 
     def gives(self, tensor: Tensor) -> bool:
-        """True iff it gives what `tensor` is in another differentiation of the function."""
+        """True iff it returns the value of `tensor` in another differentiation of the function."""
         name = tensor.node.name
         return (name, tensor.index) in self.positions and self.nodes[name] == tensor.node.node_def
 
     def define(self, graph: Graph) -> _Call:
-        """A call of it; it is put into the library of `graph`."""
+        """A call of it; it is added to the library of `graph`."""
         if self.call is None:
             assert self.body is not None
             body, target = self.body, FunctionGraph.within(graph, self.label)
@@ -172,13 +172,13 @@ class _Forward:
 
 
 class _NoForward(msgspec.Struct, frozen=True, eq=False):
-    """That a function cannot be differentiated from all that it gives to all that it takes, and what that follows from."""
+    """Records that a function has no complete gradient, and the functions that this depends on."""
 
     origins: Origins
 
 
 class _Known:
-    """What is known of the gradients of the functions of one library."""
+    """The cached gradients of the functions of one library."""
 
     def __init__(self) -> None:
         self.gradients: dict[_Key, _Gradient] = {}
@@ -201,7 +201,7 @@ def _shared_gradient(back: Differentiation, called: Func, shapes: tuple[Shape, .
 
 
 class _Function:
-    """A function that is differentiated for arguments of some shapes."""
+    """A function that is differentiated for given shapes of arguments."""
 
     def __init__(self, back: Differentiation, called: Func, shapes: Sequence[Shape], known: _Known, key: _Key) -> None:
         self.back = back
@@ -238,7 +238,7 @@ class _Function:
     def define(
         self, body: DifferentiatedBody, label: str, nodes: Sequence[Node], inputs: Sequence[Tensor], given: dict[int, Tensor]
     ) -> _Call:
-        """The function that runs back."""
+        """The backward function."""
         target = FunctionGraph.within(self.graph, label)
         copier = Copier(target)
         for index, tensor in enumerate(inputs):
@@ -249,9 +249,9 @@ class _Function:
         return _Call.of(define_body(target, label, (), _lasting_attrs(body.fdef), shared=True), inputs, results)
 
     def widest(self) -> _Forward | None:
-        """What gives all that any gradient of the function takes; None where not all of them can be had.
+        """The forward function for all possible gradients of the function; None if there is none.
 
-        Whoever wants the gradient by one argument now and that by another later has the function run only once then.
+        With it, gradients by different arguments share a single run of the function.
         """
         library = self.graph.library
         found = self.known.forwards.get(self.key)
@@ -264,7 +264,7 @@ class _Function:
             way = _flowing(body.rets), _flowing(body.args)
             body.differentiate(self.back, *way)
             forward = _Forward(body, self.label("forward", None), way, self.called.name)
-        except GraphError:  # whether it matters for what is wanted will be seen
+        except GraphError:  # a later error will show if it matters
             library.restore(before)
         _keep(self.known.forwards, self.key, forward or _NoForward(self.origins([])))
         return forward
@@ -281,7 +281,7 @@ class _Function:
         return Origins(self.graph.library, self.called.name, [call_of(name) for name in made])
 
     def label(self, role: str, way: _Way | None) -> str:
-        """What a function is to be called that is made of this one: for some returns and arguments only if `way` says so."""
+        """The preferred name of a function derived from this one; `way` distinguishes partial ones."""
         if way is None:
             return f"{self.called.name}_{role}"
         definition = self.graph.library.find(self.called.name)
@@ -292,13 +292,13 @@ class _Function:
 
 
 def _some(names: Sequence[str], chosen: Sequence[int]) -> str:
-    """The names of a few of the arguments; a list counts as one name, so there may be fewer names than numbers."""
+    """The names of some arguments; a list counts as one name, so there may be fewer names than numbers."""
     known = [names[number] if number < len(names) else str(number) for number in chosen[:_MOST_NAMED]]
     return "_".join(known if len(chosen) <= _MOST_NAMED else [*known, "and", str(len(chosen) - _MOST_NAMED), "more"])
 
 
 def _keep(kept: dict[_Key, Any], key: _Key, value: object) -> None:
-    """Keep a value; the oldest make room."""
+    """Cache a value, and discard the oldest."""
     kept.pop(key, None)
     while len(kept) >= _MOST_KEPT:
         kept.pop(next(iter(kept)))

@@ -1,4 +1,4 @@
-"""Gradients of the gradient of MapAccumulate: the run along the rows becomes a While, which can be differentiated as often as one likes."""
+"""Gradients of MapAccumulate's gradient, by conversion to a While, which can be differentiated again."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ MAP_GRADIENT: Final = "MapAccumulateGrad"
 
 
 def function_of_map_gradient(graph: Graph, node: Node) -> FunctionDef:
-    """What a MapAccumulateGrad computes, as a function with a While in it; it is put into the library of `graph`.
+    """Define the computation of a MapAccumulateGrad as a function with a While, in `graph`'s library.
 
     Args:
-        graph: where the node is.
+        graph: the graph of the node.
         node: the MapAccumulateGrad.
     """
     return _MapGradient(graph, node).define()
 
 
 def has_no_rows(node: Node) -> bool:
-    """True iff it is known that a MapAccumulateGrad goes along no rows."""
+    """True iff a MapAccumulateGrad is known to have no rows."""
     shape = node.inputs[required_int(node.node_def.attr, "K")].shape
     return shape.rank is not None and shape.rank > 0 and shape.as_list()[0] == 0
 
 
 def replace_map_gradients(graph: Graph) -> bool:
-    """Replace each MapAccumulateGrad in a function's body by a call of such a function; True iff there are any."""
+    """Replace each MapAccumulateGrad in a body by a call of such a function. True iff there are any."""
     found = [node for node in graph.op_nodes() if node.op == MAP_GRADIENT]
     for node in found:
         function = function_of_map_gradient(graph, node)
@@ -57,7 +57,7 @@ def _types(tensors: Sequence[Tensor]) -> tuple[dtypes.DType, ...]:
 
 
 class _MapGradient:
-    """Row by row from the last to the first: counter, gradient of the step's start, list of the rows' gradients, sums of those of theta."""
+    """A loop over rows from last to first, with sums of theta's gradients."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph = graph
@@ -127,7 +127,7 @@ class _MapGradient:
         return define_body(graph, graph.label)
 
     def gradient(self, graph: FunctionGraph, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """One step's gradients: of theta, of the row, and of what the step began with."""
+        """One step's gradients: of theta, of the row, and of the step's initial value."""
         if self.step.name == GRADIENT_OP:
             return list(graph.apply_op(GRADIENT_OP, [inputs], dict(self.step.attr), "step").outputs)
         attrs = {"f": self.step, "Tin": _types(inputs), "Tout": _types(inputs)[:-1]}

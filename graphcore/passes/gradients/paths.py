@@ -1,4 +1,4 @@
-"""The ways that a gradient takes from y to x."""
+"""The paths of a gradient from y to x."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphcore.passes.gradients.flow import Flow, passes
 
 
 class _Hop(msgspec.Struct, frozen=True, eq=False):
-    """A step back: the tensor that is come to, through which input slot of which nodes, the last one first."""
+    """A step backwards: a tensor, and the input slots through which nodes lead to it, the last one first."""
 
     source: Tensor
     through: tuple[tuple[Node, int], ...]
@@ -36,15 +36,15 @@ def _unrolled(way: _Way) -> Iterator[Node]:
 
 
 class GradientPaths:
-    """All ways from `x` to `y` along which the gradient flows. A loop is passed by without an iteration, or with one.
+    """All paths from `x` to `y` along which the gradient flows. A loop counts as traversed at most once.
 
     Args:
         without: inputs through which it does not flow although their ops would let it.
 
     Attributes:
-        tensors: what lies on any of them.
-        nodes: the nodes on them except that of `x`, from `y` on, consumers before producers.
-        count: how many there are, `MOST_COUNTED` if at least so many.
+        tensors: the tensors on any path.
+        nodes: the nodes on any path except that of `x`, from `y` on, consumers before producers.
+        count: the number of paths, at most `MOST_COUNTED`.
     """
 
     def __init__(self, x: Tensor, y: Tensor, flow: Flow, without: Collection[tuple[Node, int]] = ()) -> None:
@@ -77,14 +77,14 @@ class GradientPaths:
         self.nodes = list(dict.fromkeys([step for node in reversed(order) for hop in self._hops[node] for step, _ in hop.through]))
 
     def slots(self, node: Node) -> tuple[int, ...]:
-        """The inputs of `node` through which the gradient goes on to x; none for a node on no way."""
+        """The inputs of `node` through which the gradient flows to x; () for a node on no path."""
         return tuple(sorted(self._slots.get(node, ())))
 
     def shortest(self, most: int) -> list[tuple[Node, ...]]:
-        """The shortest ways, from x to y."""
+        """The shortest paths, from x to y."""
         found: list[tuple[Node, ...]] = []
         ticket = count()
-        # Of ways of equal length the one begun last goes on first, so that one is finished before the next is begun.
+        # Among paths of equal length the latest one is continued first, so that one is complete before the next begins.
         waiting: list[tuple[int, int, Tensor, int, _Way]] = [(0, next(ticket), self.y, 0, None)]
         while waiting and len(found) < most:
             _, _, tensor, length, way = heappop(waiting)

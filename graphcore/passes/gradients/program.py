@@ -1,8 +1,8 @@
-"""What a gradient body came to, to be done again at once wherever the same is known of the values.
+"""Recorded gradient bodies, replayed for nodes with the same static knowledge.
 
-The first time that an op is differentiated its body is resolved, folded and simplified node by node. All of these decisions follow from
-the op's attrs and from what is known of the values: shapes, what was read to infer them, and which values are the same. So what was built
-is kept under a key that says all that, and for the next node with the same key it is built without a question asked.
+The first time that an op is differentiated its body is resolved, folded and simplified node by node. All decisions depend on the op's
+attrs and on static knowledge: shapes, values read to infer them, and equality of values. So the result is recorded under a key of all
+that, and replayed for the next node with the same key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Key = tuple[object, ...]
 
 
 class _Step(msgspec.Struct, frozen=True, eq=False):
-    """A node to be made, or (without a registration) a tensor that has the shape of a forward input."""
+    """A node to make, or (without a registration) a tensor that gets the shape of a forward input."""
 
     name: str
     registration: OpRegistration | None
@@ -35,13 +35,13 @@ class _Step(msgspec.Struct, frozen=True, eq=False):
 
 
 class GradientProgram(msgspec.Struct, frozen=True, eq=False):
-    """The nodes of one body. Values are numbered: forward inputs, forward outputs, the gradients needed, then all that is made."""
+    """The recorded nodes of one body. Values are numbered: inputs, outputs, output gradients, new values."""
 
     steps: tuple[_Step, ...]
     results: tuple[int, ...]
 
     def run(self, writer: GradientWriter, template: GradientTemplate, forward: Node, values: list[Tensor], scope: str) -> list[Tensor]:
-        """Make the nodes under `scope`; one gradient for each slot that the program is for."""
+        """Make the nodes under `scope`. Returns one gradient for each slot of the program."""
         function, name, attrs = template.function, forward.name, forward.node_def.attr
         for step in self.steps:
             registration = step.registration
@@ -55,10 +55,12 @@ class GradientProgram(msgspec.Struct, frozen=True, eq=False):
 
 
 def what_is_known(forward: Node, values: Sequence[Tensor]) -> Key:
-    """Shapes and sameness of the values, and what was read to infer them: all that the simplification of a body looks at.
+    """The key of static knowledge: shapes, equalities, and values read for shape inference.
+
+    Simplification depends on nothing else.
 
     Args:
-        forward: the node that is differentiated.
+        forward: the differentiated node.
         values: its inputs, its outputs, and the gradients of these.
     """
     unknown: dict[int, int] = {}
@@ -85,7 +87,7 @@ def _read(forward: Node) -> list[Array | None]:
 
 
 def recorded(graph: Graph, body: GradientBody, values: Sequence[Tensor], results: Sequence[Tensor]) -> GradientProgram | None:
-    """What `body` has made out of `values`, as a program; None if it made use of anything else."""
+    """The program of the nodes made by `body` from `values`; None if it used any other values."""
     numbers: dict[Tensor, int] = {}
     for number, tensor in enumerate(values):
         numbers.setdefault(tensor, number)
@@ -115,8 +117,8 @@ class ProgramCache:
     """The programs of one template.
 
     Attributes:
-        needed: by what is wanted, the output gradients that the body needs for it.
-        programs: by what is wanted and what is known.
+        needed: by wanted inputs, the output gradients that the body needs for them.
+        programs: by wanted inputs and static knowledge.
     """
 
     __slots__ = ("needed", "programs")
@@ -126,7 +128,7 @@ class ProgramCache:
         self.programs: dict[Key, GradientProgram] = {}
 
     def keep(self, wanted: Key, needed: tuple[int, ...], known: Key, program: GradientProgram) -> None:
-        """Keep a program; the oldest make room."""
+        """Cache a program, and discard the oldest."""
         if self.needed.setdefault(wanted, needed) != needed:
             return
         while len(self.programs) >= _MOST_PROGRAMS:

@@ -1,4 +1,4 @@
-"""Shortest ways in a graph from x and to y: one search each, whatever the number of ways that are asked for."""
+"""Shortest paths in a graph from x and to y, by one search each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphcore.graph import Node, Tensor
 
 
 class Leaving(msgspec.Struct, frozen=True, eq=False):
-    """Where a way leaves the tensors that can be differentiated: the node, what it gives, and the last such tensor that it was given."""
+    """The place where a path leaves differentiable tensors: node, output, and last such input."""
 
     node: Node
     tensor: Tensor
@@ -20,15 +20,15 @@ class Leaving(msgspec.Struct, frozen=True, eq=False):
 
 
 class WaysFrom:
-    """Shortest ways from `x` along data edges.
+    """Shortest paths from `x` along data edges.
 
     Args:
-        x: where they begin.
-        consumers: of each tensor the nodes that take it, as far as ways are wanted.
+        x: the start.
+        consumers: returns the consumers of a tensor to visit.
         differentiable: the dtypes that gradients flow through.
 
     Attributes:
-        lengths: per node that depends on `x`, and for the node of `x`, the number of nodes on the way, both ends included.
+        lengths: for each node that depends on `x`, and for the node of `x`, the number of nodes on the path, both ends included.
     """
 
     def __init__(self, x: Tensor, consumers: Mapping[Tensor, Sequence[Node]], differentiable: Collection[DType]) -> None:
@@ -53,7 +53,7 @@ class WaysFrom:
         return node in self.lengths
 
     def way(self, end: Node) -> list[Node]:
-        """The nodes from that of `x` to `end`, both included; none if it does not depend on `x`."""
+        """The nodes from that of `x` to `end`, both included; () if it does not depend on `x`."""
         if end not in self.lengths:
             return []
         way = [end]
@@ -63,7 +63,7 @@ class WaysFrom:
         return way
 
     def leaving(self, source: Tensor) -> Leaving | None:
-        """Where the way to `source` leaves what can be differentiated, None if it does not."""
+        """The place where the path to `source` leaves differentiable tensors, None if it does not."""
         node = source.node
         if node in self._leaving:
             return self._leaving[node]
@@ -86,16 +86,16 @@ class WaysFrom:
 
 
 class WaysTo:
-    """Shortest ways to `y` along which gradients come back.
+    """Shortest paths to `y` along which gradients flow.
 
     Args:
-        y: where they end.
-        sources: what a gradient at any output of a node reaches of its inputs.
-        reached: the tensors that gradients get to.
+        y: the end.
+        sources: returns the inputs that a gradient of any output of a node reaches.
+        reached: the tensors that gradients reach.
         stop: the tensors that they do not go through.
 
     Attributes:
-        lengths: per node with such a way the number of nodes on it, both ends included.
+        lengths: for each node with such a path the number of nodes on it, both ends included.
     """
 
     def __init__(self, y: Tensor, sources: Mapping[Node, Sequence[Tensor]], reached: Collection[Tensor], stop: Collection[Tensor]) -> None:
@@ -114,7 +114,7 @@ class WaysTo:
                     waiting.extend(other for other in source.node.outputs if other in reached)
 
     def way(self, start: Node) -> list[Node]:
-        """The nodes from `start` to that of `y`, both included; none if there is no way."""
+        """The nodes from `start` to that of `y`, both included; () without a path."""
         if start not in self.lengths:
             return []
         way = [start]

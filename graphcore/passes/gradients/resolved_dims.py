@@ -1,4 +1,4 @@
-"""Gradient functions as they are put to use: where a registered one relies on an input that may say "the rest", the actual size is put in."""
+"""Gradient functions with actual sizes in place of inputs that may mean "the rest"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _ACTUAL: Final = NodeDef("actual_size", "Shape", ("dy",), "", {"T": Placeholder(
 
 
 def with_actual_sizes(op: str, function: FunctionDef) -> FunctionDef:
-    """The gradient function of `op`; that of Slice takes the size of the slice from its gradient, so that a size of -1 is right too."""
+    """The gradient function of `op`; for Slice, with the size taken from its gradient.
+
+    So a size of -1 is handled too.
+    """
     if op != _SLICE or all(node.name != "xs_b_s" for node in function.node_def):
         return function
     nodes: list[NodeDef] = []

@@ -1,4 +1,4 @@
-"""The gradient of a function body, as a function body: the forward nodes, then one SymbolicGradient node an op, backwards."""
+"""The gradient of a function body: forward nodes, then a SymbolicGradient for each op, backwards."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def symbolic_gradient(body: FunctionBody) -> FunctionBody:
     If (y1, ..., yM) = f(x1, ..., xN), the gradient is (dx1, ..., dxN) = g(x1, ..., xN, dy1, ..., dyM).
 
     Args:
-        body: the function; it stays as it is.
+        body: the function; unchanged.
 
     Returns:
-        The body of g. Its SymbolicGradient nodes stand for the gradients of single ops and calls; expanding puts their bodies there.
+        The body of g. Its SymbolicGradient nodes stand for the gradients of single ops and calls; expansion replaces them by bodies.
 
     Raises:
-        InvalidArgumentError: the body waits for itself.
+        InvalidArgumentError: the body has a cycle.
     """
     return _Helper(body).compute()
 
@@ -49,7 +49,7 @@ class _Helper:
         self.rets = [copies[node] for node in body.ret_nodes]
         self.arrived: dict[Tensor, list[Tensor]] = {}
         self.pending: dict[Node, int] = {}
-        # In the body of a gradient these are scopes of what was inlined: a node of that name would be inlined into the same scope.
+        # In the body of a gradient these are scopes of inlined bodies: a node of that name would be inlined into the same scope.
         self.scopes = {"/".join(node.name.split("/")[:2]) for node in self.graph.op_nodes() if node.name.startswith(f"{LABEL}/")}
         self.ready: deque[Node] = deque()
 
@@ -70,12 +70,12 @@ class _Helper:
             self.graph.remove_node(ret)
         for index, gradient in enumerate(gradients):
             self.wanted.add(self.add("_Retval", [gradient], {"T": gradient.dtype.base, "index": index}, ()))
-        edges = self.graph.edge_store  # the function's returns are no longer wanted, nor are gradients that get nowhere
+        edges = self.graph.edge_store  # the function's returns are dropped, and so are gradients that lead nowhere
         edges.detached.update(leaf.name for leaf in wanted_leaves(self.graph) if leaf not in self.wanted)
         return FunctionBody(None, arg_types, [gradient.dtype.base for gradient in gradients], self.graph)
 
     def find_paths(self) -> None:
-        """Count, for each node between an argument and a return, the gradients that will arrive at it."""
+        """Count, for each node between an argument and a return, the expected gradients."""
         wanted = _reaching(self.rets)
         seen = set(self.args)
         waiting = deque(self.args)
@@ -93,7 +93,7 @@ class _Helper:
             self.pending[node] = count
 
     def arrive(self, tensor: Tensor, gradient: Tensor | None) -> None:
-        """A gradient has come to `tensor`; None where an op passes none on."""
+        """Record a gradient of `tensor`; None from an op that passes none on."""
         if tensor not in self.arrived:
             return
         if gradient is not None:
@@ -103,7 +103,7 @@ class _Helper:
             self.ready.append(tensor.node)
 
     def differentiate(self, node: Node) -> None:
-        """All gradients have arrived at `node`: pass them on to its inputs."""
+        """Propagate the gradients of `node` to its inputs after all have arrived."""
         if not node.inputs:
             return
         if _has_no_gradient(node.op):
@@ -126,7 +126,7 @@ class _Helper:
             self.arrive(tensor, gradient)
 
     def needs_full(self, node: Node) -> bool:
-        """True iff the op's gradient leaves something out that counts here, and there is one that does not."""
+        """True iff the op's gradient omits something needed here, and there is a complete one."""
         if node.registration.full_gradient is None:
             return False
         template = gradient_template(node.op, node.node_def.attr)
@@ -135,7 +135,7 @@ class _Helper:
         return lost or any(node.inputs[slot] in self.arrived for slot in template.zeros)
 
     def total(self, tensor: Tensor) -> Tensor:
-        """The sum of what has arrived at `tensor`, zeros if nothing has."""
+        """The sum of the gradients of `tensor`, zeros if there are none."""
         parts = self.arrived[tensor]
         dtype = tensor.dtype.base
         if not parts or dtype is dtypes.bool_:
@@ -163,7 +163,7 @@ class _Helper:
 
 
 def _reaching(rets: list[Node]) -> set[Node]:
-    """The nodes whose values get to a return."""
+    """The nodes that a return depends on."""
     found = set(rets)
     pending = list(rets)
     while pending:
@@ -175,7 +175,7 @@ def _reaching(rets: list[Node]) -> set[Node]:
 
 
 def _has_no_gradient(op: str) -> bool:
-    """True iff the op is registered as not differentiable; what is not registered at all may be a function."""
+    """True iff the op is registered as not differentiable; an unregistered one may be a function."""
     try:
         return get_op_gradient_creator(op) is None
     except NotFoundError:

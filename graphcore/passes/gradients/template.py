@@ -1,4 +1,4 @@
-"""The gradient of one op, ready to be inlined many times: a registered FunctionDef, instantiated for one set of attrs."""
+"""Templates of gradients of ops: registered FunctionDefs, instantiated for one set of attrs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class GradientTemplate:
 
     Attributes:
         function: the registered FunctionDef.
-        args: the names of the args: forward inputs, then one gradient an output.
+        args: the names of the args: forward inputs, then one gradient for each output.
         nodes: the body by name.
-        rets: per forward input the body tensor that is its gradient.
-        ignored: the forward outputs whose gradients it takes no notice of.
-        zeros: the forward inputs whose gradients it says are zero.
-        programs: what passes keep that inline it many times.
+        rets: for each forward input the body tensor that is its gradient.
+        ignored: the forward outputs with gradients that it ignores.
+        zeros: the forward inputs with zero gradients.
+        programs: caches of passes that inline it many times.
     """
 
     __slots__ = ("args", "function", "ignored", "nodes", "programs", "rets", "zeros")
@@ -66,7 +66,7 @@ class GradientTemplate:
 
 
 def call_template(node: Node) -> GradientTemplate:
-    """The gradient of a call of a function: one SymbolicGradient node, which finds the function in the library when it runs."""
+    """The gradient of a function call: one SymbolicGradient node, resolved in the library at run time."""
     given = [dtype.base for dtype in (*node.input_types, *node.output_types)]
     wanted = [dtype.base for dtype in node.input_types]
     attrs: dict[str, AttrValue] = {"Tin": tuple(given), "Tout": tuple(wanted), "f": Func(node.op, dict(node.node_def.attr))}
@@ -93,7 +93,7 @@ def gradient_template(op: str, attrs: Attrs, *, full: bool = False) -> GradientT
     """The template of `op` with these attrs, None if it is registered as not differentiable.
 
     Args:
-        full: take the gradient that leaves nothing out, if the op has one of its own for that.
+        full: select the complete variant of a partial gradient.
 
     Raises:
         NotFoundError: `No gradient defined for op`.
@@ -117,5 +117,5 @@ def gradient_template(op: str, attrs: Attrs, *, full: bool = False) -> GradientT
 
 
 def forget() -> None:
-    """Forget all templates: they are made anew when they are asked for, as after a gradient was registered for tests."""
+    """Clear the cache of templates, such as after a gradient was registered for tests."""
     _cache.clear()

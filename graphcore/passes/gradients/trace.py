@@ -1,4 +1,4 @@
-"""What a backward pass tells of itself, for whoever explains a gradient."""
+"""The record of a backward pass, for explanations of gradients."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class GradientTrace:
     """The course of one backward pass.
 
     Attributes:
-        contributions: per forward tensor the gradients that came to it, each with the node (and its input) that passed it back; None for
+        contributions: for each forward tensor its gradients, each with the node (and its input) that passed it back; None for
             the seed at a y.
-        sums: per forward tensor the gradient that is the sum of what came.
+        sums: for each forward tensor the gradient that is the sum of its contributions.
     """
 
     __slots__ = ("contributions", "sums")
@@ -21,5 +21,5 @@ class GradientTrace:
         self.sums: dict[Tensor, Tensor] = {}
 
     def arrived(self, tensor: Tensor, gradient: Tensor, node: Node | None, slot: int) -> None:
-        """`node` passed `gradient` back to its input `slot`, which is `tensor`."""
+        """Record that `node` passed `gradient` back to its input `slot`, which is `tensor`."""
         self.contributions.setdefault(tensor, []).append((gradient, node, slot))

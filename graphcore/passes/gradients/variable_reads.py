@@ -1,4 +1,4 @@
-"""The gradient by a variable of what was read of it: that of its rows becomes one of the variable's shape."""
+"""Gradients by variables from the gradients of their reads; those of gathered rows are scattered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: b
 
     Args:
         node: the ResourceGather.
-        gradient: the gradient by what it gave.
+        gradient: the gradient by its output.
         name: the name scope of the call that builds gradients.
         simplify: False inlines the plain registered body.
     """
@@ -35,12 +35,12 @@ def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: b
 
 
 def reads_of(handle: Tensor) -> list[Tensor]:
-    """What is read of a variable by its handle, all of it or rows, other than within functions and loops."""
+    """The reads of a variable through its handle, of all or of rows, outside of functions and loops."""
     return [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op in {"ReadVariableOp", GATHER}]
 
 
 class _Given:
-    """The values of a node, and the gradient of the one thing that it gives."""
+    """The values of a node, and the gradient of its single output."""
 
     def __init__(self, node: Node, gradient: Tensor) -> None:
         self.node = node

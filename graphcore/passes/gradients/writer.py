@@ -1,4 +1,4 @@
-"""Puts the nodes of a backward pass into a graph: directly, because thousands of them are made at once and each is known to fit."""
+"""Adds the nodes of a backward pass to a graph directly, since thousands are made at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from graphcore.source import caller_location, current_run
 
 
 class GradientWriter:
-    """Makes nodes under full names, with a record of what each differentiates.
+    """Makes nodes under full names, with a record of the differentiated nodes.
 
-    The line of user code, the device request and the control dependencies are those of the moment when it was made.
+    The line of user code, the device request and the control dependencies are those at its creation.
 
     Args:
-        graph: where the nodes go.
+        graph: the graph for the nodes.
     """
 
     __slots__ = ("_cell", "_control_texts", "_controls", "_device", "_sums", "graph", "source")
@@ -49,12 +49,12 @@ class GradientWriter:
         record: tuple[str, FunctionDef | None, Attrs, str],
         anchor: Node | None = None,
     ) -> Node:
-        """A node that is complete: `inputs` are of the first of `types`, and `attrs` lack nothing.
+        """A complete node: `inputs` have the first of `types`, and no attrs are missing.
 
         Args:
-            name: the full name wanted.
-            record: what it differentiates, as `GradientRecord` takes it.
-            anchor: a node to wait for besides.
+            name: the preferred full name.
+            record: the differentiated node, for `GradientRecord`.
+            anchor: an additional control input.
         """
         graph = self.graph
         unique = graph.names.unique(name)
@@ -91,7 +91,7 @@ class GradientWriter:
         return self.node(name, registration, [tensor], {"T": dtype}, ((dtype,), (dtype,)), (forward, None, {}, "seed")).outputs[0]
 
     def result(self, name: str, gradient: Tensor, forward: str) -> Tensor:
-        """The node that stands for a whole gradient, under a name that has been taken for it."""
+        """The alias node of a whole gradient, under a reserved name."""
         dtype = gradient.dtype.base
         self.graph.names.free(name)
         registration = self.graph.library.look_up("Identity")
@@ -100,7 +100,7 @@ class GradientWriter:
     def constant(
         self, name: str, value: TensorValue, record: tuple[str, FunctionDef | None, Attrs, str], anchor: Node | None = None
     ) -> Tensor:
-        """A Const; it waits for `anchor` where it must run only if that does."""
+        """A Const, with a control input from `anchor` if it must run only with that."""
         registration = self.graph.library.look_up("Const")
         attrs: dict[str, AttrValue] = {"dtype": value.dtype, "value": value}
         return self.node(name, registration, [], attrs, ((), (value.dtype,)), record, anchor).outputs[0]

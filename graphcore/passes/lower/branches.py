@@ -1,4 +1,7 @@
-"""If and Case as Switch and Merge: each branch gets the inputs from its side of the switches, and a merge takes what one of them gives."""
+"""Lowering of If and Case to Switch and Merge.
+
+Each branch gets the inputs from its side of the switches, and a Merge forwards the results of the one taken.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def lower_branches(lowering: Lowering) -> None:
     """Lower one If or Case.
 
     Raises:
-        InvalidArgumentError: it names no functions, or they do not fit.
+        InvalidArgumentError: its functions are missing or do not fit.
     """
     node = lowering.node
     is_if = node.op.endswith("If")

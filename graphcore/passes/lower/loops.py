@@ -1,4 +1,7 @@
-"""While as Enter, Merge, Switch, NextIteration and Exit: one of each per loop variable, in a frame named after the node."""
+"""Lowering of While to Enter, Merge, Switch, NextIteration and Exit nodes for each loop variable.
+
+They are in a frame named after the node.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ def lower_loop(lowering: Lowering) -> None:
     """Lower one While.
 
     Raises:
-        InvalidArgumentError: it names no functions, or they do not fit.
+        InvalidArgumentError: its functions are missing or do not fit.
     """
     _Loop(lowering).build()
 
@@ -74,7 +77,7 @@ class _Loop:
         return made
 
     def per_value(self, label: str, op: str, inputs: Sequence[Sequence[Tensor]], attrs: dict[str, AttrValue]) -> list[Node | None]:
-        """One node a value that goes round, on the device of what enters the loop; None for the others."""
+        """One node for each loop variable, on the device of its initial value; None for the others."""
         found: list[Node | None] = []
         for i, (tensors, goes_round) in enumerate(zip(inputs, self.goes_round, strict=True)):
             if not goes_round:

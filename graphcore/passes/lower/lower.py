@@ -1,4 +1,4 @@
-"""Lowering: If, Case and While become Switch and Merge, Enter and Exit, and function calls their bodies."""
+"""Lowering: If, Case and While to Switch and Merge, Enter and Exit; function calls to their bodies."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _LOWERED: Final = {
 
 
 class LowerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How nodes are lowered.
+    """Options for lowering.
 
     Args:
-        keep_fetchable: a node of each lowered node's name stays, with its outputs; without them it does nothing, and can be run.
-        max_nodes: what would make the graph larger than this stays as it is.
+        keep_fetchable: keep a node of each lowered node's name, with its outputs; otherwise a NoOp.
+        max_nodes: nodes whose lowering would make the graph larger than this are kept.
     """
 
     keep_fetchable: bool = True
@@ -53,21 +53,21 @@ DEFAULT_OPTIONS: Final = LowerOptions()
 )
 @rewrites
 def lower_functional_ops(bodies: FunctionBodies, graph: Graph, options: LowerOptions = DEFAULT_OPTIONS) -> bool:
-    """Lower what is marked by attr `_lower_using_switch_merge`, and inline all calls, over and over until nothing is left to be.
+    """Lower nodes with attr `_lower_using_switch_merge` and inline calls, until none is left.
 
-    What is not lowered: loops without values, functions that call themselves or are marked `_noinline` (one call of each stays), and nodes
-    that are marked for a compiler.
+    Exceptions: loops without values, functions that are recursive or marked `_noinline` (one call of each is kept), and nodes
+    marked for a compiler.
 
     Args:
-        bodies: gives the functions' bodies.
-        graph: what is changed.
-        options: how.
+        bodies: instantiates functions.
+        graph: the graph to change.
+        options: the options.
 
     Returns:
         True iff anything was changed.
 
     Raises:
-        InvalidArgumentError, NotFoundError: a function is missing or does not fit; the graph is as it was when that was found.
+        InvalidArgumentError, NotFoundError: a function is missing or does not fit; the graph stays as it was at that point.
     """
     functions = InlinableFunctions(bodies)
     outermost = {node.name for node in graph.op_nodes()} if options.keep_fetchable else set()
@@ -78,7 +78,7 @@ def lower_functional_ops(bodies: FunctionBodies, graph: Graph, options: LowerOpt
 
 
 def is_lowered(node: Node) -> bool:
-    """True iff lowering takes a node apart."""
+    """True iff lowering replaces a node."""
     attrs = node.node_def.attr
     return node.op in _LOWERED and attrs.get(LOWER_ATTR) is True and _COMPILED.isdisjoint(attrs) and _is_possible(node)
 

@@ -1,4 +1,4 @@
-"""What lowering one node needs: new nodes beside it, calls of its functions, and what stays in its place."""
+"""Helpers for lowering one node: new nodes, calls of its functions, and replacements."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _OPTIONS = InlineFunctionBodyOptions(output_control_src="control_outputs")
 
 
 class Lowering:
-    """One node being lowered.
+    """The lowering of one node.
 
     Args:
         rewriting: changes the graph.
-        functions: gives the bodies of its functions.
-        node: what is lowered.
-        keep: a node of its name stays, with its outputs.
+        functions: instantiates its functions.
+        node: the node.
+        keep: keep a node of its name, with its outputs.
     """
 
     def __init__(self, rewriting: Rewriting, functions: InlinableFunctions, node: Node, *, keep: bool) -> None:
@@ -49,7 +49,7 @@ class Lowering:
         controls: Sequence[Node] = (),
         device: str | None = None,
     ) -> Node:
-        """A new node called after the lowered one; on its device unless another is given."""
+        """A new node named after the lowered one, by default on its device."""
         name = self.graph.new_name(f"{self.node.name}/{label}")
         wanted = self.node.device if device is None else device
         texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
@@ -58,26 +58,26 @@ class Lowering:
         return self.rewriting.insert(node_def, list(inputs), list(controls), types, tuple(outputs), self.node)
 
     def add_like(self, label: str, op: str, inputs: Sequence[Tensor], attrs: Attrs, outputs: Sequence[DType], like: Node) -> Node:
-        """A new node where `like` is: on its assigned and its requested device, and colocated with what it is."""
+        """A new node with the assigned and requested device of `like`, and colocated like it."""
         made = self.add(label, op, inputs, {**attrs, **colocation_of(like)}, outputs, device=like.device)
         made.assigned_device = like.assigned_device
         return made
 
     def identity(self, label: str, tensor: Tensor, controls: Sequence[Node] = ()) -> Node:
-        """An Identity called after the lowered node."""
+        """An Identity named after the lowered node."""
         return self.add(label, "Identity", [tensor], {"T": tensor.dtype.base}, [tensor.dtype.base], controls)
 
     def as_bool(self, tensor: Tensor) -> Tensor:
-        """`tensor` as a condition."""
+        """Convert `tensor` to a condition."""
         if tensor.dtype.base is dtypes.bool_:
             return tensor
         return self.add("to_bool", "ToBool", [tensor], {"T": tensor.dtype.base}, [dtypes.bool_]).outputs[0]
 
     def func(self, name: str) -> Func:
-        """The function that attr `name` of the lowered node names.
+        """The function in attr `name` of the lowered node.
 
         Raises:
-            InvalidArgumentError: it names none.
+            InvalidArgumentError: there is none.
         """
         found = self.node.node_def.attr.get(name)
         if not isinstance(found, Func):
@@ -90,7 +90,7 @@ class Lowering:
         return found
 
     def call(self, label: str, func: Func, inputs: Sequence[Tensor], controls: Sequence[Node]) -> Node:
-        """A call of `func`, which `finish` puts the body in the place of."""
+        """A call of `func`, to be inlined by `finish`."""
         public = {key: value for key, value in func.attr.items() if not key.startswith("_")}
         made = self.add(label, func.name, inputs, public, self.functions.functions.body_of(func.name, public).ret_types, controls)
         body = self._inlined(made, func, public)
@@ -107,16 +107,16 @@ class Lowering:
         return with_state_awaited(body)
 
     def has_state(self, func: Func) -> bool:
-        """True iff running the function does more than its returns say."""
+        """True iff running the function has side effects."""
         return self.graph.library.look_up_op_def(func.name).is_stateful
 
     def finish(self, outputs: list[Tensor], done: Node, *, awaits: bool) -> None:
-        """Take the lowered node out.
+        """Remove the lowered node.
 
         Args:
-            outputs: what its consumers take instead.
-            done: what they wait for who waited for it.
-            awaits: consumers of outputs get them only after `done`, for what the functions do besides.
+            outputs: the replacements for its consumers.
+            done: the replacement of control inputs from it.
+            awaits: consumers of outputs get them after `done`, for the side effects of the functions.
         """
         node, rewriting = self.node, self.rewriting
         if awaits:
@@ -137,13 +137,13 @@ class Lowering:
 
 
 def colocation_of(node: Node) -> Attrs:
-    """The attr that says what `node` is colocated with; none if it is with nothing."""
+    """The colocation attr of `node`, {} if it has none."""
     groups = node.node_def.attr.get("_class")
     return {} if groups is None else {"_class": groups}
 
 
 def with_state_awaited(body: FunctionBody) -> FunctionBody:
-    """A function whose nodes with state have all run when who waits for it goes on."""
+    """A function whose stateful nodes have all run before its control outputs."""
     waiting = [node for node in body.graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS and node.op not in RET_OPS]
     waiting = [node for node in waiting if node.op_def.is_stateful and node not in body.control_ret_nodes]
     if not waiting:

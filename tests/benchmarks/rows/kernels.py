@@ -24,7 +24,7 @@ def operands(shapes: Shapes) -> list[Array]:
 
 
 def ours(op: str, shapes: Shapes, constants: Constants, attrs: Attrs) -> Callable[[], Work]:
-    """The kernel of `op` for arrays of these shapes and constants, by the number of the input that each is."""
+    """The kernel of `op` for arrays of these shapes and constants, by input."""
 
     def make() -> Work:
         import graphcore as gc

@@ -101,7 +101,7 @@ def everywhere() -> list[gc.Tensor]:
 
 
 def test_the_numbers_are_the_same_however_a_session_is_run() -> None:
-    """By either engine, traced or not, with a time limit, through a callable, in steps, in another thread, in few threads."""
+    """By either engine, traced or not, with a time limit, through a callable, in steps, in threads."""
 
     def plain(session: gc.Session, fetches: list[gc.Tensor]) -> list[list[float]]:
         return [value.tolist() for value in session.run(fetches)]

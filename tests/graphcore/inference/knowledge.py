@@ -54,7 +54,7 @@ class Knowledge:
 
 
 class Partial(Knowledge):
-    """Partial knowledge: the unknown part is drawn and recorded, so that another graph can know still less."""
+    """Partial knowledge: the unknown part is drawn and recorded, so that others can know still less."""
 
     def __init__(self, draw: Draw, more: Partial | None = None) -> None:
         super().__init__()

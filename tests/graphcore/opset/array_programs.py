@@ -81,7 +81,7 @@ def two_concats() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
 
 
 def two_concats_in_a_function() -> tuple[list[gc.Tensor], list[gc.Tensor]]:
-    """The same in a function, which TensorFlow cannot differentiate, because handles end with the function."""
+    """The same in a function, which TensorFlow cannot differentiate: handles end with the function."""
     x = source([[0.5, 1.0], [1.5, 2.0], [0.25, 0.75]])
     return [gc.function(product_of_parts)(x)], [x]
 

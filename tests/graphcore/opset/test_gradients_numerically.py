@@ -1,4 +1,4 @@
-"""Registered gradients, first and second, against central differences, in double precision if possible."""
+"""Registered gradients, first and second, against central differences."""
 
 from __future__ import annotations
 

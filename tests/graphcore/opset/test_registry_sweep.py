@@ -84,7 +84,7 @@ def test_an_example_gives_the_declared_types_the_inferred_shapes_and_the_outputs
 @pytest.mark.parametrize("sizes", ["unknown", "unknown rank"])
 @pytest.mark.parametrize("case", [case for case in PURE if case.arrays], ids=lambda case: case.id)
 def test_less_known_shapes_and_values_contradict_nothing(case: Case, sizes: str) -> None:
-    """Nothing is constant here, so kernels read axes, shapes and paddings at run time, with the same results."""
+    """Nothing is constant here, so kernels read axes, shapes and paddings at run time."""
     _, values = result_of(case)
     with gc.Graph().as_default():
         node = case.build(hidden(case.arrays, sizes))

@@ -48,7 +48,7 @@ def compiler() -> str | None:
 
 
 def compile_probe(place: Mapping[str, str], folder: Path) -> Path:
-    """Compile the probe into `folder`; `place` has TensorFlow's headers (`include`) and libraries (`lib`)."""
+    """Compile the probe into `folder`; `place` has TensorFlow's `include` and `lib`."""
     program = folder / "definitions_probe"
     libraries = sorted(path.name for path in Path(place["lib"]).glob("libtensorflow_*.so.2"))
     command = [

@@ -1,4 +1,4 @@
-"""A3 to A8: versions, input maps, returned tensors and nodes, unique names, control inputs, functions."""
+"""A3 to A8: versions, input maps, returned tensors, unique names, control inputs, functions."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import graphcore as gc
 
 
 def test_calls_in_calls_are_followed_so_far_and_no_further() -> None:
-    """Each of twelve functions calls the one below it ten times, 10^11 nodes in all; at most two thousand are visited."""
+    """Each of twelve functions calls the next ten times, 10^11 nodes in all; few are visited."""
     graph = gc.Graph()
     graph.library.add_function_def(gc.parse_function("F0(x:float) -> (y:float) {\n  y = Neg[T=float](x)\n  return y = y:y:0\n}"))
     for level in range(1, 12):

@@ -14,7 +14,7 @@ Program = tuple[tuple[tuple[int, ...], ...], tuple[Step, ...]]
 
 
 def operations(api: Any) -> Mapping[str, Callable[..., Any]]:
-    """The operations in TensorFlow 1's words, offered by `api`; each takes tensors, row numbers, settings."""
+    """The operations of TensorFlow 1 in `api`; each takes tensors, row numbers and settings."""
 
     def positive(x: Any) -> Any:
         return api.square(x) + 0.5

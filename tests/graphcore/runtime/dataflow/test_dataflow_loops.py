@@ -254,7 +254,7 @@ def edge(name: str) -> dict[str, Any]:
 
 
 def test_who_receives_in_a_loop_from_a_side_not_taken_hears_that_it_is_dead() -> None:
-    """In every iteration one of two sides sends a value and the other word of its death; the run would wait for ever otherwise."""
+    """In every iteration one side sends a value and the other a dead one; else the run would wait for ever."""
 
     graph, sends = gc.get_default_graph(), []
 

@@ -1,4 +1,4 @@
-"""Values in the dataflow engine: receives that hold nothing up, branches, long chains, memory, errors."""
+"""Values in the dataflow engine: non-blocking receives, branches, long chains, memory, errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def edge(name: str) -> dict[str, Any]:
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_what_is_received_in_answer_to_what_is_sent_never_holds_up_the_sending(data: st.DataObject) -> None:
-    """Each answer comes only when its question has been sent, and questions depend on other answers in any way."""
+    """Each answer follows its question, and questions depend on other answers in any way."""
     with gc.Graph().as_default() as graph:
         x = gc.placeholder(gc.float32, [], name="x")
         p = gc.placeholder(gc.bool_, [], name="p")

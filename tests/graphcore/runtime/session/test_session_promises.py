@@ -259,7 +259,7 @@ def test_every_way_to_run_a_session_may_be_used_by_several_threads_at_once(engin
 @KINDS
 @pytest.mark.parametrize("how", ["assign_add", "scatter_add", "assign"])
 def test_a_step_that_fails_leaves_every_variable_with_its_last_complete_value(engine: str, use_resource: bool, how: str) -> None:
-    """The failing node is before, between and after the changes: each variable has the old or the new value, never a mixture."""
+    """The failing node is before, between and after the changes: variables have old or new values."""
     start = np.arange(6.0, dtype=np.float32).reshape(3, 2)
     a, b = (gc.Variable(start, name=name, use_resource=use_resource) for name in "ab")
     x = gc.placeholder(gc.float32, None, name="x")

@@ -1,4 +1,4 @@
-// A dimension under the mouse or the focus: every place where the same number occurs lights up, and the lines that carry it.
+// Highlights a dimension under the mouse or the focus, with all places and lines of the same number.
 
 const LIT = "gl-lit";
 

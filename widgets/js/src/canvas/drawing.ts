@@ -1,4 +1,4 @@
-// What every drawing of a scene has, whichever engine made it: marks on boxes, frames and lines, a lens, and what is selected.
+// The common part of all drawings of a scene: marks on boxes, frames and edges, lens, selection.
 
 import { s, setAttributes } from "../dom";
 import { fullName } from "../scene/boxes";

@@ -1,4 +1,4 @@
-// The picture as an SVG file that stands alone: styles written out, no classes, no scripts, nothing of the page.
+// The picture as a self-contained SVG file: inlined styles, no classes, no scripts.
 import { s } from "../dom";
 import type { Rect } from "../scene/geometry";
 import { FONT_FAMILY } from "../scene/measure";

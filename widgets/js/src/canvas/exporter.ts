@@ -1,4 +1,4 @@
-// Exports: SVG from the page itself, DOT and Mermaid from the kernel; saved as a file or put on the clipboard.
+// Exports: SVG from the page itself, DOT and Mermaid from the kernel; to a file or the clipboard.
 import { reason } from "../dom";
 import type { ExportFormat, ExportMessage } from "../scene/generated";
 import { copyText, download } from "../shell/files";

@@ -1,4 +1,4 @@
-// What the colours and patterns of the lens mean, and the patterns themselves.
+// The legend of the lens: colours and patterns with their meanings.
 import { h, s } from "../dom";
 import type { Lens, Scene, SceneNode } from "../scene/generated";
 import { detailPath, outlinePath } from "../scene/shapes";

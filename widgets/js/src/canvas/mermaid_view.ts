@@ -1,4 +1,4 @@
-// The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, cleaned, and tied to the same scene.
+// The second renderer: the kernel's Mermaid text drawn by the Mermaid engine, and sanitized.
 import { s, setAttributes } from "../dom";
 import { sanitizeSvg } from "../engines/sanitize";
 import type { LensMark, Scene, SceneEdge, SceneNode } from "../scene/generated";

@@ -1,5 +1,4 @@
-// The Graphviz engine, one script for three places: a Web Worker, a page without workers, and plain V8 inside Python.
-// It needs only WebAssembly and promises (no TextDecoder, no URL, no DOM), and defines `graphloupeGraphviz`.
+// The Graphviz engine: one script for a Web Worker, a page without workers, and V8 inside Python.
 import { type Format, Graphviz } from "@hpcc-js/wasm-graphviz";
 
 /** Asks the worker for one layout; `id` comes back with the answer. */

@@ -1,4 +1,4 @@
-// Engines come once a page: asked from the first host that needs one, kept on globalThis for every later view.
+// Engines are loaded once a page, from the first host that needs one, and kept on globalThis.
 import type { Engine } from "../scene/generated";
 import type { Host } from "../shell/host";
 

@@ -1,4 +1,4 @@
-// The Mermaid engine: flowcharts laid out by dagre, nothing else (build.mjs leaves the other diagrams out).
+// The Mermaid engine: flowcharts laid out by dagre, without the other diagrams (see build.mjs).
 import mermaid from "mermaid";
 import { FONT_FAMILY } from "../scene/measure";
 

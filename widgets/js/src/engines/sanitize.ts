@@ -1,4 +1,4 @@
-// Makes foreign SVG harmless before it enters the page: only drawing elements, only drawing attributes, no styles.
+// Sanitizes foreign SVG: only drawing elements and attributes, no styles.
 import { SVG_NAMESPACE } from "../dom";
 
 const ELEMENTS = new Set(

@@ -1,4 +1,4 @@
-// The attrs of a function as a form. What the user typed stays, right or wrong; what is wrong with it stands beside it.
+// The attrs of a function as a form. Invalid entries are kept, with their errors beside them.
 import { h, setAttributes } from "../dom";
 import type { AttrField } from "../scene/generated";
 

@@ -1,4 +1,4 @@
-// Code as a figure: lines that hang, and a button that copies.
+// Code as a figure: lines with hanging indents, and a copy button.
 import { h, iconButton } from "../dom";
 import { ICONS } from "../style/icons";
 

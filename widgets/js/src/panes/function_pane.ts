@@ -1,4 +1,4 @@
-// A function: left its definition, right its body for the attrs chosen, each as text and picture; above them the way here.
+// A function: definition on the left, body for the chosen attrs on the right, breadcrumbs above.
 
 import { h, ownKeys, reason } from "../dom";
 import type { FromKernel, FromViewer, FunctionMessage, Pane, PictureRequest } from "../scene/generated";

@@ -1,4 +1,4 @@
-// The pane that tells everything about the selected box.
+// The inspector: a pane with complete information on the selected box.
 
 import { isKnown } from "../canvas/dim_light";
 import { type Child, h, iconButton } from "../dom";

@@ -1,4 +1,4 @@
-// The same graph as a tree of names: for screen readers, for the keyboard, and for those who like lists.
+// The graph as a tree of names, for screen readers and keyboards.
 
 import { nodeLabel } from "../canvas/drawing";
 import { h } from "../dom";

@@ -1,4 +1,4 @@
-// The search field with its list of hits: a combobox that the keyboard can drive.
+// The search field with its list of hits: a combobox with keyboard control.
 import { h, s } from "../dom";
 import type { SearchHit, SearchMessage } from "../scene/generated";
 import { ICONS } from "../style/icons";

@@ -1,4 +1,4 @@
-// The line at the bottom: what is shown, what is going on, what went wrong. Screen readers hear the changes.
+// The status line: content, activity and failures. Screen readers announce changes.
 import { h } from "../dom";
 import type { Scene, SceneMessage } from "../scene/generated";
 

@@ -1,4 +1,4 @@
-// What stands in a box and how big the box is, before any layout.
+// Texts and sizes of boxes before layout.
 import type { SceneEdge, SceneGroup, SceneNode } from "./generated";
 import { ellipsize, type FontName, textWidth } from "./measure";
 

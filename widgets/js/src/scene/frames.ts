@@ -1,5 +1,5 @@
-// Frames hold the words of the lines between their boxes: the layout engine sees to the boxes only.
-// Still pictures have the same rule (render/frames.py): they are drawn without a page. One file of cases holds both to it.
+// Widening of frames for edge labels, which the layout engine ignores for frames.
+// Static pictures have the same rule (render/frames.py): they are drawn without a page. A file of test cases keeps both equal.
 import { edgeLabelSize } from "./boxes";
 import type { Scene } from "./generated";
 import type { Geometry, Rect, Route } from "./geometry";

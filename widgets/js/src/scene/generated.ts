@@ -221,7 +221,7 @@ export interface Inspection {
   readonly contents: readonly (readonly [string, number])[];
 }
 
-/** A node found by name, op or cell; `node` is the id of its box with all scopes open, `name` its name. */
+/** A node found by name, op or cell; `node` is the id of its box with all scopes open. */
 export interface SearchHit {
   readonly node: string;
   readonly name: string;

@@ -1,4 +1,4 @@
-// From the layout engine's answer to places on the page: pixels, y downwards, by the scene's ids.
+// Geometry: positions by the scene's ids, read from the layout engine's answer. Pixels, y downwards.
 import { holdLabels } from "./frames";
 import type { Scene } from "./generated";
 

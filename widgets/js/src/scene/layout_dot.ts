@@ -1,4 +1,4 @@
-// The scene as DOT for the layout engine: numbers only. No text of the user ever reaches the engine.
+// The scene as DOT for the layout engine: numbers only, without user text.
 import { boxLook, edgeLabelSize, groupLabelSize, type Size } from "./boxes";
 import type { Scene, SceneGroup } from "./generated";
 

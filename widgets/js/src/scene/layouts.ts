@@ -1,4 +1,4 @@
-// From a scene to geometry: the layout engine with its cache, its time limit and its short cut.
+// From a scene to geometry: the layout engine with its cache, time limit and fast mode.
 
 import { Layouter, Superseded } from "../engines/layouter";
 import type { Scene } from "./generated";

@@ -1,4 +1,4 @@
-// How wide text is, and how it is shortened to fit. The fonts here and in the style sheets are the same.
+// Text widths and abbreviation of texts. Fonts are those of the style sheets.
 
 export const FONT_FAMILY =
   'Inter, "Segoe UI", system-ui, -apple-system, "Helvetica Neue", "Liberation Sans", Arial, sans-serif';

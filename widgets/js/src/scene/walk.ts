@@ -1,4 +1,4 @@
-// Where an arrow key leads: along the lines up and down, to the neighbours in the same row left and right. Where a line leads.
+// Keyboard navigation: the box that an arrow key leads to, along edges or within a row.
 import type { Scene } from "./generated";
 import type { Geometry, Rect } from "./geometry";
 

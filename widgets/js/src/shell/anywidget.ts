@@ -1,5 +1,6 @@
-// The viewer as an anywidget. A notebook saves this module with every widget, so it only loads the viewer: the "core"
-// engine, which travels once a page like the others. Custom messages of the widget's model are the host.
+// The viewer as an anywidget.
+// A notebook saves this module with every widget, so it only loads the viewer: the "core" engine, which travels once a
+// page like the others. The host is the widget's model with its custom messages.
 import { reason } from "../dom";
 import { engineUrl } from "../engines/load";
 import type { FromKernel } from "../scene/generated";

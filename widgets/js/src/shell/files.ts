@@ -1,4 +1,4 @@
-// Files and the clipboard: what leaves the page, leaves through here.
+// Downloads and the clipboard.
 import { h } from "../dom";
 
 /** Saves a text as a file of the browser's downloads. */

@@ -1,4 +1,4 @@
-// A viewer's line to its host, until nobody is at the other end any more.
+// A viewer's connection to its host, until the host ends.
 import type { FromKernel, FromViewer } from "../scene/generated";
 import type { Host } from "./host";
 

@@ -1,4 +1,4 @@
-// A host without a kernel: it answers from the data of a standalone page.
+// A host without a kernel, which answers from the data of a standalone page.
 import type {
   Engine,
   ExportFormat,

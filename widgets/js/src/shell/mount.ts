@@ -1,4 +1,4 @@
-// The one way in: a viewer of a graph, or of a function, in an element of the page.
+// The entry point: a viewer of a graph, or of a function, in an element of the page.
 import { FunctionPane } from "../panes/function_pane";
 import { installStyle } from "../style/style";
 import type { Handle, Host, MountOptions } from "./host";

@@ -1,4 +1,4 @@
-// The panels that jupyterlab-sidecar opens beside notebooks: one column of tabs, whichever notebook and kernel they are of.
+// The panels that jupyterlab-sidecar opens: one column of tabs for all notebooks and kernels.
 import { afterPaint } from "../dom";
 import { ENDED_EVENT } from "./link";
 

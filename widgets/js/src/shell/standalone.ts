@@ -1,4 +1,4 @@
-// The viewer in a page of its own: the scene and all answers lie in the page as JSON, nothing is fetched.
+// The viewer as a standalone page: scene and answers are in the page as JSON, nothing is fetched.
 import { localHost, type StandaloneData } from "./local_host";
 import { mount } from "./mount";
 

@@ -1,4 +1,4 @@
-// Light or dark: what JupyterLab, VS Code or the system says, watched until the viewer goes.
+// Light or dark theme: that of JupyterLab, VS Code or the system, observed while the viewer lives.
 
 /** Whether the page around the element is dark. */
 export function isDark(): boolean {

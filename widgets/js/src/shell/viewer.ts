@@ -1,4 +1,4 @@
-// The viewer: takes scenes and answers from its host, and ties picture, inspector, outline, search and controls together.
+// The viewer: connects picture, inspector, outline, search and controls with its host.
 import { lightDimensions } from "../canvas/dim_light";
 import { Exporter } from "../canvas/exporter";
 import type { Press } from "../canvas/gestures";

@@ -1,4 +1,4 @@
-// Puts the style sheet into the page once, whatever root (document or shadow) the viewer lives in.
+// Adds the style sheet to the root (document or shadow) of the viewer, once.
 import controls from "./controls.css";
 import functions from "./function.css";
 import mermaid from "./mermaid.css";

@@ -1,0 +1,97 @@
+"""The style of docstrings and comments: plain statements in the third person or the imperative."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("graphcore", "widgets", "kernelext", "tests")
+UNREAD = ("graphcore/graph", "graphcore/passes/infra", "graphcore/passes/optimize", "graphcore/runtime")
+LONGEST_SENTENCE = 99
+
+QUESTION_WORD = re.compile(r"(What|Who|Whose|Whom|Whoever|Whether|That|Where|Which|How|Why)\b")
+RIDDLE = re.compile(r"\b(who|whom|whoever|anybody|asks whether)\b|\bwhat is to be\b|\bwhat there is to\b", re.IGNORECASE)
+SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
+# `/** ... */` and `//` at the head of a TypeScript file.
+FILE_HEAD = re.compile(r"\s*(?:/\*\*?(?P<block>.*?)\*/|(?P<lines>(?://[^\n]*\n)+))", re.DOTALL)
+CODE = re.compile(r"`[^`]*`")
+
+
+def python_files() -> list[Path]:
+    found = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    hand_written = [path for path in found if "node_modules" not in path.parts and not path.name.endswith("_pb2.py")]
+    return [path for path in hand_written if not any(path.is_relative_to(ROOT / folder) for folder in UNREAD)]
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The docstrings of a module, its classes and functions, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "lineno", 1), text
+
+
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    """The comments of a file, with their lines; consecutive ones are joined."""
+    last, text, start = -2, "", 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line = token.start[0]
+        if line != last + 1:
+            if text:
+                yield start, text
+            start, text = line, ""
+        text += token.string.removeprefix("#").removeprefix(" ") + " "
+        last = line
+    if text:
+        yield start, text
+
+
+def faults(text: str) -> Iterator[str]:
+    """The faults in the words of a docstring or comment; code spans are ignored."""
+    if QUESTION_WORD.match(text):
+        yield f"begins with a question word: {text.splitlines()[0]}"
+    for riddle in RIDDLE.finditer(CODE.sub("``", text)):
+        yield f"says {riddle[0]!r}: {text.splitlines()[0]}"
+
+
+def first_sentence(text: str) -> str:
+    joined = " ".join(text.split("\n\n", maxsplit=1)[0].split())
+    end = SENTENCE_END.search(joined)
+    return joined[: end.end()] if end else joined
+
+
+@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_and_comments_are_plain_statements(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    wrong = [f"{line}: {fault}" for line, text in docstrings(ast.parse(source)) for fault in faults(text)]
+    wrong += [f"{line}: {fault}" for line, text in comments(source) for fault in faults(text)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_first_sentences_are_short(path: Path) -> None:
+    sentences = [(line, first_sentence(text)) for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))]
+    wrong = [f"{line}: {len(sentence)} characters: {sentence}" for line, sentence in sentences if len(sentence) > LONGEST_SENTENCE]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "widgets" / "js" / "src").rglob("*.ts")), ids=lambda path: str(path.relative_to(ROOT / "widgets" / "js"))
+)
+def test_comments_at_the_head_of_typescript_files_are_plain_statements(path: Path) -> None:
+    head = FILE_HEAD.match(path.read_text(encoding="utf-8"))
+    if head is None:
+        pytest.skip("no comment at its head")
+    text = re.sub(r"(?m)^\s*(?:\*|//) ?", "", head["block"] or head["lines"]).strip()
+    assert not list(faults(text))
+    assert len(first_sentence(text)) <= LONGEST_SENTENCE, first_sentence(text)
