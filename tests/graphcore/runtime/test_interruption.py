@@ -266,7 +266,7 @@ def receiving() -> gc.Tensor:
 @pytest.mark.parametrize("timeout", [0, 60_000], ids=["unlimited", "limited"])
 @pytest.mark.parametrize(
     ("make", "ops"),
-    [(endless_loop, {"GreaterEqual", "AddV2", "LoopCond", "Merge", "Switch", "NextIteration", "Exit"}), (receiving, {"_Recv"})],
+    [(endless_loop, {"GreaterEqual", "AddV2", "LoopCond", "Merge", "Switch", "NextIteration", "Exit", "Identity"}), (receiving, {"_Recv"})],
 )
 def test_ctrl_c_names_the_node_wherever_it_comes(make: Callable[[], gc.Tensor], ops: set[str], timeout: int, engine: str) -> None:
     endless = make()
