@@ -11,13 +11,13 @@ from graphcore.attrs import AttrValue, as_attr_value
 from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from graphcore.graph import Graph
+from graphcore.graph import Graph, constant_value
 from graphcore.graph.model.control_flow_ops import is_back_edge
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
 from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.graph.node_edits import absent_tensor
 from graphcore.registry import op_registry
-from graphcore.runtime.core.prune import PLACEHOLDERS
+from graphcore.runtime.core.prune import PLACEHOLDERS, checked_frames, needed_nodes
 from graphcore.shapes import Shape
 
 STANDS_FOR: Final = "_stands_for"
@@ -334,3 +334,20 @@ class _Rewriter:
         if is_feed and client.tensor.node.error is None:
             made.set_shape(node.outputs[0], client.tensor.shape if client.shape is None else client.shape)
         return node
+
+
+def inferred_from_feeds(fetches: list[Tensor], targets: list[Node], feeds: list[Tensor]) -> tuple[list[Tensor], list[Node], list[Tensor]]:
+    """What to run for `fetches` and `targets`: a copy with shapes of its own where those of the graph may not hold when `feeds` are given.
+
+    Raises:
+        GraphError: something within a loop is fetched or fed, or what is fed does not fit where it is needed.
+    """
+    if not any(_decides_shapes(tensor) for tensor in feeds):
+        return fetches, targets, feeds
+    checked_frames(needed_nodes(fetches, targets, feeds), fetches, feeds)  # the copy has no more what is fed
+    return copy_with_shapes(fetches, targets, feeds)
+
+
+def _decides_shapes(tensor: Tensor) -> bool:
+    """True iff shapes may have been inferred from what `tensor` is when it is not fed, other than from a value that is known and kept."""
+    return tensor.node.op not in PLACEHOLDERS and tensor.dtype.base.is_integer and constant_value(tensor) is None

@@ -12,10 +12,10 @@ from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.model.node import Node
 from graphcore.kernel_context import Done
+from graphcore.passes.optimize.redundant_calls import run_by
 from graphcore.registry import Kernel
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.program import Step, current
-from graphcore.runtime.core.redundant_calls import run_by
 from graphcore.runtime.core.timed_run import under_way
 from graphcore.support.critical_section import critical_section
 

@@ -13,7 +13,7 @@ from graphcore.errors import CancelledError, GraphError, InternalError, InvalidA
 from graphcore.kernel_context import DEAD, RefVariable
 from graphcore.opset.control_flow.sending import edge_key
 from graphcore.runtime.core.cancellation import CancellationManager
-from graphcore.runtime.core.error_notes import dead_fetch, explain_at
+from graphcore.runtime.core.kernel_checks import dead_fetch, explain_at
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.rendezvous import RendezvousArgs
 from graphcore.runtime.dataflow.frames import Iteration, Outputs, StepTracer

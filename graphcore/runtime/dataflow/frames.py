@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from graphcore.runtime.core.events import Around, Kind, Recorder
-from graphcore.runtime.core.live_array_accounting import Holdings, gives_to_variables
+from graphcore.runtime.core.memory import LiveArrays, gives_to_variables
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.dataflow.table import FrameTable, Item
 
@@ -102,7 +102,7 @@ class Frame:
 class StepTracer:
     """Records the events of a run, and counts the bytes of its live arrays."""
 
-    __slots__ = ("_around", "_call", "_frame", "_holdings", "_iteration", "_recorder", "_step", "_within")
+    __slots__ = ("_around", "_call", "_frame", "_iteration", "_live_arrays", "_recorder", "_step", "_within")
 
     def __init__(self, recorder: Recorder, step: Step, given: Sequence[Any] = ()) -> None:
         self._recorder = recorder
@@ -112,7 +112,7 @@ class StepTracer:
         self._iteration = step.iteration
         self._around = step.around
         self._within = step.within()
-        self._holdings = Holdings(step, given)
+        self._live_arrays = LiveArrays(step, given)
 
     @contextmanager
     def within(self, item: Item, at: Iteration) -> Iterator[None]:
@@ -137,7 +137,7 @@ class StepTracer:
 
     def close(self) -> None:
         """End the live-array accounting of the run."""
-        self._holdings.close()
+        self._live_arrays.close()
 
     def record(self, kind: Kind, item: Item, at: Iteration, outputs: Outputs = None) -> None:
         """Record an event of `item` with the bytes of its outputs; feeds and fetches have no events."""
@@ -148,9 +148,9 @@ class StepTracer:
         for value in outputs or ():
             size += getattr(value, "nbytes", 0)
         if outputs and kind == "end":
-            self._holdings.add(outputs)
+            self._live_arrays.add(outputs)
         if kind == "end" and gives_to_variables(item.node):
-            self._holdings.settle()
+            self._live_arrays.settle()
         self._recorder.record(
             kind,
             item.name,

@@ -14,11 +14,10 @@ from graphcore.graph.model.frames import NodeFrame, frame_name
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.kernels import kernel_context
 from graphcore.kernel_context import KernelContext
+from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.registry import Kernel
-from graphcore.runtime.core.control_flow import checked_frames
 from graphcore.runtime.core.interruptible_call import call_aside
-from graphcore.runtime.core.prune import is_replaced, needed_nodes
-from graphcore.runtime.core.redundant_calls import find_twins
+from graphcore.runtime.core.prune import checked_frames, is_replaced, needed_nodes
 from graphcore.runtime.core.waiting import Beside, calls_what_waits
 from graphcore.runtime.plan.parallel import aside_if_long, has_large, is_long
 from graphcore.runtime.plan.schedule import MakeKernel, check_runs, no_reference
@@ -196,8 +195,8 @@ class _Builder:
     def build(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Table:
         nodes = needed_nodes(fetches, targets, self.feeds)
         info = checked_frames(nodes, fetches, self.feeds)
-        twins = find_twins(nodes)
-        nodes = [node for node in nodes if node not in twins]
+        replacements = find_redundant_calls(nodes)
+        nodes = [node for node in nodes if node not in replacements]
         self.table.nodes = [node for node in nodes if not self._is_given(node)]
         self.table.fetches = list(fetches)
         self.table.fed = list(self.feeds)
@@ -206,7 +205,7 @@ class _Builder:
         for node in nodes:
             check_time(node.name, node.op)
             self.items[node] = self._item(node, info[node])
-        self.items.update([(node, self.items[twin]) for node, twin in twins.items()])
+        self.items.update([(node, self.items[replacement]) for node, replacement in replacements.items()])
         for node in nodes:
             self._connect(node, self.items[node])
         for number, tensor in enumerate(fetches):

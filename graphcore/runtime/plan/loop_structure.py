@@ -14,7 +14,7 @@ from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, G
 from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION
 from graphcore.graph.model.frames import NodeFrame
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.runtime.core.redundant_calls import find_twins
+from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.runtime.plan.loops_order import clustered, in_order
 
 _SEND: Final = frozenset({"_Send", "_HostSend"})
@@ -72,13 +72,13 @@ class Structure(NamedTuple):
         outermost: what lies in no loop, the loops among it.
         flow: the loops and branches of the graph.
         deciders: what Switches go by, each with how many ways there are.
-        twins: the nodes that need not run, each with the node that gives what it gives.
+        replacements: the nodes that need not run, each with the node that gives what it gives.
     """
 
     outermost: PlannedLoop
     flow: ControlFlow
     deciders: dict[Tensor, int]
-    twins: dict[Node, Node]
+    replacements: dict[Node, Node]
 
 
 def find_structure(nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor]) -> Structure:
@@ -103,7 +103,7 @@ class _Finder:
         self.feeds = self.flow.feeds
         self.given = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
         self.deciders: dict[Tensor, int] = {}
-        self.twins = find_twins(nodes)
+        self.replacements = find_redundant_calls(nodes)
         self.loops: dict[str, PlannedLoop] = {"": PlannedLoop("", 0)}
         self.inner: dict[str, list[PlannedLoop]] = {"": []}
         self.members: dict[str, list[Node]] = {"": []}
@@ -120,7 +120,7 @@ class _Finder:
             self._place(node)
         for name in sorted(self.loops, key=lambda name: -self.loops[name].depth):
             self._fill(self.loops[name])
-        return Structure(self.loops[""], self.flow, self.deciders, self.twins)
+        return Structure(self.loops[""], self.flow, self.deciders, self.replacements)
 
     def _place(self, node: Node) -> None:
         inside = self.info[node]
@@ -205,7 +205,11 @@ class _Finder:
         for node in nodes:
             if node in self.given:
                 continue
-            before = [self.twins[node]] if node in self.twins else [tensor.node for tensor in node.inputs if tensor not in self.feeds]
+            before = (
+                [self.replacements[node]]
+                if node in self.replacements
+                else [tensor.node for tensor in node.inputs if tensor not in self.feeds]
+            )
             for producer in [*before, *node.control_inputs]:
                 other = self._unit_of(loop, producer, units, loops)
                 if other is not None:

@@ -149,7 +149,7 @@ def schedule_loops(
     scheduler = _LoopScheduler(structure, feeds, make_kernel)
     scheduler.run()
     results = [scheduler.values[tensor] for tensor in fetches]
-    awaited = {structure.twins.get(node, node) for node in (*targets, *[node for other in nodes for node in other.control_inputs])}
+    awaited = {structure.replacements.get(node, node) for node in (*targets, *[node for other in nodes for node in other.control_inputs])}
     schedule = LoopSchedule(
         _wanted(scheduler.operations, results, awaited, scheduler.guards),
         [scheduler.values[tensor] for tensor in feeds],
@@ -228,8 +228,8 @@ class _LoopScheduler(Scheduler):
         check_runs(node)
         if is_replaced(node, self.values):
             return
-        if node in self.structure.twins:
-            self.stand_in(node, self.structure.twins[node])
+        if node in self.structure.replacements:
+            self.stand_in(node, self.structure.replacements[node])
         elif node.op in _NOTHING:
             self.skip(node, PASSED)
         elif node.op in MERGE:

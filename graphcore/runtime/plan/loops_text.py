@@ -11,7 +11,7 @@ from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.control_flow import NO_BRANCH, Guard
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.runtime.core.error_notes import dead_fetch
+from graphcore.runtime.core.kernel_checks import dead_fetch
 from graphcore.runtime.plan.loop_structure import AFTER, INSIDE
 from graphcore.runtime.plan.loops_dead import dead_phase, dead_unit
 from graphcore.runtime.plan.loops_schedule import Begin, Choose, Decide, End, Leave, LoopSchedule, Mark, Test, Turn

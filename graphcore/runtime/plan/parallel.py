@@ -10,7 +10,7 @@ from typing import Any, Final
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.registry import Kernel
 from graphcore.runtime.core.interruptible_call import call_aside
-from graphcore.runtime.core.plan_checks import is_ours
+from graphcore.runtime.core.kernel_checks import is_ours
 from graphcore.runtime.plan.buffers import is_elementwise
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
 from graphcore.support.thread_pool import core_count

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from graphcore.errors import GraphError, InternalError
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.runtime.core.error_notes import explain_at
+from graphcore.runtime.core.kernel_checks import explain_at, outputs_unset, shown_name
 from graphcore.runtime.core.memory import keep_freed_memory
-from graphcore.runtime.core.plan_checks import outputs_unset, shown_name
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.prune import needed_nodes
 from graphcore.runtime.plan.buffers import reuse_buffers

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from graphcore.errors import CancelledError
 from graphcore.runtime.core.events import Around, Recorder
-from graphcore.runtime.core.live_array_accounting import Holdings, gives_to_variables
+from graphcore.runtime.core.memory import LiveArrays, gives_to_variables
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.plan.schedule import Schedule
 from graphcore.support.thread_pool import Task, kernel_pool
@@ -36,7 +36,7 @@ class Watcher:
         before, after: to be called with a node's number, and after it with its outputs too (a sending node's input).
     """
 
-    __slots__ = ("_call", "_giving", "_holdings", "_names", "_notes", "_record", "_schedule", "_sends", "_step", "after", "before")
+    __slots__ = ("_call", "_giving", "_live_arrays", "_names", "_notes", "_record", "_schedule", "_sends", "_step", "after", "before")
 
     def __init__(self, schedule: Schedule, step: Step, notes: Sequence[Note] = (), given: Sequence[Any] = ()) -> None:
         self._schedule = schedule
@@ -44,7 +44,7 @@ class Watcher:
         self._notes = notes
         self._call = step.call
         self._record = (Recorder() if step.recorder is None else step.recorder).record
-        self._holdings = Holdings(step, given)
+        self._live_arrays = LiveArrays(step, given)
         self.before: Callable[[int], None] = self._check
         self.after: Callable[..., None] = _nothing
         if step.recorder is None:
@@ -85,7 +85,7 @@ class Watcher:
         given = kernel(*inputs)
         values = given if type(given) is tuple else (given,)
         record("end", name, bytes=_size(values), frame=frame, iteration=iteration, call=self._call, around=around)
-        self._holdings.add(values)
+        self._live_arrays.add(values)
         return given
 
     def _check(self, number: int) -> None:
@@ -111,13 +111,13 @@ class Watcher:
             self._record("sent", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
             return
         self._record("end", name, bytes=size, frame=step.frame, iteration=step.iteration, call=self._call, around=step.around)
-        self._holdings.add(values)
+        self._live_arrays.add(values)
         if number in self._giving:
-            self._holdings.settle()
+            self._live_arrays.settle()
 
     def close(self) -> None:
         """The run is over: what it gives belongs to who called it."""
-        self._holdings.close()
+        self._live_arrays.close()
 
 
 def _size(values: Sequence[Any]) -> int:

@@ -11,7 +11,7 @@ from graphcore.attrs import Array
 from graphcore.dtypes import string
 from graphcore.graph.model.node import Node
 from graphcore.runtime.core.interruptible_call import call_aside
-from graphcore.runtime.core.plan_checks import wrong_dtype
+from graphcore.runtime.core.kernel_checks import wrong_dtype
 from graphcore.runtime.plan.plan_instrumentation import SENDING, Note
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value
 from graphcore.support.deadline import check_time

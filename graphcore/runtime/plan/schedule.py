@@ -13,11 +13,11 @@ from graphcore.graph import constant_value
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.kernels import kernel_context
 from graphcore.kernel_context import KernelContext
+from graphcore.passes.optimize.redundant_calls import find_redundant_calls, in_replacement_order
 from graphcore.registry import Kernel
 from graphcore.runtime.core.events import CONSTANT, MERGED, PASSED, UNNEEDED
 from graphcore.runtime.core.failing import may_fail
 from graphcore.runtime.core.prune import is_replaced
-from graphcore.runtime.core.redundant_calls import find_twins, in_twin_order
 from graphcore.support.deadline import check_time, has_time_limit
 
 MakeKernel = Callable[[Node, KernelContext], Kernel]
@@ -143,15 +143,15 @@ def schedule_nodes(
     """
     scheduler = Scheduler(feeds, make_kernel)
     nodes = list(needed)
-    twins = find_twins(nodes)
-    if twins:
-        nodes, targets = in_twin_order(nodes, twins), {twins.get(target, target) for target in targets}
+    replacements = find_redundant_calls(nodes)
+    if replacements:
+        nodes, targets = in_replacement_order(nodes, replacements), {replacements.get(target, target) for target in targets}
     is_limited = has_time_limit()
     for node in nodes:
         if is_limited:
             check_time(node.name, node.op)
-        if node in twins:
-            scheduler.stand_in(node, twins[node])
+        if node in replacements:
+            scheduler.stand_in(node, replacements[node])
         else:
             scheduler.add(node)
     results = [scheduler.values[tensor] for tensor in fetches]
@@ -205,9 +205,9 @@ class Scheduler:
         self.skips += 1
         self.operations.append(Skipped(node, how))
 
-    def stand_in(self, node: Node, twin: Node) -> None:
-        """What `twin`, which has been added, gives is what `node` gives."""
-        for mine, theirs in zip(node.outputs, twin.outputs, strict=False):
+    def stand_in(self, node: Node, replacement: Node) -> None:
+        """What `replacement`, which has been added, gives is what `node` gives."""
+        for mine, theirs in zip(node.outputs, replacement.outputs, strict=False):
             self.values.setdefault(mine, self.values[theirs])
 
     def _fold(self, node: Node, inputs: list[Value]) -> bool:

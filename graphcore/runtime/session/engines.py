@@ -9,9 +9,8 @@ from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.runtime.core.control_flow import checked_frames
 from graphcore.runtime.core.program import Program
-from graphcore.runtime.core.prune import needed_nodes
+from graphcore.runtime.core.prune import checked_frames, needed_nodes
 from graphcore.runtime.core.waiting import first_waiting
 from graphcore.runtime.dataflow.program import build_dataflow
 from graphcore.runtime.plan.loops import build_loop_plan

@@ -7,7 +7,7 @@ from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
 from graphcore.graph.model.frames import build_control_flow_info
 from graphcore.passes import FunctionBody, InstantiatedFunctions, OptimizerOptions, optimize_graph
 from graphcore.passes.infra.alias_removal import is_kept, prune
-from graphcore.runtime.core.redundant_calls import find_twins, merge_twins
+from graphcore.passes.optimize.redundant_calls import find_redundant_calls, merge_redundant_calls
 from graphcore.text.printer import ARG_OPS, RET_OPS
 
 
@@ -38,9 +38,9 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
     rets = [copies[node] for node in body.ret_nodes]
     awaited = [copies[node] for node in body.control_ret_nodes]
     prune_function_graph(graph, awaited)
-    standing_in = find_twins(graph.nodes)
+    standing_in = find_redundant_calls(graph.nodes)
     awaited = [standing_in.get(node, node) for node in awaited]
-    merge_twins(graph, standing_in)
+    merge_redundant_calls(graph, standing_in)
     options = OptimizerOptions(keep=frozenset([node.name for node in awaited]))
     if optimize_graph(functions, graph, options):
         # In the place of a call that somebody waits for there is another node of its name.

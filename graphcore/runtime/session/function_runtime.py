@@ -23,7 +23,7 @@ from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_to_body
 from graphcore.registry import Kernel
-from graphcore.runtime.core.plan_checks import checked, is_ours
+from graphcore.runtime.core.kernel_checks import checked, is_ours
 from graphcore.runtime.core.program import Executor, current
 from graphcore.runtime.plan.plan import Plan, build_plan
 from graphcore.runtime.session.executors import ExecutorParams, get_executor_factory

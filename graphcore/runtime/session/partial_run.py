@@ -13,11 +13,11 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.control_flow_ops import ENTER
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.cancellation import CancellationManager
-from graphcore.runtime.core.fed_shapes import inferred_from_feeds
 from graphcore.runtime.core.feeds import Feeder, make_feeder, resolve_feeds
 from graphcore.runtime.core.fetches import FetchStructure, parse_fetches
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.core.prune import needed_nodes
+from graphcore.runtime.core.rewrite import inferred_from_feeds
 from graphcore.runtime.core.timed_run import planning_within, run_watched
 from graphcore.runtime.dataflow.program import build_dataflow
 from graphcore.runtime.plan.schedule import MakeKernel

@@ -14,12 +14,11 @@ from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.connections import connect, resolve_connections
 from graphcore.runtime.core.devices import check_devices, local_devices
-from graphcore.runtime.core.fed_shapes import inferred_from_feeds
 from graphcore.runtime.core.feeds import resolve_feeds
 from graphcore.runtime.core.fetches import parse_fetches
 from graphcore.runtime.core.options import SessionOptions
 from graphcore.runtime.core.prune import needed_nodes
-from graphcore.runtime.core.rewrite import DeviceAttributes
+from graphcore.runtime.core.rewrite import DeviceAttributes, inferred_from_feeds
 from graphcore.runtime.core.timed_run import planning_within
 from graphcore.runtime.plan.peak_memory import PeakMemory
 from graphcore.runtime.plan.plan import Plan, build_plan

@@ -15,8 +15,8 @@ from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.registry import Kernel
 from graphcore.runtime.core import arguments
 from graphcore.runtime.core.events import Recorder
+from graphcore.runtime.core.kernel_checks import checked, is_ours
 from graphcore.runtime.core.options import RunMetadata, RunOptions
-from graphcore.runtime.core.plan_checks import checked, is_ours
 from graphcore.runtime.core.program import Program, Step
 from graphcore.runtime.core.rendezvous import Rendezvous
 from graphcore.runtime.core.timed_run import run_watched

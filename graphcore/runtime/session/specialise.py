@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.runtime.core.plan_checks import is_ours
+from graphcore.runtime.core.kernel_checks import is_ours
 from graphcore.runtime.core.rewrite import copy_with_shapes
 from graphcore.runtime.plan.plan import Plan
 from graphcore.shapes import Shape

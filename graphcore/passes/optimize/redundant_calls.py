@@ -1,4 +1,4 @@
-"""Twins of nodes that run functions: one computes everything that the other does, so a run that needs both runs it alone."""
+"""Redundant function calls: one node computes everything that another does, so a run that needs both runs it alone."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from graphcore.passes.gradients.of_functions import is_call
 from graphcore.passes.infra.rewriting import Rewriting
 
 
-def find_twins(nodes: Sequence[Node]) -> dict[Node, Node]:
+def find_redundant_calls(nodes: Sequence[Node]) -> dict[Node, Node]:
     """The nodes that need not run because another of `nodes` gives, as its first outputs, what they give; and that other.
 
     That it was made for the node is not enough: the node must still run the same functions on the same values.
     """
     found: dict[Node, Node] = {}
-    for twin in nodes:
-        if FORWARD_OF not in twin.attr:
+    for replacement in nodes:
+        if FORWARD_OF not in replacement.attr:
             continue
-        texts = twin.attr[FORWARD_OF]
+        texts = replacement.attr[FORWARD_OF]
         names = [text.decode() for text in texts if isinstance(text, bytes)] if isinstance(texts, tuple) else []
-        node = twin.graph.find(names[0]) if names else None
-        if node is None or not _does_the_same(node, twin, names[1:]):
+        node = replacement.graph.find(names[0]) if names else None
+        if node is None or not _does_the_same(node, replacement, names[1:]):
             continue
-        first = found.setdefault(node, twin)
-        if first is not twin and first.op == twin.op and first.attr == twin.attr:
-            found[twin] = first  # each of two gradients of the node has made one
+        first = found.setdefault(node, replacement)
+        if first is not replacement and first.op == replacement.op and first.attr == replacement.attr:
+            found[replacement] = first  # each of two gradients of the node has made one
     among = set(nodes)
-    # A twin may have a twin: the last one does it all.
-    return {node: last for node, twin in found.items() if node in among and (last := _last(twin, found)) in among}
+    # A replacement may be replaced itself: the last one computes it all.
+    return {node: last for node, replacement in found.items() if node in among and (last := _last(replacement, found)) in among}
 
 
-def _last(twin: Node, found: dict[Node, Node]) -> Node:
-    while twin in found:
-        twin = found[twin]
-    return twin
+def _last(replacement: Node, found: dict[Node, Node]) -> Node:
+    while replacement in found:
+        replacement = found[replacement]
+    return replacement
 
 
-def _does_the_same(node: Node, twin: Node, functions: list[str]) -> bool:
+def _does_the_same(node: Node, replacement: Node, functions: list[str]) -> bool:
     count = len(node.inputs)
     return (
-        _kind(node) == _kind(twin)
-        and twin.inputs[:count] == node.inputs
-        and twin.control_inputs == node.control_inputs
+        _kind(node) == _kind(replacement)
+        and replacement.inputs[:count] == node.inputs
+        and replacement.control_inputs == node.control_inputs
         and sorted(run_by(node)) == sorted(functions)
     )
 
@@ -65,21 +65,21 @@ def _functions(value: AttrValue) -> list[Func]:
     return [item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, Func)]
 
 
-def merge_twins(graph: Graph, twins: Mapping[Node, Node]) -> None:
-    """Put twins in the place of the nodes that they stand in for, for good.
+def merge_redundant_calls(graph: Graph, replacements: Mapping[Node, Node]) -> None:
+    """Put replacements in the place of the nodes that they stand in for, for good.
 
     In a function's body this has to be done before calls are inlined: what two of them draw at random is not the same.
     """
-    if not twins:
+    if not replacements:
         return
     with Rewriting(graph) as rewriting:
-        for node, twin in twins.items():
-            rewriting.move_consumers(node, twin.outputs[: len(node.outputs)], twin)
+        for node, replacement in replacements.items():
+            rewriting.move_consumers(node, replacement.outputs[: len(node.outputs)], replacement)
             rewriting.remove(node)
 
 
-def in_twin_order(nodes: Sequence[Node], twins: Mapping[Node, Node]) -> list[Node]:
-    """The nodes, producers first, in an order in which each twin comes before the node that it stands in for."""
+def in_replacement_order(nodes: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
+    """The nodes, producers first, in an order in which each replacement comes before the node that it stands in for."""
     among, done = set(nodes), set()
     order: list[Node] = []
     for start in nodes:
@@ -91,6 +91,10 @@ def in_twin_order(nodes: Sequence[Node], twins: Mapping[Node, Node]) -> list[Nod
             elif node not in done and node in among:
                 done.add(node)
                 pending.append((node, True))
-                before = [*node.control_inputs, *[tensor.node for tensor in node.inputs], *([twins[node]] if node in twins else [])]
+                before = [
+                    *node.control_inputs,
+                    *[tensor.node for tensor in node.inputs],
+                    *([replacements[node]] if node in replacements else []),
+                ]
                 pending += [(other, False) for other in before]
     return order
