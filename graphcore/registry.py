@@ -71,6 +71,14 @@ class OpRegistration:
         self.no_gradient_through: Mapping[str, str] = {}
         self.examples: tuple[Any, ...] = ()
 
+    @property
+    def is_alias(self) -> bool:
+        """True if the op only passes its one input on."""
+        if self.traits.memory != "alias":
+            return False
+        output = self.op_def.output_arg[0]
+        return not output.number_attr and not output.type_list_attr
+
 
 class OpRegistry:
     """Ops by name. Registrations given as callables are deferred until the first look-up."""

@@ -11,11 +11,16 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+from graphcore.attrs import Array
 from graphcore.inference.partial_types import Rule
+from graphcore.shapes import Shape
 
-Memory = Literal["unknown", "fresh", "separate", "view", "alias"]
-Cost = Literal["elementwise", "transcendental", "product", "convolution", "windows", "pairs", "einsum", "cubic", "transform", "sort"]
+Memory = Literal["unknown", "fresh", "held", "view", "strided view", "broadcast view", "reshaped view", "alias"]
+Cost = Literal["elementwise", "transcendental", "product", "convolution", "pairs", "contraction", "cubic", "transform", "sort"]
+Neutral = Literal["", "no axes", "own shape", "ones", "in order"]
 Role = Literal["op", "constant", "variable", "placeholder", "control", "return"]
+
+_VIEWS: Final = frozenset({"view", "strided view", "broadcast view", "reshaped view", "alias"})
 
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
@@ -44,18 +49,24 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         can_fail: False if a run cannot raise an error once the input shapes are known and the shape function accepts them; a FailsOn if it can on
             some inputs only.
-        memory: what the outputs are made of: "fresh" arrays that nothing else refers to; "separate" from the inputs, but perhaps held by a
-            variable; a "view" of the first input wherever one is possible; "alias" for the first input itself; or "unknown".
+        memory: what the first output is made of: a "fresh" array that nothing else refers to; an array that is "held" by a variable, the graph
+            or the caller and shares nothing with the inputs; a "view" of the first input, with gaps in a "strided view", repeated in a
+            "broadcast view", a copy in a "reshaped view" of an array with gaps; "alias" for the inputs themselves, output by output; or "unknown".
         elementwise: True if each element of the output follows from the elements of the inputs at its place, which broadcast.
-        cost: how the time of a kernel grows with the shapes.
+        cost: how the time of a kernel grows: with the elements ("elementwise", or several times slower, "transcendental"), as a matrix "product"
+            or a "contraction" of many axes, with a window per element ("convolution"), with "pairs" of elements, or by the first input
+            alone: "cubic", a Fourier "transform", a "sort".
         role: the kind of box that stands for a node in a picture.
         partial_rule: how an output follows from inputs that are known in part, None if nothing can be said.
+        numbers_from_shapes: gives the outputs as ints or lists of ints, as far as the input shapes tell them; None if the op reads values.
         needs_only_shapes: True if the outputs follow from the shapes and types of the inputs, whatever their elements.
-        same_elements: True if the output has the elements of the first input, in order, wherever both have the same shape.
-        reduces: True if the second input names axes to reduce, and none of them leaves the first input as it is.
+        neutral: the second input with which the op gives its first input as it is; "own shape" also holds for ops without a second input.
+        writes_input: True if a run may change the variable that is the first input.
+        reads_variable: True if the output is the value, or a part of it, of the variable whose handle is the first input.
+        takes_value: True if the second input may become the value of a variable without a copy.
         draws: True if the only state is the position of a random number generator.
         stores: True if a kernel keeps arrays for others, or takes what others have kept.
-        takes_value: True if the second input may become the value of a variable without a copy.
+        reads_once: True if running the op a second time finds nothing more to read.
     """
 
     can_fail: bool | FailsOn = True
@@ -64,12 +75,28 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost = "elementwise"
     role: Role = "op"
     partial_rule: Rule | None = None
+    numbers_from_shapes: Callable[[Sequence[Shape]], list[Any] | None] | None = None
     needs_only_shapes: bool = False
-    same_elements: bool = False
-    reduces: bool = False
+    neutral: Neutral = ""
+    writes_input: bool = False
+    reads_variable: bool = False
+    takes_value: bool = False
     draws: bool = False
     stores: bool = False
-    takes_value: bool = False
+    reads_once: bool = False
+
+    def is_neutral(self, second: Array) -> bool:
+        """True if the op gives its first input as it is when its second input is `second` and the shape stays the same."""
+        if self.neutral == "no axes":
+            return not second.size
+        if self.neutral == "ones":
+            return bool((second == 1).all())
+        return self.neutral == "in order" and second.tolist() == [*range(second.size)]
+
+    @property
+    def gives_view(self) -> bool:
+        """True if the first output may share its memory with the first input."""
+        return self.memory in _VIEWS
 
 
 NO_TRAITS: Final = Traits()

@@ -12,6 +12,7 @@ from graphcore.definitions.node_def_util import attach_def
 from graphcore.definitions.op_tables import attr_of
 from graphcore.definitions.types import NodeDef
 from graphcore.errors import InvalidArgumentError
+from graphcore.plumbing import ENTER
 
 _PART: Final = r"[A-Za-z0-9.][A-Za-z0-9_./-]*"
 _NAME: Final = re.compile(rf"{_PART}(?:>{_PART})*", re.ASCII)
@@ -20,7 +21,6 @@ _INTERNAL_NAME: Final = re.compile(rf"[A-Za-z0-9._][A-Za-z0-9_./-]*(?:>{_PART})*
 _DATA_INPUT: Final = re.compile(rf"{_PART}(?:>{_PART}|:(?:0|[1-9][0-9]*))*", re.ASCII)
 _COLOCATION: Final = b"loc:@"
 _CLASS: Final = "_class"
-_FRAME_OPS: Final = frozenset({"Enter", "RefEnter"})
 
 
 def is_valid_node_name(name: str, *, allow_internal_ops: bool = False) -> bool:
@@ -59,7 +59,7 @@ def add_prefix_and_suffix(prefix: str, suffix: str, node_def: NodeDef, *, uniqui
         NotFoundError: an Enter node without `frame_name`.
     """
     renamed = msgspec.structs.replace(node_def, name=f"{prefix}{node_def.name}{suffix}")
-    if not uniquify_frame_name or node_def.op not in _FRAME_OPS:
+    if not uniquify_frame_name or node_def.op not in ENTER:
         return renamed
     frame = attr_of(renamed, "frame_name")
     if not isinstance(frame, bytes):

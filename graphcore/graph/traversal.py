@@ -8,9 +8,9 @@ from typing import Any
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.graph import Graph
-from graphcore.graph.model.control_flow_ops import is_back_edge
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.node import Node
+from graphcore.plumbing import is_back_edge
 
 Visit = Callable[[Node], object]
 NodeKey = Callable[[Node], Any]

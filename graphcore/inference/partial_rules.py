@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
-
-import msgspec
 
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.expressions import unknown_result
 from graphcore.inference.handles import UNKNOWN, DimensionHandle
-from graphcore.inference.partial_types import MAX_ITEMS, Item, PartialValue, ValueView
+from graphcore.inference.partial_types import MAX_ITEMS, Item, PartialValue, Rule, ValueView
 from graphcore.inference.strided_slice import SliceSpec, strided_slice
 
 
@@ -61,15 +59,17 @@ def _pack_rule(view: ValueView) -> PartialValue | None:
     return PartialValue(tuple(items))
 
 
-def _concat_rule(view: ValueView) -> PartialValue | None:
-    slots = range(len(view.node.inputs))
-    items: list[Item] = []
-    for slot in slots[1:] if view.node.op == "Concat" else slots[:-1]:
-        value = view.value(slot)
-        if value is None or value.is_scalar:
-            return None
-        items.extend(value.items)
-    return PartialValue(tuple(items)) if len(items) <= MAX_ITEMS else None
+def _concat_rule(values: slice) -> Callable[[ValueView], PartialValue | None]:
+    def rule(view: ValueView) -> PartialValue | None:
+        items: list[Item] = []
+        for slot in range(len(view.node.inputs))[values]:
+            value = view.value(slot)
+            if value is None or value.is_scalar:
+                return None
+            items.extend(value.items)
+        return PartialValue(tuple(items)) if len(items) <= MAX_ITEMS else None
+
+    return rule
 
 
 def _strided_slice_rule(view: ValueView) -> PartialValue | None:
@@ -205,40 +205,24 @@ def _elementwise(of: Callable[[Item, Item], Item]) -> Callable[[ValueView], Part
     return rule
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """A rule for an op's value; `needs_values` is True if it uses values of inputs."""
-
-    apply: Callable[[ValueView], PartialValue | None]
-    reads_values: bool = True
-
-
-RULES: Final[Mapping[str, Rule]] = {
-    "Shape": Rule(_shape_rule, reads_values=False),
-    "ShapeN": Rule(_shape_rule, reads_values=False),
-    "Rank": Rule(_rank_rule, reads_values=False),
-    "Size": Rule(_size_rule, reads_values=False),
-    "Identity": Rule(_same_rule),
-    "StopGradient": Rule(_same_rule),
-    "PreventGradient": Rule(_same_rule),
-    "Cast": Rule(_cast_rule),
-    "Pack": Rule(_pack_rule),
-    "Unpack": Rule(_unpack_rule),
-    "Concat": Rule(_concat_rule),
-    "ConcatV2": Rule(_concat_rule),
-    "StridedSlice": Rule(_strided_slice_rule),
-    "Slice": Rule(_slice_rule),
-    "Gather": Rule(_gather_rule),
-    "GatherV2": Rule(_gather_rule),
-    "ExpandDims": Rule(_reshaping_rule),
-    "Squeeze": Rule(_reshaping_rule),
-    "Reshape": Rule(_reshaping_rule),
-    "Prod": Rule(_product_rule),
-    "Fill": Rule(_fill_rule),
-    "Add": Rule(_elementwise(_add)),
-    "AddV2": Rule(_elementwise(_add)),
-    "Sub": Rule(_elementwise(_subtract)),
-    "Mul": Rule(_elementwise(_multiply)),
-    "FloorDiv": Rule(_elementwise(_floor_div)),
-    "Maximum": Rule(_elementwise(_maximum)),
-    "Minimum": Rule(_elementwise(_minimum)),
-}
+SHAPE: Final = Rule(_shape_rule, reads_values=False)
+RANK: Final = Rule(_rank_rule, reads_values=False, reads_rank=True)
+SIZE: Final = Rule(_size_rule, reads_values=False, combines=True)
+SAME: Final = Rule(_same_rule)
+CAST: Final = Rule(_cast_rule)
+PACK: Final = Rule(_pack_rule)
+UNPACK: Final = Rule(_unpack_rule)
+CONCAT_AXIS_FIRST: Final = Rule(_concat_rule(slice(1, None)))
+CONCAT_AXIS_LAST: Final = Rule(_concat_rule(slice(None, -1)))
+STRIDED_SLICE: Final = Rule(_strided_slice_rule)
+SLICE: Final = Rule(_slice_rule)
+GATHER: Final = Rule(_gather_rule)
+RESHAPING: Final = Rule(_reshaping_rule)
+PRODUCT: Final = Rule(_product_rule, combines=True)
+FILL: Final = Rule(_fill_rule)
+ADD: Final = Rule(_elementwise(_add))
+SUBTRACT: Final = Rule(_elementwise(_subtract))
+MULTIPLY: Final = Rule(_elementwise(_multiply))
+FLOOR_DIVIDE: Final = Rule(_elementwise(_floor_div))
+MAXIMUM: Final = Rule(_elementwise(_maximum))
+MINIMUM: Final = Rule(_elementwise(_minimum))

@@ -116,7 +116,11 @@ class Rule(msgspec.Struct, frozen=True):
     Args:
         apply: gives what is known of the output, None if that is nothing.
         reads_values: False if the shapes of the inputs are enough.
+        reads_rank: True if it tells the rank of its input.
+        combines: True if every element of the input goes into each of the output.
     """
 
     apply: Callable[[ValueView], PartialValue | None]
     reads_values: bool = True
+    reads_rank: bool = False
+    combines: bool = False

@@ -7,7 +7,6 @@ from typing import Any
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.handles import UNKNOWN, DimensionHandle, ShapeHandle, checked_rank
-from graphcore.inference.partial_rules import RULES
 from graphcore.inference.partial_types import MAX_ITEMS, GetConstant, GetPartial, GetShape, NodeLike, PartialValue, ValueView
 
 
@@ -33,7 +32,7 @@ def partial_value(
                 found[key] = _from_array(constant)
             elif get_known is not None and (known := get_known(current, output)) is not None:
                 found[key] = known
-            rule = RULES.get(current.op)
+            rule = current.registration.traits.partial_rule
         if key in found:
             pending.pop()
         elif rule is not None and rule.reads_values:
@@ -78,7 +77,7 @@ def as_shape_handle(value: PartialValue) -> ShapeHandle:
 
 
 def _evaluate(view: ValueView) -> PartialValue | None:
-    rule = RULES.get(view.node.op)
+    rule = view.node.registration.traits.partial_rule
     known = None if rule is None else rule.apply(view)
     return _of_unknown_items(view.own_shape()) if known is None else known
 

@@ -8,21 +8,18 @@ device beside the short one (`device=GPU:1 "/job:worker/device:GPU:1"`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from graphcore.attrs import AttrValue
 from graphcore.definitions.types import FunctionDef, GraphDef, NodeDef, OpDef
 from graphcore.device_spec import parse_full_name
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.plumbing import ARG, RETVAL
 from graphcore.registry import op_registry
 from graphcore.text.scanner import input_text, name_text, quote
 from graphcore.text.signature import signature_text
 from graphcore.text.statements import LookUp
 from graphcore.text.values import attr_value_text, attrs_text
-
-ARG_OPS: Final = frozenset({"_Arg", "_DeviceArg"})
-RET_OPS: Final = frozenset({"_Retval", "_DeviceRetval"})
 
 
 def debug_string(value: FunctionDef | OpDef | NodeDef | GraphDef | Sequence[NodeDef], look_up: LookUp | None = None) -> str:
@@ -77,13 +74,13 @@ def node_text(node: NodeDef) -> str:
 
 def nodes_text(nodes: Sequence[NodeDef]) -> str:
     """Print nodes with `_Arg` and `_Retval` nodes as a signature: `(x:float) -> (y:float) {`, body, `}`."""
-    args = sorted([node for node in nodes if node.op in ARG_OPS], key=_index)
-    rets = sorted([node for node in nodes if node.op in RET_OPS], key=_index)
+    args = sorted([node for node in nodes if node.op in ARG], key=_index)
+    rets = sorted([node for node in nodes if node.op in RETVAL], key=_index)
     inputs = ", ".join([f"{name_text(node.name)}:{_type_and_device(node)}" for node in args])
     outputs = ", ".join(
         [f"{input_text(name)}:{_type_and_device(node)}" for node in rets for name in node.input if not name.startswith("^")]
     )
-    body = "".join([f"  {node_text(node)}\n" for node in nodes if node.op not in ARG_OPS and node.op not in RET_OPS])
+    body = "".join([f"  {node_text(node)}\n" for node in nodes if node.op not in ARG and node.op not in RETVAL])
     return f"\n({inputs}) -> ({outputs}) {{\n{body}}}\n"
 
 

@@ -25,7 +25,7 @@ from graphcore.passes import (
     remove_list_array_converter,
 )
 from graphcore.passes.gradients.symbolic_gradient import LABEL, symbolic_gradient
-from graphcore.text.printer import RET_OPS
+from graphcore.plumbing import RETVAL
 from widgets.function.definition_scene import Definition
 from widgets.function.form import AttrForm
 from widgets.messages import AttrField, Crumb, FunctionUse
@@ -228,7 +228,7 @@ def _given_back(of: Subject) -> tuple[Tensor, ...] | None:
     """The arguments of a gradient: those of the function, and a gradient for each return."""
     if of.use.given is None:
         return None
-    rets = {node.node_def.attr["index"]: node.inputs[0] for node in of.graph.nodes if node.op in RET_OPS}
+    rets = {node.node_def.attr["index"]: node.inputs[0] for node in of.graph.nodes if node.op in RETVAL}
     return (*of.use.given, *[tensor for _, tensor in sorted(rets.items(), key=lambda item: str(item[0]).zfill(6))])
 
 

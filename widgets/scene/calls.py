@@ -18,6 +18,7 @@ from graphcore.graph.shapes.symbolic_refiner import refiner_within
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.passes import FunctionBody, InstantiatedFunctions
 from graphcore.passes.gradients.symbolic_gradient import LABEL
+from graphcore.plumbing import BRANCH, WHILE
 
 if TYPE_CHECKING:
     from graphcore.definitions import NodeDef
@@ -29,8 +30,6 @@ _LABELS: Final = {"f": "f", "cond": "cond", "body": "body", "then_branch": "then
 """The attrs that name functions, in the order in which their bodies are shown, and what the bodies are called."""
 _KEY: Final = "_may_call_functions"
 _PLAIN: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall", GRADIENT_OP})
-_LOOPS: Final = frozenset({"While", "StatelessWhile"})
-_CHOICES: Final = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 
 
 class Callee(msgspec.Struct, frozen=True):
@@ -126,12 +125,12 @@ def has_hub(node: Node) -> bool:
 
 def is_loop(node: Node) -> bool:
     """True for a call that feeds its body's returns back as arguments."""
-    return node.op in _LOOPS
+    return node.op in WHILE
 
 
 def is_choice(node: Node) -> bool:
     """True for a call that returns the results of one of its bodies."""
-    return node.op in _CHOICES
+    return node.op in BRANCH
 
 
 def given_to(node: Node) -> list[Tensor] | None:

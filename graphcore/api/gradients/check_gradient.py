@@ -14,12 +14,12 @@ from graphcore.attrs import Array
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Tensor
+from graphcore.plumbing import PLACEHOLDER
 from graphcore.runtime import Session, get_default_session
 
 _DELTAS: Final[Mapping[int, float]] = {8: 1e-5, 4: 5e-3}
 _TOLERANCES: Final[Mapping[int, float]] = {8: 1e-5, 4: 2e-2}
 _LOW_PRECISION: Final = (5e-2, 2e-1)
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2"})
 _ROUNDINGS: Final = 16
 """How many roundings of the result the differences may be off by."""
 
@@ -94,7 +94,7 @@ class _Work:
         self.session = Session(self.twin.graph)
         fed = {tensor: value for tensor, value in given.items() if self.twin.holds(tensor)}
         for node in self.twin.graph.op_nodes():
-            tensor = next((t for t in node.outputs if node.op in _PLACEHOLDERS), None)
+            tensor = next((t for t in node.outputs if node.op in PLACEHOLDER), None)
             if tensor is not None and y.graph.get_tensor_by_name(tensor.name) not in {*fed, *self.twin.variables}:
                 raise InvalidArgumentError(
                     f"check_gradient requires a value for the placeholder '{node.name}' ({tensor.dtype.name} {tensor.shape}) in feed_dict: "

@@ -10,9 +10,9 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.graph import Graph
-from graphcore.graph.model.control_flow_ops import is_back_edge
 from graphcore.graph.model.filling import fill_in_order
 from graphcore.graph.model.node import Node
+from graphcore.plumbing import is_back_edge
 
 
 def graph_from_nodes(nodes: Sequence[NodeDef], library: FunctionLibraryDefinition | None = None) -> Graph:

@@ -26,7 +26,6 @@ from graphcore.graph.importing.names import import_names
 from graphcore.graph.importing.options import ImportOptions, ImportResults, check_results, tensor_id_of
 from graphcore.graph.importing.shapes import check_output_shapes, forget_shapes
 from graphcore.graph.model.atomic_change import refuse_finalized
-from graphcore.graph.model.control_flow_ops import MERGE, is_back_edge
 from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.input_checks import check_inputs, type_misfit
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
@@ -36,6 +35,7 @@ from graphcore.graph.model.versions import check_versions, explain_newer_produce
 from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.shapes.propagation import close_loops, infer_downstream
 from graphcore.graph.shapes.shape_refiner import ShapeInference, ShapeRefiner
+from graphcore.plumbing import MERGE, is_back_edge
 from graphcore.registry import OpRegistration
 from graphcore.source import SourceLocation, caller_location
 

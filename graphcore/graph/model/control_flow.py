@@ -11,24 +11,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from graphcore.errors import GraphError
-from graphcore.graph.model.control_flow_ops import (
+from graphcore.graph.model.frames import OUTERMOST, NodeFrame, control_flow_info
+from graphcore.graph.model.node import Node, Tensor
+from graphcore.plumbing import (
     ANY_SWITCH,
     CONTROL_TRIGGER,
     ENTER,
     EXIT,
+    FRAME_OPS,
     LOOP_COND,
     MERGE,
     NEXT_ITERATION,
     SWITCH,
 )
-from graphcore.graph.model.frames import OUTERMOST, NodeFrame, control_flow_info
-from graphcore.graph.model.node import Node, Tensor
 
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader
-
-PASS_THROUGH: Final = frozenset({"Identity", LOOP_COND, "StopGradient", "PreventGradient", "Snapshot"})
-"""Ops whose output is their input, a predicate it may be."""
 
 
 class Branch(NamedTuple):
@@ -142,7 +140,7 @@ class ControlFlow:
 
     def decider(self, pred: Tensor) -> Tensor:
         """The tensor that decides where a Switch goes by `pred`: the one that `pred` is passed on from."""
-        while pred.node.op in PASS_THROUGH and pred not in self.feeds:
+        while pred.node.registration.is_alias and pred.node.op not in FRAME_OPS and pred not in self.feeds:
             pred = pred.node.inputs[0]
         return pred
 

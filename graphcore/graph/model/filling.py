@@ -10,10 +10,10 @@ import msgspec
 
 from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.control_flow_ops import is_back_edge
 from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.plumbing import is_back_edge
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
-from graphcore.graph.model.control_flow_ops import ENTER, EXIT, LOOP_COND
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.plumbing import ENTER, EXIT, LOOP_COND
 
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader

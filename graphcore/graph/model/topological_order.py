@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.control_flow_ops import is_back_edge
 from graphcore.graph.model.node import Node
+from graphcore.plumbing import is_back_edge
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph

@@ -18,6 +18,7 @@ from graphcore.graph.reading import GraphReader
 from graphcore.graph.shapes.live_refiner import LiveRefiner
 from graphcore.graph.shapes.loop_shapes import is_loop_head
 from graphcore.inference import DimensionHandle, ShapeHandle
+from graphcore.plumbing import CONST
 
 _MOST_FACTS: Final = 20_000
 """What one explanation looks at behind forks: a graph may lead back to everything. The way up to the first fork is followed to its end."""
@@ -323,7 +324,7 @@ class _Step:
     def _of_value(self) -> _Local:
         """From an element of a value, or all of it, to what it was made of."""
         node = self.node
-        if node.op == "Const":
+        if node.op == CONST:
             return "literal", f"is a literal: {self._literal()}", [], self.size
         sources = element_sources(self.tensor, self.fact.index) if self.fact.kind == "element" or self._is_number() else None
         if sources is None:
@@ -335,7 +336,12 @@ class _Step:
         if not facts:
             return "unknown", f"is known only when `{node.name}` (op {node.op}) runs", [], self.size
         if len(facts) == 1:
-            return "passed", f"is {facts[0]}" + ("" if node.op != "Shape" else f", read by `{node.name}`"), facts, self.size
+            return (
+                "passed",
+                f"is {facts[0]}" + ("" if node.registration.traits.numbers_from_shapes is None else f", read by `{node.name}`"),
+                facts,
+                self.size,
+            )
         return "computed", f"is computed by `{node.name}` (op {node.op})", facts, self.size
 
     def _is_number(self) -> bool:

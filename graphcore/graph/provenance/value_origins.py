@@ -8,8 +8,7 @@ import msgspec
 
 from graphcore.graph.model.node import Tensor
 from graphcore.inference import DimensionHandle, ShapeHandle
-from graphcore.inference.partial_rules import RULES
-from graphcore.inference.partial_types import MAX_ITEMS, PartialValue, ValueView
+from graphcore.inference.partial_types import MAX_ITEMS, PartialValue, Rule, ValueView
 from graphcore.inference.partial_values import partial_value
 
 
@@ -24,7 +23,7 @@ class Element(msgspec.Struct, frozen=True):
 def element_sources(tensor: Tensor, index: int) -> list[Element] | None:
     """What element `index` of the value of `tensor` (0 for a scalar) was made of, None if no rule tells."""
     node = tensor.node
-    rule = RULES.get(node.op)
+    rule = node.registration.traits.partial_rule
     if rule is None:
         return None
     marks: dict[int, tuple[DimensionHandle, Element]] = {}
@@ -52,7 +51,7 @@ def element_sources(tensor: Tensor, index: int) -> list[Element] | None:
         items = [mark(item if isinstance(item, int) else item.value, Element("element", slot, i)) for i, item in enumerate(known.items)]
         found[id(other.node), other.index] = PartialValue(tuple(items), known.is_scalar)
     made = rule.apply(ValueView(node, tensor.index, found, shape_of, refiner.evaluate_constant_tensor))
-    if node.op == "Rank":
+    if rule.reads_rank:
         return [Element("rank", 0)]
     position = max(index, 0)
     if made is None or position >= len(made.items):
@@ -61,12 +60,12 @@ def element_sources(tensor: Tensor, index: int) -> list[Element] | None:
     hit = marks.get(id(item))
     if hit is not None:
         return [hit[1]]
-    return _operands(node.op, [element for _, element in marks.values()], position, len(made.items))
+    return _operands(rule, [element for _, element in marks.values()], position, len(made.items))
 
 
-def _operands(op: str, elements: list[Element], position: int, count: int) -> list[Element]:
+def _operands(rule: Rule, elements: list[Element], position: int, count: int) -> list[Element]:
     """The elements that went into a computed one: those at its position (or the only one) for elementwise ops, all for the others."""
-    if op in {"Size", "Prod"}:
+    if rule.combines:
         return elements
     lengths = {slot: sum(element.slot == slot for element in elements) for slot in {element.slot for element in elements}}
     return [element for element in elements if lengths[element.slot] < count or lengths[element.slot] == 1 or element.index == position]

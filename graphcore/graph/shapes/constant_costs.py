@@ -14,14 +14,7 @@ _MOST_MULTIPLICATIONS: Final = 1 << 26
 """Of a product of matrices: milliseconds for floats, a tenth of a second for integers, which BLAS does not multiply."""
 _MOST_PAIRS: Final = 1 << 17
 """Of elements, for kernels that look at each of one tensor for each of another: a tenth of a second where they do it in Python."""
-_PRODUCTS: Final = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "SparseMatMul"})
-_PAIRING: Final = frozenset(
-    {"EditDistance", "Einsum", "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "LRN", "LRNGrad"}
-    | {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"}
-    | {"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"}
-    | {"AvgPool", "AvgPoolGrad", "AvgPool3D", "AvgPool3DGrad", "MaxPool", "MaxPoolV2", "MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad"}
-    | {"MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "MaxPoolWithArgmax", "ResizeArea", "ResizeBicubic", "ResizeBicubicGrad"}
-)
+_PAIRING: Final = frozenset({"pairs", "convolution", "contraction"})
 
 
 def is_cheap(node: Node, shape_of: Callable[[Tensor], Shape]) -> bool:
@@ -29,11 +22,12 @@ def is_cheap(node: Node, shape_of: Callable[[Tensor], Shape]) -> bool:
 
     What calls functions is not: nobody knows how long they run.
     """
-    if node.op in _PRODUCTS or node.op in _PAIRING:
+    kind = node.registration.traits.cost
+    if kind == "product" or kind in _PAIRING:
         sizes = sorted([shape_of(tensor).num_elements for tensor in (*node.inputs, *node.outputs)])
         if sizes[0] < 0:
             return False
-        if node.op in _PRODUCTS:
+        if kind == "product":
             return math.isqrt(math.prod(sizes[-3:])) <= _MOST_MULTIPLICATIONS  # [m, k], [k, n] and [m, n]: m k n
         return math.prod(sizes[-2:]) <= _MOST_PAIRS
     return not any(isinstance(value, Func) for value in node.node_def.attr.values())

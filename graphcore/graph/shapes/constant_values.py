@@ -13,6 +13,7 @@ from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_costs import is_cheap
 from graphcore.graph.shapes.kernels import kernel_context
+from graphcore.plumbing import ARG, CALL, CONST, CONTROL_FLOW, FEEDABLE, NO_OP, SYMBOLIC_GRADIENT
 from graphcore.shapes import Shape
 from graphcore.support.deadline import check_time
 
@@ -24,14 +25,9 @@ FORGOTTEN: Final[Values] = {}
 MAX_CACHED_ELEMENTS: Final = 2048
 MAX_INFERRED_ELEMENTS: Final = 1 << 20
 """What has more says nothing about a shape, and a small file may claim a great many."""
-_NEVER_CONSTANT: Final = frozenset(
-    {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Switch", "Merge", "Enter", "Exit", "LoopCond", "NoOp"}
-    | {"PartitionedCall", "SymbolicGradient"}
-)
+_NEVER_CONSTANT: Final = FEEDABLE | CONTROL_FLOW | CALL | {SYMBOLIC_GRADIENT, NO_OP}
 _REFUSALS: Final = (GraphError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 """What a kernel may raise that is given values with which it cannot work."""
-_ARGUMENTS: Final = frozenset({"_Arg", "_DeviceArg"})
-_FROM_SHAPE: Final = frozenset({"Shape", "Rank", "Size", "ShapeN"})
 
 
 class ValueSource(Protocol):
@@ -99,7 +95,7 @@ class ValueCache:
     def known(self, node: Node) -> Values | None:
         """The values of `node`; those of an argument are asked for."""
         found = self._found.get(node)
-        if found is None and self._argument is not None and node.op in _ARGUMENTS:
+        if found is None and self._argument is not None and node.op in ARG:
             found = self._found[node] = {0: self._argument(node)}
         return found
 
@@ -128,7 +124,7 @@ def inferred_value(tensor: Tensor) -> Array | None:
 def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
     """Works without recursion, so a chain of any length is fine."""
     node = tensor.node
-    if node.op == "Const":
+    if node.op == CONST:
         return _const_array(node)
     pending: list[tuple[Tensor, Node | None]] = [(tensor, None)]  # each with the node that waits for it
     while pending:
@@ -162,11 +158,11 @@ def _const_array(node: Node) -> Array | None:
 
 def _unvisited_inputs(node: Node, source: ValueSource) -> list[Tensor] | None:
     """The inputs to look at first; None if the node can never be constant."""
-    if node.op in _FROM_SHAPE and _shape_constants(node, source) is not None:
+    if _shape_constants(node, source) is not None:
         return []
     if not _may_be_constant(node, source):
         return None
-    return [tensor for tensor in node.inputs if tensor.node.op != "Const" and source.known(tensor.node) is None]
+    return [tensor for tensor in node.inputs if tensor.node.op != CONST and source.known(tensor.node) is None]
 
 
 def _may_be_constant(node: Node, source: ValueSource) -> bool:
@@ -180,12 +176,12 @@ def _may_be_constant(node: Node, source: ValueSource) -> bool:
 
 
 def _evaluate(node: Node, source: ValueSource) -> Values:
-    from_shape = _shape_constants(node, source) if node.op in _FROM_SHAPE else None
+    from_shape = _shape_constants(node, source)
     if from_shape is not None:
         return from_shape
     values: list[Array] = []
     for tensor in node.inputs:
-        value = _const_array(tensor.node) if tensor.node.op == "Const" else (source.known(tensor.node) or {}).get(tensor.index)
+        value = _const_array(tensor.node) if tensor.node.op == CONST else (source.known(tensor.node) or {}).get(tensor.index)
         if value is None:
             return {}
         values.append(value)
@@ -211,20 +207,12 @@ def _as_declared(tensor: Tensor, value: Array, shape: Shape) -> Array | None:
 
 
 def _shape_constants(node: Node, source: ValueSource) -> Values | None:
-    """The outputs of Shape, ShapeN, Rank, Size where the static shape tells them."""
-    results: Values = {}
-    for i, tensor in enumerate(node.inputs):
-        shape = source.shape_of(tensor)
-        dtype = _numpy(node.output_types[min(i, len(node.output_types) - 1)])
-        if node.op == "Rank" and shape.rank is not None:
-            results[i] = np.asarray(shape.rank, dtype)
-        elif not shape.is_fully_defined:
-            return None
-        elif node.op == "Size":
-            results[i] = _numbers(shape.num_elements, dtype)
-        else:
-            results[i] = _numbers(shape.as_list(), dtype)
-    return results
+    """The outputs that the static shapes of the inputs tell; None if they do not, or if the op reads values."""
+    tell = node.registration.traits.numbers_from_shapes
+    numbers = None if tell is None or not node.inputs else tell([source.shape_of(tensor) for tensor in node.inputs])
+    if numbers is None:
+        return None
+    return {i: _numbers(number, _numpy(tensor.dtype)) for i, (number, tensor) in enumerate(zip(numbers, node.outputs, strict=False))}
 
 
 def _numbers(value: int | list[int | None], dtype: np.dtype[np.generic]) -> Array:

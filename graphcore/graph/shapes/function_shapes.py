@@ -14,6 +14,7 @@ from graphcore.functions import FunctionLibraryDefinition, canonicalize, instant
 from graphcore.graph.model.filling import fill_in_order
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.inference import ShapeHandle
+from graphcore.plumbing import ARG, RETVAL
 
 MOST_NESTED_NODES: Final = 2_000
 """So many nodes of functions that functions call are looked at for one call; what lies beyond gives unknown shapes."""
@@ -77,8 +78,8 @@ def _made(library: FunctionLibraryDefinition, graph_class: Any, definition: Func
     except GraphError:
         return None
     nodes: list[Node] = graph.nodes
-    args = [node for node in nodes if node.op in {"_Arg", "_DeviceArg"}]
-    rets = [node for node in nodes if node.op in {"_Retval", "_DeviceRetval"}]
+    args = [node for node in nodes if node.op in ARG]
+    rets = [node for node in nodes if node.op in RETVAL]
     return Body(nodes, sorted(args, key=_index), [node.inputs[0] for node in sorted(rets, key=_index)])
 
 

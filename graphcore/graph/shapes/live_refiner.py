@@ -10,13 +10,13 @@ from weakref import WeakSet
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
-from graphcore.graph.model.control_flow_ops import ENTER, MERGE
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_values import inferred_value
 from graphcore.graph.shapes.loop_shapes import enters_loop, forward_slots, is_loop_head, relaxed_data
 from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext, ShapeInference
 from graphcore.inference import HandleData, ShapeHandle, same_handle_data
 from graphcore.inference.alternatives import common_shape, relaxed_shape
+from graphcore.plumbing import CONST, ENTER, MERGE
 from graphcore.shapes import Shape
 
 _LOOP_OPS: Final = ENTER | MERGE
@@ -248,7 +248,7 @@ class LiveRefiner(ShapeInference):
 
     def evaluate_constant_tensor(self, node: Node, index: int) -> Array | None:
         """The value that output `index` has in every run, None if none is known."""
-        if self.disable_constant_propagation and node.op != "Const":
+        if self.disable_constant_propagation and node.op != CONST:
             return None
         return inferred_value(node.outputs[index])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from graphcore.graph.model.control_flow_ops import ENTER, MERGE, is_back_edge
 from graphcore.graph.model.node import Node
 from graphcore.inference import HandleData, ShapeAndType
 from graphcore.inference.alternatives import relaxed_shape
+from graphcore.plumbing import ENTER, MERGE, is_back_edge
 
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader

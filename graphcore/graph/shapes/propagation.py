@@ -10,12 +10,12 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from graphcore.errors import GraphError, InternalError, InvalidArgumentError
-from graphcore.graph.model.control_flow_ops import MERGE, is_back_edge
 from graphcore.graph.model.input_checks import type_misfit
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.graph.shapes.loop_shapes import LoopsAround, is_loop_head
 from graphcore.inference import ShapeHandle, same_handle_data
+from graphcore.plumbing import MERGE, is_back_edge
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from graphcore.attrs import Array
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_values import constant_value
-from graphcore.inference.partial_rules import RULES
 from graphcore.inference.partial_values import partial_value
-
-_FROM_SHAPE: Final = frozenset({"Shape", "ShapeN", "Rank", "Size"})
 
 
 def value_read(node: Node, tensor: Tensor) -> Array | None:
@@ -54,7 +51,7 @@ def _reader_of(tensor: Tensor) -> Node | None:
                 continue
             if node.asked_values >> slot & 1:
                 return node
-            if node.op in _FROM_SHAPE:
+            if node.registration.traits.numbers_from_shapes is not None:
                 continue
             made = [output for output in node.outputs if output not in seen and _is_known(output)]
             seen.update(made)
@@ -63,4 +60,6 @@ def _reader_of(tensor: Tensor) -> Node | None:
 
 
 def _is_known(tensor: Tensor) -> bool:
-    return constant_value(tensor) is not None or (tensor.node.op in RULES and _known_elements(tensor) is not None)
+    return constant_value(tensor) is not None or (
+        tensor.node.registration.traits.partial_rule is not None and _known_elements(tensor) is not None
+    )

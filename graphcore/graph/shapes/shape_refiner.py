@@ -21,6 +21,7 @@ from graphcore.graph.shapes.function_shapes import MOST_NESTED_CALLS, FunctionSh
 from graphcore.inference import HandleData, InferenceContext, ShapeHandle, handle_to_shape, same_defined_shape, same_handle_data
 from graphcore.inference.partial_types import PartialValue
 from graphcore.inference.partial_values import partial_shape
+from graphcore.plumbing import ARG, CONST
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 
@@ -324,7 +325,7 @@ class ShapeRefiner(ShapeInference):
 
         Small ones are kept. With `disable_constant_propagation` only constants themselves are read.
         """
-        if self.disable_constant_propagation and node.op != "Const":
+        if self.disable_constant_propagation and node.op != CONST:
             return None
         return self._values.value_of(node.outputs[index])
 
@@ -373,7 +374,7 @@ class _BodyRefiner(ShapeRefiner):
 
     def add_node(self, node: Node) -> None:
         """Infer the outputs of `node`; those of an argument are given."""
-        if node.op not in {"_Arg", "_DeviceArg"}:
+        if node.op not in ARG:
             super().add_node(node)
             return
         number = _index_of(node)
@@ -394,7 +395,7 @@ class _BodyRefiner(ShapeRefiner):
         return None if slot is None else self._call.input_tensor(slot)
 
     def _partial_argument(self, node: Any, index: int) -> PartialValue | None:
-        if node.op not in {"_Arg", "_DeviceArg"}:
+        if node.op not in ARG:
             return None
         slot = self._slots[_index_of(node)]
         shape = self.output_shape(node, index)

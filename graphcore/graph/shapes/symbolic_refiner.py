@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,11 +15,11 @@ from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext
 from graphcore.inference import DimensionHandle, InferenceContext, ShapeHandle
 from graphcore.inference.dimensions import DimensionOrConstant
 from graphcore.inference.expressions import Expression, constant, expression_of, symbol, unknown_result
+from graphcore.plumbing import FEEDABLE
 
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader
 
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 Equation = tuple[Expression, Expression]
 
 
@@ -102,7 +102,7 @@ class SymbolicRefiner(LiveRefiner):
 
     def _new_name(self, node: Node, index: int, position: int) -> str:
         """`batch` for the first dimension of what is fed, `n1`, `n2`, ... for all else."""
-        stem = "batch" if node.op in _PLACEHOLDERS and index == position == 0 else "n"
+        stem = "batch" if node.op in FEEDABLE and index == position == 0 else "n"
         number = self._taken[stem] = self._taken.get(stem, 0) + 1
         return stem if stem == "batch" and number == 1 else f"{stem}{number}"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import (
     expand_dims_shape,
     reshape_shape,
@@ -21,19 +23,32 @@ from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_typed
 from graphcore.opset.framework.kernels import constant_int, constant_ints, ints, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX
 from graphcore.registry import KernelFactory
+from graphcore.shapes import Shape as StaticShape
 from graphcore.traits import FailsOn
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
 
 
+def _sizes(shapes: Sequence[StaticShape]) -> list[Any] | None:
+    return [shape.as_list() for shape in shapes] if all(shape.is_fully_defined for shape in shapes) else None
+
+
+class _OfShapes:
+    """Ops that look at the shapes of their inputs only."""
+
+    can_fail = False
+    memory = "fresh"
+    needs_only_shapes = True
+    numbers_from_shapes = _sizes
+
+
 @op
-class Shape:
+class Shape(_OfShapes):
     """The shape of a tensor, as a vector."""
 
     signature = f"Shape[T:type, out_type:{INDEX} = int32](input:T) -> (output:out_type)"
     shape = shape_shape
-    can_fail = False
-    memory = "separate"
+    partial_rule = partial_rules.SHAPE
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[[2, 3]]), Example([5.0], {"out_type": "int64"}, outputs=[[]]))
 
@@ -43,12 +58,12 @@ class Shape:
 
 
 @op
-class ShapeN:
+class ShapeN(_OfShapes):
     """The shapes of several tensors, each as a vector."""
 
     signature = f"ShapeN[N:int, T:type, out_type:{INDEX} = int32](input:N*T) -> (output:N*out_type)"
     shape = shape_shape
-    can_fail = False
+    partial_rule = partial_rules.SHAPE
     gradient = NO_GRADIENT
     examples = (Example([[_X, [[1.0]]]], outputs=[[2, 3], [1, 1]]),)
 
@@ -60,12 +75,12 @@ class ShapeN:
 
 
 @op
-class Rank:
+class Rank(_OfShapes):
     """The number of dimensions of a tensor."""
 
     signature = "Rank[T:type](input:T) -> (output:int32)"
     shape = scalar_shape
-    can_fail = False
+    partial_rule = partial_rules.RANK
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[2]),)
 
@@ -73,20 +88,26 @@ class Rank:
         array, dtype = k.xp.array, np.int32
         return lambda x: array(x.ndim, dtype)
 
+    def numbers_from_shapes(shapes: Sequence[StaticShape]) -> list[Any] | None:
+        return None if shapes[0].rank is None else [shapes[0].rank]
+
 
 @op
-class Size:
+class Size(_OfShapes):
     """The number of elements of a tensor."""
 
     signature = f"Size[T:type, out_type:{INDEX} = int32](input:T) -> (output:out_type)"
     shape = scalar_shape
-    can_fail = False
+    partial_rule = partial_rules.SIZE
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[6]),)
 
     def kernel(k: KernelContext) -> Kernel:
         array, dtype = k.xp.array, k.dtype("out_type")
         return lambda x: array(x.size, dtype)
+
+    def numbers_from_shapes(shapes: Sequence[StaticShape]) -> list[Any] | None:
+        return [shapes[0].num_elements] if shapes[0].is_fully_defined else None
 
 
 RESHAPE_GRADIENT: Final = f"""[T:type](x:T, shape:{INDEX_TYPE}, dy:T) -> (dx:T, dshape:{INDEX_TYPE}) {{
@@ -113,8 +134,10 @@ class Reshape:
 
     signature = f"Reshape[T:type, Tshape:{INDEX} = int32](tensor:T, shape:Tshape) -> (output:T)"
     shape = reshape_shape
+    neutral = "own shape"
+    partial_rule = partial_rules.RESHAPING
     can_fail = FailsOn(values=("shape",))
-    memory = "view"
+    memory = "reshaped view"
     gradient = index_typed("Tshape", RESHAPE_GRADIENT)
     examples = (Example([_X, [3, 2]]), Example([_X, [-1]]), Example([[7.0], np.zeros(0, np.int32)], outputs=[7.0]))
 
@@ -142,6 +165,8 @@ class ExpandDims:
 
     signature = f"ExpandDims[T:type, Tdim:{INDEX} = int32](input:T, dim:Tdim) -> (output:T)"
     shape = expand_dims_shape
+    neutral = "own shape"
+    partial_rule = partial_rules.RESHAPING
     can_fail = FailsOn(values=("dim",))
     memory = "view"
     gradient = index_typed("Tdim", RESHAPE_GRADIENT)
@@ -170,6 +195,8 @@ class Squeeze:
 
     signature = "Squeeze[T:type, squeeze_dims:list(int) >= 0 = []](input:T) -> (output:T)"
     shape = squeeze_shape
+    neutral = "own shape"
+    partial_rule = partial_rules.RESHAPING
     can_fail = False
     memory = "view"
     gradient = """[T:type](x:T, dy:T) -> (dx:T) {
@@ -231,8 +258,9 @@ class Transpose:
 
     signature = f"Transpose[T:type, Tperm:{INDEX} = int32](x:T, perm:Tperm) -> (y:T)"
     shape = transpose_shape
+    neutral = "in order"
     can_fail = FailsOn(values=("perm",))
-    memory = "view"
+    memory = "strided view"
     kernel = _transpose(conjugate=False)
     gradient = _transpose_grad("Transpose")
     examples = (Example([_X, [1, 0]]), Example([[_X, _X], [1, 2, 0]]))

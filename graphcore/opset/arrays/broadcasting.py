@@ -95,8 +95,9 @@ class BroadcastTo:
 
     signature = f"BroadcastTo[T:type, Tidx:{INDEX} = int32](input:T, shape:Tidx) -> (output:T)"
     shape = broadcast_to_shape
+    neutral = "own shape"
     can_fail = FailsOn(values=("shape",), empty=True)
-    memory = "view"
+    memory = "broadcast view"
     examples = (Example([_X, [2, 2, 3]]), Example([[[1.0], [2.0]], [2, 3]]), Example([7.0, [2, 2]]))
 
     def gradient(attrs: Any) -> str:
@@ -125,6 +126,7 @@ class Tile:
 
     signature = f"Tile[T:type, Tmultiples:{INDEX} = int32](input:T, multiples:Tmultiples) -> (output:T)"
     shape = tile_shape
+    neutral = "ones"
     can_fail = FailsOn(values=("multiples",))
     examples = (Example([_X, [2, 1]]), Example([_X, [2, 3]]), Example([_X, [0, 1]]))
 

@@ -10,6 +10,7 @@ import numpy as np
 from graphcore import dtypes
 from graphcore.attrs import TensorValue
 from graphcore.errors import InvalidArgumentError
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import (
     const_shape,
     fill_shape,
@@ -40,6 +41,8 @@ class Const:
 
     signature = "Const[value:tensor, dtype:type]() -> (output:dtype)"
     shape = const_shape
+    memory = "held"
+    role = "constant"
     can_fail = False
     gradient = NO_GRADIENT
     examples = (
@@ -64,6 +67,8 @@ class Placeholder:
 
     signature = "Placeholder[dtype:type, shape:shape = ?]() -> (output:dtype)"
     shape = placeholder_shape
+    memory = "held"
+    role = "placeholder"
     gradient = no_registered_gradient("a placeholder has no inputs")
     examples = (Example([], {"dtype": "float", "shape": Shape([None, 3])}),)
 
@@ -89,6 +94,8 @@ class PlaceholderV2:
         'PlaceholderV2[dtype:type, shape:shape]() -> (output:dtype) @deprecated(23, "Placeholder now behaves the same as PlaceholderV2.")'
     )
     shape = placeholder_shape
+    memory = "held"
+    role = "placeholder"
     kernel = Placeholder.kernel
     gradient = Placeholder.gradient
     examples = Placeholder.examples
@@ -109,6 +116,7 @@ class PlaceholderWithDefault:
 
     signature = "PlaceholderWithDefault[dtype:type, shape:shape](input:dtype) -> (output:dtype)"
     shape = _merged_with_attr
+    role = "placeholder"
     memory = "unknown"
     kernel = pass_through
     gradient = "[dtype:type](x:dtype, dy:dtype) -> (dx:dtype) {\n  dx = Identity[T=$dtype](dy)\n}"
@@ -124,6 +132,7 @@ class ZerosLike(Elementwise):
 
     signature = "ZerosLike[T:type](x:T) -> (y:T)"
     shape = unchanged_shape
+    needs_only_shapes = True
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[np.zeros((2, 3))]), Example([[True, False]], outputs=[[False, False]]))
 
@@ -142,6 +151,7 @@ class OnesLike(Elementwise):
 
     signature = f"OnesLike[T:{_ONES_TYPES}](x:T) -> (y:T)"
     shape = unchanged_shape
+    needs_only_shapes = True
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[np.ones((2, 3))]),)
 
@@ -160,6 +170,7 @@ class Fill:
 
     signature = f"Fill[T:type, index_type:{INDEX} = int32](dims:index_type, value:T) -> (output:T)"
     shape = fill_shape
+    partial_rule = partial_rules.FILL
     can_fail = FailsOn(values=("dims",))
     gradient = index_typed(
         "index_type",

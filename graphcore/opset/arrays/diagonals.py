@@ -10,7 +10,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape_with_rank_at_least
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
-from graphcore.opset.framework.families import Rearranging, Total
+from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.kernels import invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX
 
@@ -50,7 +50,7 @@ class Diag(Total):
 
 
 @op
-class DiagPart(Rearranging):
+class DiagPart:
     """The diagonal of a tensor: diagonal[i...] = input[i..., i...].
 
     input: [sizes..., sizes...]
@@ -127,7 +127,7 @@ def _diagonal_size(c: InferenceContext) -> Any:
 
 
 @op
-class MatrixDiagPart(Rearranging):
+class MatrixDiagPart:
     """The diagonals of the matrices in the last two dimensions.
 
     input: [..., m, n]

@@ -68,6 +68,7 @@ class EditDistance:
         "EditDistance[normalize:bool = true, T:type](hypothesis_indices:int64, hypothesis_values:T, hypothesis_shape:int64, "
         "truth_indices:int64, truth_values:T, truth_shape:int64) -> (output:float)"
     )
+    cost = "pairs"
     gradient = NO_GRADIENT
     examples = (
         Example(

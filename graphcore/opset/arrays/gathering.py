@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.attrs import Attrs
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import (
     dynamic_stitch_shape,
     gather_nd_shape,
@@ -59,6 +60,7 @@ class Gather:
         f"Gather[validate_indices:bool = true, Tparams:type, Tindices:{INDEX}](params:Tparams, indices:Tindices) -> (output:Tparams)"
     )
     shape = gather_shape
+    partial_rule = partial_rules.GATHER
     gradient = _GATHER_GRADIENT
     examples = (Example([_X, [1, 0, 1]]), Example([[1.0, 2.0], [[0, 1], [1, 1]]]))
 
@@ -145,6 +147,7 @@ class GatherV2:
         "(params:Tparams, indices:Tindices, axis:Taxis) -> (output:Tparams)"
     )
     shape = gather_v2_shape
+    partial_rule = partial_rules.GATHER
     gradient = _gather_v2_grad
     examples = (
         Example([_X, [1, 0, 1], 0]),

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.attrs import Attrs
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import (
     concat_offset_shape,
     concat_shape,
@@ -74,6 +75,7 @@ class Concat:
 
     signature = "Concat[N:int >= 2, T:type](concat_dim:int32, values:N*T) -> (output:T)"
     shape = concat_shape
+    partial_rule = partial_rules.CONCAT_AXIS_FIRST
     can_fail = FailsOn(values=("concat_dim",))
     gradient = _concat_grad(dim_first=True)
     examples = (Example([0, [_A, _B]]), Example([1, [_A, _C]]))
@@ -92,6 +94,7 @@ class ConcatV2:
 
     signature = f"ConcatV2[N:int >= 2, T:type, Tidx:{INDEX} = int32](values:N*T, axis:Tidx) -> (output:T)"
     shape = concat_v2_shape
+    partial_rule = partial_rules.CONCAT_AXIS_LAST
     can_fail = FailsOn(values=("axis",))
     gradient = _concat_grad(dim_first=False)
     examples = (Example([[_A, _B], 0]), Example([[_A, _C, _A], -1]))
@@ -143,6 +146,7 @@ class Pack(Total):
 
     signature = "Pack[N:int, T:type, axis:int = 0](values:N*T) -> (output:T)"
     shape = pack_shape
+    partial_rule = partial_rules.PACK
     gradient = """_[T:type, N:int, axis:int](x:N*T, dy:T) -> (dx:N*T) {
       dx = Unpack[T=$T, axis=$axis, num=$N](dy)
       return dx = dx:output
@@ -174,6 +178,7 @@ class Unpack:
 
     signature = "Unpack[num:int >= 0, T:type, axis:int = 0](value:T) -> (output:num*T)"
     shape = unpack_shape
+    partial_rule = partial_rules.UNPACK
     can_fail = False
     gradient = """[T:type, num:int, axis:int](x:T, dy:num*T) -> (dx:T) {
       dx = Pack[N=$num, T=$T, axis=$axis](dy)

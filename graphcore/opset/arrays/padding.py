@@ -10,7 +10,6 @@ from graphcore.attrs import Attrs
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference.shape_fns.common_shape_fns import pad_shape
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, op
-from graphcore.opset.framework.families import Rearranging
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_type, index_typed, vector
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
@@ -232,7 +231,7 @@ def _reverse_v2_shape(c: InferenceContext) -> None:
 
 
 @op
-class Reverse(Rearranging):
+class Reverse:
     """Reverses the chosen dimensions.
 
     dims: True for each dimension to reverse, [rank]

@@ -53,6 +53,7 @@ class Unique(Total):
 
     signature = f"Unique[T:type, out_idx:{INDEX} = int32](x:T) -> (y:T, idx:out_idx)"
     shape = unique_shape
+    cost = "sort"
     kernel = _unique(2)
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[[1, 2, 4, 7, 8], [0, 0, 1, 2, 2, 2, 3, 4, 4]]), Example([[3, 1, 3]], outputs=[[3, 1], [0, 1, 0]]))
@@ -70,6 +71,7 @@ class UniqueWithCounts:
 
     signature = f"UniqueWithCounts[T:type, out_idx:{INDEX} = int32](x:T) -> (y:T, idx:out_idx, count:out_idx)"
     shape = unique_shape
+    cost = "sort"
     kernel = _unique(3)
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[[1, 2, 4, 7, 8], [0, 0, 1, 2, 2, 2, 3, 4, 4], [2, 1, 3, 1, 2]]),)
@@ -172,6 +174,7 @@ class UniqueV2:
 
     signature = f"UniqueV2[{_V2_ATTRS}](x:T, axis:Taxis) -> (y:T, idx:out_idx)"
     shape = _unique_along_shape
+    cost = "sort"
     can_fail = FailsOn(values=("axis",), empty=True)
     kernel = _unique_along(2)
     gradient = NO_GRADIENT
@@ -195,6 +198,7 @@ class UniqueWithCountsV2:
 
     signature = f"UniqueWithCountsV2[{_V2_ATTRS}](x:T, axis:Taxis) -> (y:T, idx:out_idx, count:out_idx)"
     shape = _unique_along_shape
+    cost = "sort"
     can_fail = FailsOn(values=("axis",), empty=True)
     kernel = _unique_along(3)
     gradient = NO_GRADIENT

@@ -10,7 +10,6 @@ from graphcore.dtypes import DType
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape_with_rank_at_least
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
-from graphcore.opset.framework.families import Rearranging
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid
 from graphcore.opset.framework.type_sets import INDEX
@@ -108,7 +107,7 @@ class Roll:
 
 
 @op
-class Bitcast(Rearranging):
+class Bitcast:
     """The same bits as another type; the last dimension changes if the sizes of the types differ.
 
     type: the other type.

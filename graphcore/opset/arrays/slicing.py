@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graphcore.attrs import Attrs
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import slice_shape, strided_slice_grad_shape, strided_slice_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.gradient_text import INDEX_TYPE, index_type, index_typed, required_int, scalar
@@ -50,8 +51,9 @@ class Slice:
 
     signature = f"Slice[T:type, Index:{INDEX}](input:T, begin:Index, size:Index) -> (output:T)"
     shape = slice_shape
+    partial_rule = partial_rules.SLICE
     can_fail = FailsOn(values=("begin", "size"))
-    memory = "view"
+    memory = "strided view"
     gradient = _slice_grad
     examples = (
         Example([_X, [1, 1], [1, 2]], outputs=[[[6.0, 7.0]]]),
@@ -154,8 +156,9 @@ class StridedSlice:
         f"StridedSlice[T:type, Index:{{int16, int32, int64}}, {_MASKS}](input:T, begin:Index, end:Index, strides:Index) -> (output:T)"
     )
     shape = strided_slice_shape
+    partial_rule = partial_rules.STRIDED_SLICE
     can_fail = FailsOn(values=("begin", "end", "strides"))
-    memory = "view"
+    memory = "strided view"
     examples = (
         Example([_X, [0, 1], [2, 4], [1, 2]], outputs=[[[2.0, 4.0], [6.0, 8.0]]]),
         Example([_X, [1, 0], [2, 0], [1, 1]], {"shrink_axis_mask": 1, "end_mask": 2}, outputs=[[5.0, 6.0, 7.0, 8.0]]),

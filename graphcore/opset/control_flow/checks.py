@@ -10,7 +10,7 @@ import numpy as np
 
 from graphcore.attrs import Attrs
 from graphcore.errors import InvalidArgumentError
-from graphcore.inference import InferenceContext
+from graphcore.inference import InferenceContext, partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, unchanged_shape
 from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.opset.control_flow.control import IDENTITY_GRADIENT
@@ -77,6 +77,7 @@ class PreventGradient:
 
     signature = "PreventGradient[T:type, message:string = ''](input:T) -> (output:T)"
     shape = unchanged_shape
+    partial_rule = partial_rules.SAME
     kernel = pass_through
     examples = (Example([_X], {"message": "not yet"}, outputs=[_X], differentiable=False),)
 
@@ -91,6 +92,7 @@ class EnsureShape(Passing):
     shape: the shape; unknown dimensions fit any size.
     """
 
+    memory = "view"
     signature = "EnsureShape[shape:shape, T:type](input:T) -> (output:T)"
     gradient = IDENTITY_GRADIENT
     examples = (Example([_X], {"shape": Shape([None, 3])}, outputs=[_X]),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from graphcore.attrs import Attrs
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, select_shape, select_v2_shape, unchanged_shape
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise, Passing
@@ -24,6 +25,7 @@ class NoOp:
 
     signature = "NoOp() -> ()"
     shape = no_outputs
+    role = "control"
     can_fail = False
     gradient = NO_GRADIENT
     examples = (Example([]),)
@@ -38,6 +40,7 @@ class Identity:
 
     signature = "Identity[T:type](input:T) -> (output:T)"
     shape = unchanged_shape
+    partial_rule = partial_rules.SAME
     kernel = pass_through
     gradient = IDENTITY_GRADIENT
     examples = (Example([_X], outputs=[_X]),)
@@ -49,6 +52,7 @@ class StopGradient:
 
     signature = "StopGradient[T:type](input:T) -> (output:T)"
     shape = unchanged_shape
+    partial_rule = partial_rules.SAME
     kernel = pass_through
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[_X]),)

@@ -55,6 +55,7 @@ class Switch:
 
     signature = "Switch[T:type](data:T, pred:bool) -> (output_false:T, output_true:T)"
     shape = _switch_shape
+    role = "control"
     kernel = _switch
     gradient = _NO_GRADIENT
     examples = (Example([_X, True]), Example([_X, False]))
@@ -73,6 +74,7 @@ class RefSwitch:
     signature = "RefSwitch[T:type](data:Ref(T), pred:bool) -> (output_false:Ref(T), output_true:Ref(T))"
     allows_uninitialized_input = True
     shape = _switch_shape
+    role = "control"
     kernel = _switch
     gradient = _NO_GRADIENT
     examples = (Example([_X, True]), Example([_X, False]))
@@ -133,6 +135,7 @@ class Merge:
 
     signature = "Merge[T:type, N:int >= 1](inputs:N*T) -> (output:T, value_index:int32)"
     shape = _merge_shape
+    role = "control"
     kernel = _merge
     gradient = _NO_GRADIENT
     examples = (Example([[_X]], outputs=[_X, 0]),)
@@ -149,6 +152,7 @@ class RefMerge:
 
     signature = "RefMerge[T:type, N:int >= 1](inputs:Ref(N*T)) -> (output:Ref(T), value_index:int32)"
     shape = _merge_shape
+    role = "control"
     kernel = _merge
     gradient = _NO_GRADIENT
     examples = (Example([[_X]]),)
@@ -164,6 +168,7 @@ class Enter:
     """
 
     signature = f"Enter[T:type, {_ENTER_ATTRS}](data:T) -> (output:T)"
+    role = "control"
     kernel = pass_through
     gradient = _NO_GRADIENT
     examples = (Example([_X], _FRAME), Example([_X], {"frame_name": "loop", "is_constant": True}))
@@ -187,6 +192,7 @@ class RefEnter:
 
     signature = f"RefEnter[T:type, {_ENTER_ATTRS}](data:Ref(T)) -> (output:Ref(T))"
     shape = unchanged_shape
+    role = "control"
     kernel = pass_through
     gradient = _NO_GRADIENT
     examples = (Example([_X], _FRAME),)
@@ -198,6 +204,7 @@ class Exit:
 
     signature = "Exit[T:type](data:T) -> (output:T)"
     shape = unchanged_shape
+    role = "control"
     kernel = pass_through
     gradient = _NO_GRADIENT
     examples = (Example([_X]),)
@@ -209,6 +216,7 @@ class RefExit:
 
     signature = "RefExit[T:type](data:Ref(T)) -> (output:Ref(T))"
     shape = unchanged_shape
+    role = "control"
     kernel = pass_through
     gradient = _NO_GRADIENT
     examples = (Example([_X]),)
@@ -220,6 +228,7 @@ class NextIteration:
 
     signature = "NextIteration[T:type](data:T) -> (output:T)"
     shape = unchanged_shape
+    role = "control"
     kernel = pass_through
     gradient = _NO_GRADIENT
     examples = (Example([_X]),)
@@ -231,6 +240,7 @@ class RefNextIteration:
 
     signature = "RefNextIteration[T:type](data:Ref(T)) -> (output:Ref(T))"
     shape = unchanged_shape
+    role = "control"
     kernel = pass_through
     gradient = _NO_GRADIENT
     examples = (Example([_X]),)
@@ -244,6 +254,7 @@ class LoopCond:
     """
 
     signature = "LoopCond(input:bool) -> (output:bool)"
+    role = "control"
     kernel = pass_through
     gradient = _NO_NUMBERS
     examples = (Example([True], outputs=[True]), Example([False], outputs=[False]))
@@ -258,6 +269,7 @@ class ControlTrigger:
 
     signature = "ControlTrigger() -> ()"
     shape = no_outputs
+    role = "control"
     can_fail = False
     gradient = _NO_NUMBERS
     examples = (Example([]),)

@@ -42,6 +42,8 @@ class _Arg:
     signature = "_Arg[T:type, index:int >= 0]() -> (output:T)"
     stateful = True
     shape = _arg_shape
+    memory = "held"
+    role = "placeholder"
     gradient = no_registered_gradient("an argument has no inputs")
     examples = (Example([], {"T": "float", "index": 0}),)
 
@@ -71,6 +73,7 @@ class _Retval:
     signature = "_Retval[T:type, index:int >= 0](input:T) -> ()"
     stateful = True
     shape = no_outputs
+    role = "return"
     gradient = no_registered_gradient("a return has no outputs")
     examples = (Example([_X], {"index": 0}),)
 
@@ -88,6 +91,7 @@ class _DeviceArg:
     signature = "_DeviceArg[T:type, index:int >= 0]() -> (output:T)"
     stateful = True
     shape = _arg_shape
+    role = "placeholder"
     kernel = _Arg.kernel
     gradient = _Arg.gradient
     examples = _Arg.examples
@@ -103,6 +107,7 @@ class _DeviceRetval:
     signature = "_DeviceRetval[T:type, index:int >= 0](input:T) -> ()"
     stateful = True
     shape = no_outputs
+    role = "return"
     kernel = _Retval.kernel
     gradient = _Retval.gradient
     examples = _Retval.examples

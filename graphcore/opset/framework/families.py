@@ -20,19 +20,12 @@ class Passing:
     memory = "alias"
 
 
-class Rearranging:
-    """Ops that return the elements of their first input in another shape, without a copy if possible."""
-
-    can_fail = False
-    memory = "view"
-
-
 class Reduction:
     """Ops that combine the elements along the axes in the second input."""
 
     can_fail = FailsOn(values=("reduction_indices",))
     memory = "fresh"
-    reduces = True
+    neutral = "no axes"
 
 
 class Total:
@@ -40,3 +33,9 @@ class Total:
 
     can_fail = False
     memory = "fresh"
+
+
+class Storing:
+    """Ops on stacks, queues and arrays of tensors, which keep arrays for others."""
+
+    stores = True

@@ -7,6 +7,7 @@ from typing import Any, Final
 from graphcore.attrs import Attrs
 from graphcore.definitions.types import FunctionDef
 from graphcore.functions import GradientTemplate, binary_grad
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise
@@ -36,6 +37,7 @@ class Add:
 
     signature = "Add[T:{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    partial_rule = partial_rules.ADD
     kernel = ufunc("add")
     gradient = binary_grad("""
         gx = Identity(dz)
@@ -55,6 +57,7 @@ class AddV2:
     commutative = True
     aggregate = True
     shape = broadcast_binary_op_shape_fn
+    partial_rule = partial_rules.ADD
     kernel = ufunc("add")
     gradient = Add.gradient
     examples = (Example([_ROWS, _COLUMN]), Example([_ROWS, 2.0]))
@@ -69,6 +72,7 @@ class Sub:
         "(x:T, y:T) -> (z:T)"
     )
     shape = broadcast_binary_op_shape_fn
+    partial_rule = partial_rules.SUBTRACT
     kernel = ufunc("subtract")
     gradient = binary_grad("""
         gx = Identity(dz)
@@ -103,6 +107,7 @@ class Mul:
     )
     commutative = True
     shape = broadcast_binary_op_shape_fn
+    partial_rule = partial_rules.MULTIPLY
     kernel = ufunc("multiply")
     gradient = _mul_grad
     examples = (Example([_ROWS, _COLUMN]),)
@@ -128,6 +133,7 @@ class Div:
 
     signature = f"Div[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    neutral = "ones"
     can_fail = FailsOn(integers=True)
     gradient = holomorphic(_quotient_grad("Div"))
     examples = (Example([_ROWS, _COLUMN]), Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]))
@@ -193,6 +199,7 @@ class FloorDiv:
 
     signature = f"FloorDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    partial_rule = partial_rules.FLOOR_DIVIDE
     can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -4, -4, 3]]), Example([[1.0, -1.0], 0.1]))
@@ -285,6 +292,7 @@ class Pow:
 
     signature = "Pow[T:{bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    cost = "transcendental"
     can_fail = FailsOn(integers=True)
     gradient = _pow_grad
     examples = (Example([[[1.0, 2.0, 3.0], [0.5, 2.5, 3.5]], [[2.0], [-1.5]]]), Example([[2, -3], [3, 2]], outputs=[[8, 9]]))
@@ -318,6 +326,7 @@ class Maximum:
 
     signature = "Maximum[T:{bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    partial_rule = partial_rules.MAXIMUM
     kernel = ufunc("maximum")
     gradient = _choice_grad("GreaterEqual")
     examples = (Example([_ROWS, [[-1.5], [1.5]]]),)
@@ -329,6 +338,7 @@ class Minimum:
 
     signature = "Minimum[T:{bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    partial_rule = partial_rules.MINIMUM
     kernel = ufunc("minimum")
     gradient = _choice_grad("LessEqual")
     examples = (Example([_ROWS, [[-1.5], [1.5]]]),)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise
@@ -24,6 +25,7 @@ class Cast(Elementwise):
 
     signature = "Cast[SrcT:type, DstT:type, Truncate:bool = false](x:SrcT) -> (y:DstT)"
     shape = unchanged_shape
+    partial_rule = partial_rules.CAST
     memory = "unknown"
     gradient = """[SrcT:type, DstT:type](x:SrcT, dy:DstT) -> (dx:SrcT) {
       dx = Cast[DstT=$SrcT, SrcT=$DstT](dy)

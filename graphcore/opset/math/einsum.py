@@ -220,6 +220,7 @@ class Einsum:
 
     signature = "Einsum[equation:string, N:int, T:type](inputs:N*T) -> (output:T)"
     shape = einsum_shape
+    cost = "contraction"
     can_fail = False
     gradient = _einsum_grad
     examples = (

@@ -156,6 +156,7 @@ class Exp:
 
     signature = f"Exp[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = ufunc("exp")
     gradient = holomorphic(
         unary_grad("""
@@ -172,6 +173,7 @@ class Expm1:
 
     signature = f"Expm1[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = ufunc("expm1")
     gradient = Exp.gradient
     examples = (Example([[0.0, 1.0, -2.0]]),)
@@ -183,6 +185,7 @@ class Log:
 
     signature = f"Log[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = ufunc("log")
     gradient = holomorphic(
         unary_grad("""
@@ -199,6 +202,7 @@ class Log1p:
 
     signature = f"Log1p[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = ufunc("log1p")
     gradient = holomorphic(
         unary_grad(f"""

@@ -70,6 +70,7 @@ class FFT(Total):
 
     signature = f"FFT[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
     shape = _one
+    cost = "transform"
     kernel = _transform("fftn", 1)
     gradient = _gradient("IFFT", 1, divide=False)
     examples = (Example([_Z]), Example([_Z[0, 0, :3]]))
@@ -81,6 +82,7 @@ class IFFT(Total):
 
     signature = f"IFFT[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
     shape = _one
+    cost = "transform"
     kernel = _transform("ifftn", 1)
     gradient = _gradient("FFT", 1, divide=True)
     examples = (Example([_Z]), Example([_Z[0, 0, :3]]))
@@ -92,6 +94,7 @@ class FFT2D(Total):
 
     signature = f"FFT2D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
     shape = _two
+    cost = "transform"
     kernel = _transform("fftn", 2)
     gradient = _gradient("IFFT2D", 2, divide=False)
     examples = (Example([_Z]), Example([_Z[0, :, :3]]))
@@ -103,6 +106,7 @@ class IFFT2D(Total):
 
     signature = f"IFFT2D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
     shape = _two
+    cost = "transform"
     kernel = _transform("ifftn", 2)
     gradient = _gradient("FFT2D", 2, divide=True)
     examples = (Example([_Z]), Example([_Z[0, :, :3]]))
@@ -114,6 +118,7 @@ class FFT3D(Total):
 
     signature = f"FFT3D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
     shape = _three
+    cost = "transform"
     kernel = _transform("fftn", 3)
     gradient = _gradient("IFFT3D", 3, divide=False)
     examples = (Example([_Z]),)
@@ -125,6 +130,7 @@ class IFFT3D(Total):
 
     signature = f"IFFT3D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
     shape = _three
+    cost = "transform"
     kernel = _transform("ifftn", 3)
     gradient = _gradient("FFT3D", 3, divide=True)
     examples = (Example([_Z]),)

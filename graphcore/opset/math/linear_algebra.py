@@ -52,6 +52,7 @@ class MatrixInverse:
 
     signature = f"MatrixInverse[adjoint:bool = false, {_TYPES}](input:T) -> (output:T)"
     shape = _square
+    cost = "cubic"
     examples = (Example([_A]), Example([_A], {"adjoint": True}))
 
     def gradient(attrs: Attrs) -> str:
@@ -88,6 +89,7 @@ class MatrixDeterminant(Total):
     """
 
     signature = "MatrixDeterminant[T:{half, float, double, complex64, complex128}](input:T) -> (output:T)"
+    cost = "cubic"
     examples = (Example([_A], outputs=[[7.0, -2.125]]), Example([[[2.0]]], outputs=[2.0]))
 
     def shape(c: InferenceContext) -> None:
@@ -145,6 +147,7 @@ class MatrixSolve:
 
     signature = f"MatrixSolve[adjoint:bool = false, {_TYPES}](matrix:T, rhs:T) -> (output:T)"
     shape = _solution_shape
+    cost = "cubic"
     examples = (Example([_A, _B]), Example([_A, _B], {"adjoint": True}))
 
     def gradient(attrs: Attrs) -> str:

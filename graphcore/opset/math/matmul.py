@@ -102,6 +102,7 @@ class MatMul(Total):
         "grad_a:bool = false, grad_b:bool = false](a:T, b:T) -> (product:T)"
     )
     shape = matmul_shape
+    cost = "product"
     gradient = _matmul_grad
     examples = (
         Example([_A, _B]),
@@ -180,6 +181,7 @@ class BatchMatMul(Total):
         "grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
     )
     shape = batch_matmul_shape
+    cost = "product"
     kernel = batched
     gradient = _batch_matmul_grad
     examples = _BATCHES
@@ -197,6 +199,7 @@ class BatchMatMulV2(Total):
         "adj_x:bool = false, adj_y:bool = false, grad_x:bool = false, grad_y:bool = false](x:T, y:T) -> (output:T)"
     )
     shape = batch_matmul_v2_shape
+    cost = "product"
     kernel = batched
     gradient = _batch_matmul_v2_grad
     examples = (*_BATCHES, *_BROADCAST_BATCHES)

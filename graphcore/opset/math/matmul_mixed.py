@@ -32,6 +32,7 @@ class BatchMatMulV3(Total):
         "adj_x:bool = false, adj_y:bool = false, grad_x:bool = false, grad_y:bool = false](x:Ta, y:Tb) -> (output:Tout)"
     )
     shape = batch_matmul_v2_shape
+    cost = "product"
     kernel = batched
     examples = (
         Example([[_A, _A], _B], {"Tout": "float"}),
@@ -67,6 +68,7 @@ class SparseMatMul(Total):
         "Ta:{float, bfloat16} = float, Tb:{float, bfloat16} = float](a:Ta, b:Tb) -> (product:float)"
     )
     shape = matmul_shape
+    cost = "product"
     examples = (
         Example([_A, _B]),
         Example([_A, _A], {"transpose_b": True}),

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphcore.attrs import Attrs
 from graphcore.definitions.types import FunctionDef
+from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import reduction_shape
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Reduction
@@ -156,6 +157,7 @@ class Prod(Reduction):
 
     signature = f"Prod[keep_dims:bool = false, T:{NUMBER}, Tidx:{INDEX} = int32](input:T, reduction_indices:Tidx) -> (output:T)"
     shape = reduction_shape
+    partial_rule = partial_rules.PRODUCT
     kernel = reduction_kernel("multiply")
     gradient = _prod_grad
     examples = (*_EXAMPLES, Example([[[2.0, 0.0, 3.0], [0.0, 0.0, 5.0]], [1]]))

@@ -102,6 +102,7 @@ class NthElement:
     """
 
     signature = f"NthElement[reverse:bool = false, T:{REAL}](input:T, n:int32) -> (values:T)"
+    cost = "sort"
     gradient = NO_GRADIENT
     examples = (
         Example([[[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]], 1], outputs=[[2.0, 8.0]]),

@@ -75,6 +75,7 @@ class TopKV2:
         "(input:T, k:Tk) -> (values:T, indices:index_type)"
     )
     shape = top_k_shape
+    cost = "sort"
     can_fail = FailsOn(values=("k",))
     # The gradient of each value goes to its source.
     gradient = _TOP_K_GRADIENT

@@ -39,6 +39,7 @@ class Erf(Elementwise):
 
     signature = f"Erf[T:{FLOATING}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = _in_double(special_functions.erf)
     gradient = unary_grad(f"""
         {_constant("two_over_root_pi", 2 / math.sqrt(math.pi))}

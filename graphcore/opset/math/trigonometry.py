@@ -16,6 +16,7 @@ class Sin:
 
     signature = f"Sin[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = ufunc("sin")
     gradient = holomorphic(
         unary_grad("""
@@ -32,6 +33,7 @@ class Cos:
 
     signature = f"Cos[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = ufunc("cos")
     gradient = holomorphic(
         unary_grad("""
@@ -49,6 +51,7 @@ class Tan:
 
     signature = f"Tan[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = ufunc("tan")
     gradient = holomorphic(
         unary_grad("""
@@ -178,6 +181,7 @@ class Tanh:
 
     signature = f"Tanh[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     kernel = ufunc("tanh")
     gradient = holomorphic(
         unary_grad(f"""

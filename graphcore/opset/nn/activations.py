@@ -91,6 +91,7 @@ class Sigmoid(Elementwise):
 
     signature = f"Sigmoid[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     gradient = holomorphic(
         unary_grad(f"""
         y = Sigmoid(x)
@@ -245,6 +246,7 @@ class Softplus(Elementwise):
 
     signature = f"Softplus[T:{_NN_FLOATS}](features:T) -> (activations:T)"
     shape = unchanged_shape
+    cost = "transcendental"
     gradient = unary_grad("dx = SoftplusGrad(dy, x)")
     examples = (Example([_X]), Example([[-200.0, 200.0]], outputs=[[0.0, 200.0]]))
 

@@ -64,6 +64,7 @@ class NonMaxSuppression:
 
     signature = "NonMaxSuppression[iou_threshold:float = 0.5](boxes:float, scores:float, max_output_size:int32) -> (selected_indices:int32)"
     shape = _selected_shape
+    cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_BOXES, _SCORES, 3], outputs=[[3, 0]]),)
 
@@ -86,6 +87,7 @@ class NonMaxSuppressionV2:
         f"NonMaxSuppressionV2[{_FLOATS}](boxes:T, scores:T, max_output_size:int32, iou_threshold:T_threshold) -> (selected_indices:int32)"
     )
     shape = _selected_shape
+    cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_BOXES, _SCORES, 3, 0.9], outputs=[[3, 0, 1]]),)
 
@@ -110,6 +112,7 @@ class NonMaxSuppressionV3:
         "(selected_indices:int32)"
     )
     shape = _selected_shape
+    cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_BOXES, _SCORES, 4, 0.9, 0.55]),)
 
@@ -134,6 +137,7 @@ class NonMaxSuppressionV4:
         f"NonMaxSuppressionV4[{_FLOATS}, pad_to_max_output_size:bool = false](boxes:T, scores:T, max_output_size:int32, "
         "iou_threshold:T_threshold, score_threshold:T_threshold) -> (selected_indices:int32, valid_outputs:int32)"
     )
+    cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_BOXES, _SCORES, 4, 0.9, 0.55]), Example([_BOXES, _SCORES, 4, 0.5, 0.0], {"pad_to_max_output_size": True}))
 

@@ -189,6 +189,7 @@ class Conv2D:
 
     signature = f"Conv2D[T:{_TYPES_2D}, {_ATTRS_2D}](input:T, filter:T) -> (output:T)"
     shape = conv2d_shape
+    cost = "convolution"
     can_fail = FailsOn(empty=True)
     kernel = _forward(b"NHWC")
     gradient = gradient_of_forward(*_CONV2D)
@@ -209,6 +210,7 @@ class Conv2DBackpropInput:
 
     signature = f"Conv2DBackpropInput[T:{_TYPES_2D}, {_ATTRS_2D}](input_sizes:int32, filter:T, out_backprop:T) -> (output:T)"
     shape = conv2d_backprop_input_shape
+    cost = "convolution"
     kernel = _by_input(b"NHWC")
     gradient = gradient_of_input_gradient(*_CONV2D)
     examples = (
@@ -229,6 +231,7 @@ class Conv2DBackpropFilter:
 
     signature = f"Conv2DBackpropFilter[T:{_TYPES}, {_ATTRS_2D}](input:T, filter_sizes:int32, out_backprop:T) -> (output:T)"
     shape = conv2d_backprop_filter_shape
+    cost = "convolution"
     kernel = _by_filter(b"NHWC")
     gradient = gradient_of_filter_gradient(*_CONV2D)
     examples = (
@@ -260,6 +263,7 @@ class Conv3D:
 
     signature = f"Conv3D[T:{_TYPES}, {_ATTRS_3D}](input:T, filter:T) -> (output:T)"
     shape = conv3d_shape
+    cost = "convolution"
     can_fail = FailsOn(empty=True)
     kernel = _forward(b"NDHWC")
     gradient = gradient_of_forward(*_CONV3D)
@@ -280,6 +284,7 @@ class Conv3DBackpropInputV2:
 
     signature = f"Conv3DBackpropInputV2[T:{_TYPES}, {_ATTRS_3D}, Tshape:{{int32, int64}} = int32](input_sizes:Tshape, filter:T, out_backprop:T) -> (output:T)"
     shape = _sizes_of_rank_5(0)
+    cost = "convolution"
     kernel = _by_input(b"NDHWC")
     gradient = gradient_of_input_gradient(*_CONV3D)
     examples = (Example([[1, 3, 3, 4, 1], _ramp(2, 2, 2, 1, 2), _ramp(1, 1, 2, 2, 2)], _VALID_3D),)
@@ -296,6 +301,7 @@ class Conv3DBackpropFilterV2:
 
     signature = f"Conv3DBackpropFilterV2[T:{_TYPES}, {_ATTRS_3D}](input:T, filter_sizes:int32, out_backprop:T) -> (output:T)"
     shape = _sizes_of_rank_5(1)
+    cost = "convolution"
     kernel = _by_filter(b"NDHWC")
     gradient = gradient_of_filter_gradient(*_CONV3D)
     examples = (Example([_ramp(1, 3, 3, 4, 1), [2, 2, 2, 1, 2], _ramp(1, 1, 2, 2, 2)], _VALID_3D),)

@@ -70,6 +70,7 @@ class DepthwiseConv2dNative:
 
     signature = f"DepthwiseConv2dNative[T:{_TYPES}, {_ATTRS}](input:T, filter:T) -> (output:T)"
     shape = depthwise_conv2d_native_shape
+    cost = "convolution"
     can_fail = FailsOn(empty=True)
     gradient = gradient_of_forward(*_OPS)
     examples = (
@@ -100,6 +101,7 @@ class DepthwiseConv2dNativeBackpropInput:
 
     signature = f"DepthwiseConv2dNativeBackpropInput[T:{_TYPES}, {_ATTRS}](input_sizes:int32, filter:T, out_backprop:T) -> (output:T)"
     shape = depthwise_conv2d_native_backprop_input_shape
+    cost = "convolution"
     gradient = gradient_of_input_gradient(*_OPS)
     examples = (
         Example([[2, 4, 5, 3], _ramp(3, 2, 3, 1), _ramp(2, 4, 5, 3)], SAME),
@@ -131,6 +133,7 @@ class DepthwiseConv2dNativeBackpropFilter:
 
     signature = f"DepthwiseConv2dNativeBackpropFilter[T:{_TYPES}, {_ATTRS}](input:T, filter_sizes:int32, out_backprop:T) -> (output:T)"
     shape = conv2d_backprop_filter_shape
+    cost = "convolution"
     gradient = gradient_of_filter_gradient(*_OPS)
     examples = (
         Example([_ramp(2, 4, 5, 3), [3, 2, 3, 1], _ramp(2, 4, 5, 3)], SAME),

@@ -72,6 +72,7 @@ class LRN:
 
     signature = f"LRN[{_ATTRS}](input:T) -> (output:T)"
     shape = _images
+    cost = "pairs"
     can_fail = FailsOn(empty=True)
     gradient = f"""[{_DECLARED}](x:T, dy:T) -> (dx:T) {{
       y = LRN[{_GIVEN}](x)
@@ -107,6 +108,7 @@ class LRNGrad:
 
     signature = f"LRNGrad[{_ATTRS}](input_grads:T, input_image:T, output_image:T) -> (output:T)"
     shape = _gradient_images
+    cost = "pairs"
     can_fail = FailsOn(empty=True)
     gradient = _second(f"""[{_DECLARED}](dy:T, x:T, y:T, dz:T) -> (ddy:T, dx:T, dout:T) {{
       shape = Shape[T=$T](x)

@@ -44,6 +44,7 @@ class Softmax(Total):
 
     signature = "Softmax[T:{half, bfloat16, float, double}](logits:T) -> (softmax:T)"
     shape = _unchanged_with_classes
+    cost = "transcendental"
     gradient = f"""SoftmaxGrad[T:{{float, double, bfloat16}}](x:T, grad_softmax:T) -> (grad_x:T) {{
       softmax = Softmax[T=$T](x)
       n0 = Mul[T=$T](grad_softmax, softmax)
@@ -78,6 +79,7 @@ class LogSoftmax(Total):
 
     signature = f"LogSoftmax[T:{_NN_FLOATS}](logits:T) -> (logsoftmax:T)"
     shape = _unchanged_with_classes
+    cost = "transcendental"
     gradient = f"""LogSoftmaxGrad[T:{{float, double}}](x:T, grad_logsoftmax:T) -> (grad_x:T) {{
       softmax = Softmax[T=$T](x)
       indices = {vector("int32", -1)}

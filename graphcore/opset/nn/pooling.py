@@ -97,6 +97,7 @@ class MaxPool:
 
     signature = f"MaxPool[T:{_MAX_TYPES} = float, {_WINDOW}, {_EXPLICIT}, {_MAX_FORMAT}](input:T) -> (output:T)"
     shape = max_pool_shape
+    cost = "pairs"
     kernel = max_pool
     gradient = _max_pool_grad_text
     examples = (
@@ -116,6 +117,7 @@ class MaxPoolV2:
 
     signature = f"MaxPoolV2[T:{_MAX_TYPES} = float, {_PLAIN}, {_MAX_FORMAT}](input:T, ksize:int32, strides:int32) -> (output:T)"
     shape = max_pool_v2_shape
+    cost = "pairs"
     gradient = """[T:{float, half}, padding:string, data_format:string](input:T, ksize:int32, strides:int32, grad:T) -> (output:T, dksize:int32, dstrides:int32) {
       maxpool = MaxPoolV2[T=$T, padding=$padding, data_format=$data_format](input, ksize, strides)
       output = MaxPoolGradV2[T=$T, padding=$padding, data_format=$data_format](input, maxpool, grad, ksize, strides)
@@ -140,6 +142,7 @@ class MaxPoolGrad:
 
     signature = f"MaxPoolGrad[{_WINDOW}, {_EXPLICIT}, {_FORMAT}, T:{REAL} = float](orig_input:T, orig_output:T, grad:T) -> (output:T)"
     shape = max_pool_grad_shape
+    cost = "pairs"
     gradient = f"""[T:{{float, half}} = float, {_WINDOW}, padding:string, data_format:string](input:T, maxpool_in:T, grad:T, dz:T) -> (dinput:T, dmaxpool:T, output:T) {{
       maxpool = MaxPool[T=$T, ksize=$ksize, strides=$strides, padding=$padding, data_format=$data_format](input)
       output = MaxPoolGradGrad[T=$T, ksize=$ksize, strides=$strides, padding=$padding, data_format=$data_format](input, maxpool, dz)
@@ -167,6 +170,7 @@ class MaxPoolGradV2:
 
     signature = f"MaxPoolGradV2[{_PLAIN}, {_FORMAT}, T:{REAL} = float](orig_input:T, orig_output:T, grad:T, ksize:int32, strides:int32) -> (output:T)"
     shape = max_pool_grad_shape
+    cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_X, _Y, ramp(1, 3, 2, 3), [1, 2, 2, 1], [1, 1, 2, 1]], {"padding": "VALID"}),)
 
@@ -184,6 +188,7 @@ class MaxPoolGradGrad(Total):
     """
 
     signature = f"MaxPoolGradGrad[{_WINDOW}, {_PLAIN}, {_FORMAT}, T:{REAL}](orig_input:T, orig_output:T, grad:T) -> (output:T)"
+    cost = "pairs"
     gradient = f"""[T:{{float, half}}, {_WINDOW}, padding:string, data_format:string](input:T, maxpool:T, grad:T, dz:T) -> (dinput:T, dmaxpool:T, dgrad:T) {{
       dinput = ZerosLike[T=$T](input)
       dmaxpool = ZerosLike[T=$T](maxpool)
@@ -216,6 +221,7 @@ class MaxPoolWithArgmax(Total):
         "(input:T) -> (output:T, argmax:Targmax)"
     )
     shape = max_pool_with_argmax_shape
+    cost = "pairs"
     gradient = f"""[T:{{float, half}}, Targmax:{{int32, int64}}, {_WINDOW}, padding:string](input:T, grad:T, dargmax:Targmax) -> (output:T) {{
       maxpool = MaxPool[T=$T, ksize=$ksize, strides=$strides, padding=$padding](input)
       output = MaxPoolGrad[T=$T, ksize=$ksize, strides=$strides, padding=$padding](input, maxpool, grad)
@@ -246,6 +252,7 @@ class AvgPool(Total):
 
     signature = f"AvgPool[{_WINDOW}, {_PLAIN}, {_FORMAT}, T:{_FLOATS}](value:T) -> (output:T)"
     shape = avg_pool_shape
+    cost = "pairs"
     kernel = avg_pool
     examples = _EXAMPLES
 
@@ -269,6 +276,7 @@ class AvgPoolGrad:
 
     signature = f"AvgPoolGrad[{_WINDOW}, {_PLAIN}, {_FORMAT}, T:{_FLOATS}](orig_input_shape:int32, grad:T) -> (output:T)"
     shape = avg_pool_grad_shape
+    cost = "pairs"
     kernel = avg_pool_grad
     gradient = f"""[T:{{float, half}}, {_WINDOW}, padding:string, data_format:string](shape:int32, grad:T, dz:T) -> (dshape:int32, dgrad:T) {{
       dshape = ZerosLike[T=int32](shape)

@@ -33,6 +33,7 @@ class AvgPool3D(Total):
 
     signature = f"AvgPool3D[{_WINDOW}, T:{{half, bfloat16, float, double}}](input:T) -> (output:T)"
     shape = pool3d_shape
+    cost = "pairs"
     kernel = avg_pool
     gradient = f"""[T:{{half, float, double}}, {_ATTRS}](input:T, grad:T) -> (output:T) {{
       i_shape = Shape[T=$T](input)
@@ -50,6 +51,7 @@ class AvgPool3DGrad:
     """
 
     signature = f"AvgPool3DGrad[{_WINDOW}, T:{{half, bfloat16, float, double}}](orig_input_shape:int32, grad:T) -> (output:T)"
+    cost = "pairs"
     kernel = avg_pool_grad
     gradient = f"""[T:{{half, float, double}}, {_ATTRS}](shape:int32, grad:T, dz:T) -> (dshape:int32, dgrad:T) {{
       dshape = ZerosLike[T=int32](shape)
@@ -72,6 +74,7 @@ class MaxPool3D(Total):
 
     signature = f"MaxPool3D[{_WINDOW}, T:{{half, bfloat16, float}}](input:T) -> (output:T)"
     shape = pool3d_shape
+    cost = "pairs"
     kernel = max_pool
     gradient = f"""[T:{{half, float}}, {_ATTRS}](input:T, grad:T) -> (output:T) {{
       maxpool = MaxPool3D[T=$T, {_GIVEN}](input)
@@ -93,6 +96,7 @@ class MaxPool3DGrad:
         f"MaxPool3DGrad[{_WINDOW}, T:{{half, bfloat16, float}} = float, TInput:{{half, bfloat16, float}} = float]"
         "(orig_input:TInput, orig_output:TInput, grad:T) -> (output:T)"
     )
+    cost = "pairs"
     gradient = f"""[T:{{half, float}}, TInput:type, {_ATTRS}](input:TInput, maxpool:TInput, grad:T, dz:T) -> (dinput:TInput, dmaxpool:TInput, dgrad:T) {{
       dinput = ZerosLike[T=$TInput](input)
       dmaxpool = ZerosLike[T=$TInput](maxpool)
@@ -125,6 +129,7 @@ class MaxPool3DGradGrad(Total):
         f"MaxPool3DGradGrad[{_WINDOW}, T:{{float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}}]"
         "(orig_input:T, orig_output:T, grad:T) -> (output:T)"
     )
+    cost = "pairs"
     gradient = f"""[T:{{half, float}}, {_ATTRS}](input:T, maxpool:T, grad:T, dz:T) -> (dinput:T, dmaxpool:T, dgrad:T) {{
       dinput = ZerosLike[T=$T](input)
       dmaxpool = ZerosLike[T=$T](maxpool)

@@ -101,6 +101,7 @@ class ResizeBicubic:
 
     signature = f"ResizeBicubic[T:{_TYPES}, {_ATTRS}](images:T, size:int32) -> (resized_images:float)"
     shape = resized_shape
+    cost = "pairs"
     can_fail = FailsOn(values=("size",), empty=True)
     gradient = f"""[T:{{float, double}}, {_FLAGS}](images:T, size:int32, dy:float) -> (dimages:T, dsize:int32) {{
       dimages = ResizeBicubicGrad[T=$T, {_GIVEN}](dy, images)
@@ -136,6 +137,7 @@ class ResizeBicubicGrad:
 
     signature = f"ResizeBicubicGrad[T:{{float, double}}, {_ATTRS}](grads:float, original_image:T) -> (output:T)"
     shape = _like_original
+    cost = "pairs"
     can_fail = FailsOn(empty=True)
     gradient = f"""[T:{{float, double}}, {_FLAGS}](grads:float, original_image:T, dz:T) -> (dgrads:float, doriginal:T) {{
       shape = Shape[T=float](grads)
@@ -172,6 +174,7 @@ class ResizeArea:
 
     signature = f"ResizeArea[T:{_TYPES}, align_corners:bool = false](images:T, size:int32) -> (resized_images:float)"
     shape = resized_shape
+    cost = "pairs"
     can_fail = FailsOn(values=("size",), empty=True)
     gradient = no_registered_gradient("the reference has none; ResizeBilinear has one")
     examples = (Example([_X, [2, 1]]), Example([_X, [5, 3]]))

@@ -7,6 +7,7 @@ from typing import Final
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
 from graphcore.opset.framework.block import NO_GRADIENT, op
+from graphcore.opset.framework.families import Storing
 from graphcore.opset.state.queue_uses import (
     QueueCloseV2,
     QueueDequeueManyV2,
@@ -67,7 +68,7 @@ class RandomShuffleQueue:
 
 
 @op
-class QueueEnqueue:
+class QueueEnqueue(Storing):
     """Enqueues one element (QueueEnqueueV2 is the newer form)."""
 
     signature = _older(QueueEnqueueV2.signature)
@@ -79,7 +80,7 @@ class QueueEnqueue:
 
 
 @op
-class QueueEnqueueMany:
+class QueueEnqueueMany(Storing):
     """Enqueues the rows of the components (QueueEnqueueManyV2 is the newer form)."""
 
     signature = _older(QueueEnqueueManyV2.signature)
@@ -91,7 +92,7 @@ class QueueEnqueueMany:
 
 
 @op
-class QueueDequeue:
+class QueueDequeue(Storing):
     """Dequeues one element (QueueDequeueV2 is the newer form)."""
 
     signature = _older(QueueDequeueV2.signature)
@@ -103,7 +104,7 @@ class QueueDequeue:
 
 
 @op
-class QueueDequeueMany:
+class QueueDequeueMany(Storing):
     """Dequeues `n` elements (QueueDequeueManyV2 is the newer form)."""
 
     signature = _older(QueueDequeueManyV2.signature)
@@ -115,7 +116,7 @@ class QueueDequeueMany:
 
 
 @op
-class QueueDequeueUpTo:
+class QueueDequeueUpTo(Storing):
     """Dequeues up to `n` elements (QueueDequeueUpToV2 is the newer form)."""
 
     signature = _older(QueueDequeueUpToV2.signature)
@@ -127,7 +128,7 @@ class QueueDequeueUpTo:
 
 
 @op
-class QueueClose:
+class QueueClose(Storing):
     """Closes a queue (QueueCloseV2 is the newer form)."""
 
     signature = _older(QueueCloseV2.signature)
@@ -139,7 +140,7 @@ class QueueClose:
 
 
 @op
-class QueueIsClosed:
+class QueueIsClosed(Storing):
     """True if the queue is closed (QueueIsClosedV2 is the newer form)."""
 
     signature = _older(QueueIsClosedV2.signature)
@@ -150,7 +151,7 @@ class QueueIsClosed:
 
 
 @op
-class QueueSize:
+class QueueSize(Storing):
     """The number of elements in a queue (QueueSizeV2 is the newer form)."""
 
     signature = _older(QueueSizeV2.signature)

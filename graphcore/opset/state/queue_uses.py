@@ -13,6 +13,7 @@ from graphcore.inference import ShapeHandle
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_shape
 from graphcore.kernel_context import Pending, owned
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Storing
 from graphcore.opset.framework.kernels import invalid, one_int
 from graphcore.opset.numerics.queue_values import Close, Dequeue, Element, Enqueue, Queue, QueueSpec, Sizes, agrees, shown_sizes, type_names
 from graphcore.opset.state.queues import NO_GRADIENT_OF_QUEUES, QueueReference, refused_by, types_attr
@@ -182,7 +183,7 @@ def _up_to_shape(c: InferenceContext) -> None:
 
 
 @op
-class QueueEnqueueV2:
+class QueueEnqueueV2(Storing):
     """Enqueues one element, as soon as there is space.
 
     handle: the queue
@@ -200,7 +201,7 @@ class QueueEnqueueV2:
 
 
 @op
-class QueueEnqueueManyV2:
+class QueueEnqueueManyV2(Storing):
     """Enqueues the rows of the components in order, each as soon as there is space.
 
     handle: the queue
@@ -218,7 +219,7 @@ class QueueEnqueueManyV2:
 
 
 @op
-class QueueDequeueV2:
+class QueueDequeueV2(Storing):
     """Dequeues one element, as soon as there is one.
 
     handle: the queue
@@ -236,7 +237,7 @@ class QueueDequeueV2:
 
 
 @op
-class QueueDequeueManyV2:
+class QueueDequeueManyV2(Storing):
     """Dequeues `n` elements as they become available; fails if a closed queue has fewer.
 
     handle: the queue
@@ -257,7 +258,7 @@ class QueueDequeueManyV2:
 
 
 @op
-class QueueDequeueUpToV2:
+class QueueDequeueUpToV2(Storing):
     """Dequeues up to `n` elements: fewer only from a closed queue; fails if that is empty.
 
     handle: the queue
@@ -278,7 +279,7 @@ class QueueDequeueUpToV2:
 
 
 @op
-class QueueCloseV2:
+class QueueCloseV2(Storing):
     """Closes a queue for further enqueues, after waiting for pending ones.
 
     handle: the queue
@@ -298,7 +299,7 @@ class QueueCloseV2:
 
 
 @op
-class QueueIsClosedV2:
+class QueueIsClosedV2(Storing):
     """True if the queue is closed.
 
     handle: the queue
@@ -315,7 +316,7 @@ class QueueIsClosedV2:
 
 
 @op
-class QueueSizeV2:
+class QueueSizeV2(Storing):
     """The number of elements in a queue.
 
     handle: the queue

@@ -49,6 +49,7 @@ class RandomUniform:
     signature = f"RandomUniform[{_ATTRS}](shape:T) -> (output:dtype)"
     stateful = True
     shape = random_shape
+    draws = True
     kernel = _random("uniform")
     gradient = NO_GRADIENT
     examples = _EXAMPLES
@@ -66,6 +67,7 @@ class RandomStandardNormal:
     signature = f"RandomStandardNormal[{_ATTRS}](shape:T) -> (output:dtype)"
     stateful = True
     shape = random_shape
+    draws = True
     kernel = _random("normal")
     gradient = NO_GRADIENT
     examples = _EXAMPLES
@@ -83,6 +85,7 @@ class TruncatedNormal:
     signature = f"TruncatedNormal[{_ATTRS}](shape:T) -> (output:dtype)"
     stateful = True
     shape = random_shape
+    draws = True
     kernel = _random("truncated")
     gradient = NO_GRADIENT
     examples = _EXAMPLES

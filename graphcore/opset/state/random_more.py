@@ -62,6 +62,7 @@ class RandomUniformInt:
     signature = f"RandomUniformInt[{_SEEDS}, Tout:{INDEX}, T:{INDEX}](shape:T, minval:Tout, maxval:Tout) -> (output:Tout)"
     stateful = True
     shape = _uniform_int_shape
+    draws = True
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], 0, 10], {"seed": 1, "seed2": 2}),)
 
@@ -96,6 +97,7 @@ class RandomShuffle:
     signature = f"RandomShuffle[{_SEEDS}, T:type](value:T) -> (output:T)"
     stateful = True
     shape = unchanged_shape
+    draws = True
     gradient = NO_GRADIENT
     examples = (Example([[[1.0], [2.0], [3.0], [4.0]]], {"seed": 1, "seed2": 2}),)
 
@@ -129,6 +131,7 @@ class Multinomial:
     """
 
     signature = f"Multinomial[{_SEEDS}, T:{REAL}, output_dtype:{INDEX} = int64](logits:T, num_samples:int32) -> (output:output_dtype)"
+    draws = True
     stateful = True
     gradient = NO_GRADIENT
     examples = (Example([[[0.0, 1.0, 2.0], [3.0, -1.0, 0.5]], 5], {"seed": 1, "seed2": 2}),)

@@ -91,6 +91,7 @@ class VarHandleOp:
         "VarHandleOp[container:string = '', shared_name:string = '', debug_name:string = '', dtype:type, shape:shape, "
         "allowed_devices:list(string) = []]() -> (resource:resource)"
     )
+    role = "variable"
     gradient = _NO_GRADIENT
     examples = (Example([], {"dtype": "float", "shape": Shape([2, 3])}),)
 
@@ -115,6 +116,8 @@ class ReadVariableOp:
     """The value of a variable at this moment."""
 
     signature = "ReadVariableOp[dtype:type](resource:resource) -> (value:dtype)"
+    memory = "held"
+    reads_variable = True
     gradient = """[dtype:type](resource:resource, dy:dtype) -> (dvalue:dtype) {
       dvalue = Identity[T=$dtype](dy)
     }"""
@@ -199,6 +202,7 @@ class AssignVariableOp:
 
     signature = "AssignVariableOp[dtype:type, validate_shape:bool = false](resource:resource, value:dtype) -> ()"
     shape = _merged_with_value
+    takes_value = True
     gradient = _NO_GRADIENT
     examples = (Example([_X, _Y]),)
 
@@ -278,6 +282,7 @@ class ResourceGather:
         f"ResourceGather[batch_dims:int = 0, validate_indices:bool = true, dtype:type, Tindices:{INDEX}]"
         "(resource:resource, indices:Tindices) -> (output:dtype)"
     )
+    reads_variable = True
     # The reference's is a sparse update; here it is dense, with zeros in the other rows.
     gradient = """[batch_dims:int, validate_indices:bool, dtype:type, Tindices:type](resource:resource, indices:Tindices, dy:dtype) -> (dvalue:dtype, dindices:Tindices) {
       minus_one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: -1>]()

@@ -9,6 +9,7 @@ import numpy as np
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, unknown_shape
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, no_registered_gradient, op
+from graphcore.opset.framework.families import Storing
 from graphcore.opset.framework.kernels import invalid
 
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
@@ -50,7 +51,7 @@ def _stack(k: KernelContext, handle: Any) -> Stack:
 
 
 @op
-class StackV2:
+class StackV2(Storing):
     """An empty stack with the lifetime of the run.
 
     max_size: the most values; negative for any number
@@ -83,7 +84,7 @@ def _pushed_shape(c: InferenceContext) -> None:
 
 
 @op
-class StackPushV2:
+class StackPushV2(Storing):
     """Pushes a value onto a stack and returns it.
 
     elem: the value
@@ -108,7 +109,7 @@ class StackPushV2:
 
 
 @op
-class StackPopV2:
+class StackPopV2(Storing):
     """Pops the value from the top of a stack."""
 
     signature = "StackPopV2[elem_type:type](handle:resource) -> (elem:elem_type)"
@@ -128,7 +129,7 @@ class StackPopV2:
 
 
 @op
-class StackCloseV2:
+class StackCloseV2(Storing):
     """Releases the values of a stack, which cannot be used any more."""
 
     signature = "StackCloseV2(handle:resource) -> ()"

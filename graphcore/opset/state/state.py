@@ -33,6 +33,8 @@ class VariableV2:
     """
 
     signature = "VariableV2[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
+    memory = "held"
+    role = "variable"
     stateful = True
     gradient = _NO_GRADIENT
     examples = (Example([], {"shape": Shape([2, 3]), "dtype": "float"}),)
@@ -66,6 +68,8 @@ class Variable:
     """
 
     signature = "Variable[shape:shape, dtype:type, container:string = '', shared_name:string = '']() -> (ref:Ref(dtype))"
+    memory = "held"
+    role = "variable"
     stateful = True
     kernel = VariableV2.kernel
     gradient = _NO_GRADIENT
@@ -121,6 +125,7 @@ class Assign:
     """
 
     signature = "Assign[T:type, validate_shape:bool = true, use_locking:bool = true](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
+    takes_value = True
     allows_uninitialized_input = True
     gradient = _NO_GRADIENT
     examples = (Example([_Y, _X], outputs=[_X]), Example([_X, [1.0, 2.0]], {"validate_shape": False}))
@@ -179,7 +184,7 @@ class AssignAdd:
 
     signature = f"AssignAdd[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
     shape = _merged
-    memory = "separate"
+    memory = "held"
     kernel = _update("add")
     gradient = _NO_GRADIENT
     examples = (Example([_X, _Y]),)
@@ -195,7 +200,7 @@ class AssignSub:
 
     signature = f"AssignSub[T:{NUMBER}, use_locking:bool = false](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
     shape = _merged
-    memory = "separate"
+    memory = "held"
     kernel = _update("subtract")
     gradient = _NO_GRADIENT
     examples = (Example([_X, _Y]),)

@@ -11,6 +11,7 @@ from graphcore.inference import ShapeAndType, ShapeHandle
 from graphcore.inference.shape_fns.common_shape_fns import no_outputs, scalar_shape
 from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.opset.framework.block import NO_GRADIENT, Example, InferenceContext, Kernel, KernelContext, no_registered_gradient, op
+from graphcore.opset.framework.families import Storing
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import ints, invalid
 from graphcore.opset.numerics.tensor_array_values import TensorArray, as_array, zero_flow
@@ -28,7 +29,7 @@ def _element(c: InferenceContext) -> ShapeHandle:
 
 
 @op
-class TensorArrayV3:
+class TensorArrayV3(Storing):
     """An array of `size` tensors of one type, with the lifetime of the run.
 
     size: the number of elements
@@ -77,7 +78,7 @@ class TensorArrayV3:
 
 
 @op
-class TensorArrayGradV3:
+class TensorArrayGradV3(Storing):
     """The array that collects the gradients of an array's elements; repeated writes are added up.
 
     flow_in: the flow before
@@ -103,7 +104,7 @@ class TensorArrayGradV3:
 
 
 @op
-class TensorArrayGradWithShape:
+class TensorArrayGradWithShape(Storing):
     """TensorArrayGradV3 with additional leading dimensions of elements, for several losses.
 
     shape_to_prepend: the sizes of those dimensions
@@ -131,7 +132,7 @@ class TensorArrayGradWithShape:
 
 
 @op
-class TensorArrayWriteV3:
+class TensorArrayWriteV3(Storing):
     """Writes a value to an element of an array.
 
     index: the element
@@ -165,7 +166,7 @@ class TensorArrayWriteV3:
 
 
 @op
-class TensorArrayReadV3:
+class TensorArrayReadV3(Storing):
     """The value of an element of an array.
 
     index: the element
@@ -191,7 +192,7 @@ class TensorArrayReadV3:
 
 
 @op
-class TensorArraySizeV3:
+class TensorArraySizeV3(Storing):
     """The number of elements of an array.
 
     flow_in: the flow before
@@ -208,7 +209,7 @@ class TensorArraySizeV3:
 
 
 @op
-class TensorArrayCloseV3:
+class TensorArrayCloseV3(Storing):
     """Releases the values of an array, which cannot be used any more."""
 
     signature = "TensorArrayCloseV3(handle:resource) -> ()"

@@ -10,6 +10,7 @@ import numpy as np
 from graphcore.inference import ShapeHandle
 from graphcore.inference.shape_fns.elementwise import shape_attr
 from graphcore.opset.framework.block import Example, InferenceContext, Kernel, KernelContext, op
+from graphcore.opset.framework.families import Storing
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.numerics.tensor_array_values import TensorArray, as_array
@@ -51,7 +52,7 @@ def _require_room(array: TensorArray, places: Sequence[int], *, joined: bool) ->
 
 
 @op
-class TensorArrayGatherV3:
+class TensorArrayGatherV3(Storing):
     """The elements at `indices`, along a new first dimension.
 
     indices: [n]
@@ -97,7 +98,7 @@ class TensorArrayGatherV3:
 
 
 @op
-class TensorArrayScatterV3:
+class TensorArrayScatterV3(Storing):
     """Writes the rows of a tensor to the elements at `indices`.
 
     indices: [n]
@@ -137,7 +138,7 @@ class TensorArrayScatterV3:
 
 
 @op
-class TensorArrayConcatV3:
+class TensorArrayConcatV3(Storing):
     """All values of an array along their first dimension, and the length of each.
 
     flow_in: the flow before
@@ -149,6 +150,7 @@ class TensorArrayConcatV3:
     signature = (
         "TensorArrayConcatV3[dtype:type, element_shape_except0:shape = ?](handle:resource, flow_in:float) -> (value:dtype, lengths:int64)"
     )
+    reads_once = True
     stateful = True
     gradient = f"""[dtype:type](handle:resource, flow_in:float, dvalue:dtype, dlengths:int64) -> (dhandle:float, dflow:float) {{
       {_GRAD_ARRAY}(handle, flow_in)
@@ -184,7 +186,7 @@ class TensorArrayConcatV3:
 
 
 @op
-class TensorArraySplitV3:
+class TensorArraySplitV3(Storing):
     """Splits a tensor along its first dimension and writes the parts to an array.
 
     value: [sum of the lengths, ...]

@@ -17,8 +17,7 @@ from graphcore.passes.functions.inline import NO_INLINE_ATTR, InlineFunctionBody
 from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
-
-_PARTITIONED: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+from graphcore.plumbing import CALL
 
 
 class FunctionBodies(Protocol):
@@ -75,7 +74,7 @@ def expand_inline_functions(bodies: FunctionBodies, graph: Graph, options: Expan
     for node in graph.nodes:
         if not is_function_call(library, node.node_def) or _is_marked(library, node.node_def):
             continue
-        chosen = options.multi_device if node.op in _PARTITIONED else options.native
+        chosen = options.multi_device if node.op in CALL else options.native
         if node.name in options.keep:
             chosen = msgspec.structs.replace(chosen, keep_caller_node="fetchable")
         body = fitting_body(bodies, node, chosen)
@@ -95,7 +94,7 @@ def called_function(node: NodeDef) -> Func:
     Raises:
         InvalidArgumentError: a PartitionedCall without a function.
     """
-    if node.op not in _PARTITIONED:
+    if node.op not in CALL:
         return Func(node.op, dict(node.attr))
     function = node.attr.get("f")
     if not isinstance(function, Func):
@@ -110,7 +109,7 @@ def names_executor(node: NodeDef) -> bool:
         InvalidArgumentError: a PartitionedCall without a function.
     """
     attrs = called_function(node).attr
-    named = node.attr.get(CALL_EXECUTOR_ATTR) if node.op in _PARTITIONED else None
+    named = node.attr.get(CALL_EXECUTOR_ATTR) if node.op in CALL else None
     return named_executor({**attrs, EXECUTOR_ATTR: named} if named else attrs) not in DEFAULT_EXECUTORS
 
 

@@ -12,7 +12,7 @@ from graphcore.functions import FunctionLibraryDefinition, InstantiationResult, 
 from graphcore.graph import Graph, Node
 from graphcore.graph.importing.from_nodes import graph_from_nodes, in_order
 from graphcore.passes.functions.defining import sources_of
-from graphcore.text.printer import ARG_OPS, RET_OPS
+from graphcore.plumbing import ARG, RETVAL
 
 _NO_FUNCTION = FunctionDef(signature=OpDef(name=""))
 
@@ -38,8 +38,8 @@ class FunctionBody:
         self.graph = graph
         self.arg_types = tuple(arg_types)
         self.ret_types = tuple(ret_types)
-        self.arg_nodes = _by_index(graph, ARG_OPS, len(self.arg_types))
-        self.ret_nodes = _by_index(graph, RET_OPS, len(self.ret_types))
+        self.arg_nodes = _by_index(graph, ARG, len(self.arg_types))
+        self.ret_nodes = _by_index(graph, RETVAL, len(self.ret_types))
         self.control_ret_nodes = [_control_ret(graph, name) for name in self.fdef.control_ret.values()]
         self._order: tuple[int, list[Node]] = (-1, [])
 
@@ -67,7 +67,7 @@ class FunctionBody:
         """
         version = self.graph.version
         if self._order[0] != version:
-            self._order = version, [node for node in in_order(self.graph) if node.op not in ARG_OPS and node.op not in RET_OPS]
+            self._order = version, [node for node in in_order(self.graph) if node.op not in ARG and node.op not in RETVAL]
         return self._order[1]
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from graphcore.definitions import ArgDef, FunctionDef, NodeDef, OpDef, name_rang
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.importing.from_nodes import in_order
-from graphcore.text.printer import ARG_OPS, RET_OPS
+from graphcore.plumbing import ARG, RETVAL
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]")
 
@@ -29,11 +29,11 @@ def graph_to_function_def(graph: Graph, name: str, control_rets: Sequence[Node] 
         InvalidArgumentError: arguments or returns are not numbered from 0 on.
     """
     nodes = in_order(graph)
-    args = _numbered(nodes, ARG_OPS)
-    rets = _numbered(nodes, RET_OPS)
+    args = _numbered(nodes, ARG)
+    rets = _numbered(nodes, RETVAL)
     arg_names = _unique([normalized_name(node.name) for node in args])
     names = dict(zip(args, arg_names, strict=True))
-    body = [node for node in nodes if node.op not in ARG_OPS and node.op not in RET_OPS]
+    body = [node for node in nodes if node.op not in ARG and node.op not in RETVAL]
     taken = set(arg_names)
     for node in body:
         names[node] = _free(node.name, taken)
@@ -92,7 +92,7 @@ def _body_node(node: Node, names: dict[Node, str]) -> NodeDef:
 
 def _source(tensor: Tensor, names: dict[Node, str]) -> str:
     node = tensor.node
-    if node.op in ARG_OPS:
+    if node.op in ARG:
         return names[node]
     _, outputs = name_ranges_for_node(node.node_def, node.op_def)
     for output, (start, end) in outputs.items():

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.control_flow import ControlFlow, Loop, LoopVariable, ancestors_of
-from graphcore.graph.model.control_flow_ops import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH
 from graphcore.graph.model.frames import control_flow_info, frame_name
 from graphcore.passes.gradients.body import GradientBody, Value
 from graphcore.passes.gradients.functional import functional_gradient
 from graphcore.passes.gradients.loops import LoopBuilder, LoopRegion, Region
+from graphcore.plumbing import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH
 
 if TYPE_CHECKING:
     from graphcore.passes.gradients.gradients import Backpropagation

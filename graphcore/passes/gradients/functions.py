@@ -22,9 +22,9 @@ from graphcore.graph.importing.from_nodes import in_order
 from graphcore.graph.model.node import NO_CONTROLS, input_text
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.infra.known_shapes import same_shape
+from graphcore.plumbing import ARG, RETVAL
 from graphcore.shapes import Shape
 from graphcore.source import caller_location
-from graphcore.text.printer import ARG_OPS, RET_OPS
 
 FORWARD_OF: Final = "_forward_of"
 """The attr of a twin: the node it computes everything for, and the functions that this node had then."""
@@ -85,7 +85,7 @@ class DifferentiatedBody:
         for tensor, shape in zip(self.args, shapes, strict=True):
             if shape.rank is not None:
                 self.graph.set_shape(tensor, shape)
-        self.forward = {node for node in self.graph.op_nodes() if node.op not in ARG_OPS and node.op not in RET_OPS}
+        self.forward = {node for node in self.graph.op_nodes() if node.op not in ARG and node.op not in RETVAL}
         self.dys: dict[int, Tensor] = {}
         self.gradients: dict[int, Tensor | None] = {}
         self.backward: list[Node] = []
@@ -301,7 +301,7 @@ def add_returns(graph: FunctionGraph, results: Sequence[Tensor], names: Sequence
 
 def is_argument(tensor: Tensor) -> bool:
     """True iff a tensor is an argument of its function."""
-    return tensor.node.op in ARG_OPS
+    return tensor.node.op in ARG
 
 
 def _argument(graph: FunctionGraph, name: str, dtype: DType) -> Tensor:

@@ -13,7 +13,6 @@ from graphcore.definitions import name_ranges_for_node
 from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
 from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.passes.functions.defining import sweep
 from graphcore.passes.gradients.body import GRADIENT_ARRAY, GradientBody
@@ -24,6 +23,7 @@ from graphcore.passes.gradients.template import GradientTemplate, call_template,
 from graphcore.passes.gradients.trace import GradientTrace
 from graphcore.passes.gradients.writer import GradientWriter
 from graphcore.passes.infra.zero_analysis import is_zeros
+from graphcore.plumbing import CONTROL_FLOW
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
 _NUMBERS: Final = frozenset([dtype for dtype in _ALL_DTYPES if dtype.base.is_floating or dtype.base.is_complex])

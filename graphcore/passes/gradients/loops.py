@@ -16,7 +16,7 @@ from graphcore import dtypes
 from graphcore.attrs import TensorValue
 from graphcore.graph import GradientRecord, Graph, Node, Tensor, constant_node, constant_value
 from graphcore.graph.model.control_flow import ControlFlow, Loop
-from graphcore.graph.model.control_flow_ops import ENTER
+from graphcore.plumbing import ENTER
 
 if TYPE_CHECKING:
     from graphcore.passes.gradients.body import Value

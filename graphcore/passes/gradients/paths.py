@@ -11,8 +11,8 @@ import msgspec
 
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.control_flow import ControlFlow
-from graphcore.graph.model.control_flow_ops import EXIT, MERGE, NEXT_ITERATION, SWITCH
 from graphcore.passes.gradients.flow import Flow, passes
+from graphcore.plumbing import EXIT, MERGE, NEXT_ITERATION, SWITCH
 
 
 class _Hop(msgspec.Struct, frozen=True, eq=False):

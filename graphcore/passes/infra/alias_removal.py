@@ -7,13 +7,12 @@ from typing import Final
 
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.importing.from_nodes import producers_of
-from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_FLOW
 from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
+from graphcore.plumbing import ANY_SWITCH, CONTROL_FLOW, IDENTITY, LIST_CONVERTERS, NO_OP, RECV
 
-_CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
-_NOT_PASSED_OVER: Final = frozenset({"_Recv", "_HostRecv", "Recv", "HostRecv"}) | ANY_SWITCH
+_NOT_PASSED_OVER: Final = RECV | ANY_SWITCH | {"Recv", "HostRecv"}
 
 
 @declares(PassDeclaration(name="remove_dead_nodes", removes=ANY))
@@ -78,7 +77,7 @@ def _consumers_last(nodes: list[Node]) -> list[Node]:
     return order
 
 
-@declares(PassDeclaration(name="remove_identity_nodes", removes=frozenset({"Identity"}), rewires=True, keeps_leaves=False))
+@declares(PassDeclaration(name="remove_identity_nodes", removes=frozenset({IDENTITY}), rewires=True, keeps_leaves=False))
 @rewrites
 def remove_identity_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
     """Remove each Identity with exactly one incoming edge; its consumers take its input, and who waits for it waits for its producer.
@@ -94,7 +93,7 @@ def remove_identity_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
         True iff anything was removed.
     """
     detached = graph.edge_store.detached
-    nodes = [node for node in graph.op_nodes() if node.op == "Identity" and node.name not in detached and node.name not in keep]
+    nodes = [node for node in graph.op_nodes() if node.op == IDENTITY and node.name not in detached and node.name not in keep]
     found = [node for node in nodes if _may_pass_over(node)]
     with Rewriting(graph) as rewriting:
         for node in found:
@@ -112,8 +111,8 @@ def _may_pass_over(node: Node) -> bool:
 @declares(
     PassDeclaration(
         name="remove_list_array_converter",
-        adds=frozenset({"Identity", "NoOp"}),
-        removes=_CONVERTERS,
+        adds=frozenset({IDENTITY, NO_OP}),
+        removes=LIST_CONVERTERS,
         rewires=True,
         keeps_leaves=False,
         keeps_order=False,
@@ -130,7 +129,7 @@ def remove_list_array_converter(graph: Graph, keep: Container[str] = ()) -> bool
     Returns:
         True iff there was one.
     """
-    nodes = [node for node in graph.op_nodes() if node.op in _CONVERTERS and node.name not in keep]
+    nodes = [node for node in graph.op_nodes() if node.op in LIST_CONVERTERS and node.name not in keep]
     found = [node for node in nodes if len(node.inputs) == len(node.outputs)]
     with Rewriting(graph) as rewriting:
         for node in found:

@@ -8,23 +8,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from graphcore import dtypes
 from graphcore.attrs import Array, Func, TensorValue
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.graph import Node, Tensor
-from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
 from graphcore.graph.shapes.kernels import kernel_context
+from graphcore.plumbing import ARG, CONST, CONTROL_FLOW, FAKE_PARAM, FEEDABLE, RECV, RETVAL, SEND
 from graphcore.shapes import Shape
 
 SCOPED_ALLOCATOR_ATTR: Final = "_scoped_allocator"
-# They have a kernel, but what they give is not for a pass to say: it is fed, sent, or kept by a session under a handle.
-_LEFT_TO_THE_RUN: Final = CONTROL_FLOW | frozenset(
-    {"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "FakeParam", "_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"}
-    | {"_Send", "_HostSend", "Send", "_Recv", "_HostRecv", "Recv"}
-    | {"GetSessionHandle", "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor"}
-)
-SHAPE_OPS: Final = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+# They have a kernel, but what they give is not for a pass to say: it is fed or sent.
+_LEFT_TO_THE_RUN: Final = CONTROL_FLOW | FEEDABLE | ARG | RETVAL | SEND | RECV | {FAKE_PARAM}
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -41,21 +35,16 @@ def may_be_evaluated(node: Node) -> bool:
 
 
 def values_from_shapes(node: Node, shapes: Sequence[Shape]) -> list[Array] | None:
-    """The outputs of a Shape, ShapeN, Size or Rank node where the shapes of its inputs tell them, None otherwise."""
-    if node.op not in SHAPE_OPS or not shapes:
+    """The outputs of a node where the shapes of its inputs tell them, None otherwise."""
+    tell = node.registration.traits.numbers_from_shapes
+    numbers = None if tell is None or not shapes else tell(shapes)
+    if numbers is None:
         return None
-    dtype = node.output_types[0]
-    if node.op == "Rank":
-        return None if shapes[0].rank is None else [np.asarray(shapes[0].rank, np.int32)]
-    if not all(shape.is_fully_defined for shape in shapes):
+    dtype = node.output_types[0].as_numpy
+    values: list[Array] = [np.asarray(number, np.int64) for number in numbers]
+    if dtype == np.int32 and any(value.size and value.max() > _INT32_MAX for value in values):
         return None
-    numbers: list[list[int]] = [[size for size in shape.dims or () if size is not None] for shape in shapes]
-    if node.op == "Size":
-        numbers = [[shape.num_elements] for shape in shapes]
-    if dtype is dtypes.int32 and any(number > _INT32_MAX for each in numbers for number in each):
-        return None
-    values: list[Array] = [np.asarray(each, dtype.as_numpy) for each in numbers]
-    return [value[0:1].reshape(()) for value in values] if node.op == "Size" else values
+    return [value.astype(dtype) for value in values]
 
 
 def evaluate(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], *, ignore_failures: bool) -> dict[Tensor, Array]:
@@ -124,7 +113,7 @@ def _computed(node: Node, values: Mapping[Tensor, Array], known: Sequence[Array]
 
 
 def _run(node: Node, inputs: list[Array]) -> Sequence[Any]:
-    if node.op == "Const":
+    if node.op == CONST:
         value = node.node_def.attr["value"]
         assert isinstance(value, TensorValue)
         return [value.array]

@@ -16,7 +16,7 @@ from graphcore.passes.functions.inline import InlineFunctionBodyOptions, check_i
 from graphcore.passes.functions.recursion import InlinableFunctions
 from graphcore.passes.infra.alias_removal import is_kept
 from graphcore.passes.infra.rewriting import Rewriting
-from graphcore.text.printer import ARG_OPS, RET_OPS
+from graphcore.plumbing import ARG, RETVAL
 
 _OPTIONS = InlineFunctionBodyOptions(output_control_src="control_outputs")
 
@@ -144,7 +144,7 @@ def colocation_of(node: Node) -> Attrs:
 
 def with_state_awaited(body: FunctionBody) -> FunctionBody:
     """A function whose stateful nodes have all run before its control outputs."""
-    waiting = [node for node in body.graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS and node.op not in RET_OPS]
+    waiting = [node for node in body.graph.op_nodes() if is_kept(node) and node.op not in ARG and node.op not in RETVAL]
     waiting = [node for node in waiting if node.op_def.is_stateful and node not in body.control_ret_nodes]
     if not waiting:
         return body

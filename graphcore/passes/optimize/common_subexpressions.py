@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final
 
 from graphcore.definitions.attr_equality import attr_value_hash, attrs_equal
 from graphcore.graph import Graph, Node, reverse_post_order
@@ -11,8 +10,7 @@ from graphcore.graph.traversal import by_id
 from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
-
-PLACEHOLDER_OPS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+from graphcore.plumbing import FEEDABLE
 
 
 @declares(PassDeclaration(name="eliminate_common_subexpressions", removes=ANY, rewires=True, keeps_leaves=False))
@@ -44,7 +42,7 @@ def eliminate_common_subexpressions(graph: Graph, consider: Callable[[Node], boo
 
 
 def _may_merge(node: Node) -> bool:
-    if not node.is_op or node.error is not None or node.op in PLACEHOLDER_OPS:
+    if not node.is_op or node.error is not None or node.op in FEEDABLE:
         return False
     return not node.op_def.is_stateful and not any(tensor.dtype.is_ref for tensor in node.inputs)
 

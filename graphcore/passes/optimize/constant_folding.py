@@ -17,15 +17,16 @@ from graphcore.graph.importing.from_nodes import producers_of
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.graph.shapes.constant_costs import is_cheap
 from graphcore.graph.traversal import by_name
-from graphcore.passes.infra.constant_evaluator import SHAPE_OPS, evaluate, may_be_evaluated, size_in_bytes, values_from_shapes
+from graphcore.passes.infra.constant_evaluator import evaluate, may_be_evaluated, size_in_bytes, values_from_shapes
 from graphcore.passes.infra.declarations import PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
+from graphcore.plumbing import CONST, IDENTITY, NO_OP
 from graphcore.shapes import Shape
 
 MAX_CONSTANT_BYTES: Final = 10 * 1024 * 1024
 # What these give is no larger than what they take, so a shape that is not known beforehand does no harm.
-_ANY_SHAPE: Final = frozenset({"Cast", "Const", "Identity", "IdentityN", "Less", "NoOp", "StopGradient"})
+_ANY_SHAPE: Final = frozenset({CONST, IDENTITY, "IdentityN", NO_OP, "Cast", "Less", "StopGradient"})
 
 
 _rank: Final = attrgetter("rank")
@@ -114,7 +115,7 @@ class _Foldable:
 
     def wanted(self) -> list[Tensor]:
         """The tensors that somebody takes who is not folded, but for constants; by the names of their nodes."""
-        nodes = sorted([node for node in self.waits_for if node.op != "Const"], key=by_name)
+        nodes = sorted([node for node in self.waits_for if node.op != CONST], key=by_name)
         taken = [sorted({tensor.index for tensor in self._taken(node)}) for node in nodes]
         return [node.outputs[index] for node, indices in zip(nodes, taken, strict=True) for index in indices]
 
@@ -126,7 +127,7 @@ class _Foldable:
         """Decide on a node whose producers are decided on."""
         known = self.waits_for
         from_constants = all(tensor.node in known for tensor in node.inputs)
-        if not (from_constants or node.op in SHAPE_OPS) or not self.is_foldable(node):
+        if not (from_constants or node.registration.traits.numbers_from_shapes is not None) or not self.is_foldable(node):
             return
         if not from_constants and node not in self.shapes:
             return
@@ -135,7 +136,7 @@ class _Foldable:
             waits_for.update(self.waits_for.get(producer) or ({} if producer in self.waits_for else {producer: None}))
 
     def is_foldable(self, node: Node) -> bool:
-        if node.op == "Const":
+        if node.op == CONST:
             return node.output_types[0] is not dtypes.resource
         if self.options.consider is not None and not self.options.consider(node):
             return False

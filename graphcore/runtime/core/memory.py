@@ -16,8 +16,6 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.program import Step
 from graphcore.support.memory_limits import GIB
 
-VIEWS: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "Transpose", "StridedSlice", "Slice", "BroadcastTo", "Identity"})
-"""Ops that may give a view of their first input."""
 _LARGEST_KEPT: Final = (32 << 20) - (64 << 10)
 """The bytes of the largest array whose memory the C library of Linux will keep for the next one, its own limit."""
 

@@ -18,11 +18,6 @@ from graphcore.support.deadline import time_limit
 PATIENCE: Final = 0.1
 """Seconds that a kernel is given to end by itself, and as many again to end when it is told to."""
 
-_DRAWING: Final = frozenset(
-    {"RandomUniform", "RandomStandardNormal", "TruncatedNormal", "RandomUniformInt", "RandomShuffle", "Multinomial"}
-)
-"""Ops whose only state is how many numbers were drawn, which they note before they draw."""
-
 
 def planning_within(timeout_in_ms: int) -> AbstractContextManager[None]:
     """What is planned within the block must be done in so many milliseconds (0: in as many as it takes)."""
@@ -108,7 +103,7 @@ def _left(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
 
 def _may_be_left(node: Node) -> bool:
     """Whether nothing that lasts can come of the kernel of `node` once it is not waited for."""
-    if node.registration.is_function or (node.op_def.is_stateful and node.op not in _DRAWING):
+    if node.registration.is_function or (node.op_def.is_stateful and not node.registration.traits.draws):
         return False
     return not any(dtype.is_ref for dtype in (*node.input_types, *node.output_types))
 

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from graphcore.attrs import Array
 from graphcore.graph import constant_value
-from graphcore.graph.model.control_flow import PASS_THROUGH
-from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, FRAME_OPS, MERGE, NEXT_ITERATION
 from graphcore.graph.model.frames import NodeFrame, frame_name
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.kernels import kernel_context
 from graphcore.kernel_context import KernelContext
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
+from graphcore.plumbing import ANY_SWITCH, CONST, CONTROL_TRIGGER, ENTER, EXIT, MERGE, NEXT_ITERATION, RECV, SEND
 from graphcore.registry import Kernel
 from graphcore.runtime.core.interruptible_call import call_aside
 from graphcore.runtime.core.prune import checked_frames, is_replaced, needed_nodes
@@ -39,19 +38,16 @@ RECEIVING: Final = 9
 FETCH: Final = 10
 AWAITING: Final = 11
 
-_SEND: Final = frozenset({"_Send", "_HostSend"})
-_RECV: Final = frozenset({"_Recv", "_HostRecv"})
 _KINDS: Final = {
     **dict.fromkeys(ANY_SWITCH, SWITCH),
     **dict.fromkeys(MERGE, MERGING),
-    **dict.fromkeys(_SEND, SENDING),
-    **dict.fromkeys(_RECV, RECEIVING),
+    **dict.fromkeys(SEND, SENDING),
+    **dict.fromkeys(RECV, RECEIVING),
     **dict.fromkeys(ENTER, ENTERING),
     **dict.fromkeys(EXIT, EXITING),
     **dict.fromkeys(NEXT_ITERATION, NEXT),
     CONTROL_TRIGGER: TRIGGER,
 }
-_PASSING: Final = FRAME_OPS | PASS_THROUGH
 _MAX_KNOWN_ELEMENTS: Final = 1 << 20
 
 
@@ -260,10 +256,10 @@ class _Builder:
         """Keep what is the same in every run, so that kernels can bind axes and shapes."""
         if node.op_def.is_stateful or node.op in _KINDS or len(node.outputs) != 1 or node.outputs[0] in self.feeds:
             return
-        if node.op != "Const" and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
+        if node.op != CONST and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
             return
         value = constant_value(node.outputs[0])
-        if value is not None and (value.size <= _MAX_KNOWN_ELEMENTS or node.op == "Const"):
+        if value is not None and (value.size <= _MAX_KNOWN_ELEMENTS or node.op == CONST):
             self.known[node.outputs[0]] = value
 
     def _connect(self, node: Node, item: Item) -> None:
@@ -282,7 +278,7 @@ class _Builder:
             for slot, tensor in enumerate(node.inputs)
             if tensor.dtype.is_ref and not node.input_types[slot].is_ref and tensor not in self.feeds
         )
-        item.passes = node.op in _PASSING and not item.variables
+        item.passes = node.registration.is_alias and not item.variables
         for slot, tensor in enumerate(node.inputs):
             self._data_edge(tensor, item, slot)
         for control in node.control_inputs:

@@ -8,31 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.inference.handles import is_fully_defined, same_defined_shape
+from graphcore.plumbing import ARG, PLACEHOLDER, RECV
 from graphcore.runtime.plan.schedule import JOIN, Operation, Schedule, Value
 
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_Recv"})
-_NEW: Final = frozenset(
-    {"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Relu", "Softmax", "LogSoftmax", "BiasAdd", "Select", "SelectV2"}
-    | {"ReluGrad", "SigmoidGrad", "TanhGrad", "SquaredDifference"}
-    | {"Sigmoid", "Square", "Rsqrt", "RsqrtGrad", "SqrtGrad", "Reciprocal", "ReciprocalGrad"}
-)
-"""Ops whose kernels give an array of their own making, of which nobody else has hold, for inputs of rank 1 and more."""
-_READING: Final = _NEW | {
-    "Sum",
-    "Mean",
-    "Max",
-    "Min",
-    "Prod",
-    "ArgMax",
-    "ArgMin",
-    "All",
-    "Any",
-    "Shape",
-    "BiasAddGrad",
-    "AssignAdd",
-    "AssignSub",
-}
-"""Ops that only look at their inputs: their outputs share no memory with them."""
+_FED: Final = PLACEHOLDER | ARG | RECV
+_SEPARATE: Final = frozenset({"fresh", "held"})
+"""The outputs of such ops share no memory with their inputs."""
 
 
 def reuse_buffers(schedule: Schedule) -> None:
@@ -41,7 +22,7 @@ def reuse_buffers(schedule: Schedule) -> None:
     Only results of operations of which it is certain that nobody else has hold are overwritten: never feeds, constants, variables,
     fetched values, nor what a view may look at.
     """
-    trusted = all(value.tensor.node.op in _PLACEHOLDERS or _is_known(value) for value in schedule.feeds)
+    trusted = all(value.tensor.node.op in _FED or _is_known(value) for value in schedule.feeds)
     operations = schedule.operations
     shared = _shared(operations)
     for number, operation in enumerate(operations):
@@ -77,7 +58,7 @@ def _shared(operations: Sequence[Operation]) -> set[Value]:
         if (
             operation.apart != JOIN
             and type(operation.kernel) is not np.ufunc
-            and not (operation.node.op in _READING and _is_known_kernel(operation))
+            and not (operation.node.registration.traits.memory in _SEPARATE and _is_known_kernel(operation))
         ):
             shared.update(operation.inputs)
     return shared
@@ -90,7 +71,7 @@ def _caller(operations: Sequence[Operation], number: int) -> Operation:
 
 
 def _makes_new(operation: Operation) -> bool:
-    return type(operation.kernel) is np.ufunc or (operation.node.op in _NEW and _is_known_kernel(operation))
+    return type(operation.kernel) is np.ufunc or (operation.node.registration.traits.memory == "fresh" and _is_known_kernel(operation))
 
 
 def _is_known_kernel(operation: Operation) -> bool:

@@ -11,14 +11,12 @@ from typing import Final, NamedTuple
 
 from graphcore.errors import UnimplementedError
 from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard, LoopVariable
-from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION
 from graphcore.graph.model.frames import NodeFrame
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
+from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION, RECV, SEND
 from graphcore.runtime.plan.loops_order import clustered, in_order
 
-_SEND: Final = frozenset({"_Send", "_HostSend"})
-_RECV: Final = frozenset({"_Recv", "_HostRecv"})
 _MAX_DEPTH: Final = 12
 _MAX_BRANCHES: Final = 24
 BEFORE, INSIDE, AFTER = 0, 1, 2
@@ -125,7 +123,7 @@ class _Finder:
     def _place(self, node: Node) -> None:
         inside = self.info[node]
         name = inside.frame_name
-        if node.op in _RECV:
+        if node.op in RECV:
             raise _unfit(node, "it may receive a dead value")
         if name not in self.loops:
             around = self._around(inside)
@@ -258,7 +256,7 @@ class _Finder:
         guard = self.flow.guards[node]
         if node.op in ANY_SWITCH and node not in self.given:
             self._note_decider(node)
-        if node.op in _SEND and guard:
+        if node.op in SEND and guard:
             raise _unfit(node, "it sends word of a dead value")
         return guard
 

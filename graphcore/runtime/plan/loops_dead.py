@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from graphcore.graph.model.control_flow import ControlFlow
-from graphcore.graph.model.control_flow_ops import CONTROL_TRIGGER, MERGE
 from graphcore.graph.model.node import Node
+from graphcore.plumbing import CONTROL_TRIGGER, MERGE
 from graphcore.runtime.core.events import UNNEEDED
 from graphcore.runtime.plan.loop_structure import BEFORE, INSIDE, PlannedLoop, Unit
 from graphcore.runtime.plan.loops_schedule import enter_guard, enter_phase

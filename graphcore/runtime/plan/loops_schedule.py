@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard
-from graphcore.graph.model.control_flow_ops import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NO_OP
 from graphcore.runtime.core.events import PASSED, UNNEEDED
 from graphcore.runtime.core.prune import is_replaced
 from graphcore.runtime.plan.loop_structure import AFTER, BEFORE, INSIDE, PlannedLoop, Structure, Unit
 from graphcore.runtime.plan.schedule import MakeKernel, Operation, Schedule, Scheduler, Skipped, Value, bind, check_runs, number
 
 _PASSING: Final = ANY_SWITCH | ENTER | EXIT | {LOOP_COND}
-_NOTHING: Final = frozenset({CONTROL_TRIGGER, "NoOp"})
+_NOTHING: Final = frozenset({CONTROL_TRIGGER, NO_OP})
 
 
 class Mark(Operation):

@@ -14,19 +14,12 @@ from graphcore.runtime.core.kernel_checks import is_ours
 from graphcore.runtime.plan.buffers import is_elementwise
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
 from graphcore.support.thread_pool import core_count
+from graphcore.traits import Cost
 
 PAYS_FROM: Final = 300.0
 """Microseconds that a kernel must take for another thread to be worth while: handing it over and back takes some 50."""
-_PRODUCTS: Final = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
-_CONVOLUTIONS: Final = frozenset({"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "DepthwiseConv2dNative"})
-_SLOW: Final = frozenset(
-    {"Exp", "Log", "Log1p", "Expm1", "Tanh", "Sigmoid", "Pow", "Sin", "Cos", "Tan", "Erf", "Softmax", "LogSoftmax", "Softplus"}
-)
-_CUBIC: Final = frozenset({"MatrixDeterminant", "MatrixInverse", "MatrixSolve"})
-_TRANSFORMS: Final = frozenset({"FFT", "IFFT", "FFT2D", "IFFT2D", "FFT3D", "IFFT3D"})
-_SORTING: Final = frozenset({"TopKV2", "NthElement", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"})
-_BY_FIRST_INPUT: Final = _CUBIC | _TRANSFORMS | _SORTING
-"""What their kernels cost the shape of the first input tells, and nothing tells them to stop while they run."""
+_BY_FIRST_INPUT: Final = frozenset({"cubic", "transform", "sort"})
+"""What such kernels cost the shape of the first input tells, and nothing tells them to stop while they run."""
 LONG_FROM: Final = 2.0e5
 """Microseconds of a kernel that people would not wait for to end when they press Ctrl-C."""
 _LARGE: Final = 5_000
@@ -40,32 +33,32 @@ _SORTED_PER_MICROSECOND: Final = 300.0
 
 def cost(node: Node) -> float:
     """About how many microseconds the kernel of `node` takes by itself, as the shapes tell; 0 where they do not."""
-    if node.op in _BY_FIRST_INPUT:
+    kind = node.registration.traits.cost
+    if kind in _BY_FIRST_INPUT:
         known = node.inputs[0].shape.as_list() if node.inputs[0].shape.is_fully_defined else ()
-        return _cost_by_first_input(node.op, tuple([size or 0 for size in known]))
+        return _cost_by_first_input(kind, tuple([size or 0 for size in known]))
     sizes = [tensor.shape.num_elements for tensor in (*node.inputs, *node.outputs)]
     if not sizes or min(sizes) < 0:
         return 0.0
-    if node.op in _PRODUCTS:
+    if kind == "product":
         left = node.inputs[0].shape.as_list()
         transposed = node.attr.get("transpose_a") or node.attr.get("adj_x")
         depth = (left[-2] if transposed else left[-1]) or 0
         return 2.0 * depth * node.outputs[0].shape.num_elements / _FLOPS_PER_MICROSECOND
-    if node.op in _CONVOLUTIONS:
+    if kind == "convolution":
         filters = next((tensor.shape for tensor in (*node.inputs, *node.outputs) if tensor.shape.rank == 4), None)
         window = 1 if filters is None else math.prod([size or 1 for size in filters.as_list()[:3]])
         return 2.0 * min(window, 10_000) * max(sizes) / _FLOPS_PER_MICROSECOND
-    if node.op == "Einsum":  # of two matrices: the root of (ij)(jk)(ik) is what a product costs
+    if kind == "contraction":  # of two matrices: the root of (ij)(jk)(ik) is what a product costs
         return 2.0 * math.sqrt(math.prod(sizes)) / _FLOPS_PER_MICROSECOND
-    per_microsecond = _SLOW_PER_MICROSECOND if node.op in _SLOW else _FAST_PER_MICROSECOND
-    return max(sizes) / per_microsecond
+    return max(sizes) / (_SLOW_PER_MICROSECOND if kind == "transcendental" else _FAST_PER_MICROSECOND)
 
 
-def _cost_by_first_input(op: str, shape: tuple[int, ...]) -> float:
+def _cost_by_first_input(kind: Cost, shape: tuple[int, ...]) -> float:
     size = math.prod(shape)
-    if op in _CUBIC:
+    if kind == "cubic":
         return 10.0 * max(shape[-2:], default=1) * size / _FLOPS_PER_MICROSECOND
-    return size * math.log2(size + 2) / (_TRANSFORMED_PER_MICROSECOND if op in _TRANSFORMS else _SORTED_PER_MICROSECOND)
+    return size * math.log2(size + 2) / (_TRANSFORMED_PER_MICROSECOND if kind == "transform" else _SORTED_PER_MICROSECOND)
 
 
 def has_large(nodes: Iterable[Node], feeds: Iterable[Tensor] = ()) -> bool:
@@ -90,18 +83,18 @@ def mark_long(schedule: Schedule, *, any_large: bool = True) -> None:
     for operation in schedule.operations:
         if any_large:
             operation.is_long = operation.kernel is not None and not operation.apart and is_long(operation.node)
-        if operation.node.op in _BY_FIRST_INPUT and operation.kernel is not None:
+        if operation.node.registration.traits.cost in _BY_FIRST_INPUT and operation.kernel is not None:
             operation.kernel = aside_if_long(operation.node, operation.kernel)
 
 
 def aside_if_long(node: Node, kernel: Kernel) -> Kernel:
     """`kernel`, called so that Ctrl-C need not wait for it, where the arrays that it gets tell that it takes long and no shape told before."""
-    if node.op not in _BY_FIRST_INPUT or node.inputs[0].shape.is_fully_defined:
+    kind = node.registration.traits.cost
+    if kind not in _BY_FIRST_INPUT or node.inputs[0].shape.is_fully_defined:
         return kernel
-    op = node.op
 
     def call(first: Any, *others: Any) -> Any:
-        if _cost_by_first_input(op, first.shape) >= LONG_FROM:
+        if _cost_by_first_input(kind, first.shape) >= LONG_FROM:
             return call_aside(kernel, first, *others)
         return kernel(first, *others)
 
@@ -148,7 +141,7 @@ def _may_move(operation: Operation) -> bool:
         return False
     if any(value.is_reference for value in (*operation.inputs, *operation.outputs)):
         return False
-    return is_elementwise(operation.kernel) or node.op in _SLOW
+    return is_elementwise(operation.kernel) or node.registration.traits.cost == "transcendental"
 
 
 def _levels(schedule: Schedule, nodes: Iterable[Node], heavy: set[Operation]) -> dict[Operation, int]:

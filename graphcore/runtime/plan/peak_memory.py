@@ -16,15 +16,11 @@ from graphcore.dtypes import variant
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, constant_value
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.runtime.core.memory import VIEWS, tensor_bytes
+from graphcore.runtime.core.memory import tensor_bytes
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value
 
-_STRIDED: Final = frozenset({"Transpose", "StridedSlice", "Slice", "BroadcastTo"})
+_STRIDED: Final = frozenset({"strided view", "broadcast view"})
 """Views that need not lie in one piece, so that a Reshape of them may be a copy."""
-_ELSEWHERE: Final = frozenset({"Const", "ReadVariableOp", "VariableV2", "Variable", "Placeholder", "_Arg"})
-_KEEPING: Final = ("TensorArray", "Stack", "TensorList", "Queue")
-_TAKING: Final = frozenset({"Assign", "AssignVariableOp"})
-"""What they are given is the variable's from then on, where it may be, and does not count any more."""
 
 
 class PeakMemory(msgspec.Struct, frozen=True):
@@ -70,7 +66,7 @@ def check_keeps_nothing(node: Node) -> None:
         UnimplementedError: it does.
     """
     dtypes = [*node.input_types, *node.output_types]
-    if node.op.startswith(_KEEPING) or any(dtype.base is variant for dtype in dtypes):
+    if node.registration.traits.stores or any(dtype.base is variant for dtype in dtypes):
         raise UnimplementedError(f"'{node.name}' (op {node.op}) puts values by, and its shapes do not tell how many and for how long")
 
 
@@ -181,9 +177,10 @@ class Owners:
 
     def note(self, node: Node, output: object, first: object) -> None:
         """`output` is what `node` gives for its first input, `first`."""
-        if node.op in _STRIDED or first in self._strided:
+        memory = node.registration.traits.memory
+        if memory in _STRIDED or first in self._strided:
             self._strided.add(output)
-        if node.op in VIEWS and not (node.op == "Reshape" and first in self._strided):
+        if node.registration.traits.gives_view and not (memory == "reshaped view" and first in self._strided):
             self._owner[output] = self.of(first)
 
 
@@ -219,7 +216,7 @@ def _plan_peak(schedule: Schedule, sizes: Sizes) -> PeakMemory:
         else:
             _hold_outputs(account, owners, sizes, operation, not_counted)
         gone = released.get(number, ())
-        if operation.node.op in _TAKING and len(operation.inputs) == 2 and operation.inputs[1] not in gone:
+        if operation.node.registration.traits.takes_value and len(operation.inputs) == 2 and operation.inputs[1] not in gone:
             account.may_be_less(operation.node)
         for value in gone:
             if value not in not_counted and owners.of(value) not in not_counted:
@@ -233,7 +230,9 @@ def _hold_outputs(account: Account, owners: Owners, sizes: Sizes, operation: Ope
         if operation.inputs:
             owners.note(node, value, operation.inputs[0])
         owner = owners.of(value)
-        is_elsewhere = value.is_reference or node.op in _ELSEWHERE or operation.kernel is None or any(operation.reads[:1])
+        is_elsewhere = (
+            value.is_reference or node.registration.traits.memory == "held" or operation.kernel is None or any(operation.reads[:1])
+        )
         if is_elsewhere and owner is value:
             not_counted.add(value)
         if owner not in not_counted and (not isinstance(owner, Value) or owner.constant is None):

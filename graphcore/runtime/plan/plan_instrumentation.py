@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from graphcore.errors import CancelledError
+from graphcore.plumbing import SEND
 from graphcore.runtime.core.events import Around, Recorder
 from graphcore.runtime.core.memory import LiveArrays, gives_to_variables
 from graphcore.runtime.core.program import Step
 from graphcore.runtime.plan.schedule import Schedule
 from graphcore.support.thread_pool import Task, kernel_pool
-
-SENDING: Final = frozenset({"_Send", "_HostSend"})
 
 
 class Note(NamedTuple):
@@ -52,7 +51,7 @@ class Watcher:
         self.before, self.after = self._start, self._end
         self._names = [operation.node.name for operation in schedule.operations]
         self._giving = {number for number, operation in enumerate(schedule.operations) if gives_to_variables(operation.node)}
-        self._sends = {number for number, operation in enumerate(schedule.operations) if operation.node.op in SENDING}
+        self._sends = {number for number, operation in enumerate(schedule.operations) if operation.node.op in SEND}
 
     def note(self, first: int, last: int) -> None:
         """The notes from `first` to `last` are due now."""

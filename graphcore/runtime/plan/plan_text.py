@@ -10,9 +10,10 @@ import numpy as np
 from graphcore.attrs import Array
 from graphcore.dtypes import string
 from graphcore.graph.model.node import Node
+from graphcore.plumbing import SEND
 from graphcore.runtime.core.interruptible_call import call_aside
 from graphcore.runtime.core.kernel_checks import wrong_dtype
-from graphcore.runtime.plan.plan_instrumentation import SENDING, Note
+from graphcore.runtime.plan.plan_instrumentation import Note
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value
 from graphcore.support.deadline import check_time
 from graphcore.support.thread_pool import kernel_pool
@@ -135,7 +136,7 @@ class Writer:
         line = self._call(number, operation)
         if self.watched:
             if not operation.apart:
-                told = [value.name for value in (operation.inputs if operation.node.op in SENDING else operation.outputs)]
+                told = [value.name for value in (operation.inputs if operation.node.op in SEND else operation.outputs)]
                 line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
                 taken = [value.name for value in ending if value not in released]
                 if taken:  # while the kernel ran there were both

@@ -14,6 +14,7 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.kernels import kernel_context
 from graphcore.kernel_context import KernelContext
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls, in_replacement_order
+from graphcore.plumbing import CONST, NO_OP
 from graphcore.registry import Kernel
 from graphcore.runtime.core.events import CONSTANT, MERGED, PASSED, UNNEEDED
 from graphcore.runtime.core.failing import may_fail
@@ -21,14 +22,6 @@ from graphcore.runtime.core.prune import is_replaced
 from graphcore.support.deadline import check_time, has_time_limit
 
 MakeKernel = Callable[[Node, KernelContext], Kernel]
-ALIASES: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
-_VARIABLES: Final = frozenset({"VariableV2", "Variable"})
-_FROM_SHAPE: Final = frozenset({"Shape", "ShapeN", "Rank", "Size"})
-_SAME_SHAPE: Final = frozenset({"Reshape", "Squeeze", "ExpandDims", "BroadcastTo", "Tile"})
-"""Ops that keep the elements where the shape is the same before and after."""
-_TOLD_SHAPE: Final = frozenset({"Reshape", "BroadcastTo", "Tile"})
-"""Of these, what the run may tell something that does not fit: that is an error, so they are left out only where it is constant."""
-_REDUCTIONS: Final = frozenset({"Sum", "Mean", "Prod", "Max", "Min"})
 BEGIN: Final = "begin"
 JOIN: Final = "join"
 _MAX_FOLDED_ELEMENTS: Final = 1 << 20
@@ -212,14 +205,14 @@ class Scheduler:
 
     def _fold(self, node: Node, inputs: list[Value]) -> bool:
         """A node whose outputs are the same in every run becomes constants."""
-        if node.op != "Const" and node.op not in _FROM_SHAPE:
+        if node.op != CONST and node.registration.traits.numbers_from_shapes is None:
             for value in inputs:
                 if value.constant is None:
                     return False
         if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
             return False
         found = [constant_value(tensor) for tensor in node.outputs]
-        known = [value for value in found if value is not None and (value.size <= _MAX_FOLDED_ELEMENTS or node.op == "Const")]
+        known = [value for value in found if value is not None and (value.size <= _MAX_FOLDED_ELEMENTS or node.op == CONST)]
         if len(known) != len(found):
             return False
         for tensor, constant in zip(node.outputs, known, strict=True):
@@ -229,7 +222,7 @@ class Scheduler:
 
     def _alias(self, node: Node, inputs: list[Value]) -> bool:
         """A node that only passes its input on needs no call. Reading a variable does: it is a line of its own."""
-        if not inputs or inputs[0].is_reference or not (node.op in ALIASES or _keeps_all(node, inputs)):
+        if not inputs or inputs[0].is_reference or not (node.registration.is_alias or _keeps_all(node, inputs)):
             return False
         self.values.setdefault(node.outputs[0], inputs[0])
         return True
@@ -276,16 +269,19 @@ def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
 
 
 def _keeps_all(node: Node, inputs: list[Value]) -> bool:
-    """Whether the node gives its first input as it is: reshaped to the shape that it has, summed over no axes."""
-    if node.op in _SAME_SHAPE:
-        before, after = node.inputs[0].shape, node.outputs[0].shape
-        if node.op in _TOLD_SHAPE and inputs[1].constant is None:
-            return False
-        return before.is_fully_defined and before.dims == after.dims
-    if node.op in _REDUCTIONS:
-        axes = inputs[1].constant
-        return axes is not None and not axes.size
-    return False
+    """True if the node gives its first input as it is: reshaped to the shape that it has, summed over no axes."""
+    traits = node.registration.traits
+    if not traits.neutral:
+        return False
+    before, after = node.inputs[0].shape, node.outputs[0].shape
+    second = inputs[1].constant if len(inputs) > 1 else None
+    if traits.neutral == "no axes":
+        return second is not None and not second.size
+    if not before.is_fully_defined or before.dims != after.dims:
+        return False
+    if traits.neutral == "own shape":
+        return len(inputs) == 1 or second is not None or traits.can_fail is False  # a shape that does not fit is an error of the run
+    return second is not None and traits.is_neutral(second)
 
 
 def _without_dead(operations: list[Operation], results: list[Value], nodes: list[Node], targets: Collection[Node]) -> list[Operation]:
@@ -301,8 +297,8 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
             kept.append(operation)
             continue
         is_wanted = not used.isdisjoint(operation.outputs) or node in wanted or _acts(node)
-        if node.op == "NoOp" or not (is_wanted or operation.may_fail()):
-            kept.append(Skipped(node, PASSED if node.op == "NoOp" else UNNEEDED))
+        if node.op == NO_OP or not (is_wanted or operation.may_fail()):
+            kept.append(Skipped(node, PASSED if node.op == NO_OP else UNNEEDED))
             continue
         used.update(operation.inputs)
         kept.append(operation)
@@ -346,10 +342,10 @@ def number(operations: list[Operation], results: list[Value]) -> None:
 def bind(operation: Operation, make_kernel: MakeKernel, variables: dict[str, Any]) -> None:
     """Make the kernel of an operation; a variable is looked up now."""
     node = operation.node
-    if node.op in ALIASES:
+    if node.registration.is_alias:
         return
     kernel = make_kernel(node, kernel_context(node, tuple([value.constant for value in operation.inputs])))
-    if node.op in _VARIABLES:
+    if node.registration.traits.role == "variable" and operation.outputs[0].is_reference:
         variables[operation.outputs[0].name] = kernel()
     else:
         operation.kernel = kernel

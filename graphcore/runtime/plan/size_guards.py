@@ -22,18 +22,15 @@ from graphcore.inference.partial_values import as_shape_handle
 from graphcore.inference.shape_fns.broadcast import broadcast_binary_op_shape_fn
 from graphcore.registry import Kernel
 from graphcore.runtime.core.kernel_checks import too_large
-from graphcore.runtime.core.memory import VIEWS, tensor_bytes
+from graphcore.runtime.core.memory import tensor_bytes
 from graphcore.runtime.plan.schedule import Schedule
 from graphcore.shapes import Shape
 from graphcore.support.memory_limits import memory_limit
 
-_NOT_LARGER: Final = VIEWS - {"BroadcastTo"}
 _HIGHEST_RANK_OF_SIZES: Final = 2
 """Of what says sizes: numbers, shapes, and the margins of padding, two a dimension."""
 _LONGEST_VALUE: Final = 64
 """Elements of a value that says sizes: a longer one is left to the shape function."""
-_SQUARING: Final = frozenset({"MatrixDiagV2", "MatrixDiagV3"})
-"""Ops that make a number say the size of two dimensions."""
 _EMPTY: Final = 1 << 62
 """Counts for an array without elements: other arrays made of it may have many."""
 
@@ -63,7 +60,7 @@ def refuse_known(node: Node) -> None:
     Raises:
         ResourceExhaustedError: one can never fit.
     """
-    if node.op not in VIEWS:
+    if not node.registration.traits.gives_view:
         for tensor in node.outputs:
             refuse_fetched(tensor)
 
@@ -131,7 +128,7 @@ class _Guard:
         power: no output has more elements than all inputs together to this power, whatever their shapes.
     """
 
-    __slots__ = ("_asked", "_constants", "_node", "_seen", "_times", "most", "power")
+    __slots__ = ("_asked", "_constants", "_node", "_seen", "most", "power")
 
     def __init__(self, node: Node, constants: Sequence[Array | None], asked: Sequence[int]) -> None:
         self._node = node
@@ -140,8 +137,7 @@ class _Guard:
         largest = max([_itemsize(dtype) for dtype in node.output_types], default=1)
         numbers = [number for value in node.attr.values() if isinstance(value, tuple) for number in value if isinstance(number, int)]
         self.most = memory_limit() // largest // math.prod([abs(number) + 1 for number in numbers])
-        self.power = max(2, len(node.inputs)) if node.op == "Einsum" else 2
-        self._times = 2 if node.op in _SQUARING else 1
+        self.power = max(2, len(node.inputs)) if node.registration.traits.cost == "contraction" else 2
         self._seen: tuple[Any, ...] | None = None
 
     def may_be_large(self, total: int, values: Sequence[Any]) -> bool:
@@ -151,7 +147,7 @@ class _Guard:
             if value.dtype.kind not in "iu" or value.size > _LONGEST_VALUE:
                 return True
             for number in value.reshape(-1).tolist():
-                total *= (abs(number) + 1) ** self._times
+                total *= (abs(number) + 1) ** 2  # a diagonal says the size of two dimensions
         return total > self.most
 
     def check(self, values: Sequence[Any]) -> None:
@@ -188,9 +184,11 @@ class _Guard:
 
 
 def _is_of_unknown_size(node: Node) -> bool:
-    """Whether `node` may make an array of which only its shape function will know the size."""
+    """True if `node` may make an array of which only its shape function will know the size."""
     registration = node.registration
-    if registration.shape_fn is None or registration.is_function or node.op in _NOT_LARGER or not node.inputs:
+    if registration.shape_fn is None or registration.is_function or not node.inputs:
+        return False
+    if registration.traits.gives_view and registration.traits.memory != "broadcast view":
         return False
     if all(is_fully_defined(shape) for shape in node.output_handles):
         return False

@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from graphcore.brief import brief
 from graphcore.errors import InvalidArgumentError, UnimplementedError
-from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.plumbing import CONTROL_FLOW, RECV, SEND
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.prune import checked_frames, needed_nodes
 from graphcore.runtime.core.waiting import first_waiting
@@ -20,8 +20,6 @@ from graphcore.runtime.plan.schedule import MakeKernel
 Engine = Literal["auto", "plan", "dataflow"]
 """`plan`: one generated Python function; `dataflow`: tokens, frames and iterations; `auto`: a plan where the graph allows one."""
 ENGINES: Final[tuple[Engine, ...]] = ("auto", "plan", "dataflow")
-_RECEIVING: Final = frozenset({"_Recv", "_HostRecv"})
-_SENDING: Final = frozenset({"_Send", "_HostSend"})
 _KEY: Final = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
 
 
@@ -60,7 +58,7 @@ def build_program(
         UnimplementedError: a plan is required, and the graph's control flow is not made of branches and loops only.
     """
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
-    if engine == "dataflow" or (engine == "auto" and any(node.op in _RECEIVING for node in nodes)):
+    if engine == "dataflow" or (engine == "auto" and any(node.op in RECV for node in nodes)):
         return build_dataflow(fetches, targets, feeds, make_kernel)
     waiting = first_waiting(nodes)
     if engine == "plan":
@@ -90,9 +88,9 @@ def _check_meetings(nodes: Sequence[Node]) -> None:
     Raises:
         UnimplementedError: one does.
     """
-    sending = {_key(node): node for node in nodes if node.op in _SENDING}
+    sending = {_key(node): node for node in nodes if node.op in SEND}
     for node in nodes if sending else ():
-        sender = sending.get(_key(node)) if node.op in _RECEIVING else None
+        sender = sending.get(_key(node)) if node.op in RECV else None
         if sender is not None:
             raise UnimplementedError.at(
                 node,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from graphcore.graph import Graph, Node, copy_sharing_library
-from graphcore.graph.model.control_flow_ops import CONTROL_FLOW
 from graphcore.graph.model.frames import build_control_flow_info
 from graphcore.passes import FunctionBody, InstantiatedFunctions, OptimizerOptions, optimize_graph
 from graphcore.passes.infra.alias_removal import is_kept, prune
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls, merge_redundant_calls
-from graphcore.text.printer import ARG_OPS, RET_OPS
+from graphcore.plumbing import ARG, CONTROL_FLOW, RETVAL
 
 
 class RunnableBody:
@@ -46,11 +45,11 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
         # In the place of a call that somebody waits for there is another node of its name.
         awaited = [graph.get_operation_by_name(node.name) for node in awaited]
         prune_function_graph(graph, awaited)
-    targets = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS and node.op not in RET_OPS]
+    targets = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG and node.op not in RETVAL]
     return RunnableBody(graph, args, rets, [*targets, *[node for node in awaited if node not in targets]])
 
 
 def prune_function_graph(graph: Graph, control_rets: list[Node]) -> bool:
     """Remove what no return, control return, stateful or control-flow node needs, arguments among it. True iff there was any."""
-    roots = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG_OPS]
+    roots = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG]
     return prune(graph, [*roots, *control_rets])

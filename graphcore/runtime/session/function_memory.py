@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from graphcore.attrs import Attrs, Func
 from graphcore.errors import UnimplementedError
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.passes.functions.expand import names_executor
+from graphcore.plumbing import BRANCH, CALL, WHILE
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.core.rewrite import copy_with_shapes
 from graphcore.runtime.plan.peak_memory import PeakMemory, Sizes, calls_functions, check_keeps_nothing, taken_by
@@ -19,10 +20,6 @@ from graphcore.shapes import Shape
 
 if TYPE_CHECKING:
     from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime
-
-_CALLS: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-_LOOPS: Final = frozenset({"While", "StatelessWhile"})
-_CHOICES: Final = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 
 
 def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
@@ -36,7 +33,7 @@ def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
     check_keeps_nothing(node)
     if not calls_functions(node):
         return PeakMemory(0)
-    if (node.op in _CALLS or node.registration.is_function) and names_executor(node.node_def):
+    if (node.op in CALL or node.registration.is_function) and names_executor(node.node_def):
         raise UnimplementedError(f"'{node.name}' (op {node.op}) names an executor, which does not tell what it holds")
     attrs, shapes = node.node_def.attr, [tensor.shape for tensor in node.inputs]
     why = f"'{node.name}' (op {node.op}) runs functions"
@@ -44,11 +41,11 @@ def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
         found = [_peak_of_body(runtime, node.op, attrs, shapes, why)]
     elif node.op == GRADIENT_OP:
         found = [_peak_of_body(runtime, node.op, {FUNC_ATTR: attrs[FUNC_ATTR]}, shapes, why)]
-    elif node.op in _CALLS:
+    elif node.op in CALL:
         found = [_peak_of_body(runtime, func.name, func.attr, shapes, why) for func in _functions(node)]
-    elif node.op in _CHOICES:
+    elif node.op in BRANCH:
         found = [_peak_of_body(runtime, func.name, func.attr, shapes[1:], why) for func in _functions(node)]
-    elif node.op in _LOOPS:
+    elif node.op in WHILE:
         # The values that go round are there while the body makes the next ones.
         shapes = [tensor.shape for tensor in node.outputs]
         state = sum([taken_by(tensor) for tensor in node.outputs])

@@ -10,8 +10,8 @@ import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.model.control_flow_ops import ENTER
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.plumbing import ENTER
 from graphcore.runtime.core.cancellation import CancellationManager
 from graphcore.runtime.core.feeds import Feeder, make_feeder, resolve_feeds
 from graphcore.runtime.core.fetches import FetchStructure, parse_fetches

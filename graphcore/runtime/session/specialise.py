@@ -12,7 +12,6 @@ from graphcore.runtime.core.rewrite import copy_with_shapes
 from graphcore.runtime.plan.plan import Plan
 from graphcore.shapes import Shape
 
-_READS_SHAPES: Final = frozenset({"Shape", "ShapeN", "Size", "Rank", "BroadcastGradientArgs"})
 _RUNS_BEFORE: Final = 2
 """So often must the same shapes have been fed before it is thought worth while."""
 _MOST: Final = 8
@@ -48,7 +47,9 @@ class Specialised:
     @staticmethod
     def pays(plan: Plan, feeds: Sequence[Tensor]) -> bool:
         """Whether `plan` computes with shapes that are known only when they are fed."""
-        return any(not tensor.shape.is_fully_defined for tensor in feeds) and any(node.op in _READS_SHAPES for node in plan.nodes)
+        return any(not tensor.shape.is_fully_defined for tensor in feeds) and any(
+            node.registration.traits.numbers_from_shapes is not None for node in plan.nodes
+        )
 
     @staticmethod
     def pays_in_function(plan: Plan, feeds: Sequence[Tensor]) -> bool:

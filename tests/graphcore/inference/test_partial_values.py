@@ -187,7 +187,7 @@ def test_a_long_chain_needs_no_deep_recursion() -> None:
 def test_nodes_that_are_not_of_a_graph_serve_as_well() -> None:
     def node(op: str, *inputs: Any, **attrs: object) -> Any:
         tensors = [SimpleNamespace(node=given, index=0) for given in inputs]
-        return SimpleNamespace(op=op, inputs=tensors, attr=attrs)
+        return SimpleNamespace(op=op, registration=gc.op_registry.look_up(op), inputs=tensors, attr=attrs)
 
     x, two = node("Placeholder"), node("Const")
     shapes = {id(x): shape("[?,7]"), id(two): shape("[2]")}
@@ -210,7 +210,7 @@ def test_nodes_that_are_not_of_a_graph_serve_as_well() -> None:
 def test_a_slice_that_is_wrong_says_nothing_of_its_value() -> None:
     def node(op: str, *inputs: Any, **attrs: object) -> Any:
         tensors = [SimpleNamespace(node=given, index=0) for given in inputs]
-        return SimpleNamespace(op=op, inputs=tensors, attr=attrs)
+        return SimpleNamespace(op=op, registration=gc.op_registry.look_up(op), inputs=tensors, attr=attrs)
 
     x, begin = node("Placeholder"), node("Const")
     wrong = node("StridedSlice", node("Shape", x), begin, begin, begin, shrink_axis_mask=1)

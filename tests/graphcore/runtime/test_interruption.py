@@ -400,7 +400,7 @@ def test_kernels_of_which_only_the_arrays_tell_that_they_take_long_are_called_as
     monkeypatch.setattr(parallel, "call_aside", aside)
     session = gc.Session(engine=engine)
     small, large = (np.eye(size) if op == "MatrixInverse" else np.arange(float(size)) for size in (3, 40))
-    monkeypatch.setattr(parallel, "LONG_FROM", parallel._cost_by_first_input(op, large.shape))
+    monkeypatch.setattr(parallel, "LONG_FROM", parallel._cost_by_first_input(gc.op_registry.look_up(op).traits.cost, large.shape))
     expected = session.run(y, {x: small})
     assert called == []
     session.run(y, {x: large})

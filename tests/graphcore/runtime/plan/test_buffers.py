@@ -9,22 +9,17 @@ import pytest
 
 import graphcore as gc
 from graphcore.runtime.core.prune import needed_nodes
-from graphcore.runtime.plan import buffers
 from graphcore.runtime.plan.schedule import Operation, schedule_nodes
 from tests.graphcore.opset.op_cases import Array, Case, all_cases
 
 CASES = [case for case in all_cases() if case.runs and not case.takes_variable and not case.is_of_lists and case.op_def.output_arg]
-NAMED = [case for case in CASES if case.op_def.name in buffers._READING]
+NAMED = [case for case in CASES if case.entry.traits.memory == "fresh"]
 
 
 @pytest.fixture(autouse=True)
 def graph() -> Iterator[gc.Graph]:
     with gc.Graph().as_default() as graph:
         yield graph
-
-
-def test_every_op_that_is_named_exists() -> None:
-    assert [name for name in sorted(buffers._READING) if name not in gc.op_registry] == []
 
 
 def operation_of(case: Case) -> Operation | None:
@@ -39,7 +34,8 @@ def check_keeps_to_itself(operation: Operation, arrays: list[Array]) -> None:
     """Outputs share no memory with inputs or other calls' outputs, and inputs are unchanged."""
     inputs = [np.array(array) for array in arrays]
     before = [array.copy() for array in inputs]
-    given = [operation.kernel(*inputs) for _ in range(2)]
+    with np.errstate(all="ignore"):
+        given = [operation.kernel(*inputs) for _ in range(2)]
     first, second = (value if isinstance(value, tuple) else (value,) for value in given)
     for output, again in zip(first, second, strict=True):
         if isinstance(output, np.ndarray) and output.ndim:

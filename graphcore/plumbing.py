@@ -1,0 +1,55 @@
+"""The ops that are control flow or plumbing themselves, by name: those that engines and passes carry out rather than call.
+
+All other ops are known by their traits; see `graphcore.traits`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ENTER: Final = frozenset({"Enter", "RefEnter"})
+EXIT: Final = frozenset({"Exit", "RefExit"})
+MERGE: Final = frozenset({"Merge", "RefMerge"})
+SWITCH: Final = frozenset({"Switch", "RefSwitch"})
+SWITCH_N: Final = "_SwitchN"
+ANY_SWITCH: Final = SWITCH | {SWITCH_N}
+NEXT_ITERATION: Final = frozenset({"NextIteration", "RefNextIteration"})
+LOOP_COND: Final = "LoopCond"
+CONTROL_TRIGGER: Final = "ControlTrigger"
+FRAME_OPS: Final = ENTER | EXIT | NEXT_ITERATION
+"""Ops that move a value between frames or iterations."""
+CONTROL_FLOW: Final = ANY_SWITCH | MERGE | FRAME_OPS | {LOOP_COND, CONTROL_TRIGGER}
+"""Ops that choose which way values go, rather than compute."""
+
+ARG: Final = frozenset({"_Arg", "_DeviceArg"})
+"""The arguments of a function's body."""
+RETVAL: Final = frozenset({"_Retval", "_DeviceRetval"})
+"""The results of a function's body."""
+PLACEHOLDER: Final = frozenset({"Placeholder", "PlaceholderV2"})
+"""Ops that have a value only where one is fed."""
+FEEDABLE: Final = PLACEHOLDER | {"PlaceholderWithDefault"}
+"""Ops that stand for a value that a caller may feed."""
+SEND: Final = frozenset({"_Send", "_HostSend"})
+RECV: Final = frozenset({"_Recv", "_HostRecv"})
+
+CALL: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+"""Ops that call one function."""
+SYMBOLIC_GRADIENT: Final = "SymbolicGradient"
+IF: Final = frozenset({"If", "StatelessIf"})
+CASE: Final = frozenset({"Case", "StatelessCase"})
+BRANCH: Final = IF | CASE
+"""Ops that call one of several functions."""
+WHILE: Final = frozenset({"While", "StatelessWhile"})
+FAKE_PARAM: Final = "FakeParam"
+"""What a branch gives where only another branch has a value."""
+MAP_GRADIENT: Final = "MapAccumulateGrad"
+LIST_CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
+"""Ops that fit a list of tensors to an argument of another type."""
+CONST: Final = "Const"
+IDENTITY: Final = "Identity"
+NO_OP: Final = "NoOp"
+
+
+def is_back_edge(src_op: str, dst_op: str) -> bool:
+    """True iff an edge between nodes of these ops may close a loop."""
+    return src_op in NEXT_ITERATION and dst_op in MERGE
