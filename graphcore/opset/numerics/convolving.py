@@ -1,34 +1,40 @@
 """Convolution of arrays: the sums shared by convolution ops, gradients and data formats.
 
 All arrays are channels-last with any number of spatial dimensions. Windows are copied in pieces that fit into the cache and multiplied with
-the filter by BLAS; a gradient by the input is one product for each filter element, added at its position. If it is faster, the same sums
-are computed by columns.
+the filter by BLAS; a gradient by the input is one product for each filter element, added at its position. A convolution without windows, of
+single elements, is one product.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import numpy as np
 
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.kernels import invalid, narrow, unimplemented
-from graphcore.opset.numerics.convolving_columns import filter_gradient_by_columns, forward_by_columns, input_gradient_by_columns
-from graphcore.opset.numerics.convolving_costs import by_element, columns_pay, gradient_pieces, input_columns_pay, window_pieces
 from graphcore.opset.numerics.windows import (
+    PIECE,
     Geometry,
     inside,
     int_list,
     is_channels_last,
     padded,
+    pieces,
     row_range,
     sliding,
     spatial_axes,
     taps,
     views,
 )
+
+_FEWEST_PLACES: Final = 64
+"""The fewest windows in a piece; with fewer, reading the filter takes longer than multiplying."""
+_SHORT_RUN: Final = 12
+"""The most consecutive elements of windows that are copied one filter element after the other, as runs along a row are longer."""
 
 
 class Convolution:
@@ -101,59 +107,44 @@ class Convolution:
         return Geometry(self.slides, window, places, pads)
 
 
-class WindowRows:
-    """The windows of an input as rows of a matrix, one piece at a time, in one buffer.
+def window_rows(xp: Any, x: Any, g: Geometry) -> Iterator[tuple[tuple[slice, slice], Any]]:
+    """The windows of an input as rows of matrices: [places in the piece, window elements * channels].
 
-    A piece is [places in the piece, window elements * channels].
+    Each matrix comes with its images and output rows, and is overwritten by the next.
     """
-
-    def __init__(self, xp: Any, x: Any, g: Geometry, outputs: int) -> None:
-        self.xp = xp
-        self.x = padded(xp, x, ((0, 0), *g.pads, (0, 0)))
-        self.g = g
-        self.width = math.prod(g.window) * x.shape[-1]
-        self.views = views(xp, self.x, g.window, g.slides, g.places)
-        row = math.prod(g.places[1:]) * self.width
-        self.by_element = by_element(g, x.shape[-1])
-        self.plan = window_pieces(g, x.shape[0], x.shape[-1], outputs)
-        largest = max(((a.stop - a.start) * (b.stop - b.start) for a, b in self.plan), default=0)
-        self.buffer = xp.empty(largest * row, x.dtype)
-
-    def fill(self, images: slice, rows: slice) -> Any:
-        """The matrix of one piece, overwritten by the next."""
-        part = self.views[images, rows]
-        count = math.prod(part.shape[: 1 + len(self.g.places)])
-        space = self.buffer[: count * self.width]
-        if not self.by_element:
-            space.reshape(part.shape)[...] = part
-            return space.reshape(count, self.width)
-        matrix = space.reshape((self.width, *part.shape[: 1 + len(self.g.places)]))
-        for at, element in enumerate(np.ndindex(*self.g.window, self.x.shape[-1])):
-            matrix[at] = part[(..., *element)]
-        return matrix.reshape(self.width, count).T
+    window = (*g.window, x.shape[-1])
+    width, last = math.prod(window), len(window)
+    by_element = math.prod(window[-2:]) <= _SHORT_RUN
+    windows = views(xp, padded(xp, x, ((0, 0), *g.pads, (0, 0))), g.window, g.slides, g.places)
+    buffer = xp.empty(0, x.dtype)
+    for piece in pieces(x.shape[0], g.places[0], math.prod(g.places[1:]) * width, max(PIECE, _FEWEST_PLACES * width)):
+        part = windows[piece]
+        if buffer.size < part.size:
+            buffer = xp.empty(part.size, x.dtype)
+        if by_element:
+            part = part.transpose((*range(part.ndim - last, part.ndim), *range(part.ndim - last)))
+        space = buffer[: part.size]
+        space.reshape(part.shape)[...] = part
+        yield piece, space.reshape(width, -1).T if by_element else space.reshape(-1, width)
 
 
 def forward(xp: Any, x: Any, w: Any, g: Geometry) -> Any:
-    """x: [n, spatial..., c]  w: [window..., c, o] -> [n, places..., o]."""
+    """Convolve; x: [n, spatial..., c]  w: [window..., c, o] -> [n, places..., o]."""
     channels, outputs = w.shape[-2:]
-    flat = w.reshape(-1, outputs)
+    flat = w.reshape(math.prod(w.shape[:-1]), outputs)
     if g.is_pointwise:
         return xp.dot(x.reshape(-1, channels), flat).reshape((*x.shape[:-1], outputs))
     y = xp.empty((x.shape[0], *g.places, outputs), x.dtype)
     if not y.size or not flat.size:
         y[...] = 0
         return y
-    if _on_host(xp, x) and columns_pay(g, x.shape[0], channels, outputs):
-        return forward_by_columns(xp, x, w, g)
-    rows = WindowRows(xp, x, g, outputs)
-    for images, part in rows.plan:
-        matrix = rows.fill(images, part)
-        xp.dot(matrix, flat, y[images, part].reshape(-1, outputs))
+    for piece, matrix in window_rows(xp, x, g):
+        xp.dot(matrix, flat, y[piece].reshape(-1, outputs))
     return y
 
 
 def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]) -> Any:
-    """w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]."""
+    """The gradient by the input; w: [window..., c, o]  dy: [n, places..., o] -> [n, sizes..., c]."""
     channels, outputs = w.shape[-2:]
     if g.is_pointwise:
         return xp.dot(dy.reshape(-1, outputs), w.reshape(channels, outputs).T).reshape((*dy.shape[:-1], channels))
@@ -162,41 +153,28 @@ def input_gradient(xp: Any, w: Any, dy: Any, g: Geometry, sizes: tuple[int, ...]
     dx = xp.zeros([before + size + after for size, (before, after) in zip(shape, pads, strict=True)], dy.dtype)
     if not dy.size or not dx.size or not w.size:
         return dx[inside(shape, pads)]
-    if _on_host(xp, dy) and input_columns_pay(g, dy.shape[0], channels, outputs):
-        return input_gradient_by_columns(xp, w, dy, g, sizes)
-    transposed = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
-    buffer = xp.empty(0, dy.dtype)
-    for images, rows in gradient_pieces(g, dy.shape[0], channels, outputs):
+    factors = [xp.ascontiguousarray(part.T) for part in w.reshape(-1, channels, outputs)]
+    for images, rows in pieces(dy.shape[0], g.places[0], math.prod(g.places[1:]) * channels):
         part = dy[images, rows]
         matrix = part.reshape(-1, outputs)
-        if buffer.size < matrix.shape[0] * channels:
-            buffer = xp.empty(matrix.shape[0] * channels, dy.dtype)
-        space = buffer[: matrix.shape[0] * channels]
+        product = xp.empty((matrix.shape[0], channels), dy.dtype)
         target = dx[images, row_range(g.slides[0], rows, g.window[0])]
-        for element, factor in zip(np.ndindex(*g.window), transposed, strict=True):
-            xp.dot(matrix, factor, space.reshape(-1, channels))
-            target[taps(g, element, part.shape[1])] += space.reshape((*part.shape[:-1], channels))
+        for element, factor in zip(np.ndindex(*g.window), factors, strict=True):
+            xp.dot(matrix, factor, product)
+            target[taps(g, element, part.shape[1])] += product.reshape((*part.shape[:-1], channels))
     return dx[inside(shape, pads)]
 
 
 def filter_gradient(xp: Any, x: Any, dy: Any, g: Geometry) -> Any:
-    """x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
+    """The gradient by the filter; x: [n, spatial..., c]  dy: [n, places..., o] -> [window..., c, o]."""
     channels, outputs = x.shape[-1], dy.shape[-1]
     if g.is_pointwise:
         return xp.dot(x.reshape(-1, channels).T, dy.reshape(-1, outputs)).reshape((*g.window, channels, outputs))
     dw = xp.zeros((math.prod(g.window) * channels, outputs), x.dtype)
     if x.size and dy.size and dw.size:
-        if _on_host(xp, x) and columns_pay(g, x.shape[0], channels, outputs):
-            return filter_gradient_by_columns(xp, x, dy, g)
-        rows = WindowRows(xp, x, g, outputs)
-        for images, part in rows.plan:
-            dw += xp.dot(rows.fill(images, part).T, dy[images, part].reshape(-1, outputs))
+        for piece, matrix in window_rows(xp, x, g):
+            dw += xp.dot(matrix.T, dy[piece].reshape(-1, outputs))
     return dw.reshape((*g.window, channels, outputs))
-
-
-def _on_host(xp: Any, x: Any) -> bool:
-    """True if the cost estimates apply: not on other devices, nor for integers, which BLAS lacks."""
-    return xp is np and x.dtype.kind == "f"
 
 
 def grouped(xp: Any, function: Any, groups: int, arrays: tuple[tuple[Any, int], ...], axis: int) -> Any:

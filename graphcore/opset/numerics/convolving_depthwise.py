@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from graphcore.opset.numerics.convolving_costs import pieces
-from graphcore.opset.numerics.windows import Geometry, inside, padded, row_range, views
+from graphcore.opset.numerics.windows import Geometry, inside, padded, pieces, row_range, views
 
-_PIECE: Final = 1 << 16
-"""How many elements of the output are handled at a time (256 kB of float32)."""
 _LONG_RUN: Final = 256
 """So many channels are a run that is long enough by itself."""
 
@@ -52,7 +49,7 @@ def _products(xp: Any, x: Any, y: Any, w: Any, g: Geometry) -> Iterator[tuple[An
     columns = [along.tap(at, g.places[1]) for at in range(g.window[1])]
     factors = w[:, :, None] if w.shape[-1] >= _LONG_RUN else xp.repeat(w[:, :, None], g.places[1], 2)
     buffer = xp.empty(0, y.dtype)
-    for images, rows in pieces(len(y), g.places[0], g.places[1] * y.shape[-1], _PIECE):
+    for images, rows in pieces(len(y), g.places[0], g.places[1] * y.shape[-1]):
         part = y[images, rows]
         if buffer.size < part.size:
             buffer = xp.empty(part.size, y.dtype)

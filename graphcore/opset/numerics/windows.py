@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +16,9 @@ from graphcore.opset.framework.kernels import invalid
 Pad = tuple[int, int]
 
 _SPATIAL: Final = {b"NHWC": (1, 2), b"NCHW": (2, 3), b"NDHWC": (1, 2, 3), b"NCDHW": (2, 3, 4)}
+
+PIECE: Final = 1 << 16
+"""The elements of an array that are handled at a time, so that they stay in the cache (256 kB of float32)."""
 
 
 class Sliding(msgspec.Struct, frozen=True):
@@ -150,3 +154,13 @@ def taps(g: Geometry, element: tuple[int, ...], rows: int) -> tuple[slice, ...]:
     """The elements of a padded input at window element `element`, for some rows of the output."""
     counts = (rows, *g.places[1:])
     return (slice(None), *[slide.tap(at, count) for slide, at, count in zip(g.slides, element, counts, strict=True)])
+
+
+def pieces(n: int, rows: int, row_size: int, budget: int = PIECE) -> Iterator[tuple[slice, slice]]:
+    """Ranges of images and of their rows, of at most `budget` elements or one row."""
+    at_once = max(1, budget // max(1, row_size))
+    images = max(1, at_once // max(1, rows))
+    step = min(rows, at_once)
+    for image in range(0, n, images):
+        for row in range(0, rows, max(1, step)):
+            yield slice(image, min(n, image + images)), slice(row, min(rows, row + step))

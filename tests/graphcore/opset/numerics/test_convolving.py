@@ -1,18 +1,16 @@
-"""Convolution by columns agrees with the definition, for any sizes, in pieces or whole."""
+"""Convolution of arrays agrees with the definition, for any sizes, in pieces or whole."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphcore.opset.numerics import convolving_columns
-from graphcore.opset.numerics.convolving_columns import filter_gradient_by_columns, forward_by_columns, input_gradient_by_columns
-from graphcore.opset.numerics.windows import Geometry, Sliding
+from graphcore.opset.numerics.convolving import filter_gradient, forward, input_gradient
+from graphcore.opset.numerics.windows import PIECE, Geometry, Sliding, pieces
 from tests.support.strict_arrays import strict
 
 
@@ -34,27 +32,24 @@ class Sizes(NamedTuple):
 
 
 @st.composite
-def convolutions(draw: st.DrawFn, stride_of_columns: int = 3) -> Sizes:
-    """Of one to three dimensions; the windows' elements are contiguous along the last."""
+def convolutions(draw: st.DrawFn) -> Sizes:
+    """Of one to three dimensions."""
     rank = draw(st.integers(1, 3))
     slides, window, spatial = [], [], []
     for axis in range(rank):
-        last = axis == rank - 1
-        stride = draw(st.integers(1, stride_of_columns if last else 3))
-        dilation = 1 if last else draw(st.integers(1, 2))
         padding = draw(st.sampled_from([b"SAME", b"VALID", b"EXPLICIT"]))
         explicit = draw(st.tuples(st.integers(0, 2), st.integers(0, 2))) if padding == b"EXPLICIT" else (0, 0)
-        slide = Sliding(stride, dilation, padding, explicit)
+        slide = Sliding(draw(st.integers(1, 3)), draw(st.integers(1, 2)), padding, explicit)
         width = draw(st.integers(1, 4))
         smallest = 1 if padding == b"SAME" else max(1, slide.reach(width) - sum(explicit))
         slides.append(slide)
         window.append(width)
-        spatial.append(draw(st.integers(smallest, smallest + (11 if last else 4))))
+        spatial.append(draw(st.integers(smallest, smallest + (11 if axis == rank - 1 else 4))))
     sizes = list(zip(slides, spatial, window, strict=True))
     places = tuple([slide.places(size, width) for slide, size, width in sizes])
     pads = tuple([slide.pads(size, width) for slide, size, width in sizes])
     g = Geometry(tuple(slides), tuple(window), places, pads)
-    return Sizes(draw(st.integers(1, 4)), tuple(spatial), draw(st.integers(1, 3)), draw(st.integers(1, 5)), g)
+    return Sizes(draw(st.integers(1, 4)), tuple(spatial), draw(st.integers(1, 5)), draw(st.integers(1, 5)), g)
 
 
 def looked_at(g: Geometry, x: Any) -> Any:
@@ -72,63 +67,77 @@ def by_definition(x: Any, w: Any, g: Geometry) -> Any:
     return sum(wide[taps] @ w[element] for element, wide, taps in looked_at(g, x))
 
 
-def filter_gradient(x: Any, dy: Any, g: Geometry) -> Any:
+def filter_gradient_by_definition(x: Any, dy: Any, g: Geometry) -> Any:
     parts = [np.tensordot(wide[taps], dy, (range(dy.ndim - 1), range(dy.ndim - 1))) for _, wide, taps in looked_at(g, x)]
     return np.array(parts).reshape((*g.window, x.shape[-1], dy.shape[-1]))
 
 
-def input_gradient(x: Any, w: Any, dy: Any, g: Geometry) -> Any:
+def input_gradient_by_definition(x: Any, w: Any, dy: Any, g: Geometry) -> Any:
     total = np.zeros([size + sum(pads) for size, pads in zip(x.shape, ((0, 0), *g.pads, (0, 0)), strict=True)])
     for element, _, taps in looked_at(g, x):
         total[taps] += dy @ w[element].T
     return total[tuple([slice(low, low + size) for size, (low, _) in zip(x.shape, ((0, 0), *g.pads, (0, 0)), strict=True)])]
 
 
-@pytest.fixture(params=[(1 << 18, 1 << 18), (40, 60), (1, 1)], ids=["whole", "in pieces", "image by image, row by row"])
-def sizes_of_pieces(request: pytest.FixtureRequest) -> Any:
-    elements, multiplications = request.param
-    with patch.object(convolving_columns, "_PIECE", elements), patch.object(convolving_columns, "ONE_THREAD", multiplications):
-        yield
-
-
-@pytest.mark.usefixtures("sizes_of_pieces")
 @given(convolutions())
 def test_the_output_is_that_of_the_definition(sizes: Sizes) -> None:
     x, w, _ = sizes.arrays()
-    np.testing.assert_allclose(forward_by_columns(np, x, w, sizes.g), by_definition(x, w, sizes.g), atol=1e-12)
+    np.testing.assert_allclose(forward(np, x, w, sizes.g), by_definition(x, w, sizes.g), atol=1e-12)
 
 
-@pytest.mark.usefixtures("sizes_of_pieces")
 @given(convolutions())
 def test_the_gradient_by_the_filter_is_that_of_the_definition(sizes: Sizes) -> None:
-    x, _, dy = sizes.arrays()
-    np.testing.assert_allclose(filter_gradient_by_columns(np, x, dy, sizes.g), filter_gradient(x, dy, sizes.g), atol=1e-12)
+    x, w, dy = sizes.arrays()
+    expected = filter_gradient_by_definition(x, dy, sizes.g).reshape(w.shape)
+    np.testing.assert_allclose(filter_gradient(np, x, dy, sizes.g), expected, atol=1e-12)
 
 
-@pytest.mark.usefixtures("sizes_of_pieces")
-@given(convolutions(stride_of_columns=1))
+@given(convolutions())
 def test_the_gradient_by_the_input_is_that_of_the_definition(sizes: Sizes) -> None:
     x, w, dy = sizes.arrays()
-    np.testing.assert_allclose(input_gradient_by_columns(np, w, dy, sizes.g, sizes.spatial), input_gradient(x, w, dy, sizes.g), atol=1e-12)
+    expected = input_gradient_by_definition(x, w, dy, sizes.g)
+    np.testing.assert_allclose(input_gradient(np, w, dy, sizes.g, sizes.spatial), expected, atol=1e-12)
 
 
-@given(convolutions(stride_of_columns=1))
+@pytest.mark.parametrize(
+    ("n", "size", "channels"), [(70, 9, 2), (2, 70, 2), (3, 30, 9)], ids=["many images", "large images", "wide windows"]
+)
+def test_several_pieces_are_that_of_the_definition(n: int, size: int, channels: int) -> None:
+    slide = Sliding(1, 1, b"SAME")
+    sizes = Sizes(n, (size, size), channels, 9, Geometry((slide, slide), (3, 5), (size, size), ((1, 1), (2, 2))))
+    x, w, dy = sizes.arrays()
+    assert n * size**2 * 15 * channels > 2 * PIECE
+    np.testing.assert_allclose(forward(np, x, w, sizes.g), by_definition(x, w, sizes.g), atol=1e-10)
+    np.testing.assert_allclose(filter_gradient(np, x, dy, sizes.g), filter_gradient_by_definition(x, dy, sizes.g), atol=1e-8)
+    expected = input_gradient_by_definition(x, w, dy, sizes.g)
+    np.testing.assert_allclose(input_gradient(np, w, dy, sizes.g, sizes.spatial), expected, atol=1e-10)
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(1, 99))
+def test_pieces_cover_every_row_once_within_the_budget(n: int, rows: int, row_size: int, budget: int) -> None:
+    covered = np.zeros((n, rows), int)
+    for piece in pieces(n, rows, row_size, budget):
+        covered[piece] += 1
+        assert covered[piece].size * row_size <= max(budget, row_size)
+    assert (covered == 1).all()
+
+
+@given(convolutions())
 def test_arrays_of_other_modules_are_taken_as_they_are(sizes: Sizes) -> None:
     x, w, dy = map(strict.asarray, map(np.ndarray.tolist, sizes.arrays()))
-    forward = forward_by_columns(strict, x, w, sizes.g).get()
-    np.testing.assert_allclose(forward, forward_by_columns(np, x.get(), w.get(), sizes.g), atol=1e-12)
-    by_filter = filter_gradient_by_columns(strict, x, dy, sizes.g).get()
-    np.testing.assert_allclose(by_filter, filter_gradient_by_columns(np, x.get(), dy.get(), sizes.g), atol=1e-12)
-    by_input = input_gradient_by_columns(strict, w, dy, sizes.g, sizes.spatial).get()
-    np.testing.assert_allclose(by_input, input_gradient_by_columns(np, w.get(), dy.get(), sizes.g, sizes.spatial), atol=1e-12)
+    np.testing.assert_allclose(forward(strict, x, w, sizes.g).get(), forward(np, x.get(), w.get(), sizes.g), atol=1e-12)
+    by_filter = filter_gradient(strict, x, dy, sizes.g).get()
+    np.testing.assert_allclose(by_filter, filter_gradient(np, x.get(), dy.get(), sizes.g), atol=1e-12)
+    by_input = input_gradient(strict, w, dy, sizes.g, sizes.spatial).get()
+    np.testing.assert_allclose(by_input, input_gradient(np, w.get(), dy.get(), sizes.g, sizes.spatial), atol=1e-12)
 
 
-@given(convolutions(stride_of_columns=1), st.data(), st.sampled_from([np.inf, np.nan]))
+@given(convolutions(), st.data(), st.sampled_from([np.inf, np.nan]))
 def test_what_is_not_finite_is_seen_only_where_a_window_looks_at_it(sizes: Sizes, data: st.DataObject, strange: float) -> None:
     x, w, dy = sizes.arrays()
     x.flat[data.draw(st.integers(0, x.size - 1))] = strange
     dy.flat[data.draw(st.integers(0, dy.size - 1))] = strange
     with np.errstate(invalid="ignore"):
-        np.testing.assert_allclose(forward_by_columns(np, x, w, sizes.g), by_definition(x, w, sizes.g), atol=1e-12)
-        got = input_gradient_by_columns(np, w, dy, sizes.g, sizes.spatial)
-        np.testing.assert_allclose(got, input_gradient(x, w, dy, sizes.g), atol=1e-12)
+        np.testing.assert_allclose(forward(np, x, w, sizes.g), by_definition(x, w, sizes.g), atol=1e-12)
+        got = input_gradient(np, w, dy, sizes.g, sizes.spatial)
+        np.testing.assert_allclose(got, input_gradient_by_definition(x, w, dy, sizes.g), atol=1e-12)
