@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
-from graphcore.definitions.attr_equality import attr_value_hash, attrs_equal
 from graphcore.graph import Graph, Node, reverse_post_order
 from graphcore.graph.traversal import by_id
 from graphcore.passes.infra.declarations import ANY, PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
+from graphcore.passes.infra.value_numbering import ValueNumbering
 from graphcore.plumbing import FEEDABLE
 
 
@@ -28,13 +28,14 @@ def eliminate_common_subexpressions(graph: Graph, consider: Callable[[Node], boo
     Returns:
         True iff anything was merged.
     """
-    known = _Known()
+    known = ValueNumbering[Node]()
     changed = False
     with Rewriting(graph) as rewriting:
         for node in reverse_post_order(graph, by_id):
             if not _may_merge(node) or (consider is not None and not consider(node)):
                 continue
-            first = known.first_like(node)
+            inputs = [(tensor.node.id, tensor.index) for tensor in node.inputs]
+            first = known.first(node, inputs, node, frozenset([control.id for control in node.control_inputs]))
             if first is not node:
                 _merge(rewriting, node, first)
                 changed = True
@@ -45,41 +46,6 @@ def _may_merge(node: Node) -> bool:
     if not node.is_op or node.error is not None or node.op in FEEDABLE:
         return False
     return not node.op_def.is_stateful and not any(tensor.dtype.is_ref for tensor in node.inputs)
-
-
-class _Known:
-    """The nodes met so far, found by what they compute."""
-
-    __slots__ = ("_alone", "_by_attrs")
-
-    def __init__(self) -> None:
-        self._alone: dict[Hashable, Node] = {}
-        self._by_attrs: dict[Hashable, list[Node]] = {}
-
-    def first_like(self, node: Node) -> Node:
-        """The first node that computes the same, `node` itself if there was none."""
-        key = _key(node)
-        first = self._alone.setdefault(key, node)
-        if first is node:
-            return node
-        # Attrs take long to hash: most nodes share their inputs with no other node of their op.
-        self._by_attrs.setdefault((key, _hash_of_attrs(first)), [first])
-        alike = self._by_attrs.setdefault((key, _hash_of_attrs(node)), [])
-        found = next((other for other in alike if attrs_equal(other.node_def.attr, node.node_def.attr)), None)
-        if found is None:
-            alike.append(node)
-        return found or node
-
-
-def _key(node: Node) -> Hashable:
-    inputs = [(tensor.node.id, tensor.index) for tensor in node.inputs]
-    if node.op_def.is_commutative:
-        inputs.sort()
-    return node.op, tuple(inputs), frozenset([control.id for control in node.control_inputs])
-
-
-def _hash_of_attrs(node: Node) -> Hashable:
-    return frozenset([(name, attr_value_hash(value)) for name, value in node.node_def.attr.items()])
 
 
 def _merge(rewriting: Rewriting, node: Node, first: Node) -> None:

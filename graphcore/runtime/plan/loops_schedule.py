@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.passes.infra.value_numbering import ValueNumbering
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NO_OP
 from graphcore.runtime.core.events import PASSED, UNNEEDED
 from graphcore.runtime.core.prune import is_replaced
@@ -176,7 +177,7 @@ class _LoopScheduler(Scheduler):
         self.base = NO_BRANCH
         self.loop = structure.outermost
         self.tests = {self.flow.test(loop.name) for loop in _all_loops(self.loop)}
-        self.scopes: dict[tuple[PlannedLoop, int, Guard], dict[Any, Operation]] = {}
+        self.scopes: dict[tuple[PlannedLoop, int, Guard], ValueNumbering[Operation]] = {}
 
     def run(self) -> None:
         """Lower everything."""
@@ -187,7 +188,7 @@ class _LoopScheduler(Scheduler):
     def _add_phase(self, loop: PlannedLoop, phase: int) -> None:
         for unit in loop.phases[phase]:
             self.loop, self.guard = loop, unit.guard
-            self.merged = self.scopes.setdefault((loop, phase, unit.guard), {})
+            self.computed = self.scopes.setdefault((loop, phase, unit.guard), ValueNumbering())
             if unit.loop is not None:
                 self._add_loop(unit.loop, unit)
                 continue
@@ -289,7 +290,7 @@ class _LoopScheduler(Scheduler):
         self.guard = NO_BRANCH
         for variable in loop.variables:
             self.skip(variable.merge, PASSED)
-        self.merged = self.scopes.setdefault((loop, 0, NO_BRANCH), {})
+        self.computed = self.scopes.setdefault((loop, 0, NO_BRANCH), ValueNumbering())
         for enter in loop.constants:
             self._decide_within(loop, enter.outputs[0])
         for variable in loop.variables:

@@ -13,6 +13,7 @@ from graphcore.graph import constant_value
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.kernels import kernel_context
 from graphcore.kernel_context import KernelContext
+from graphcore.passes.infra.value_numbering import ValueNumbering
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls, in_replacement_order
 from graphcore.plumbing import CONST, NO_OP
 from graphcore.registry import Kernel
@@ -166,7 +167,7 @@ class Scheduler:
         self.values: dict[Tensor, Value] = {tensor: Value(tensor, f"feed{i}") for i, tensor in enumerate(feeds)}
         self.operations: list[Operation] = []
         self.variables: dict[str, Any] = {}
-        self.merged: dict[Any, Operation] = {}
+        self.computed = ValueNumbering[Operation]()
         self.constants = 0
         self.skips = 0
 
@@ -240,8 +241,7 @@ class Scheduler:
         operation = Operation(node, None, inputs, reads, [])
         values = self.values
         if node.output_types and not has_state:  # the same op on the same values is computed once
-            key = (node.op, tuple([id(value) for value in inputs]), frozenset(node.attr.items()))
-            first = self.merged.setdefault(key, operation)
+            first = self.computed.first(node, [id(value) for value in inputs], operation)
             if first is not operation:
                 for tensor, theirs in zip(node.outputs, first.outputs, strict=True):
                     values.setdefault(tensor, theirs)
