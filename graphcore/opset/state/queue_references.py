@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any
 
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unknown_shape
-from graphcore.opset.framework.block import NO_GRADIENT, op
-from graphcore.opset.framework.families import Storing
+from graphcore.opset.framework.block import NO_GRADIENT, define_op
 from graphcore.opset.state.queue_uses import (
     QueueCloseV2,
     QueueDequeueManyV2,
@@ -20,142 +19,34 @@ from graphcore.opset.state.queue_uses import (
 )
 from graphcore.opset.state.queues import FIFOQueueV2, PaddingFIFOQueueV2, RandomShuffleQueueV2, reference_kernel
 
-_RESOURCE: Final = "handle:resource"
 
+def _older(newer: Any, summary: str, **parts: Any) -> None:
+    """Register the older form of an op, with the parts of the newer one unless others are given.
 
-def _older(signature: str) -> str:
-    return signature.replace("V2", "", 1).replace(_RESOURCE, "handle:Ref(string)")
+    Args:
+        newer: the block of the newer form.
+        summary: the beginning of the docstring.
+        parts: the parts that differ.
+    """
+    name = newer.__name__.removesuffix("V2")
+    signature = newer.signature.replace("V2", "", 1).replace("handle:resource", "handle:Ref(string)")
+    define_op(name, f"{summary} ({name}V2 is the newer form).", newer, **{"signature": signature, "stateful": False, **parts})
 
 
 def _reference_shape(c: InferenceContext) -> None:
     c.set_output(0, c.vector(2))
 
 
-@op
-class FIFOQueue:
-    """A queue of elements in the order of insertion (FIFOQueueV2 is the newer form)."""
-
-    signature = _older(FIFOQueueV2.signature)
-    stateful = True
-    shape = _reference_shape
-    kernel = reference_kernel
-    gradient = FIFOQueueV2.gradient
-    examples = FIFOQueueV2.examples
-
-
-@op
-class PaddingFIFOQueue:
-    """A FIFO queue that pads elements dequeued together (PaddingFIFOQueueV2 is the newer form)."""
-
-    signature = _older(PaddingFIFOQueueV2.signature)
-    stateful = True
-    shape = _reference_shape
-    kernel = reference_kernel
-    gradient = PaddingFIFOQueueV2.gradient
-    examples = PaddingFIFOQueueV2.examples
-
-
-@op
-class RandomShuffleQueue:
-    """A queue of elements in random order (RandomShuffleQueueV2 is the newer form)."""
-
-    signature = _older(RandomShuffleQueueV2.signature)
-    stateful = True
-    shape = _reference_shape
-    kernel = reference_kernel
-    gradient = RandomShuffleQueueV2.gradient
-    examples = RandomShuffleQueueV2.examples
-
-
-@op
-class QueueEnqueue(Storing):
-    """Enqueues one element (QueueEnqueueV2 is the newer form)."""
-
-    signature = _older(QueueEnqueueV2.signature)
-    waits = True
-    shape = QueueEnqueueV2.shape
-    kernel = QueueEnqueueV2.kernel
-    gradient = NO_GRADIENT
-    examples = QueueEnqueueV2.examples
-
-
-@op
-class QueueEnqueueMany(Storing):
-    """Enqueues the rows of the components (QueueEnqueueManyV2 is the newer form)."""
-
-    signature = _older(QueueEnqueueManyV2.signature)
-    waits = True
-    shape = QueueEnqueueManyV2.shape
-    kernel = QueueEnqueueManyV2.kernel
-    gradient = NO_GRADIENT
-    examples = QueueEnqueueManyV2.examples
-
-
-@op
-class QueueDequeue(Storing):
-    """Dequeues one element (QueueDequeueV2 is the newer form)."""
-
-    signature = _older(QueueDequeueV2.signature)
-    waits = True
-    shape = unknown_shape
-    kernel = QueueDequeueV2.kernel
-    gradient = NO_GRADIENT
-    examples = QueueDequeueV2.examples
-
-
-@op
-class QueueDequeueMany(Storing):
-    """Dequeues `n` elements (QueueDequeueManyV2 is the newer form)."""
-
-    signature = _older(QueueDequeueManyV2.signature)
-    waits = True
-    shape = unknown_shape
-    kernel = QueueDequeueManyV2.kernel
-    gradient = NO_GRADIENT
-    examples = QueueDequeueManyV2.examples
-
-
-@op
-class QueueDequeueUpTo(Storing):
-    """Dequeues up to `n` elements (QueueDequeueUpToV2 is the newer form)."""
-
-    signature = _older(QueueDequeueUpToV2.signature)
-    waits = True
-    shape = unknown_shape
-    kernel = QueueDequeueUpToV2.kernel
-    gradient = NO_GRADIENT
-    examples = QueueDequeueUpToV2.examples
-
-
-@op
-class QueueClose(Storing):
-    """Closes a queue (QueueCloseV2 is the newer form)."""
-
-    signature = _older(QueueCloseV2.signature)
-    waits = True
-    shape = QueueCloseV2.shape
-    kernel = QueueCloseV2.kernel
-    gradient = NO_GRADIENT
-    examples = QueueCloseV2.examples
-
-
-@op
-class QueueIsClosed(Storing):
-    """True if the queue is closed (QueueIsClosedV2 is the newer form)."""
-
-    signature = _older(QueueIsClosedV2.signature)
-    shape = QueueIsClosedV2.shape
-    kernel = QueueIsClosedV2.kernel
-    gradient = QueueIsClosedV2.gradient
-    examples = QueueIsClosedV2.examples
-
-
-@op
-class QueueSize(Storing):
-    """The number of elements in a queue (QueueSizeV2 is the newer form)."""
-
-    signature = _older(QueueSizeV2.signature)
-    shape = QueueSizeV2.shape
-    kernel = QueueSizeV2.kernel
-    gradient = NO_GRADIENT
-    examples = QueueSizeV2.examples
+_older(FIFOQueueV2, "A queue of elements in the order of insertion", shape=_reference_shape, kernel=reference_kernel, stateful=True)
+_older(
+    PaddingFIFOQueueV2, "A FIFO queue that pads elements dequeued together", shape=_reference_shape, kernel=reference_kernel, stateful=True
+)
+_older(RandomShuffleQueueV2, "A queue of elements in random order", shape=_reference_shape, kernel=reference_kernel, stateful=True)
+_older(QueueEnqueueV2, "Enqueues one element", gradient=NO_GRADIENT)
+_older(QueueEnqueueManyV2, "Enqueues the rows of the components", gradient=NO_GRADIENT)
+_older(QueueDequeueV2, "Dequeues one element", shape=unknown_shape, gradient=NO_GRADIENT)
+_older(QueueDequeueManyV2, "Dequeues `n` elements", shape=unknown_shape, gradient=NO_GRADIENT)
+_older(QueueDequeueUpToV2, "Dequeues up to `n` elements", shape=unknown_shape, gradient=NO_GRADIENT)
+_older(QueueCloseV2, "Closes a queue", gradient=NO_GRADIENT)
+_older(QueueIsClosedV2, "True if the queue is closed")
+_older(QueueSizeV2, "The number of elements in a queue", gradient=NO_GRADIENT)

@@ -49,7 +49,7 @@ def test_a_convolution_agrees_with_that_of_its_groups_in_doubles(
         places = gc.ops.conv2d(gc.constant(x), gc.constant(w), **attrs).shape.as_list()
     weights = (np.arange(np.prod(places)) % 5 - 1.5).reshape(places)
     parts = [np.split(array, groups, -1) for array in (x, w, weights)]
-    by_group = [results(gc.float64, *part, "NHWC", attrs) for part in zip(*parts, strict=True)]
+    by_group = [results(gc.float64, part[0], part[1], part[2], "NHWC", attrs) for part in zip(*parts, strict=True)]
     y, dx, dw = (np.concatenate(values, -1) for values in zip(*by_group, strict=True))
     given = {name: transposed(value, order) if isinstance(value, list) else value for name, value in attrs.items()}
     got = results(dtype, x.transpose(order), w, weights.transpose(order), data_format, given)
