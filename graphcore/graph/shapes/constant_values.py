@@ -7,13 +7,12 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from graphcore.attrs import Array, TensorValue
-from graphcore.dtypes import DType
-from graphcore.errors import GraphError, InvalidArgumentError
+from graphcore.attrs import Array
+from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_costs import is_cheap
-from graphcore.graph.shapes.kernels import kernel_context
-from graphcore.plumbing import ARG, CALL, CONST, CONTROL_FLOW, FEEDABLE, NO_OP, SYMBOLIC_GRADIENT
+from graphcore.graph.shapes.evaluation import const_array, evaluate_node, may_be_evaluated, values_from_shapes
+from graphcore.plumbing import ARG, CONST
 from graphcore.shapes import Shape
 from graphcore.support.deadline import check_time
 
@@ -25,7 +24,6 @@ FORGOTTEN: Final[Values] = {}
 MAX_CACHED_ELEMENTS: Final = 2048
 MAX_INFERRED_ELEMENTS: Final = 1 << 20
 """What has more says nothing about a shape, and a small file may claim a great many."""
-_NEVER_CONSTANT: Final = FEEDABLE | CONTROL_FLOW | CALL | {SYMBOLIC_GRADIENT, NO_OP}
 _REFUSALS: Final = (GraphError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError)
 """What a kernel may raise that is given values with which it cannot work."""
 
@@ -116,6 +114,17 @@ def constant_value(tensor: Tensor) -> Array | None:
     return _value_of(tensor, _ON_NODES)
 
 
+def constant_outputs(node: Node) -> list[Array] | None:
+    """The values of all outputs of a node in every run; None if one is not known, or too large to be computed before a run."""
+    found: list[Array] = []
+    for tensor in node.outputs:
+        value = constant_value(tensor)
+        if value is None or (value.size > MAX_INFERRED_ELEMENTS and node.op != CONST):
+            return None
+        found.append(value)
+    return found
+
+
 def inferred_value(tensor: Tensor) -> Array | None:
     """constant_value for shape functions: None also for what is too large to be a shape, an axis or the like."""
     return None if tensor.shape.num_elements > MAX_INFERRED_ELEMENTS else _value_of(tensor, _ON_NODES)
@@ -125,7 +134,7 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
     """Works without recursion, so a chain of any length is fine."""
     node = tensor.node
     if node.op == CONST:
-        return _const_array(node)
+        return const_array(node)
     pending: list[tuple[Tensor, Node | None]] = [(tensor, None)]  # each with the node that waits for it
     while pending:
         wanted, waiter = pending[-1]
@@ -149,13 +158,6 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
     return value
 
 
-def _const_array(node: Node) -> Array | None:
-    value = node.node_def.attr.get("value")
-    if not isinstance(value, TensorValue) or value.dtype is not node.output_types[0]:
-        return None  # a file may hold any value for any type: a run will refuse it
-    return value.array
-
-
 def _unvisited_inputs(node: Node, source: ValueSource) -> list[Tensor] | None:
     """The inputs to look at first; None if the node can never be constant."""
     if _shape_constants(node, source) is not None:
@@ -166,9 +168,7 @@ def _unvisited_inputs(node: Node, source: ValueSource) -> list[Tensor] | None:
 
 
 def _may_be_constant(node: Node, source: ValueSource) -> bool:
-    if node.op in _NEVER_CONSTANT or node.op_def.is_stateful or node.registration.kernel is None or node.error is not None:
-        return False
-    if not node.inputs or any(dtype.is_ref or dtype.as_numpy is None for dtype in node.input_types):
+    if not node.inputs or not may_be_evaluated(node):
         return False
     if any(source.shape_of(tensor).num_elements > MAX_INFERRED_ELEMENTS for tensor in (*node.inputs, *node.outputs)):
         return False
@@ -181,19 +181,14 @@ def _evaluate(node: Node, source: ValueSource) -> Values:
         return from_shape
     values: list[Array] = []
     for tensor in node.inputs:
-        value = _const_array(tensor.node) if tensor.node.op == CONST else (source.known(tensor.node) or {}).get(tensor.index)
+        value = const_array(tensor.node) if tensor.node.op == CONST else (source.known(tensor.node) or {}).get(tensor.index)
         if value is None:
             return {}
         values.append(value)
-    factory = node.registration.kernel
-    if factory is None:
-        return {}
     try:
-        with np.errstate(all="ignore"):
-            result = factory(kernel_context(node, tuple(values)))(*values)
+        results = evaluate_node(node, values)
     except _REFUSALS:  # a run will say so, if it comes to that: here nothing is known
         return {}
-    results = list(result) if isinstance(result, tuple | list) else [result]
     return {
         i: _as_declared(tensor, np.asarray(item), source.shape_of(tensor))
         for i, (tensor, item) in enumerate(zip(node.outputs, results, strict=False))
@@ -207,20 +202,7 @@ def _as_declared(tensor: Tensor, value: Array, shape: Shape) -> Array | None:
 
 
 def _shape_constants(node: Node, source: ValueSource) -> Values | None:
-    """The outputs that the static shapes of the inputs tell; None if they do not, or if the op reads values."""
-    tell = node.registration.traits.numbers_from_shapes
-    numbers = None if tell is None or not node.inputs else tell([source.shape_of(tensor) for tensor in node.inputs])
-    if numbers is None:
+    if node.registration.traits.numbers_from_shapes is None:
         return None
-    return {i: _numbers(number, _numpy(tensor.dtype)) for i, (number, tensor) in enumerate(zip(numbers, node.outputs, strict=False))}
-
-
-def _numbers(value: int | list[int | None], dtype: np.dtype[np.generic]) -> Array:
-    try:
-        return np.asarray(value, dtype)
-    except OverflowError:
-        raise InvalidArgumentError(f"Value is out of {dtype.name} range: {value}") from None
-
-
-def _numpy(dtype: DType) -> np.dtype[np.generic]:
-    return np.dtype(np.int32) if dtype.as_numpy is None else dtype.as_numpy
+    values = values_from_shapes(node, [source.shape_of(tensor) for tensor in node.inputs])
+    return None if values is None else dict(enumerate(values))

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from graphcore import dtypes
 from graphcore.attrs import Array, AttrValue, TensorValue
 from graphcore.definitions import NodeDef
 from graphcore.device_spec import DeviceSpec
+from graphcore.dtypes import DType
+from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.importing.from_nodes import producers_of
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.graph.shapes.constant_costs import is_cheap
+from graphcore.graph.shapes.evaluation import const_array, evaluate_node, may_be_evaluated, values_from_shapes
 from graphcore.graph.traversal import by_name
-from graphcore.passes.infra.constant_evaluator import evaluate, may_be_evaluated, size_in_bytes, values_from_shapes
 from graphcore.passes.infra.declarations import PassDeclaration, declares
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.passes.infra.rewriting_graphs import rewrites
@@ -81,13 +85,13 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
     wanted = found.wanted()
     if not wanted:
         return False
-    values = evaluate(wanted, found.shapes, ignore_failures=options.ignore_failures)
+    values = _evaluated(wanted, found.shapes, ignore_failures=options.ignore_failures)
     count = sum(len(values) for values in found.shapes.values())  # each takes a number, as in the reference
     changed = False
     with Rewriting(graph) as rewriting:
         for tensor in wanted:
             value = values.get(tensor)
-            if value is None or size_in_bytes(value) > options.max_constant_size_in_bytes:
+            if value is None or _size_in_bytes(value) > options.max_constant_size_in_bytes:
                 continue
             name = f"{graph.new_name(tensor.node.name)}__cf__{count}"
             count += 1
@@ -140,7 +144,10 @@ class _Foldable:
             return node.output_types[0] is not dtypes.resource
         if self.options.consider is not None and not self.options.consider(node):
             return False
-        values = values_from_shapes(node, [self.options.shape_of(tensor) for tensor in node.inputs])
+        try:
+            values = values_from_shapes(node, [self.options.shape_of(tensor) for tensor in node.inputs])
+        except InvalidArgumentError:  # the run reports that a number is too large
+            return False
         if values is not None:
             self.shapes[node] = values
             return True
@@ -177,3 +184,85 @@ def _replace(rewriting: Rewriting, tensor: Tensor, value: Array, name: str, wait
     made = rewriting.insert(node_def, [], controls, (), (tensor.dtype,), node)
     made.assigned_device = device or node.assigned_device
     rewriting.move_tensor(tensor, made.outputs[0])
+
+
+def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], *, ignore_failures: bool) -> dict[Tensor, Array]:
+    """Compute tensors.
+
+    Args:
+        wanted: what is computed.
+        known: nodes whose outputs are known.
+        ignore_failures: leave out what cannot be computed.
+
+    Raises:
+        GraphError: a node refuses its inputs; `node` says which.
+    """
+    order = _needed(wanted, known)
+    left = Counter([tensor for node in order if node not in known for tensor in node.inputs])
+    left.update(wanted)
+    values: dict[Tensor, Array] = {}
+    for node in order:
+        values.update(_computed(node, values, known.get(node), ignore_failures=ignore_failures))
+        if node in known:
+            continue
+        for tensor in node.inputs:
+            left[tensor] -= 1
+            if not left[tensor]:
+                values.pop(tensor, None)  # intermediate values would otherwise add up
+    return values
+
+
+def _size_in_bytes(value: Array) -> int:
+    """What a value takes; of strings, what they hold."""
+    if value.dtype != object:
+        return value.nbytes
+    return value.nbytes + sum(len(item) for item in value.reshape(-1).tolist() if isinstance(item, bytes))
+
+
+def _needed(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]]) -> list[Node]:
+    """The nodes that are to be computed, each after what it takes."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    pending = [(tensor.node, False) for tensor in reversed(wanted)]
+    while pending:
+        node, leaving = pending.pop()
+        if leaving:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            pending.append((node, True))
+            if node not in known:
+                pending += [(tensor.node, False) for tensor in node.inputs]
+    return order
+
+
+def _computed(node: Node, values: Mapping[Tensor, Array], known: Sequence[Array] | None, *, ignore_failures: bool) -> dict[Tensor, Array]:
+    if known is not None:
+        return dict(zip(node.outputs, known, strict=True))
+    if any(tensor not in values for tensor in node.inputs):
+        return {}
+    if node.op == CONST:
+        array = const_array(node)
+        return {} if array is None else {node.outputs[0]: array}
+    try:
+        results = evaluate_node(node, [values[tensor] for tensor in node.inputs])
+    except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+        if ignore_failures:
+            return {}
+        explained = _explained(error, node)
+        raise explained from (None if explained is error else error)
+    return {tensor: _as_declared(tensor, result) for tensor, result in zip(node.outputs, results, strict=True)}
+
+
+def _as_declared(tensor: Tensor, value: Any) -> Array:
+    dtype: DType = tensor.dtype
+    array: Array = np.asarray(value)
+    return array if array.dtype == dtype.as_numpy else array.astype(dtype.as_numpy)
+
+
+def _explained(error: Exception, node: Node) -> GraphError:
+    if isinstance(error, GraphError):
+        return error.with_node(node.name, op=node.op, source=node.source)
+    kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
+    text = f"{str(error) or type(error).__name__}\n\t [[{{{{node {node.name}}}}}]] = {node.op}"
+    return kind.at(node, text)

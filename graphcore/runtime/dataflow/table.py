@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, Final
 
 from graphcore.attrs import Array
-from graphcore.graph import constant_value
 from graphcore.graph.model.frames import NodeFrame, frame_name
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.graph.shapes.kernels import kernel_context
+from graphcore.graph.shapes.constant_values import constant_outputs
+from graphcore.graph.shapes.evaluation import kernel_context
 from graphcore.kernel_context import KernelContext
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.plumbing import ANY_SWITCH, CONST, CONTROL_TRIGGER, ENTER, EXIT, MERGE, NEXT_ITERATION, RECV, SEND
@@ -48,7 +48,6 @@ _KINDS: Final = {
     **dict.fromkeys(NEXT_ITERATION, NEXT),
     CONTROL_TRIGGER: TRIGGER,
 }
-_MAX_KNOWN_ELEMENTS: Final = 1 << 20
 
 
 class FrameTable:
@@ -258,9 +257,9 @@ class _Builder:
             return
         if node.op != CONST and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
             return
-        value = constant_value(node.outputs[0])
-        if value is not None and (value.size <= _MAX_KNOWN_ELEMENTS or node.op == CONST):
-            self.known[node.outputs[0]] = value
+        found = constant_outputs(node)
+        if found is not None:
+            self.known[node.outputs[0]] = found[0]
 
     def _connect(self, node: Node, item: Item) -> None:
         if self._is_given(node):

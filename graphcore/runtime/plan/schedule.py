@@ -9,9 +9,9 @@ import msgspec
 
 from graphcore.attrs import Array
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
-from graphcore.graph import constant_value
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.graph.shapes.kernels import kernel_context
+from graphcore.graph.shapes.constant_values import constant_outputs
+from graphcore.graph.shapes.evaluation import kernel_context
 from graphcore.kernel_context import KernelContext
 from graphcore.passes.infra.value_numbering import ValueNumbering
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls, in_replacement_order
@@ -25,7 +25,6 @@ from graphcore.support.deadline import check_time, has_time_limit
 MakeKernel = Callable[[Node, KernelContext], Kernel]
 BEGIN: Final = "begin"
 JOIN: Final = "join"
-_MAX_FOLDED_ELEMENTS: Final = 1 << 20
 
 
 class Value(msgspec.Struct, eq=False):
@@ -212,11 +211,10 @@ class Scheduler:
                     return False
         if not node.outputs or node.op_def.is_stateful or any(value.is_reference for value in inputs):
             return False
-        found = [constant_value(tensor) for tensor in node.outputs]
-        known = [value for value in found if value is not None and (value.size <= _MAX_FOLDED_ELEMENTS or node.op == CONST)]
-        if len(known) != len(found):
+        found = constant_outputs(node)
+        if found is None:
             return False
-        for tensor, constant in zip(node.outputs, known, strict=True):
+        for tensor, constant in zip(node.outputs, found, strict=True):
             self.values.setdefault(tensor, Value(tensor, f"c{self.constants}", constant))
             self.constants += 1
         return True

@@ -15,7 +15,7 @@ import graphcore as gc
 from graphcore.definitions import name_ranges_for_node
 from graphcore.errors import GraphError
 from graphcore.graph import Node
-from graphcore.graph.shapes.kernels import kernel_context
+from graphcore.graph.shapes.evaluation import kernel_context
 from graphcore.registry import Kernel, OpRegistration
 from graphcore.traits import FailsOn
 from tests.graphcore.opset.hostile_inputs import argument_names, changed, other_sizes, other_types

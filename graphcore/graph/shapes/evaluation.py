@@ -1,0 +1,87 @@
+"""Evaluation of single nodes before any run: by their kernels, or by the static shapes of their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from graphcore.attrs import Array, Func, TensorValue
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.model.node import Node
+from graphcore.kernel_context import KernelContext
+from graphcore.plumbing import ARG, CONTROL_FLOW, FAKE_PARAM, FEEDABLE, RECV, RETVAL, SEND
+from graphcore.shapes import Shape
+
+SCOPED_ALLOCATOR_ATTR: Final = "_scoped_allocator"
+_GIVEN_BY_THE_RUN: Final = CONTROL_FLOW | FEEDABLE | ARG | RETVAL | SEND | RECV | {FAKE_PARAM}
+"""Ops with kernels whose outputs are nevertheless fed, received, or chosen by the run."""
+
+
+def kernel_context(node: Node, constants: tuple[Array | None, ...]) -> KernelContext:
+    """The context of the kernel of `node`; `constants` are the inputs that are the same in every run."""
+    return KernelContext(
+        xp=np,
+        attrs=node.attr,
+        node_name=node.name,
+        op=node.op,
+        input_types=node.input_types,
+        output_types=node.output_types,
+        input_shapes=tuple([tensor.shape for tensor in node.inputs]),
+        constants=constants,
+        source=node.source,
+    )
+
+
+def may_be_evaluated(node: Node) -> bool:
+    """True iff the node gives the same for the same inputs in every run, and has a kernel that needs nothing but its inputs."""
+    registration = node.registration
+    if node.op in _GIVEN_BY_THE_RUN or node.op_def.is_stateful or node.error is not None:
+        return False
+    if registration.kernel is None or registration.is_function or SCOPED_ALLOCATOR_ATTR in node.attr:
+        return False
+    if any(dtype.is_ref or dtype.as_numpy is None for dtype in (*node.input_types, *node.output_types)):
+        return False
+    return not any(isinstance(value, Func) for value in node.attr.values())
+
+
+def const_array(node: Node) -> Array | None:
+    """The value of a Const; None if it does not have the type that the node declares, which is an error of the run."""
+    value = node.attr.get("value")
+    return value.array if isinstance(value, TensorValue) and value.dtype is node.output_types[0] else None
+
+
+def evaluate_node(node: Node, inputs: Sequence[Array]) -> list[Any]:
+    """The outputs of the kernel of `node`.
+
+    Raises:
+        Exception: whatever the kernel raises.
+    """
+    factory = node.registration.kernel
+    assert factory is not None
+    with np.errstate(all="ignore"):
+        result = factory(kernel_context(node, tuple(inputs)))(*inputs)
+    if not node.outputs:
+        return []
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def values_from_shapes(node: Node, shapes: Sequence[Shape]) -> list[Array] | None:
+    """The outputs of a node that the shapes of its inputs tell; None if they do not, or if its op reads values.
+
+    Raises:
+        InvalidArgumentError: a number is too large for the type of the output.
+    """
+    tell = node.registration.traits.numbers_from_shapes
+    numbers = None if tell is None or not shapes else tell(shapes)
+    if numbers is None:
+        return None
+    return [_as_array(number, node.output_types[i].as_numpy) for i, number in enumerate(numbers[: len(node.output_types)])]
+
+
+def _as_array(number: Any, dtype: np.dtype[Any] | None) -> Array:
+    try:
+        return np.asarray(number, np.int32 if dtype is None else dtype)
+    except OverflowError:
+        raise InvalidArgumentError(f"Value is out of {dtype} range: {number}") from None
