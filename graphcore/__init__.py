@@ -45,6 +45,7 @@ from graphcore.graph import (
     ImportResults,
     Node,
     NodeBuilder,
+    NodeDefBuilder,
     ShapeRefiner,
     Tensor,
     TensorId,

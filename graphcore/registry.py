@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from graphcore.attrs import Attrs
-from graphcore.definitions.node_def_builder import NodeDefBuilder
 from graphcore.definitions.op_def_validation import validate_op_def
 from graphcore.definitions.types import FunctionDef, OpDef
 from graphcore.errors import AlreadyExistsError, GraphError, NotFoundError
@@ -225,7 +224,6 @@ class OpRegistry:
 
 op_registry = OpRegistry()
 """The global registry."""
-NodeDefBuilder.default_registry = op_registry
 
 
 def register_op(op_def: OpDef, shape_fn: ShapeFn | None = None) -> None:

@@ -25,8 +25,12 @@ LAYERS = (
     ("functions",),
     ("graph.model",),
     ("graph.shapes",),
+    ("graph.provenance",),
+    ("graph.editing",),
+    ("graph.building",),
+    ("graph.following",),
     ("graph",),  # a graph has a library of functions
-    ("graph.importing", "graph.provenance"),
+    ("graph.importing",),
     ("opset.framework",),  # an op block defines its gradient by `functions`
     ("opset.numerics",),
     ("opset.arrays", "opset.control_flow", "opset.math", "opset.nn", "opset.state"),

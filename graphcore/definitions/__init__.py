@@ -6,7 +6,6 @@ from graphcore.definitions.attr_spec import parse_attr_spec
 from graphcore.definitions.attr_text import parse_attr_value
 from graphcore.definitions.attr_value_util import check_attr_kind, validate_attr_value
 from graphcore.definitions.fake_input import FakeInput, NodeOut
-from graphcore.definitions.node_def_builder import NodeDefBuilder, OpDefSource
 from graphcore.definitions.node_def_util import (
     add_default_attrs,
     attach_def,
@@ -48,6 +47,7 @@ from graphcore.definitions.types import (
     GraphDef,
     NodeDef,
     OpDef,
+    OpDefSource,
     OpDeprecation,
     VersionDef,
     without_docs,
@@ -65,7 +65,6 @@ __all__ = [
     "GradientDef",
     "GraphDef",
     "NodeDef",
-    "NodeDefBuilder",
     "NodeOut",
     "OpDef",
     "OpDefBuilder",

@@ -6,7 +6,7 @@ Fields of a file that have no counterpart here are kept, serialised, in `other_f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -178,3 +178,11 @@ class GraphDef(msgspec.Struct, frozen=True, kw_only=True):
     versions: VersionDef = VersionDef()
     library: FunctionDefLibrary = FunctionDefLibrary()
     other_fields: bytes = b""
+
+
+class OpDefSource(Protocol):
+    """A look-up of ops by name: a registry, a function library."""
+
+    def look_up_op_def(self, name: str, /) -> OpDef:
+        """The OpDef; NotFoundError if there is none."""
+        ...

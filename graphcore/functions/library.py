@@ -18,13 +18,16 @@ FUNC_ATTR: Final = "f"
 
 
 class Companion(Protocol):
-    """State outside a library that is rolled back together with it."""
+    """State that follows a library: it is rolled back together with it, and told when nodes are gone."""
 
     def state(self) -> Any:
         """A snapshot for `restore`."""
 
     def restore(self, state: Any) -> None:
         """Return to the snapshot `state`; None for a time before this object existed."""
+
+    def sweep(self, graph: Any) -> None:
+        """Forget the functions that nodes of `graph` do not call any more. Called when nodes have been removed."""
 
 
 LibraryState = tuple[dict[str, OpRegistration], dict[str, FunctionDef], dict[str, str], bytes, list[tuple[Companion, Any]]]

@@ -1,6 +1,8 @@
 """Graphs: nodes, tensors, edges, scopes, cell ownership, shape inference over them."""
 
-from graphcore.graph.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor, exact_name
+from graphcore.graph.building.apply import apply_op, as_constant_array, as_held_tensor, constant_node, convert_to_tensor, exact_name
+from graphcore.graph.building.node_builder import NodeBuilder, get_output_type
+from graphcore.graph.building.node_def_builder import NodeDefBuilder
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.default_graph import get_default_graph, reset_default_graph
 from graphcore.graph.graph import Graph
@@ -25,7 +27,6 @@ from graphcore.graph.model.validation import (
     validate_graph_def_against_op_registry,
     verify_no_duplicate_node_names,
 )
-from graphcore.graph.node_builder import NodeBuilder, get_output_type
 from graphcore.graph.shapes.constant_values import constant_value
 from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext, ShapeRefiner
 from graphcore.graph.tracing import FunctionGraph
@@ -56,6 +57,7 @@ __all__ = [
     "ImportResults",
     "Node",
     "NodeBuilder",
+    "NodeDefBuilder",
     "NodeFrame",
     "ScopeStack",
     "ShapeRefiner",

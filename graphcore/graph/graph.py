@@ -23,10 +23,14 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
-from graphcore.graph import cell_edits, node_edits, rewiring
-from graphcore.graph.apply import apply_op, binary_op, matmul_op
+from graphcore.graph.building.apply import apply_op, binary_op, matmul_op
+from graphcore.graph.building.resolving import resolve_inputs
+from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
 from graphcore.graph.copying import copy_graph
-from graphcore.graph.derivations import DerivationBook
+from graphcore.graph.editing import node_edits, rewiring
+from graphcore.graph.editing.transaction import transaction
+from graphcore.graph.following import cell_edits
+from graphcore.graph.following.derivations import DerivationBook
 from graphcore.graph.model.atomic_change import edit, refuse_finalized, undivided
 from graphcore.graph.model.cells import CellBook
 from graphcore.graph.model.change_publisher import ChangeTeller
@@ -38,11 +42,9 @@ from graphcore.graph.model.live_graphs import note_graph
 from graphcore.graph.model.names import NameTable
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.records import GradientRecord, ThreadScopes
+from graphcore.graph.provenance.explain_shape import explain_error
 from graphcore.graph.reading import GraphReader
-from graphcore.graph.resolving import resolve_inputs
-from graphcore.graph.scopes import control_dependencies, device_scope, name_scope
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, refiner_for
-from graphcore.graph.transaction import transaction
 from graphcore.registry import OpRegistration, OpRegistry
 from graphcore.shapes import as_shape
 from graphcore.source import CellRun, SourceLocation, caller_location
@@ -90,7 +92,7 @@ class Graph(GraphReader, ChangeTeller):
         self.derivations = DerivationBook(self)
         self.lock = threading.RLock()
         self.edge_store = EdgeStore(self.lock)
-        self.refiner = refiner_for(infer, self.versions.producer)
+        self.refiner = refiner_for(infer, self.versions.producer, explain_error)
         self.finalized = False
         self.ranks_are_stale = False
         self._by_name: dict[str, Node] = {}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphcore.brief import brief
 from graphcore.definitions import GraphDef, VersionDef
-from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.dimension_classes import dimension_classes
+from graphcore.graph.model.default_session import evaluate
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
 from graphcore.graph.model.node import Node, Tensor
@@ -23,9 +24,7 @@ from graphcore.registry import OpRegistration, OpRegistry
 if TYPE_CHECKING:
     import networkx as nx
 
-    from graphcore.graph.derivations import DerivationBook
-
-Evaluator = Callable[[Tensor | Node, "dict[Any, Any] | None", Any], Any]
+    from graphcore.graph.following.derivations import DerivationBook
 
 
 class GraphReader:
@@ -39,8 +38,6 @@ class GraphReader:
         signatures: ways to call a graph that was loaded from a saved model, by name.
     """
 
-    evaluator: Evaluator | None = None
-    """How `Tensor.eval` and `Node.run` run; the session room sets it."""
     registry: OpRegistry
     library: FunctionLibraryDefinition
     versions: VersionDef
@@ -141,9 +138,7 @@ class GraphReader:
 
     def evaluate(self, what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
         """Run `what` in `session` or the default session."""
-        if self.evaluator is None:
-            raise FailedPreconditionError("Tensor.eval and Node.run need a session: import graphcore and enter `with gc.Session():`")
-        return self.evaluator(what, feed_dict, session)
+        return evaluate(what, feed_dict, session)
 
     # ---- by name, by id --------------------------------------------------------------------------------------------
 

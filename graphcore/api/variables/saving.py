@@ -21,9 +21,9 @@ from graphcore.attrs import Array
 from graphcore.dtypes import as_dtype
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from graphcore.graph import Tensor, get_default_graph
+from graphcore.graph.model.argument_errors import refuse
 from graphcore.kernel_context import RefVariable
 from graphcore.runtime import Session
-from graphcore.runtime.core.arguments import refuse
 from graphcore.shapes import Shape, as_shape
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 from graphcore.support.replacing import replacing

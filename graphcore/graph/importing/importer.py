@@ -20,6 +20,7 @@ from graphcore.definitions import (
 )
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.graph.editing.node_edits import absent_tensor
 from graphcore.graph.graph import Graph
 from graphcore.graph.importing.inputs import Input, InputRewriter, find_existing
 from graphcore.graph.importing.names import import_names
@@ -32,7 +33,6 @@ from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.opaque import OutputTypes, opaque_outputs, opaque_registration
 from graphcore.graph.model.tensor_id import CONTROL, TensorId
 from graphcore.graph.model.versions import check_versions, explain_newer_producer, merge_versions
-from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.shapes.propagation import close_loops, infer_downstream
 from graphcore.graph.shapes.shape_refiner import ShapeInference, ShapeRefiner
 from graphcore.plumbing import MERGE, is_back_edge

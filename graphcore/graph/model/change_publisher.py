@@ -9,7 +9,7 @@ from graphcore.graph.model.changes import Change, ChangeKind, Subscriber
 from graphcore.graph.model.node import Node
 
 if TYPE_CHECKING:
-    from graphcore.graph.transaction import Before
+    from graphcore.graph.editing.transaction import Before
 
 
 class ChangeTeller:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import Array, AttrValue, TensorValue
 from graphcore.definitions.value_text import summarize_attr_value
@@ -14,11 +14,12 @@ from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.origins import Fact, How, Origin, ShapeExplanation
 from graphcore.graph.provenance.value_origins import Element, element_sources
 from graphcore.graph.provenance.what_if import Known, Result, needed, replay
-from graphcore.graph.reading import GraphReader
-from graphcore.graph.shapes.live_refiner import LiveRefiner
 from graphcore.graph.shapes.loop_shapes import is_loop_head
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.plumbing import CONST
+
+if TYPE_CHECKING:
+    from graphcore.graph.reading import GraphReader
 
 _MOST_FACTS: Final = 20_000
 """What one explanation looks at behind forks: a graph may lead back to everything. The way up to the first fork is followed to its end."""
@@ -417,6 +418,3 @@ def _shown(value: AttrValue) -> str:
     if isinstance(value, TensorValue):
         return f"a value of shape {value.shape}"
     return summarize_attr_value(value)
-
-
-LiveRefiner.explainer = explain_error

@@ -20,6 +20,7 @@ from graphcore.plumbing import CONST, ENTER, MERGE
 from graphcore.shapes import Shape
 
 _LOOP_OPS: Final = ENTER | MERGE
+Explainer = Callable[[Node], tuple[Any, ...]]
 
 
 class LiveContext(ExtendedInferenceContext):
@@ -50,16 +51,16 @@ class LiveRefiner(ShapeInference):
 
     Args:
         graph_def_version: the producer version that shape functions see.
+        explain: finds the origins of the numbers that clash at a node, when an error is asked for them.
     """
 
     context_type: type[LiveContext] = LiveContext
     is_direct: ClassVar[bool] = True
     """Whether nothing is kept of a node but its shapes, so that these may be found without a context."""
-    explainer: ClassVar[Callable[[Node], tuple[Any, ...]] | None] = None
-    """Finds where the numbers that clash at a node came from; what explains shapes sets it."""
 
-    def __init__(self, graph_def_version: int) -> None:
+    def __init__(self, graph_def_version: int, explain: Explainer | None = None) -> None:
         super().__init__(graph_def_version)
+        self.explain = explain
         self.infers_functions = True
         self.loop_heads: WeakSet[Node] = WeakSet()
 
@@ -80,8 +81,8 @@ class LiveRefiner(ShapeInference):
             else:
                 context.run(shape_fn)
         except GraphError as error:
-            if LiveRefiner.explainer is not None:
-                error.explained_by(partial(LiveRefiner.explainer, node))
+            if self.explain is not None:
+                error.explained_by(partial(self.explain, node))
             raise
         self.finish(context)
 

@@ -10,7 +10,7 @@ import msgspec
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.control_flow import uncertain_nodes
 from graphcore.graph.model.node import Node
-from graphcore.graph.shapes.live_refiner import LiveContext, LiveRefiner
+from graphcore.graph.shapes.live_refiner import Explainer, LiveContext, LiveRefiner
 from graphcore.graph.shapes.shape_refiner import ExtendedInferenceContext
 from graphcore.inference import DimensionHandle, InferenceContext, ShapeHandle
 from graphcore.inference.dimensions import DimensionOrConstant
@@ -80,8 +80,8 @@ class SymbolicRefiner(LiveRefiner):
     context_type = SymbolicContext
     is_direct = False
 
-    def __init__(self, graph_def_version: int) -> None:
-        super().__init__(graph_def_version)
+    def __init__(self, graph_def_version: int, explain: Explainer | None = None) -> None:
+        super().__init__(graph_def_version, explain)
         self._taken: dict[str, int] = {}
         self._equations: dict[Node, list[Equation]] = {}
         self.symbols: tuple[int, Symbols | None] = (-1, None)
@@ -142,7 +142,7 @@ class BodyRefiner(SymbolicRefiner):
     """
 
     def __init__(self, caller: GraphReader) -> None:
-        super().__init__(caller.refiner.graph_def_version)
+        super().__init__(caller.refiner.graph_def_version, caller.refiner.explain)
         self.caller = caller
 
     def finish(self, context: LiveContext) -> None:
@@ -152,10 +152,14 @@ class BodyRefiner(SymbolicRefiner):
 
 def refiner_within(caller: GraphReader) -> LiveRefiner:
     """The refiner of a function body into which shapes of `caller` go."""
-    return BodyRefiner(caller) if isinstance(caller.refiner, SymbolicRefiner) else LiveRefiner(caller.refiner.graph_def_version)
+    return (
+        BodyRefiner(caller)
+        if isinstance(caller.refiner, SymbolicRefiner)
+        else LiveRefiner(caller.refiner.graph_def_version, caller.refiner.explain)
+    )
 
 
-def refiner_for(infer: str, graph_def_version: int) -> LiveRefiner:
+def refiner_for(infer: str, graph_def_version: int, explain: Explainer) -> LiveRefiner:
     """The refiner of a graph that infers in this way: "" or "symbolic".
 
     Raises:
@@ -163,7 +167,7 @@ def refiner_for(infer: str, graph_def_version: int) -> LiveRefiner:
     """
     if infer not in {"", "symbolic"}:
         raise InvalidArgumentError(f"Required infer='symbolic' or nothing, got infer={infer!r}")
-    return SymbolicRefiner(graph_def_version) if infer else LiveRefiner(graph_def_version)
+    return SymbolicRefiner(graph_def_version, explain) if infer else LiveRefiner(graph_def_version, explain)
 
 
 class Symbols(msgspec.Struct, frozen=True):

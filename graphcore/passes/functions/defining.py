@@ -16,7 +16,6 @@ from graphcore.attrs import Attrs
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node
-from graphcore.graph.rewiring import sweepers
 from graphcore.passes.functions.graph_to_function import graph_to_function_def
 from graphcore.source import SourceLocation
 
@@ -56,6 +55,18 @@ class _Book:
         """
         current, given, self.outdated, sources, self.removed = ({}, set(), False, {}, 0) if state is None else state
         self.current, self.given, self.sources = dict(current), set(given), dict(sources)
+
+    def sweep(self, graph: Graph) -> None:
+        """Forget functions whose nodes have others by now, or are gone."""
+        removed = graph.num_node_ids - len(graph)
+        if self.owner is None or self.owner() is not graph or (not self.outdated and removed == self.removed):
+            return
+        self.outdated, self.removed = False, removed
+        used = graph.library.reachable_definitions([node.node_def for node in graph.op_nodes()])
+        for name in self.given:
+            if name in graph.library and name not in used:
+                graph.library.remove_function(name)
+                self.sources.pop(name, None)
 
 
 _books: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Book]] = WeakKeyDictionary()
@@ -119,20 +130,8 @@ def sources_of(library: FunctionLibraryDefinition, name: str) -> Mapping[str, So
 def sweep(graph: Graph) -> None:
     """Discard functions of nodes that have other functions by now, or were removed."""
     book = _books.get(graph.library)
-    if book is None or book.owner is None or book.owner() is not graph:
-        return
-    removed = graph.num_node_ids - len(graph)
-    if not book.outdated and removed == book.removed:
-        return
-    book.outdated, book.removed = False, removed
-    used = graph.library.reachable_definitions([node.node_def for node in graph.op_nodes()])
-    for name in book.given:
-        if name in graph.library and name not in used:
-            graph.library.remove_function(name)
-            book.sources.pop(name, None)
-
-
-sweepers.append(sweep)
+    if book is not None:
+        book.sweep(graph)
 
 
 def _book_of(library: FunctionLibraryDefinition) -> _Book:

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from graphcore.errors import InvalidArgumentError, NotFoundError
+from graphcore.errors import NotFoundError
 from graphcore.graph import Graph
-from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.argument_errors import refuse
 from graphcore.runtime.core.options import RunMetadata, RunOptions, SessionOptions
 
 _TARGETS: Final = ("", "local")
 _NO_OPTIONS: Final = SessionOptions()
-
-
-def refuse(argument: str, required: str, value: object) -> NoReturn:
-    """Say what `argument` must be, and what it is.
-
-    Raises:
-        InvalidArgumentError: always.
-    """
-    raise InvalidArgumentError(f"{argument}: required {required}, got {_described(value)}")
-
-
-def _described(value: object) -> str:
-    if isinstance(value, Tensor | Node):
-        return repr(value)
-    text = repr(value) if isinstance(value, str | bytes | numbers.Number) else ""
-    kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-    return f"{kind} {text if len(text) < 60 else f'{text[:57]}...'}".rstrip()
 
 
 def checked_target(target: Any) -> str:
@@ -124,17 +106,4 @@ def checked_names(argument: str, names: Any) -> tuple[str, ...]:
     for name in found:
         if not isinstance(name, str):
             refuse(argument, "a list of names", name)
-    return found
-
-
-def runner(session: Any) -> Callable[..., Any]:
-    """What runs fetches in `session`.
-
-    Raises:
-        InvalidArgumentError: it is no session.
-    """
-    run: Any = getattr(session, "run", None)
-    if isinstance(session, type) or not callable(run):
-        refuse("session", "a gc.Session, or None for the default session", session)
-    found: Callable[..., Any] = run
     return found

@@ -5,14 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from graphcore.errors import FailedPreconditionError
 from graphcore.graph import Graph, default_graph
-from graphcore.graph.model.node import Node, Tensor
-from graphcore.runtime.core import arguments
+from graphcore.graph.model.default_session import default_session
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 
 if TYPE_CHECKING:
@@ -38,11 +35,11 @@ class DefaultSession:
     def as_default(self) -> Iterator[Self]:
         """Make this the default session, and its graph the default graph, within a `with` block."""
         with default_graph(self.graph):
-            token = _default_session.set(self)
+            token = default_session.set(self)
             try:
                 yield self
             finally:
-                _default_session.reset(token)
+                default_session.reset(token)
 
     def __enter__(self) -> Self:
         blocks = self._entered.blocks
@@ -65,22 +62,7 @@ class DefaultSession:
                 critical_section.end()
 
 
-_default_session: ContextVar[Any] = ContextVar("default_session", default=None)
-
-
 def get_default_session() -> Session | None:
     """The innermost session entered with `with`, None if there is none."""
-    found: Session | None = _default_session.get()
+    found: Session | None = default_session.get()
     return found
-
-
-def _evaluate(what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
-    chosen = get_default_session() if session is None else session
-    if chosen is None:
-        how, node = ("evaluate", what.node) if isinstance(what, Tensor) else ("run", what)
-        text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"
-        raise FailedPreconditionError(text, node=node.name)
-    return arguments.runner(chosen)(what, feed_dict)
-
-
-Graph.evaluator = staticmethod(_evaluate)

@@ -6,7 +6,7 @@ A live graph may be wrong for a while: what no longer fits is marked on the cons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -26,16 +26,12 @@ RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
 """The names of every graph's own source and sink."""
 
 
-sweepers: Final[list[Callable[[Graph], None]]] = []
-"""What forgets the functions that were made for nodes, when nodes are gone; who makes such functions adds to it."""
-
-
 def remove_all(graph: Graph, nodes: Sequence[Node]) -> None:
     """Remove nodes, consumers before producers if they are in the order in which they were made, and what was made for them alone."""
     for node in reversed(nodes):
         _remove(graph, node)
-    for sweep in sweepers if nodes else ():
-        sweep(graph)
+    for companion in graph.library.companions if nodes else ():
+        companion.sweep(graph)
 
 
 def clear(graph: Graph) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphcore.brief import brief
 from graphcore.device_spec import DeviceSpec
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.apply import as_held_tensor
+from graphcore.graph.building.apply import as_held_tensor
 from graphcore.graph.model.names import checked_scope
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.source import current_run

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from graphcore.errors import FailedPreconditionError
-from graphcore.graph.marking import mark
-from graphcore.graph.rewiring import remove_all
+from graphcore.graph.editing.rewiring import remove_all
+from graphcore.graph.following.marking import mark
 from graphcore.source import CellRun
 
 if TYPE_CHECKING:

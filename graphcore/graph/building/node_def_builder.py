@@ -6,7 +6,6 @@ Every op that a user adds is built here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
 
 from graphcore.attrs import AttrValue, as_attr_value
 from graphcore.definitions.attr_equality import attr_values_equal
@@ -15,18 +14,11 @@ from graphcore.definitions.fake_input import FakeInput, NodeOut
 from graphcore.definitions.node_def_util import check_attrs, check_control_inputs, fail_missing_attrs
 from graphcore.definitions.op_def_util import summarize_op_def
 from graphcore.definitions.op_tables import InputPlan, OpTables, tables_of
-from graphcore.definitions.types import NodeDef, OpDef
+from graphcore.definitions.types import NodeDef, OpDef, OpDefSource
 from graphcore.definitions.value_text import summarize_attr_value
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError, NotFoundError
-
-
-class OpDefSource(Protocol):
-    """A look-up of ops by name: a registry, a function library."""
-
-    def look_up_op_def(self, name: str, /) -> OpDef:
-        """The OpDef; NotFoundError if there is none."""
-        ...
+from graphcore.registry import op_registry
 
 
 class NodeDefBuilder:
@@ -38,8 +30,6 @@ class NodeDefBuilder:
         registry: where to look up a name; the global registry unless given.
     """
 
-    default_registry: ClassVar[OpDefSource | None] = None
-    """The global registry, which the room of registries sets: definitions know none."""
     __slots__ = ("_attrs", "_control_inputs", "_device", "_errors", "_inputs", "_next", "_op_def", "_plans", "_tables", "name")
 
     _op_def: OpDef | None
@@ -64,8 +54,7 @@ class NodeDefBuilder:
             self._plans = self._tables.inputs
 
     def _look_up(self, name: str, registry: OpDefSource | None) -> OpDef | None:
-        source = registry or self.default_registry
-        assert source is not None, "graphcore.registry sets it"
+        source = op_registry if registry is None else registry
         try:
             return source.look_up_op_def(name)
         except NotFoundError as error:

@@ -16,7 +16,6 @@ from graphcore.attrs import Array, AttrValue, Placeholder, TensorValue, as_attr_
 from graphcore.brief import brief
 from graphcore.definitions import (
     NodeDef,
-    NodeDefBuilder,
     NodeOut,
     OpDef,
     check_op_deprecation,
@@ -27,7 +26,8 @@ from graphcore.definitions import (
 from graphcore.definitions.op_tables import AttrCheck, tables_of
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.graph.misfits import dtype_misfit, inputs_text
+from graphcore.graph.building.misfits import dtype_misfit, inputs_text
+from graphcore.graph.building.node_def_builder import NodeDefBuilder
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text, only_output
 from graphcore.source import caller_location
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from graphcore.definitions import FunctionDef
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.functions.library import FunctionLibraryDefinition, names_in_node
-from graphcore.graph.marking import mark, unmark
+from graphcore.graph.following.marking import mark, unmark
 from graphcore.graph.shapes.propagation import infer_downstream
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from graphcore.attrs import Func, TensorValue
 from graphcore.definitions import (
     FakeInput,
     NodeDef,
-    NodeDefBuilder,
     NodeOut,
     OpDef,
     OpDefBuilder,
@@ -20,6 +19,7 @@ from graphcore.definitions import (
     summarize_node_def,
 )
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph import NodeDefBuilder
 from graphcore.registry import OpRegistry
 from graphcore.shapes import Shape
 

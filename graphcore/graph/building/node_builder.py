@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from graphcore.definitions import (
-    NodeDefBuilder,
     NodeOut,
     OpDef,
     OpDefSource,
@@ -16,12 +16,14 @@ from graphcore.definitions import (
 )
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.graph import Graph
+from graphcore.graph.building.node_def_builder import NodeDefBuilder
+from graphcore.graph.editing.node_edits import absent_tensor
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
-from graphcore.graph.node_edits import absent_tensor
 from graphcore.graph.shapes.propagation import infer_downstream
-from graphcore.registry import op_registry
 from graphcore.source import caller_location
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
 
 Source = Node | Tensor | NodeOut | None
 """An input: a node (its output `index`), a tensor, or a NodeOut that names a node which is added later."""
@@ -56,7 +58,7 @@ class NodeBuilder:
     __slots__ = ("_assigned_device", "_builder", "_controls", "_errors", "_inputs", "_op")
 
     def __init__(self, name: str, op: str | OpDef, registry: OpDefSource | None = None) -> None:
-        self._builder = NodeDefBuilder(name, op, op_registry if registry is None else registry)
+        self._builder = NodeDefBuilder(name, op, registry)
         self._op = op if isinstance(op, str) else op.name
         self._inputs: list[tuple[Node, int] | NodeOut] = []
         self._controls: list[Node] = []

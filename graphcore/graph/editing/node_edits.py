@@ -12,10 +12,10 @@ from graphcore.brief import brief
 from graphcore.definitions import NodeDef, OpDef, in_out_types_for_node, name_ranges_for_node, validate_node_def
 from graphcore.dtypes import INVALID, DType
 from graphcore.errors import InvalidArgumentError
+from graphcore.graph.editing.rewiring import feed, remove_control_edge
 from graphcore.graph.model.input_checks import type_misfit
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.topological_order import refuse_cycle
-from graphcore.graph.rewiring import feed, remove_control_edge
 from graphcore.graph.shapes.propagation import infer_downstream
 from graphcore.inference import ShapeHandle
 from graphcore.registry import OpRegistration

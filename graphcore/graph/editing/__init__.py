@@ -1,0 +1,1 @@
+"""Changes what a graph has: removes and rewires nodes, sets attrs and shapes; transactions."""

@@ -1,0 +1,1 @@
+"""Derives nodes again (gradients, training steps, calls) when what they follow from changes."""

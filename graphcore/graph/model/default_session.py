@@ -1,0 +1,31 @@
+"""The default session of each thread: what `Tensor.eval` and `Node.run` run in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, Final
+
+from graphcore.errors import FailedPreconditionError
+from graphcore.graph.model.argument_errors import refuse
+from graphcore.graph.model.node import Node, Tensor
+
+default_session: Final[ContextVar[Any]] = ContextVar("default_session", default=None)
+"""The innermost session entered with `with`; sessions put themselves here. None if there is none."""
+
+
+def evaluate(what: Node | Tensor, feed_dict: Mapping[Any, Any] | None, session: Any) -> Any:
+    """Run `what` in `session`, or in the default session for None.
+
+    Raises:
+        FailedPreconditionError: no session is entered.
+        InvalidArgumentError: `session` is no session.
+    """
+    chosen = default_session.get() if session is None else session
+    if chosen is None:
+        how, node = ("evaluate", what.node) if isinstance(what, Tensor) else ("run", what)
+        text = f"Cannot {how} '{what.name}': no default session is entered; use `with gc.Session():` or give `session=`"
+        raise FailedPreconditionError(text, node=node.name)
+    if isinstance(chosen, type) or not callable(getattr(chosen, "run", None)):
+        refuse("session", "a gc.Session, or None for the default session", chosen)
+    return chosen.run(what, feed_dict)
