@@ -210,3 +210,30 @@ def test_layers_are_told_by_the_package_a_module_is_in() -> None:
     layers = [layer_of(module) for module in order]
     assert layers == sorted(set(layers))
     assert layer_of("graphcore.nowhere") == -1
+
+
+@pytest.mark.parametrize("path", python_files(*PACKAGES), ids=module_name)
+def test_nothing_is_patched_into_another_module(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names}
+    patched = [
+        f"line {node.lineno}: {ast.unparse(node)[:80]}"
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr)
+        for target in _changed(node)
+        if target in imported
+    ]
+    assert not patched, "what a lower module needs is handed to it:\n" + "\n".join(patched)
+
+
+def _changed(node: ast.Assign | ast.AugAssign | ast.Expr) -> list[str]:
+    """The names whose attributes or items a statement of a module sets, or whose lists it appends to."""
+    if isinstance(node, ast.Expr):
+        call = node.value
+        method = call.func if isinstance(call, ast.Call) else None
+        adds = isinstance(method, ast.Attribute) and method.attr in {"append", "extend", "insert", "add", "update", "setdefault"}
+        targets: list[ast.expr] = [method.value] if adds and isinstance(method, ast.Attribute) else []
+        return [target.id for target in targets if isinstance(target, ast.Name)]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    bases = [target.value for target in targets if isinstance(target, ast.Attribute | ast.Subscript)]
+    return [base.id for base in bases if isinstance(base, ast.Name)]
