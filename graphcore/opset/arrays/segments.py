@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.inference.shape_fns.common_shape_fns import segment_reduction_shape
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import combining_at, invalid, narrow
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, REAL
@@ -87,37 +87,69 @@ def _extreme(name: str) -> KernelFactory:
     return kernel
 
 
-@op
-class SegmentSum:
-    """The sum of the rows of each segment; 0 for a segment without rows.
+def _mean(k: KernelContext) -> Kernel:
+    xp, dtype = k.xp, k.dtype("T")
+    floating = dtype.kind not in "iu"
 
-    data: [n, ...]
-    segment_ids: [n], sorted, from 0 on
-    output: [last id + 1, ...]
-    """
+    def mean(data: Any, ids: Any) -> Any:
+        rows = counted_rows(k, data, ids)
+        total = combined(xp, "add", data, ids, rows, 0)
+        counts = counts_of(xp, ids, rows, data.ndim, total.dtype)
+        return (total / counts if floating else xp.trunc(total / counts)).astype(dtype, copy=False)
 
-    signature = f"SegmentSum[T:{NUMBER}, Tindices:{INDEX}](data:T, segment_ids:Tindices) -> (output:T)"
-    shape = segment_reduction_shape
-    kernel = _segments("add", 0)
-    gradient = f"""{_HEAD} {{
-      dx = Gather[Tindices=$Tindices, Tparams=$T](dy, ids)
+    return mean
+
+
+def _extreme_grad(name: str) -> str:
+    """The gradient of a segment is shared evenly among its extremes."""
+    return f"""{_HEAD} {{
+      y = {name}[T=$T, Tindices=$Tindices](x, ids)
+      gathered = Gather[Tindices=$Tindices, Tparams=$T](y, ids)
+      selected = Equal[T=$T](x, gathered)
+      selected_T = Cast[DstT=$T, SrcT=bool](selected)
+      count = SegmentSum[T=$T, Tindices=$Tindices](selected_T, ids)
+      weighted = Div[T=$T](dy, count)
+      gathered_grad = Gather[Tindices=$Tindices, Tparams=$T](weighted, ids)
+      zeros = ZerosLike[T=$T](gathered_grad)
+      dx = Select[T=$T](selected, gathered_grad, zeros)
       dids = ZerosLike[T=$Tindices](ids)
     }}"""
-    examples = _EXAMPLES
 
 
-@op
-class SegmentMean:
-    """The mean of the rows of each segment; 0 for a segment without rows.
+def _segment_op(name: str, summary: str, types: str, kernel: KernelFactory, gradient: str) -> None:
+    """Register a reduction of rows by sorted segment ids."""
+    define_op(
+        name,
+        f"""{summary}
 
-    data: [n, ...]
-    segment_ids: [n], sorted, from 0 on
-    output: [last id + 1, ...]
-    """
+        data: [n, ...]
+        segment_ids: [n], sorted, from 0 on
+        output: [last id + 1, ...]
+        """,
+        signature=f"{name}[T:{types}, Tindices:{INDEX}](data:T, segment_ids:Tindices) -> (output:T)",
+        shape=segment_reduction_shape,
+        kernel=kernel,
+        gradient=gradient,
+        examples=_EXAMPLES,
+    )
 
-    signature = f"SegmentMean[T:{NUMBER}, Tindices:{INDEX}](data:T, segment_ids:Tindices) -> (output:T)"
-    shape = segment_reduction_shape
-    gradient = f"""{_HEAD} {{
+
+_segment_op(
+    "SegmentSum",
+    "The sum of the rows of each segment; 0 for a segment without rows.",
+    NUMBER,
+    _segments("add", 0),
+    gradient=f"""{_HEAD} {{
+      dx = Gather[Tindices=$Tindices, Tparams=$T](dy, ids)
+      dids = ZerosLike[T=$Tindices](ids)
+    }}""",
+)
+_segment_op(
+    "SegmentMean",
+    "The mean of the rows of each segment; 0 for a segment without rows.",
+    NUMBER,
+    _mean,
+    gradient=f"""{_HEAD} {{
       zero = {scalar("int32", 0)}
       one = {scalar("int32", 1)}
       rank = Rank[T=$T](x)
@@ -133,36 +165,15 @@ class SegmentMean:
       scaled = Div[T=$T](dy, counts)
       dx = Gather[Tindices=$Tindices, Tparams=$T](scaled, ids)
       dids = ZerosLike[T=$Tindices](ids)
-    }}"""
-    examples = _EXAMPLES
-
-    def kernel(k: KernelContext) -> Kernel:
-        xp, dtype = k.xp, k.dtype("T")
-        floating = dtype.kind not in "iu"
-
-        def mean(data: Any, ids: Any) -> Any:
-            rows = counted_rows(k, data, ids)
-            total = combined(xp, "add", data, ids, rows, 0)
-            counts = counts_of(xp, ids, rows, data.ndim, total.dtype)
-            return (total / counts if floating else xp.trunc(total / counts)).astype(dtype, copy=False)
-
-        return mean
-
-
-@op
-class SegmentProd:
-    """The product of the rows of each segment; 1 for a segment without rows.
-
-    data: [n, ...]
-    segment_ids: [n], sorted, from 0 on
-    output: [last id + 1, ...]
-    """
-
-    signature = f"SegmentProd[T:{NUMBER}, Tindices:{INDEX}](data:T, segment_ids:Tindices) -> (output:T)"
-    shape = segment_reduction_shape
-    kernel = _segments("multiply", 1)
-    # With a single zero in a segment, its derivative is the product of the others; with two, all derivatives are 0.
-    gradient = f"""{_HEAD} {{
+    }}""",
+)
+# A single zero in a segment takes the product of the others; two leave nothing.
+_segment_op(
+    "SegmentProd",
+    "The product of the rows of each segment; 1 for a segment without rows.",
+    NUMBER,
+    _segments("multiply", 1),
+    gradient=f"""{_HEAD} {{
       zeros = ZerosLike[T=$T](x)
       ones = OnesLike[T=$T](x)
       is_zero = Equal[T=$T](x, zeros)
@@ -182,53 +193,19 @@ class SegmentProd:
       gathered_grad = Gather[Tindices=$Tindices, Tparams=$T](grad, ids)
       dx = Mul[T=$T](gathered_grad, partial)
       dids = ZerosLike[T=$Tindices](ids)
-    }}"""
-    examples = _EXAMPLES
-
-
-def _extreme_grad(name: str) -> str:
-    """The gradient of a segment is shared evenly among its extremes."""
-    return f"""{_HEAD} {{
-      y = {name}[T=$T, Tindices=$Tindices](x, ids)
-      gathered = Gather[Tindices=$Tindices, Tparams=$T](y, ids)
-      selected = Equal[T=$T](x, gathered)
-      selected_T = Cast[DstT=$T, SrcT=bool](selected)
-      count = SegmentSum[T=$T, Tindices=$Tindices](selected_T, ids)
-      weighted = Div[T=$T](dy, count)
-      gathered_grad = Gather[Tindices=$Tindices, Tparams=$T](weighted, ids)
-      zeros = ZerosLike[T=$T](gathered_grad)
-      dx = Select[T=$T](selected, gathered_grad, zeros)
-      dids = ZerosLike[T=$Tindices](ids)
-    }}"""
-
-
-@op
-class SegmentMax:
-    """The largest element of the rows of each segment; 0 for a segment without rows.
-
-    data: [n, ...]
-    segment_ids: [n], sorted, from 0 on
-    output: [last id + 1, ...]
-    """
-
-    signature = f"SegmentMax[T:{REAL}, Tindices:{INDEX}](data:T, segment_ids:Tindices) -> (output:T)"
-    shape = segment_reduction_shape
-    kernel = _extreme("maximum")
-    gradient = _extreme_grad("SegmentMax")
-    examples = _EXAMPLES
-
-
-@op
-class SegmentMin:
-    """The smallest element of the rows of each segment; 0 for a segment without rows.
-
-    data: [n, ...]
-    segment_ids: [n], sorted, from 0 on
-    output: [last id + 1, ...]
-    """
-
-    signature = f"SegmentMin[T:{REAL}, Tindices:{INDEX}](data:T, segment_ids:Tindices) -> (output:T)"
-    shape = segment_reduction_shape
-    kernel = _extreme("minimum")
-    gradient = _extreme_grad("SegmentMin")
-    examples = _EXAMPLES
+    }}""",
+)
+_segment_op(
+    "SegmentMax",
+    "The largest element of the rows of each segment; 0 for a segment without rows.",
+    REAL,
+    _extreme("maximum"),
+    _extreme_grad("SegmentMax"),
+)
+_segment_op(
+    "SegmentMin",
+    "The smallest element of the rows of each segment; 0 for a segment without rows.",
+    REAL,
+    _extreme("minimum"),
+    _extreme_grad("SegmentMin"),
+)

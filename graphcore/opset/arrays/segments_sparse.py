@@ -13,7 +13,7 @@ from graphcore.inference.shape_fns.common_shape_fns import (
 )
 from graphcore.opset.arrays.gathering import checked_indices
 from graphcore.opset.arrays.segments import combined, counted_rows, counts_of
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import constant_int, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, REAL
@@ -22,7 +22,6 @@ from graphcore.registry import KernelFactory
 _FLOATS: Final = "{bfloat16, half, float, double}"
 _X: Final = [[1.0, -2.0], [3.0, 0.5], [-4.0, 2.0]]
 _EXAMPLES: Final = (Example([_X, [0, 2, 1, 1], [0, 0, 1, 3]]), Example([_X, np.array([2, 0]), np.array([0, 0])]))
-_NUM_EXAMPLES: Final = (Example([_X, [0, 2, 1, 1], [0, 0, 1, 3], 5]),)
 _INDEX_TYPES: Final = f"Tidx:{INDEX} = int32, Tsegmentids:{INDEX} = int32"
 _SPARSE: Final = f"{_INDEX_TYPES}, sparse_gradient:bool = false](data:T, indices:Tidx, segment_ids:Tsegmentids) -> (output:T)"
 _SPARSE_NUM: Final = (
@@ -101,166 +100,58 @@ def _gradient_of_gradient(scale: str) -> str:
     }}"""
 
 
-@op
-class SparseSegmentSum:
-    """The sum of the chosen rows of each segment; 0 for a segment without rows.
+def _sparse_segments(scale: str, summary: str, types: str = _FLOATS) -> None:
+    """Register the reduction, the one with a given number of segments, and the gradient, for sums that are divided by `scale`."""
+    name = f"SparseSegment{scale}"
+    rows = """
+        data: [m, ...]
+        indices: [n], rows of data
+        segment_ids: [n], sorted, from 0 on"""
+    define_op(
+        name,
+        f"""{summary}
+        {rows}
+        output: [last id + 1, ...]
+        sparse_gradient: ignored.
+        """,
+        signature=f"{name}[T:{types}, {_SPARSE}",
+        shape=sparse_segment_reduction_shape,
+        kernel=_reduction(scale, with_count=False),
+        gradient=_gradient(scale, with_count=False),
+        examples=_EXAMPLES,
+    )
+    define_op(
+        f"{name}WithNumSegments",
+        f"""{summary}
+        {rows}
+        num_segments: the number of segments, a scalar
+        output: [num_segments, ...]
+        sparse_gradient: ignored.
+        """,
+        signature=f"{name}WithNumSegments[T:{types}, {_SPARSE_NUM}",
+        shape=sparse_segment_reduction_with_num_segments_shape,
+        kernel=_reduction(scale, with_count=True),
+        gradient=_gradient(scale, with_count=True),
+        examples=(Example([_X, [0, 2, 1, 1], [0, 0, 1, 3], 5]),),
+    )
+    define_op(
+        f"{name}Grad",
+        f"""The gradient of {name}: the gradient of a segment goes to its rows.
 
-    data: [m, ...]
-    indices: [n], rows of data
-    segment_ids: [n], sorted, from 0 on
-    output: [last id + 1, ...]
-    sparse_gradient: ignored.
-    """
-
-    signature = f"SparseSegmentSum[T:{REAL}, {_SPARSE}"
-    shape = sparse_segment_reduction_shape
-    kernel = _reduction("Sum", with_count=False)
-    gradient = _gradient("Sum", with_count=False)
-    examples = _EXAMPLES
-
-
-@op
-class SparseSegmentSumWithNumSegments:
-    """The sum of the chosen rows of each segment; 0 for a segment without rows.
-
-    data: [m, ...]
-    indices: [n], rows of data
-    segment_ids: [n], sorted, from 0 on
-    num_segments: the number of segments, a scalar
-    output: [num_segments, ...]
-    sparse_gradient: ignored.
-    """
-
-    signature = f"SparseSegmentSumWithNumSegments[T:{REAL}, {_SPARSE_NUM}"
-    shape = sparse_segment_reduction_with_num_segments_shape
-    kernel = _reduction("Sum", with_count=True)
-    gradient = _gradient("Sum", with_count=True)
-    examples = _NUM_EXAMPLES
-
-
-@op
-class SparseSegmentSumGrad:
-    """The gradient of SparseSegmentSum: the gradient of a segment goes to its rows.
-
-    grad: [segments, ...]
-    indices: as of the reduction
-    segment_ids: as of the reduction
-    output_dim0: the number of rows of the data, a scalar
-    output: [output_dim0, ...]
-    """
-
-    signature = f"SparseSegmentSumGrad[T:{_FLOATS}, {_GRAD}"
-    shape = sparse_segment_reduction_grad_shape
-    kernel = _reduction_grad_kernel("Sum")
-    gradient = _gradient_of_gradient("Sum")
-    examples = (Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),)
+        grad: [segments, ...]
+        indices: as of the reduction
+        segment_ids: as of the reduction
+        output_dim0: the number of rows of the data, a scalar
+        output: [output_dim0, ...]
+        """,
+        signature=f"{name}Grad[T:{_FLOATS}, {_GRAD}",
+        shape=sparse_segment_reduction_grad_shape,
+        kernel=_reduction_grad_kernel(scale),
+        gradient=_gradient_of_gradient(scale),
+        examples=(Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),),
+    )
 
 
-@op
-class SparseSegmentMean:
-    """The mean of the chosen rows of each segment; 0 for a segment without rows.
-
-    data: [m, ...]
-    indices: [n], rows of data
-    segment_ids: [n], sorted, from 0 on
-    output: [last id + 1, ...]
-    sparse_gradient: ignored.
-    """
-
-    signature = f"SparseSegmentMean[T:{_FLOATS}, {_SPARSE}"
-    shape = sparse_segment_reduction_shape
-    kernel = _reduction("Mean", with_count=False)
-    gradient = _gradient("Mean", with_count=False)
-    examples = _EXAMPLES
-
-
-@op
-class SparseSegmentMeanWithNumSegments:
-    """The mean of the chosen rows of each segment; 0 for a segment without rows.
-
-    data: [m, ...]
-    indices: [n], rows of data
-    segment_ids: [n], sorted, from 0 on
-    num_segments: the number of segments, a scalar
-    output: [num_segments, ...]
-    sparse_gradient: ignored.
-    """
-
-    signature = f"SparseSegmentMeanWithNumSegments[T:{_FLOATS}, {_SPARSE_NUM}"
-    shape = sparse_segment_reduction_with_num_segments_shape
-    kernel = _reduction("Mean", with_count=True)
-    gradient = _gradient("Mean", with_count=True)
-    examples = _NUM_EXAMPLES
-
-
-@op
-class SparseSegmentMeanGrad:
-    """The gradient of SparseSegmentMean: the gradient of a segment goes to its rows.
-
-    grad: [segments, ...]
-    indices: as of the reduction
-    segment_ids: as of the reduction
-    output_dim0: the number of rows of the data, a scalar
-    output: [output_dim0, ...]
-    """
-
-    signature = f"SparseSegmentMeanGrad[T:{_FLOATS}, {_GRAD}"
-    shape = sparse_segment_reduction_grad_shape
-    kernel = _reduction_grad_kernel("Mean")
-    gradient = _gradient_of_gradient("Mean")
-    examples = (Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),)
-
-
-@op
-class SparseSegmentSqrtN:
-    """The sum of the chosen rows of each segment, divided by the square root of their number.
-
-    data: [m, ...]
-    indices: [n], rows of data
-    segment_ids: [n], sorted, from 0 on
-    output: [last id + 1, ...]
-    sparse_gradient: ignored.
-    """
-
-    signature = f"SparseSegmentSqrtN[T:{_FLOATS}, {_SPARSE}"
-    shape = sparse_segment_reduction_shape
-    kernel = _reduction("SqrtN", with_count=False)
-    gradient = _gradient("SqrtN", with_count=False)
-    examples = _EXAMPLES
-
-
-@op
-class SparseSegmentSqrtNWithNumSegments:
-    """The sum of the chosen rows of each segment, divided by the square root of their number.
-
-    data: [m, ...]
-    indices: [n], rows of data
-    segment_ids: [n], sorted, from 0 on
-    num_segments: the number of segments, a scalar
-    output: [num_segments, ...]
-    sparse_gradient: ignored.
-    """
-
-    signature = f"SparseSegmentSqrtNWithNumSegments[T:{_FLOATS}, {_SPARSE_NUM}"
-    shape = sparse_segment_reduction_with_num_segments_shape
-    kernel = _reduction("SqrtN", with_count=True)
-    gradient = _gradient("SqrtN", with_count=True)
-    examples = _NUM_EXAMPLES
-
-
-@op
-class SparseSegmentSqrtNGrad:
-    """The gradient of SparseSegmentSqrtN: the gradient of a segment goes to its rows.
-
-    grad: [segments, ...]
-    indices: as of the reduction
-    segment_ids: as of the reduction
-    output_dim0: the number of rows of the data, a scalar
-    output: [output_dim0, ...]
-    """
-
-    signature = f"SparseSegmentSqrtNGrad[T:{_FLOATS}, {_GRAD}"
-    shape = sparse_segment_reduction_grad_shape
-    kernel = _reduction_grad_kernel("SqrtN")
-    gradient = _gradient_of_gradient("SqrtN")
-    examples = (Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),)
+_sparse_segments("Sum", "The sum of the chosen rows of each segment; 0 for a segment without rows.", REAL)
+_sparse_segments("Mean", "The mean of the chosen rows of each segment; 0 for a segment without rows.")
+_sparse_segments("SqrtN", "The sum of the chosen rows of each segment, divided by the square root of their number.")

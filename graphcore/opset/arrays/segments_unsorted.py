@@ -9,7 +9,7 @@ import numpy as np
 
 from graphcore.inference.shape_fns.common_shape_fns import segment_reduction_with_num_segments_shape
 from graphcore.opset.arrays.segments import combined
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import constant_int, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, REAL
@@ -22,7 +22,6 @@ _EXAMPLES: Final = (
     Example([_X, [2, 0, -1, 2], 4], differentiable=False),
 )
 _REST: Final = f"Tnumsegments:{INDEX} = int32](data:T, segment_ids:Tindices, num_segments:Tnumsegments) -> (output:T)"
-_IDS: Final = f"Tindices:{INDEX}, {_REST}"
 _GATHER: Final = "Gather[Tindices=$Tindices, Tparams=$T]"
 
 
@@ -85,39 +84,54 @@ def _finite(dtype: np.dtype[Any]) -> tuple[float, float]:
     return float(info.min), float(info.max)
 
 
-@op
-class UnsortedSegmentSum:
-    """The sum of the parts of each segment; 0 for a segment without parts.
-
-    data: segment_ids.shape + [...]
-    segment_ids: any shape, below num_segments
-    num_segments: the number of segments, a scalar
-    output: [num_segments, ...]
-    """
-
-    signature = f"UnsortedSegmentSum[T:{NUMBER}, Tindices:{{int16, int32, int64}}, {_REST}"
-    shape = segment_reduction_with_num_segments_shape
-    kernel = _unsorted("add", 0)
-    gradient = _gradient(f"""      gathered = {_GATHER}(dy, clipped)
-      dx = SelectV2[T=$T](kept, gathered, zeros)""")
-    examples = _EXAMPLES
+def _extreme_grad(name: str) -> str:
+    """The gradient of a segment is shared evenly among its extremes."""
+    return _gradient(f"""      y = {name}[T=$T, Tindices=$Tindices, Tnumsegments=$Tnumsegments](x, ids, num)
+      gathered = {_GATHER}(y, clipped)
+      equal = Equal[T=$T](x, gathered)
+      selected = LogicalAnd(equal, kept)
+      selected_T = Cast[DstT=$T, SrcT=bool](selected)
+      count = UnsortedSegmentSum[T=$T, Tindices=$Tindices, Tnumsegments=$Tnumsegments](selected_T, ids, num)
+      weighted = Div[T=$T](dy, count)
+      gathered_grad = {_GATHER}(weighted, clipped)
+      dx = Select[T=$T](selected, gathered_grad, zeros)""")
 
 
-@op
-class UnsortedSegmentProd:
-    """The product of the parts of each segment; 1 for a segment without parts.
+def _segment_op(name: str, summary: str, types: str, kernel: KernelFactory, gradient: str, index_types: str = INDEX) -> None:
+    """Register a reduction of parts by segment ids in any order."""
+    define_op(
+        name,
+        f"""{summary}
 
-    data: segment_ids.shape + [...]
-    segment_ids: any shape, below num_segments
-    num_segments: the number of segments, a scalar
-    output: [num_segments, ...]
-    """
+        data: segment_ids.shape + [...]
+        segment_ids: any shape, below num_segments
+        num_segments: the number of segments, a scalar
+        output: [num_segments, ...]
+        """,
+        signature=f"{name}[T:{types}, Tindices:{index_types}, {_REST}",
+        shape=segment_reduction_with_num_segments_shape,
+        kernel=kernel,
+        gradient=gradient,
+        examples=_EXAMPLES,
+    )
 
-    signature = f"UnsortedSegmentProd[T:{NUMBER}, {_IDS}"
-    shape = segment_reduction_with_num_segments_shape
-    kernel = _unsorted("multiply", 1)
-    # With a single zero in a segment, its derivative is the product of the others; with two, all derivatives are 0.
-    gradient = _gradient(f"""      ones = OnesLike[T=$T](x)
+
+_segment_op(
+    "UnsortedSegmentSum",
+    "The sum of the parts of each segment; 0 for a segment without parts.",
+    NUMBER,
+    _unsorted("add", 0),
+    _gradient(f"""      gathered = {_GATHER}(dy, clipped)
+      dx = SelectV2[T=$T](kept, gathered, zeros)"""),
+    "{int16, int32, int64}",
+)
+# A single zero in a segment takes the product of the others; two leave nothing.
+_segment_op(
+    "UnsortedSegmentProd",
+    "The product of the parts of each segment; 1 for a segment without parts.",
+    NUMBER,
+    _unsorted("multiply", 1),
+    _gradient(f"""      ones = OnesLike[T=$T](x)
       is_zero = Equal[T=$T](x, zeros)
       zero_count = Cast[DstT=int32, SrcT=bool](is_zero)
       zeros_count = UnsortedSegmentSum[T=int32, Tindices=$Tindices, Tnumsegments=$Tnumsegments](zero_count, ids, num)
@@ -134,52 +148,19 @@ class UnsortedSegmentProd:
       partial = Select[T=$T](is_zero, gathered_others, quotient)
       gathered_grad = {_GATHER}(grad, clipped)
       product = Mul[T=$T](gathered_grad, partial)
-      dx = SelectV2[T=$T](kept, product, zeros)""")
-    examples = _EXAMPLES
-
-
-def _extreme_grad(name: str) -> str:
-    """The gradient of a segment is shared evenly among its extremes."""
-    return _gradient(f"""      y = {name}[T=$T, Tindices=$Tindices, Tnumsegments=$Tnumsegments](x, ids, num)
-      gathered = {_GATHER}(y, clipped)
-      equal = Equal[T=$T](x, gathered)
-      selected = LogicalAnd(equal, kept)
-      selected_T = Cast[DstT=$T, SrcT=bool](selected)
-      count = UnsortedSegmentSum[T=$T, Tindices=$Tindices, Tnumsegments=$Tnumsegments](selected_T, ids, num)
-      weighted = Div[T=$T](dy, count)
-      gathered_grad = {_GATHER}(weighted, clipped)
-      dx = Select[T=$T](selected, gathered_grad, zeros)""")
-
-
-@op
-class UnsortedSegmentMax:
-    """The largest element of each segment; the type's least number for a segment without parts.
-
-    data: segment_ids.shape + [...]
-    segment_ids: any shape, below num_segments
-    num_segments: the number of segments, a scalar
-    output: [num_segments, ...]
-    """
-
-    signature = f"UnsortedSegmentMax[T:{REAL}, {_IDS}"
-    shape = segment_reduction_with_num_segments_shape
-    kernel = _unsorted("maximum", _lowest)
-    gradient = _extreme_grad("UnsortedSegmentMax")
-    examples = _EXAMPLES
-
-
-@op
-class UnsortedSegmentMin:
-    """The smallest element of each segment; the type's greatest number for a segment without parts.
-
-    data: segment_ids.shape + [...]
-    segment_ids: any shape, below num_segments
-    num_segments: the number of segments, a scalar
-    output: [num_segments, ...]
-    """
-
-    signature = f"UnsortedSegmentMin[T:{REAL}, {_IDS}"
-    shape = segment_reduction_with_num_segments_shape
-    kernel = _unsorted("minimum", _highest)
-    gradient = _extreme_grad("UnsortedSegmentMin")
-    examples = _EXAMPLES
+      dx = SelectV2[T=$T](kept, product, zeros)"""),
+)
+_segment_op(
+    "UnsortedSegmentMax",
+    "The largest element of each segment; the type's least number for a segment without parts.",
+    REAL,
+    _unsorted("maximum", _lowest),
+    _extreme_grad("UnsortedSegmentMax"),
+)
+_segment_op(
+    "UnsortedSegmentMin",
+    "The smallest element of each segment; the type's greatest number for a segment without parts.",
+    REAL,
+    _unsorted("minimum", _highest),
+    _extreme_grad("UnsortedSegmentMin"),
+)
