@@ -4,7 +4,7 @@ from graphcore.functions.call_frame import FunctionCallFrame
 from graphcore.functions.canonicalize import InstantiateOptions, canonicalize
 from graphcore.functions.define import define_function
 from graphcore.functions.equality import function_def_hash, function_defs_equal
-from graphcore.functions.gradient_templates import GradientTemplate, binary_grad, reduction_grad, unary_grad
+from graphcore.functions.gradient_templates import GradientText, binary_grad, reduction_grad, unary_grad
 from graphcore.functions.helper import FunctionDefHelper
 from graphcore.functions.instantiate import (
     FunctionInstantiationHelper,
@@ -22,7 +22,7 @@ __all__ = [
     "FunctionDefHelper",
     "FunctionInstantiationHelper",
     "FunctionLibraryDefinition",
-    "GradientTemplate",
+    "GradientText",
     "InstantiateOptions",
     "InstantiationResult",
     "arg_num_type",

@@ -51,7 +51,7 @@ _REDUCTION: Final = """[T:%s](x:T, i:int32, dy:T) -> (dx:T, di:int32) {
 }"""
 
 
-class GradientTemplate:
+class GradientText:
     """A gradient creator for a text that does not depend on the attrs; parsed on first use."""
 
     __slots__ = ("_function", "text")
@@ -83,22 +83,22 @@ class GradientTemplate:
         return define_body(signature, flags, body, look_up, self.text)
 
 
-def unary_grad(nodes: str, types: str = REAL_TYPES) -> GradientTemplate:
+def unary_grad(nodes: str, types: str = REAL_TYPES) -> GradientText:
     """`(x:T, dy:T) -> (dx:T)`; the last node is dx."""
-    return GradientTemplate(_UNARY % (types, nodes.strip("\n")))
+    return GradientText(_UNARY % (types, nodes.strip("\n")))
 
 
-def binary_grad(body: str, types: str = REAL_TYPES) -> GradientTemplate:
+def binary_grad(body: str, types: str = REAL_TYPES) -> GradientText:
     """`(x:T, y:T, dz:T) -> (dx:T, dy:T)`; the body makes gx and gy, which are reduced after broadcasting."""
-    return GradientTemplate(_BINARY % (types, body.strip("\n")))
+    return GradientText(_BINARY % (types, body.strip("\n")))
 
 
-def reduction_grad(body: str, types: str = REAL_TYPES) -> GradientTemplate:
+def reduction_grad(body: str, types: str = REAL_TYPES) -> GradientText:
     """`(x:T, i:int32, dy:T) -> (dx:T, di:int32)`; the body makes dx from dy, y_shape and tile_scaling.
 
     y_shape is dy's shape with 1 in reduced dimensions.
     """
-    return GradientTemplate(_REDUCTION % (types, body.strip("\n")))
+    return GradientText(_REDUCTION % (types, body.strip("\n")))
 
 
 def _with_type(statement: Statement) -> Statement:

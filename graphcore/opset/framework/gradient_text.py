@@ -10,7 +10,7 @@ from graphcore.attrs import Attrs, AttrValue
 from graphcore.definitions.types import FunctionDef
 from graphcore.dtypes import DType, int32
 from graphcore.errors import InvalidArgumentError, NotFoundError
-from graphcore.functions import GradientTemplate, reduction_grad
+from graphcore.functions import GradientText, reduction_grad
 from graphcore.registry import GradientCreator
 
 INDEX_TYPE: Final = "INDEX"
@@ -81,13 +81,13 @@ def is_complex(attrs: Attrs, attr: str = "T") -> bool:
     return isinstance(value, DType) and value.is_complex
 
 
-def holomorphic(template: GradientTemplate) -> GradientCreator:
+def holomorphic(template: GradientText) -> GradientCreator:
     """The gradient of a holomorphic function, for complex types too.
 
     The body multiplies the gradient by a derivative d, but a complex gradient needs the conjugate of d. As the body is linear in the
     gradient, that is the conjugate of its result for the conjugate gradient.
     """
-    conjugated = GradientTemplate(_conjugated(template.text))
+    conjugated = GradientText(_conjugated(template.text))
 
     def gradient(attrs: Attrs) -> FunctionDef:
         return (conjugated if is_complex(attrs) else template)(attrs)
@@ -112,7 +112,7 @@ def axes_reduction_grad(body: str) -> GradientCreator:
     narrow = reduction_grad(body)
     text = _AXES_INPUT.sub("i_32:y:0", narrow.text)
     text = text.replace("i:int32", "i:int64").replace("ZerosLike[T=int32](i_32:y:0)", "ZerosLike[T=int64](i)")
-    wide = GradientTemplate(text.replace("{\n", "{\n  i_32 = Cast[DstT=int32, SrcT=int64](i)\n", 1))
+    wide = GradientText(text.replace("{\n", "{\n  i_32 = Cast[DstT=int32, SrcT=int64](i)\n", 1))
 
     def gradient(attrs: Attrs) -> FunctionDef:
         return (wide if index_type(attrs, "Tidx").name == "int64" else narrow)(attrs)

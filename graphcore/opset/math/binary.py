@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from graphcore.attrs import Attrs
 from graphcore.definitions.types import FunctionDef
-from graphcore.functions import GradientTemplate, binary_grad
+from graphcore.functions import GradientText, binary_grad
 from graphcore.inference import partial_rules
 from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
@@ -21,7 +21,7 @@ _COLUMN: Final = [[-10.0], [10.0]]
 _ROWS: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.0]]
 
 
-def _quotient_grad(name: str) -> GradientTemplate:
+def _quotient_grad(name: str) -> GradientText:
     return binary_grad(f"""
         gx = {name}(dz, y)
         nx = Neg(x) @ dz
@@ -258,7 +258,7 @@ class TruncateMod:
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[1, -1, 1, -1]]),)
 
 
-def _pow_grad_text(safe_log: str) -> GradientTemplate:
+def _pow_grad_text(safe_log: str) -> GradientText:
     return binary_grad(f"""
         z = Pow(x, y)
         const_zero = {scalar("float", 0)}
@@ -310,7 +310,7 @@ class Pow:
         return integer_power
 
 
-def _choice_grad(chooses_x: str) -> GradientTemplate:
+def _choice_grad(chooses_x: str) -> GradientText:
     """The gradient goes to the selected input, to x if both are equal."""
     return binary_grad(f"""
         c = {chooses_x}(x, y) @ dz

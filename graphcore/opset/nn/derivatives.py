@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from graphcore.attrs import Attrs
-from graphcore.functions import GradientTemplate
+from graphcore.functions import GradientText
 from graphcore.inference.shape_fns.common_shape_fns import merge_both_inputs
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise
@@ -21,7 +21,7 @@ _EXAMPLES: Final = (Example([_Y, _DY]),)
 
 def _gradient(body: str) -> GradientCreator:
     """A body for holomorphic functions of y and dy."""
-    return holomorphic(GradientTemplate(f"[T:{{half, float, double}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{body}\n}}"))
+    return holomorphic(GradientText(f"[T:{{half, float, double}}](y:T, dy:T, dz:T) -> (gy:T, gdy:T) {{\n{body}\n}}"))
 
 
 def _conjugate_gradient(body: str) -> Callable[[Attrs], str]:
