@@ -22,7 +22,7 @@ from graphcore.text.statements import Body, LookUp, Statement
 Pairs: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 
-class BodyNode(msgspec.Struct, frozen=True):
+class FunctionNode(msgspec.Struct, frozen=True):
     """One node of a function's body.
 
     Args:
@@ -56,13 +56,13 @@ class BodyNode(msgspec.Struct, frozen=True):
         return NodeDef(self.ret[0], self.op, inputs, self.device, _attrs(self.attr), *names)
 
 
-AnyNode: TypeAlias = BodyNode | Sequence[Any]
+AnyNode: TypeAlias = FunctionNode | Sequence[Any]
 
 
 class FunctionDefHelper:
     """Makes FunctionDefs, their nodes and attrs."""
 
-    Node = BodyNode
+    Node = FunctionNode
 
     @staticmethod
     def function_ref(name: str, attrs: Pairs = ()) -> Func:
@@ -70,10 +70,10 @@ class FunctionDefHelper:
         return Func(name, _attrs(attrs))
 
     @staticmethod
-    def const(name: str, value: object, dtype: DType | None = None) -> BodyNode:
+    def const(name: str, value: object, dtype: DType | None = None) -> FunctionNode:
         """A Const node. A Python int becomes int32, a float float32; NumPy values keep their type."""
         tensor = value if isinstance(value, TensorValue) else TensorValue(np.asarray(value), dtype or _python_dtype(value))
-        return BodyNode((name,), "Const", (), {"dtype": tensor.dtype, "value": tensor})
+        return FunctionNode((name,), "Const", (), {"dtype": tensor.dtype, "value": tensor})
 
     @staticmethod
     def create(
@@ -135,8 +135,8 @@ def _signature(name: str, inputs: Sequence[str], outputs: Sequence[str], attrs: 
     return builder.finalize()
 
 
-def _as_node(node: AnyNode) -> BodyNode:
-    return node if isinstance(node, BodyNode) else BodyNode(*node)
+def _as_node(node: AnyNode) -> FunctionNode:
+    return node if isinstance(node, FunctionNode) else FunctionNode(*node)
 
 
 def _attrs(attrs: Pairs) -> dict[str, AttrValue]:
