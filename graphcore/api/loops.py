@@ -45,17 +45,17 @@ def while_loop(
         InvalidArgumentError: `body` returns other types, shapes or a different number of values; nothing is added to the graph.
     """
     graph = get_default_graph()
-    made: list[_Loop] = []
+    made: list[_WhileBuilder] = []
 
     def build() -> Any:
         with leaving_no_trace(graph, name) as exact:
-            made.append(_Loop(graph, exact, loop_vars, maximum_iterations, shape_invariants))
+            made.append(_WhileBuilder(graph, exact, loop_vars, maximum_iterations, shape_invariants))
             return made[0].build(cond, body, parallel_iterations)
 
     return following_captures(graph, name, build, lambda: made[0].traced_for if made else None)
 
 
-class _Loop:
+class _WhileBuilder:
     def __init__(self, graph: Graph, name: str, loop_vars: Any, limit: Any, invariants: Any) -> None:
         self.graph = graph
         self.name = name

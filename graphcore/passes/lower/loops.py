@@ -19,10 +19,10 @@ def lower_loop(lowering: Lowering) -> None:
     Raises:
         InvalidArgumentError: its functions are missing or do not fit.
     """
-    _Loop(lowering).build()
+    _LoopLowering(lowering).build()
 
 
-class _Loop:
+class _LoopLowering:
     def __init__(self, lowering: Lowering) -> None:
         self.lowering = lowering
         self.node = lowering.node
