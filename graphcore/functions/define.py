@@ -12,7 +12,7 @@ from graphcore.errors import InvalidArgumentError
 from graphcore.registry import op_registry
 from graphcore.text.function_parser import make_function, read_function
 from graphcore.text.scanner import Scanner, fail_at
-from graphcore.text.statements import Body, LookUp, Statement
+from graphcore.text.statements import LookUp, ParsedBody, Statement
 
 
 def define_function(text: str, attrs: str = "", look_up: LookUp | None = None) -> FunctionDef:
@@ -41,7 +41,7 @@ def define_function(text: str, attrs: str = "", look_up: LookUp | None = None) -
     return define_body(signature, flags, body, look, text)
 
 
-def define_body(signature: OpDef, flags: dict[str, Any], body: Body, look_up: LookUp, text: str | None = None) -> FunctionDef:
+def define_body(signature: OpDef, flags: dict[str, Any], body: ParsedBody, look_up: LookUp, text: str | None = None) -> FunctionDef:
     """Resolve the body's result names to `node:out_arg:index`.
 
     Args:

@@ -17,7 +17,7 @@ from graphcore.functions.define import define_body
 from graphcore.functions.placeholders import given_attr
 from graphcore.registry import op_registry
 from graphcore.text.printer import reads_as_stateful
-from graphcore.text.statements import Body, LookUp, Statement
+from graphcore.text.statements import LookUp, ParsedBody, Statement
 
 Pairs: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
@@ -119,7 +119,7 @@ class FunctionDefHelper:
         name, arg_def, ret_def, attr_def, nodes = args if len(args) == 5 else ("_", *args)
         statements = [Statement(list(node.ret), node.to_node_def(), 0) for node in map(_as_node, nodes)]
         signature = _signature(name, arg_def, ret_def, attr_def, {})
-        return define_body(signature, {}, Body(statements=statements), look_up or op_registry.look_up_op_def)
+        return define_body(signature, {}, ParsedBody(statements=statements), look_up or op_registry.look_up_op_def)
 
 
 def _signature(name: str, inputs: Sequence[str], outputs: Sequence[str], attrs: Sequence[str], control: Mapping[str, str]) -> OpDef:

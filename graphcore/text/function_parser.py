@@ -13,7 +13,7 @@ from graphcore.registry import op_registry
 from graphcore.text.printer import reads_as_stateful
 from graphcore.text.scanner import Scanner
 from graphcore.text.signature import read_signature
-from graphcore.text.statements import Body, LookUp, read_body, read_statement
+from graphcore.text.statements import LookUp, ParsedBody, read_body, read_statement
 
 _TYPED: Final = re.compile(r":\s*([a-z]\w*)(?:@([A-Za-z]\w*:\d+))?", re.ASCII)
 _TENSOR: Final = re.compile(r"[A-Za-z0-9_.][\w.\-/>]*(?::\d+)?", re.ASCII)
@@ -40,7 +40,7 @@ def parse_function(text: str, look_up: LookUp | None = None) -> FunctionDef:
     return make_function(signature, {"is_stateful": reads_as_stateful(nodes, look), **flags}, body, nodes)
 
 
-def read_function(scanner: Scanner, look_up: LookUp, attrs: str = "") -> tuple[OpDef, dict[str, Any], Body]:
+def read_function(scanner: Scanner, look_up: LookUp, attrs: str = "") -> tuple[OpDef, dict[str, Any], ParsedBody]:
     """Read signature and body to the end. The signature's flags are returned as fields of its OpDef.
 
     Raises:
@@ -56,7 +56,7 @@ def read_function(scanner: Scanner, look_up: LookUp, attrs: str = "") -> tuple[O
     return signature, flags, body
 
 
-def make_function(signature: OpDef, flags: dict[str, Any], body: Body, nodes: list[NodeDef]) -> FunctionDef:
+def make_function(signature: OpDef, flags: dict[str, Any], body: ParsedBody, nodes: list[NodeDef]) -> FunctionDef:
     """Combine signature, flags and body."""
     control_output = tuple(body.control_ret) if body.control_output is None else body.control_output
     return FunctionDef(

@@ -34,7 +34,7 @@ class Statement(msgspec.Struct):
     position: int
 
 
-class Body(msgspec.Struct):
+class ParsedBody(msgspec.Struct):
     """The parsed body of a function."""
 
     statements: list[Statement] = []
@@ -45,14 +45,14 @@ class Body(msgspec.Struct):
     control_output: tuple[str, ...] | None = None
 
 
-def read_body(scanner: Scanner, look_up: LookUp) -> Body:
+def read_body(scanner: Scanner, look_up: LookUp) -> ParsedBody:
     """Read `{ ... }`.
 
     Raises:
         InvalidArgumentError: a syntax error.
     """
     scanner.expect("{", "'{' and the body")
-    body = Body()
+    body = ParsedBody()
     while not scanner.take("}"):
         if scanner.at_end():
             scanner.fail("a node, a return or '}'")
@@ -129,7 +129,7 @@ def _read_node_attrs(scanner: Scanner) -> tuple[dict[str, AttrValue], str]:
     return attrs, ""
 
 
-def _read_directive(scanner: Scanner, body: Body) -> None:
+def _read_directive(scanner: Scanner, body: ParsedBody) -> None:
     start = scanner.skip()
     word = scanner.name(_DIRECTIVES)
     if word == "return":
@@ -152,7 +152,7 @@ def _read_return(scanner: Scanner, returns: dict[str, str]) -> None:
     returns[name] = scanner.name("a node or an argument", INPUT)
 
 
-def _read_arg_attrs(scanner: Scanner, body: Body) -> None:
+def _read_arg_attrs(scanner: Scanner, body: ParsedBody) -> None:
     found = scanner.match(_INDEX)
     if found is None:
         scanner.fail("the index of an argument")
