@@ -24,7 +24,7 @@ MOST_NESTED_CALLS: Final = 32
 _MOST_KEPT: Final = 64
 
 
-class Body(msgspec.Struct, frozen=True, eq=False):
+class InferredBody(msgspec.Struct, frozen=True, eq=False):
     """The nodes of a function, producers first; its arguments and what it returns by index.
 
     `outputs` keeps the shapes of what calls have given: many calls of one function are alike.
@@ -48,15 +48,17 @@ class FunctionShapes:
     __slots__ = ("_bodies", "_left")
 
     def __init__(self) -> None:
-        self._bodies: dict[str, tuple[FunctionDef, Body | None]] = {}
+        self._bodies: dict[str, tuple[FunctionDef, InferredBody | None]] = {}
         self._left = 0
 
-    def may_enter(self, body: Body, *, is_nested: bool) -> bool:
+    def may_enter(self, body: InferredBody, *, is_nested: bool) -> bool:
         """Whether to infer the nodes of `body` for a call: ten functions that call the next ten times would be 10^10 nodes."""
         self._left = self._left - len(body.order) if is_nested else MOST_NESTED_NODES
         return self._left >= 0
 
-    def body_of(self, library: FunctionLibraryDefinition, graph_class: Any, name: str, attrs: Mapping[str, AttrValue]) -> Body | None:
+    def body_of(
+        self, library: FunctionLibraryDefinition, graph_class: Any, name: str, attrs: Mapping[str, AttrValue]
+    ) -> InferredBody | None:
         """The body of function `name`, None if the library does not have it or it cannot be instantiated: a run will say why."""
         definition = library.find(name)
         if definition is None:
@@ -69,7 +71,9 @@ class FunctionShapes:
         return known[1]
 
 
-def _made(library: FunctionLibraryDefinition, graph_class: Any, definition: FunctionDef, attrs: Mapping[str, AttrValue]) -> Body | None:
+def _made(
+    library: FunctionLibraryDefinition, graph_class: Any, definition: FunctionDef, attrs: Mapping[str, AttrValue]
+) -> InferredBody | None:
     graph = graph_class(library.default_registry)
     graph.library = library
     graph.refiner.infers_functions = False  # this is done for each call, and a function may call itself
@@ -80,7 +84,7 @@ def _made(library: FunctionLibraryDefinition, graph_class: Any, definition: Func
     nodes: list[Node] = graph.nodes
     args = [node for node in nodes if node.op in ARG]
     rets = [node for node in nodes if node.op in RETVAL]
-    return Body(nodes, sorted(args, key=_index), [node.inputs[0] for node in sorted(rets, key=_index)])
+    return InferredBody(nodes, sorted(args, key=_index), [node.inputs[0] for node in sorted(rets, key=_index)])
 
 
 def _index(node: Node) -> int:
