@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from graphcore.functions import unary_grad
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape
@@ -10,86 +10,84 @@ from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, Kernel
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import ONE, holomorphic, scalar
 from graphcore.opset.framework.kernels import floating_ufunc, ufunc
-from graphcore.opset.framework.type_sets import FLOATING, FLOATING_OR_COMPLEX, SIGNED
+from graphcore.opset.framework.type_sets import FLOATING_OR_COMPLEX, SIGNED
+from graphcore.opset.framework.unary import unary
 
+_RECIPROCAL_GRADIENT: Final = """
+        y = Reciprocal(x)
+        y2 = Square(y) @ dy
+        y2_neg = Neg(y2)
+        dx = Mul(dy, y2_neg)
+    """
+_EXP_GRADIENT: Final = """
+        y = Exp(x)
+        dx = Mul(dy, y)
+    """
 
-@op
-class Neg:
-    """The negative of each element."""
+unary(
+    "Neg",
+    "The negative of each element.",
+    ufunc("negative"),
+    unary_grad("dx = Neg(dy)"),
+    Example([[-2.0, 3.0]], outputs=[[2.0, -3.0]]),
+    types=SIGNED,
+)
 
-    signature = f"Neg[T:{SIGNED}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("negative")
-    gradient = unary_grad("dx = Neg(dy)")
-    examples = (Example([[-2.0, 3.0]], outputs=[[2.0, -3.0]]),)
-
-
-@op
-class Abs:
-    """The absolute value of each element. For complex numbers see ComplexAbs."""
-
-    signature = "Abs[T:{bfloat16, half, float, double, int8, int16, int32, int64}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("absolute")
-    gradient = unary_grad("""
+unary(
+    "Abs",
+    "The absolute value of each element. For complex numbers see ComplexAbs.",
+    ufunc("absolute"),
+    """
         sign = Sign(x) @ dy
         dx = Mul(dy, sign)
-    """)
-    examples = (Example([[-2.0, 3.0]], outputs=[[2.0, 3.0]]),)
+    """,
+    Example([[-2.0, 3.0]], outputs=[[2.0, 3.0]]),
+    types="{bfloat16, half, float, double, int8, int16, int32, int64}",
+)
 
-
-@op
-class Sign:
-    """-1, 0 or 1 by the sign of each element; for complex numbers `x / |x|`, and 0 for 0."""
-
-    signature = f"Sign[T:{SIGNED}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("sign")
-    gradient = unary_grad(f"""
+unary(
+    "Sign",
+    "-1, 0 or 1 by the sign of each element; for complex numbers `x / |x|`, and 0 for 0.",
+    ufunc("sign"),
+    unary_grad(f"""
         s = Shape(x)
         zero = {scalar("float", 0)}
         val = Cast[SrcT=float, DstT=$T](zero)
         dx = Fill(s, val)
-    """)
-    examples = (Example([[-2.0, 3.0]], outputs=[[-1.0, 1.0]]),)
+    """),
+    Example([[-2.0, 3.0]], outputs=[[-1.0, 1.0]]),
+    types=SIGNED,
+)
 
-
-@op
-class Square:
-    """`x * x`, element by element."""
-
-    signature = "Square[T:{bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("square")
-    gradient = holomorphic(
-        unary_grad(f"""
+unary(
+    "Square",
+    "`x * x`, element by element.",
+    ufunc("square"),
+    f"""
         c = {scalar("int64", 2)}
         two = Cast[SrcT=int64, DstT=$T](c)
         x2 = Mul(x, two) @ dy
         dx = Mul(dy, x2)
-    """)
-    )
-    examples = (Example([[-2.0, 3.0]], outputs=[[4.0, 9.0]]),)
+    """,
+    Example([[-2.0, 3.0]], outputs=[[4.0, 9.0]]),
+    types="{bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
+)
 
-
-@op
-class Sqrt:
-    """The square root of each element; NaN for negative real numbers."""
-
-    signature = f"Sqrt[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("sqrt")
-    gradient = holomorphic(
-        unary_grad(f"""
+unary(
+    "Sqrt",
+    "The square root of each element; NaN for negative real numbers.",
+    ufunc("sqrt"),
+    f"""
         y = Sqrt(x)
         y_inv = Reciprocal(y) @ dy
         const = {scalar("float", 0.5)}
         half = Cast[SrcT=float, DstT=$T](const)
         a = Mul(half, y_inv)
         dx = Mul(dy, a)
-    """)
-    )
-    examples = (Example([[4.0, 2.25]], outputs=[[2.0, 1.5]]),)
+    """,
+    Example([[4.0, 2.25]], outputs=[[2.0, 1.5]]),
+    types=FLOATING_OR_COMPLEX,
+)
 
 
 @op
@@ -121,130 +119,94 @@ class Rsqrt(Elementwise):
         return rsqrt
 
 
-@op
-class Reciprocal:
-    """`1 / x`, element by element."""
+unary(
+    "Reciprocal",
+    "`1 / x`, element by element.",
+    floating_ufunc("reciprocal"),
+    _RECIPROCAL_GRADIENT,
+    Example([[4.0, -0.5]], outputs=[[0.25, -2.0]]),
+    types=SIGNED,
+)
 
-    signature = f"Reciprocal[T:{SIGNED}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = floating_ufunc("reciprocal")
-    gradient = holomorphic(
-        unary_grad("""
-        y = Reciprocal(x)
-        y2 = Square(y) @ dy
-        y2_neg = Neg(y2)
-        dx = Mul(dy, y2_neg)
-    """)
-    )
-    examples = (Example([[4.0, -0.5]], outputs=[[0.25, -2.0]]),)
+unary(
+    "Inv",
+    "`1 / x`, element by element (the older name of Reciprocal).",
+    floating_ufunc("reciprocal"),
+    _RECIPROCAL_GRADIENT,
+    Example([[4.0, -0.5]], outputs=[[0.25, -2.0]]),
+    types=SIGNED,
+)
 
+unary(
+    "Exp",
+    "e to the power of each element.",
+    ufunc("exp"),
+    _EXP_GRADIENT,
+    Example([[0.0, 1.0, -2.0]]),
+    types=FLOATING_OR_COMPLEX,
+    cost="transcendental",
+)
 
-@op
-class Inv:
-    """`1 / x`, element by element (the older name of Reciprocal)."""
+unary(
+    "Expm1",
+    "`exp(x) - 1`, exact near 0.",
+    ufunc("expm1"),
+    _EXP_GRADIENT,
+    Example([[0.0, 1.0, -2.0]]),
+    types=FLOATING_OR_COMPLEX,
+    cost="transcendental",
+)
 
-    signature = f"Inv[T:{SIGNED}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = floating_ufunc("reciprocal")
-    gradient = Reciprocal.gradient
-    examples = (Example([[4.0, -0.5]], outputs=[[0.25, -2.0]]),)
-
-
-@op
-class Exp:
-    """e to the power of each element."""
-
-    signature = f"Exp[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    cost = "transcendental"
-    kernel = ufunc("exp")
-    gradient = holomorphic(
-        unary_grad("""
-        y = Exp(x)
-        dx = Mul(dy, y)
-    """)
-    )
-    examples = (Example([[0.0, 1.0, -2.0]]),)
-
-
-@op
-class Expm1:
-    """`exp(x) - 1`, exact near 0."""
-
-    signature = f"Expm1[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    cost = "transcendental"
-    kernel = ufunc("expm1")
-    gradient = Exp.gradient
-    examples = (Example([[0.0, 1.0, -2.0]]),)
-
-
-@op
-class Log:
-    """The natural logarithm of each element: -inf at 0, NaN for negative real numbers."""
-
-    signature = f"Log[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    cost = "transcendental"
-    kernel = ufunc("log")
-    gradient = holomorphic(
-        unary_grad("""
+unary(
+    "Log",
+    "The natural logarithm of each element: -inf at 0, NaN for negative real numbers.",
+    ufunc("log"),
+    """
         x_inv = Reciprocal(x) @ dy
         dx = Mul(dy, x_inv)
-    """)
-    )
-    examples = (Example([[1.0, 0.5, 4.0]]),)
+    """,
+    Example([[1.0, 0.5, 4.0]]),
+    types=FLOATING_OR_COMPLEX,
+    cost="transcendental",
+)
 
-
-@op
-class Log1p:
-    """`log(1 + x)`, exact near 0."""
-
-    signature = f"Log1p[T:{FLOATING_OR_COMPLEX}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    cost = "transcendental"
-    kernel = ufunc("log1p")
-    gradient = holomorphic(
-        unary_grad(f"""
+unary(
+    "Log1p",
+    "`log(1 + x)`, exact near 0.",
+    ufunc("log1p"),
+    f"""
         {ONE}
         a = Add(one, x)
         dx = Div(dy, a)
-    """)
-    )
-    examples = (Example([[0.0, -0.5, 4.0]]),)
+    """,
+    Example([[0.0, -0.5, 4.0]]),
+    types=FLOATING_OR_COMPLEX,
+    cost="transcendental",
+)
 
+unary(
+    "Floor",
+    "The largest integer not above each element, in the same type.",
+    ufunc("floor"),
+    NO_GRADIENT,
+    Example([[-1.5, 1.5]], outputs=[[-2.0, 1.0]]),
+)
 
-@op
-class Floor:
-    """The largest integer not above each element, in the same type."""
+unary(
+    "Ceil",
+    "The smallest integer not below each element, in the same type.",
+    ufunc("ceil"),
+    NO_GRADIENT,
+    Example([[-1.5, 1.5]], outputs=[[-1.0, 2.0]]),
+)
 
-    signature = f"Floor[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("floor")
-    gradient = NO_GRADIENT
-    examples = (Example([[-1.5, 1.5]], outputs=[[-2.0, 1.0]]),)
-
-
-@op
-class Ceil:
-    """The smallest integer not below each element, in the same type."""
-
-    signature = f"Ceil[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("ceil")
-    gradient = NO_GRADIENT
-    examples = (Example([[-1.5, 1.5]], outputs=[[-1.0, 2.0]]),)
-
-
-@op
-class Rint:
-    """The nearest integer of each element, ties to the even one, in the same type."""
-
-    signature = f"Rint[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = ufunc("rint")
-    gradient = NO_GRADIENT
-    examples = (Example([[-1.5, 0.5, 2.6]], outputs=[[-2.0, 0.0, 3.0]]),)
+unary(
+    "Rint",
+    "The nearest integer of each element, ties to the even one, in the same type.",
+    ufunc("rint"),
+    NO_GRADIENT,
+    Example([[-1.5, 0.5, 2.6]], outputs=[[-2.0, 0.0, 3.0]]),
+)
 
 
 @op
@@ -261,34 +223,29 @@ class Round(Elementwise):
         return rint
 
 
-@op
-class IsNan:
-    """True where an element is NaN."""
+unary(
+    "IsNan",
+    "True where an element is NaN.",
+    ufunc("isnan"),
+    NO_GRADIENT,
+    Example([[1.0, float("nan")]], outputs=[[False, True]]),
+    output="bool",
+)
 
-    signature = f"IsNan[T:{FLOATING}](x:T) -> (y:bool)"
-    shape = unchanged_shape
-    kernel = ufunc("isnan")
-    gradient = NO_GRADIENT
-    examples = (Example([[1.0, float("nan")]], outputs=[[False, True]]),)
+unary(
+    "IsInf",
+    "True where an element is plus or minus infinity.",
+    ufunc("isinf"),
+    NO_GRADIENT,
+    Example([[1.0, float("-inf")]], outputs=[[False, True]]),
+    output="bool",
+)
 
-
-@op
-class IsInf:
-    """True where an element is plus or minus infinity."""
-
-    signature = f"IsInf[T:{FLOATING}](x:T) -> (y:bool)"
-    shape = unchanged_shape
-    kernel = ufunc("isinf")
-    gradient = NO_GRADIENT
-    examples = (Example([[1.0, float("-inf")]], outputs=[[False, True]]),)
-
-
-@op
-class IsFinite:
-    """True where an element is neither NaN nor infinite."""
-
-    signature = f"IsFinite[T:{FLOATING}](x:T) -> (y:bool)"
-    shape = unchanged_shape
-    kernel = ufunc("isfinite")
-    gradient = NO_GRADIENT
-    examples = (Example([[1.0, float("inf")]], outputs=[[True, False]]),)
+unary(
+    "IsFinite",
+    "True where an element is neither NaN nor infinite.",
+    ufunc("isfinite"),
+    NO_GRADIENT,
+    Example([[1.0, float("inf")]], outputs=[[True, False]]),
+    output="bool",
+)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from graphcore.functions import binary_grad, unary_grad
-from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn, unchanged_shape
+from graphcore.functions import binary_grad
+from graphcore.inference.shape_fns.common_shape_fns import broadcast_binary_op_shape_fn
 from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.gradient_text import scalar
-from graphcore.opset.framework.type_sets import FLOATING
+from graphcore.opset.framework.unary import unary
 from graphcore.opset.numerics import special_functions
 from graphcore.registry import KernelFactory
 
@@ -33,69 +33,60 @@ def _constant(name: str, value: float) -> str:
     return f"{name}_const = {scalar('double', value)}\n        {name} = Cast[SrcT=double, DstT=$T]({name}_const)"
 
 
-@op
-class Erf(Elementwise):
-    """The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
-
-    signature = f"Erf[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    cost = "transcendental"
-    kernel = _in_double(special_functions.erf)
-    gradient = unary_grad(f"""
+unary(
+    "Erf",
+    "The error function: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
+    _in_double(special_functions.erf),
+    f"""
         {_constant("two_over_root_pi", 2 / math.sqrt(math.pi))}
         x2 = Square(x) @ dy
         x2_neg = Neg(x2)
         e = Exp(x2_neg)
         slope = Mul(two_over_root_pi, e)
         dx = Mul(dy, slope)
-    """)
-    examples = (Example([[0.0, 0.5, -1.5, 3.0]]),)
+    """,
+    Example([[0.0, 0.5, -1.5, 3.0]]),
+    cost="transcendental",
+    family=Elementwise,
+)
 
-
-@op
-class Erfc(Elementwise):
-    """`1 - erf(x)`, exact where that is tiny."""
-
-    signature = f"Erfc[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = _in_double(special_functions.erfc)
-    gradient = unary_grad(f"""
+unary(
+    "Erfc",
+    "`1 - erf(x)`, exact where that is tiny.",
+    _in_double(special_functions.erfc),
+    f"""
         {_constant("minus_two_over_root_pi", -2 / math.sqrt(math.pi))}
         x2 = Square(x) @ dy
         x2_neg = Neg(x2)
         e = Exp(x2_neg)
         slope = Mul(minus_two_over_root_pi, e)
         dx = Mul(dy, slope)
-    """)
-    examples = (Example([[0.0, 0.5, -1.5, 3.0, 9.0]]),)
+    """,
+    Example([[0.0, 0.5, -1.5, 3.0, 9.0]]),
+    family=Elementwise,
+)
 
-
-@op
-class Erfinv(Elementwise):
-    """The inverse error function; infinite at -1 and 1, NaN beyond."""
-
-    signature = f"Erfinv[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = _in_double(special_functions.erfinv)
-    gradient = unary_grad(f"""
+unary(
+    "Erfinv",
+    "The inverse error function; infinite at -1 and 1, NaN beyond.",
+    _in_double(special_functions.erfinv),
+    f"""
         {_constant("half_root_pi", math.sqrt(math.pi) / 2)}
         y = Erfinv(x)
         y2 = Square(y) @ dy
         e = Exp(y2)
         slope = Mul(half_root_pi, e)
         dx = Mul(dy, slope)
-    """)
-    examples = (Example([[0.0, 0.5, -0.9]]),)
+    """,
+    Example([[0.0, 0.5, -0.9]]),
+    family=Elementwise,
+)
 
-
-@op
-class Ndtri(Elementwise):
-    """The quantile function of the normal distribution."""
-
-    signature = f"Ndtri[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = _in_double(special_functions.ndtri)
-    gradient = unary_grad(f"""
+unary(
+    "Ndtri",
+    "The quantile function of the normal distribution.",
+    _in_double(special_functions.ndtri),
+    f"""
         {_constant("root_two_pi", math.sqrt(2 * math.pi))}
         {_constant("half", 0.5)}
         y = Ndtri(x)
@@ -104,37 +95,36 @@ class Ndtri(Elementwise):
         e = Exp(y2_half)
         slope = Mul(root_two_pi, e)
         dx = Mul(dy, slope)
-    """)
-    examples = (Example([[0.5, 0.1, 0.975]]),)
+    """,
+    Example([[0.5, 0.1, 0.975]]),
+    family=Elementwise,
+)
 
-
-@op
-class Lgamma(Elementwise):
-    """The logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ..."""
-
-    signature = f"Lgamma[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = _in_double(special_functions.lgamma)
-    gradient = unary_grad("""
+unary(
+    "Lgamma",
+    "The logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ...",
+    _in_double(special_functions.lgamma),
+    """
         slope = Digamma(x) @ dy
         dx = Mul(dy, slope)
-    """)
-    examples = (Example([[0.5, 1.0, 4.5, -1.5, 20.0]]),)
+    """,
+    Example([[0.5, 1.0, 4.5, -1.5, 20.0]]),
+    family=Elementwise,
+)
 
-
-@op
-class Digamma(Elementwise):
-    """The derivative of Lgamma; NaN at 0, -1, -2, ..."""
-
-    signature = f"Digamma[T:{FLOATING}](x:T) -> (y:T)"
-    shape = unchanged_shape
-    kernel = _in_double(special_functions.digamma)
-    gradient = unary_grad(f"""
+unary(
+    "Digamma",
+    "The derivative of Lgamma; NaN at 0, -1, -2, ...",
+    _in_double(special_functions.digamma),
+    f"""
         {_constant("one", 1)}
         slope = Polygamma(one, x) @ dy
         dx = Mul(dy, slope)
-    """)
-    examples = (Example([[0.5, 1.0, 4.5, 20.0]]), Example([[-1.5]], differentiable=False))
+    """,
+    Example([[0.5, 1.0, 4.5, 20.0]]),
+    Example([[-1.5]], differentiable=False),
+    family=Elementwise,
+)
 
 
 @op
