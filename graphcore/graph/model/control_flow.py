@@ -123,20 +123,21 @@ class ControlFlow:
     def __init__(self, nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor] = ()) -> None:
         self.nodes = nodes
         self.feeds = frozenset(feeds)
+        self._fed = {tensor.node for tensor in self.feeds if all(output in self.feeds for output in tensor.node.outputs)}
         self.frames: dict[Node, str] = {}
         self.loops: dict[str, Loop] = {}
         self.guards: dict[Node, Guard] = {}
         self.consumers: dict[Tensor, list[tuple[Node, int]]] = {}
         self.open_merges: dict[Node, str] = {}
         self._tests: dict[str, Tensor | None] = {}
+        self._branches: dict[Tensor, Branch] = {}
         for node in nodes:
             for slot, tensor in enumerate(node.inputs):
                 self.consumers.setdefault(tensor, []).append((node, slot))
             self._find_frame(node, info)
         for loop in self.loops.values():
             self._find_variables(loop)
-        for node in self._producers_first():
-            self._find_guard(node)
+        self._find_guards()
 
     def decider(self, pred: Tensor) -> Tensor:
         """The tensor that decides where a Switch goes by `pred`: the one that `pred` is passed on from."""
@@ -159,13 +160,21 @@ class ControlFlow:
         guard = self.guards.get(node, NO_BRANCH)
         if node.op not in ANY_SWITCH:
             return guard
-        return guard | {Branch(self.decider(node.inputs[1]), tensor.index, len(node.outputs))}
+        branch = self._branches.get(tensor)
+        if branch is None:
+            branch = self._branches[tensor] = Branch(self.decider(node.inputs[1]), tensor.index, len(node.outputs))
+        return guard | {branch}
 
     def guard_of_inputs(self, node: Node) -> Guard:
         """The branches that the inputs and control inputs of a node lie on."""
-        return NO_BRANCH.union(
-            *[self.guard_of(tensor) for tensor in node.inputs], *[self.guards.get(control, NO_BRANCH) for control in node.control_inputs]
-        )
+        found = NO_BRANCH
+        for tensor in node.inputs:
+            guard = self.guard_of(tensor)
+            if guard is not found:
+                found |= guard
+        for control in node.control_inputs:
+            found |= self.guards.get(control, NO_BRANCH)
+        return found
 
     def loop_left_by(self, exit_node: Node) -> Loop:
         """The loop that an Exit leaves."""
@@ -235,26 +244,24 @@ class ControlFlow:
                     variable.exit = next((node for node, _ in takers if node.op in EXIT), None)
                 loop.variables.append(variable)
 
-    def _producers_first(self) -> list[Node]:
-        """The nodes in an order in which each comes after what it depends on, and an Exit after all Enters of its loop."""
-        order: list[Node] = []
-        done: dict[Node, bool] = {}
+    def _find_guards(self) -> None:
+        """Find the guard of each node after those of what it depends on, and of an Exit after those of all Enters of its loop."""
+        guards, frames, begun = self.guards, self.frames, set[Node]()
         for root in self.nodes:
             pending = [root]
             while pending:
                 node = pending[-1]
-                if node not in done:
-                    done[node] = False
-                    pending += [producer for producer in self._producers(node) if producer not in done and producer in self.frames]
+                waiting = () if node in guards or node in begun else [each for each in self._producers(node) if each not in guards]
+                if waiting:
+                    begun.add(node)
+                    pending += [each for each in waiting if each in frames and each not in begun]
                     continue
                 pending.pop()
-                if not done[node]:
-                    done[node] = True
-                    order.append(node)
-        return order
+                if node not in guards:
+                    self._find_guard(node)
 
     def _producers(self, node: Node) -> Iterable[Node]:
-        if self._is_fed(node):
+        if node in self._fed:
             return ()
         producers = [tensor.node for tensor in node.inputs] + node.control_inputs
         if node.op in MERGE:
@@ -264,12 +271,9 @@ class ControlFlow:
             producers += [] if loop is None else loop.enters
         return producers
 
-    def _is_fed(self, node: Node) -> bool:
-        return bool(self.feeds) and bool(node.outputs) and all(tensor in self.feeds for tensor in node.outputs)
-
     def _find_guard(self, node: Node) -> None:
         guard = NO_BRANCH
-        if node.op == CONTROL_TRIGGER or self._is_fed(node):
+        if node.op == CONTROL_TRIGGER or node in self._fed:
             pass
         elif node.op in ENTER:
             loop = self.loops[self.frames[node]]
