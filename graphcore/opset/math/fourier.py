@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import unchanged_shape_with_rank_at_least
-from graphcore.opset.framework.block import Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import Example, Kernel, KernelContext, define_op
 from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import invalid
@@ -49,88 +48,29 @@ def _gradient(other: str, rank: int, *, divide: bool) -> str:
     }}"""
 
 
-_SHAPES: Final = {rank: partial(unchanged_shape_with_rank_at_least, rank=rank) for rank in (1, 2, 3)}
+def _fourier(rank: int, suffix: str, dimensions: str, examples: tuple[Example, ...]) -> None:
+    """Register the transform over the last `rank` dimensions and its inverse."""
+
+    def shape(c: InferenceContext) -> None:
+        unchanged_shape_with_rank_at_least(c, rank=rank)
+
+    for name, other, text, is_inverse in (
+        (f"FFT{suffix}", f"IFFT{suffix}", "", False),
+        (f"IFFT{suffix}", f"FFT{suffix}", "inverse ", True),
+    ):
+        define_op(
+            name,
+            f"The {text}Fourier transform over the last {dimensions}.",
+            Total,
+            signature=f"{name}[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)",
+            shape=shape,
+            cost="transform",
+            kernel=_transform("ifftn" if is_inverse else "fftn", rank),
+            gradient=_gradient(other, rank, divide=is_inverse),
+            examples=examples,
+        )
 
 
-def _one(c: InferenceContext) -> None:
-    _SHAPES[1](c)
-
-
-def _two(c: InferenceContext) -> None:
-    _SHAPES[2](c)
-
-
-def _three(c: InferenceContext) -> None:
-    _SHAPES[3](c)
-
-
-@op
-class FFT(Total):
-    """The Fourier transform over the last dimension."""
-
-    signature = f"FFT[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
-    shape = _one
-    cost = "transform"
-    kernel = _transform("fftn", 1)
-    gradient = _gradient("IFFT", 1, divide=False)
-    examples = (Example([_Z]), Example([_Z[0, 0, :3]]))
-
-
-@op
-class IFFT(Total):
-    """The inverse Fourier transform over the last dimension."""
-
-    signature = f"IFFT[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
-    shape = _one
-    cost = "transform"
-    kernel = _transform("ifftn", 1)
-    gradient = _gradient("FFT", 1, divide=True)
-    examples = (Example([_Z]), Example([_Z[0, 0, :3]]))
-
-
-@op
-class FFT2D(Total):
-    """The Fourier transform over the last two dimensions."""
-
-    signature = f"FFT2D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
-    shape = _two
-    cost = "transform"
-    kernel = _transform("fftn", 2)
-    gradient = _gradient("IFFT2D", 2, divide=False)
-    examples = (Example([_Z]), Example([_Z[0, :, :3]]))
-
-
-@op
-class IFFT2D(Total):
-    """The inverse Fourier transform over the last two dimensions."""
-
-    signature = f"IFFT2D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
-    shape = _two
-    cost = "transform"
-    kernel = _transform("ifftn", 2)
-    gradient = _gradient("FFT2D", 2, divide=True)
-    examples = (Example([_Z]), Example([_Z[0, :, :3]]))
-
-
-@op
-class FFT3D(Total):
-    """The Fourier transform over the last three dimensions."""
-
-    signature = f"FFT3D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
-    shape = _three
-    cost = "transform"
-    kernel = _transform("fftn", 3)
-    gradient = _gradient("IFFT3D", 3, divide=False)
-    examples = (Example([_Z]),)
-
-
-@op
-class IFFT3D(Total):
-    """The inverse Fourier transform over the last three dimensions."""
-
-    signature = f"IFFT3D[{_TYPES}](input:Tcomplex) -> (output:Tcomplex)"
-    shape = _three
-    cost = "transform"
-    kernel = _transform("ifftn", 3)
-    gradient = _gradient("FFT3D", 3, divide=True)
-    examples = (Example([_Z]),)
+_fourier(1, "", "dimension", (Example([_Z]), Example([_Z[0, 0, :3]])))
+_fourier(2, "2D", "two dimensions", (Example([_Z]), Example([_Z[0, :, :3]])))
+_fourier(3, "3D", "three dimensions", (Example([_Z]),))

@@ -10,7 +10,7 @@ import numpy as np
 from graphcore.errors import InvalidArgumentError
 from graphcore.inference import InferenceContext
 from graphcore.inference.shape_fns.common_shape_fns import random_shape, scalar_shape, unchanged_shape
-from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, op
+from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, define_op, op
 from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.kernels import constant_ints, ints, invalid, one_int, reduction
 from graphcore.opset.framework.type_sets import INDEX, REAL
@@ -208,54 +208,6 @@ _STATELESS_EXAMPLES: Final = (Example([[2, 3], [3, 5]]), Example([[5], np.array(
 
 
 @op
-class StatelessRandomUniform:
-    """Uniform numbers in [0, 1), determined by seed and shape.
-
-    shape: the sizes of the output, [rank]
-    seed: [2]
-    """
-
-    signature = f"StatelessRandomUniform[{_STATELESS}"
-    shape = seeded_shape
-    can_fail = FailsOn(values=("shape",))
-    kernel = _stateless("uniform")
-    gradient = NO_GRADIENT
-    examples = _STATELESS_EXAMPLES
-
-
-@op
-class StatelessRandomNormal:
-    """Normally distributed numbers, determined by seed and shape.
-
-    shape: the sizes of the output, [rank]
-    seed: [2]
-    """
-
-    signature = f"StatelessRandomNormal[{_STATELESS}"
-    shape = seeded_shape
-    can_fail = FailsOn(values=("shape",))
-    kernel = _stateless("normal")
-    gradient = NO_GRADIENT
-    examples = _STATELESS_EXAMPLES
-
-
-@op
-class StatelessTruncatedNormal:
-    """Normally distributed numbers below 2 in magnitude, determined by seed and shape.
-
-    shape: the sizes of the output, [rank]
-    seed: [2]
-    """
-
-    signature = f"StatelessTruncatedNormal[{_STATELESS}"
-    shape = seeded_shape
-    can_fail = FailsOn(values=("shape",))
-    kernel = _stateless("truncated")
-    gradient = NO_GRADIENT
-    examples = _STATELESS_EXAMPLES
-
-
-@op
 class StatelessRandomUniformInt:
     """Uniform integers from minval on, below maxval, determined by seed, shape and bounds.
 
@@ -362,55 +314,42 @@ def _v2_int_shape(c: InferenceContext) -> None:
     v2_shape(c)
 
 
-@op
-class StatelessRandomUniformV2:
-    """Numbers evenly distributed in [0, 1), from a key and a counter.
+def _stateless_pair(name: str, distribution: str, numbers: str) -> None:
+    """Register the op that draws from a seed, and the newer one that draws from a key and a counter."""
+    define_op(
+        name,
+        f"""{numbers}, determined by seed and shape.
 
-    shape: the sizes of the output, [rank]
-    key: [1]
-    counter: [2]
-    alg: the number of the algorithm, a scalar
-    """
+        shape: the sizes of the output, [rank]
+        seed: [2]
+        """,
+        signature=f"{name}[{_STATELESS}",
+        shape=seeded_shape,
+        can_fail=FailsOn(values=("shape",)),
+        kernel=_stateless(distribution),
+        gradient=NO_GRADIENT,
+        examples=_STATELESS_EXAMPLES,
+    )
+    define_op(
+        f"{name}V2",
+        f"""{numbers}, from a key and a counter.
 
-    signature = f"StatelessRandomUniformV2[{_V2}"
-    shape = v2_shape
-    kernel = _stateless_v2("uniform")
-    gradient = NO_GRADIENT
-    examples = _V2_EXAMPLES
-
-
-@op
-class StatelessRandomNormalV2:
-    """Normally distributed numbers, from a key and a counter.
-
-    shape: the sizes of the output, [rank]
-    key: [1]
-    counter: [2]
-    alg: the number of the algorithm, a scalar
-    """
-
-    signature = f"StatelessRandomNormalV2[{_V2}"
-    shape = v2_shape
-    kernel = _stateless_v2("normal")
-    gradient = NO_GRADIENT
-    examples = _V2_EXAMPLES
+        shape: the sizes of the output, [rank]
+        key: [1]
+        counter: [2]
+        alg: the number of the algorithm, a scalar
+        """,
+        signature=f"{name}V2[{_V2}",
+        shape=v2_shape,
+        kernel=_stateless_v2(distribution),
+        gradient=NO_GRADIENT,
+        examples=_V2_EXAMPLES,
+    )
 
 
-@op
-class StatelessTruncatedNormalV2:
-    """Normally distributed numbers below 2 in magnitude, from a key and a counter.
-
-    shape: the sizes of the output, [rank]
-    key: [1]
-    counter: [2]
-    alg: the number of the algorithm, a scalar
-    """
-
-    signature = f"StatelessTruncatedNormalV2[{_V2}"
-    shape = v2_shape
-    kernel = _stateless_v2("truncated")
-    gradient = NO_GRADIENT
-    examples = _V2_EXAMPLES
+_stateless_pair("StatelessRandomUniform", "uniform", "Uniform numbers in [0, 1)")
+_stateless_pair("StatelessRandomNormal", "normal", "Normally distributed numbers")
+_stateless_pair("StatelessTruncatedNormal", "truncated", "Normally distributed numbers below 2 in magnitude")
 
 
 @op
