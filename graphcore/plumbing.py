@@ -1,4 +1,4 @@
-"""The ops that are control flow or plumbing themselves, by name: those that engines and passes carry out rather than call.
+"""The names of control-flow and plumbing ops, which engines and passes carry out themselves.
 
 All other ops are known by their traits; see `graphcore.traits`.
 """

@@ -86,7 +86,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     reads_once: bool = False
 
     def is_neutral(self, second: Array) -> bool:
-        """True if the op gives its first input as it is when its second input is `second` and the shape stays the same."""
+        """True if the op gives its first input unchanged for a second input `second` of fitting shape."""
         if self.neutral == "no axes":
             return not second.size
         if self.neutral == "ones":

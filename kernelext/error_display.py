@@ -30,7 +30,7 @@ class ErrorDisplay:
 
     Args:
         shell: the IPython shell.
-        guard: keeps failures of the display away from the user, who then sees the full traceback.
+        guard: keeps failures of the display away from the user; the full traceback is shown instead.
     """
 
     def __init__(self, shell: InteractiveShell, guard: Guard) -> None:

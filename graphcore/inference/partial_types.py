@@ -111,7 +111,7 @@ class ValueView:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """How the value of an output follows from values that are known in part.
+    """The rule by which the value of an output follows from values that are known in part.
 
     Args:
         apply: gives what is known of the output, None if that is nothing.

@@ -36,7 +36,7 @@ class Task:
         """Run the call."""
         try:
             self._result = self._context.run(self._kernel, *self._arguments)
-        except BaseException as error:  # noqa: BLE001 - who asks for the result gets it
+        except BaseException as error:  # noqa: BLE001 - the caller that asks for the result gets it
             self._error = error
         self._arguments = ()
         self._done.set()

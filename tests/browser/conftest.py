@@ -23,7 +23,7 @@ STARTED = """() => {
   const app = window.jupyterapp;
   return !!app && !!app.shell && app.commands.hasCommand('docmanager:open') && !document.querySelector('#jupyterlab-splash');
 }"""
-# True once everything is closed. Documents are disposed, not closed, since closing asks whether to save.
+# True once everything is closed. Documents are disposed, not closed, since closing would ask to save.
 CLEAR = """() => {
   for (const widget of [...window.jupyterapp.shell.widgets('main')]) {
     if (widget.title.closable) widget.dispose();

@@ -10,7 +10,7 @@ import graphcore as gc
 from tests.oracle.conftest import Oracle
 
 SIDE = "tests.oracle.sides.names_side"
-# What is typed here, as in TensorFlow with `tf.` before the function; and what is typed there, where that differs.
+# Expressions as typed here, with those for TensorFlow where more than the `tf.` differs.
 SAME = [
     *("p + q", "1.0 + p", "p - q", "p * q", "p / q", "p // q", "p ** q", "p @ q", "-p", "abs(p)"),
     *("p < q", "p <= q", "p > q", "p >= q", "b & b", "b | b", "~b", "p[0]", "p[0, 1:]", "p[i[0]:]", "(p + q) + (p + q)"),

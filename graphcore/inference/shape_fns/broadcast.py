@@ -97,7 +97,7 @@ def broadcast_to_shape(c: InferenceContext) -> None:
 
 
 def select_shape(c: InferenceContext) -> None:
-    """`cond`, `then`, `else` with one shape; a scalar `cond` fits any shape, a vector the leading dimension."""
+    """`cond`, `then`, `else` of one shape; a scalar `cond` fits any, a vector the leading dimension."""
     data = c.merge(c.input(1), c.input(2))
     cond = c.input(0)
     if cond.dims is None or data.dims is None or not cond.dims:

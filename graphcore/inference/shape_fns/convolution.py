@@ -68,7 +68,7 @@ def _slide(
 
 
 def depthwise_conv2d_native_shape(c: InferenceContext) -> None:
-    """`input: [b, rows, cols, depth]  filter: [rows, cols, depth, times] -> [b, rows, cols, depth * times]`."""
+    """`input: [b, rows, cols, d]  filter: [rows, cols, d, times]  -> [b, rows, cols, d * times]`."""
     layout = data_format(c, "NHWC")
     given = c.with_rank(c.input(0), 4)
     kernel = c.with_rank(c.input(1), 4)

@@ -101,7 +101,7 @@ def _gradient_of_gradient(scale: str) -> str:
 
 
 def _sparse_segments(scale: str, summary: str, types: str = _FLOATS) -> None:
-    """Register the reduction, the one with a given number of segments, and the gradient, for sums that are divided by `scale`."""
+    """Register a sum divided by `scale`, its variant with a number of segments, and its gradient."""
     name = f"SparseSegment{scale}"
     rows = """
         data: [m, ...]

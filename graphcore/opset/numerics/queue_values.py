@@ -277,7 +277,7 @@ class Attempt:
         error: Exception | None = self.error
         try:
             outputs = self.outputs() if error is None else None
-        except Exception as failure:  # noqa: BLE001 - it is for who dequeues, not for who has put something in
+        except Exception as failure:  # noqa: BLE001 - the error is for the dequeuing node, not for the enqueuing one
             error = failure
         self._done(outputs, error)
 

@@ -23,7 +23,10 @@ _FEW: Final = "{half, bfloat16, float, double, int32, int64}"
 
 
 def _rows_kernel(combine: str | None) -> KernelFactory:
-    """Replace rows, or combine them with updates by a ufunc; a repeated row is combined repeatedly, a scalar update applies to all rows."""
+    """Replace rows, or combine them with updates by a ufunc.
+
+    A repeated row is combined repeatedly; a scalar update applies to all rows.
+    """
 
     def kernel(k: KernelContext) -> Kernel:
         at, gives_variable = None if combine is None else combining_at(k.xp, combine), bool(k.output_types)

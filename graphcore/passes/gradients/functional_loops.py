@@ -217,7 +217,7 @@ class _LoopGradients:
 
 
 def _lasting_shapes(node: Node) -> list[Shape]:
-    """The shapes of the loop variables valid in every iteration, possibly less specific than the outputs'."""
+    """The shapes of the loop variables in every iteration, possibly less specific than the outputs'."""
     context = node.graph.refiner.get_context(node)
     shape_fn = node.registration.shape_fn
     assert shape_fn is not None

@@ -6,7 +6,10 @@ import tensorflow as tf
 
 
 def node_names(sources: list[str]) -> list[list[str]]:
-    """The names of the nodes that each expression makes beside `p`, `q`, `u`, `i` and `b`, in which `tf` is TensorFlow 1's interface."""
+    """The names of the nodes that each expression makes, with `tf` as TensorFlow 1's interface.
+
+    The nodes `p`, `q`, `u`, `i` and `b` are left out.
+    """
     return [_names(source) for source in sources]
 
 

@@ -51,7 +51,7 @@ def counted(body: Callable[[Tensor, Tensor], Any], start: Any, turns: Any = TURN
 
 
 def within(value: Any, frame: str = "f") -> Tensor:
-    """What is the same in all iterations."""
+    """Values that are the same in all iterations."""
     return enter(gc.constant(value), frame, constant=True)
 
 
@@ -194,7 +194,7 @@ def test_loops_within_loops_open_a_frame_in_every_iteration() -> None:
 
 @pytest.mark.parametrize("parallel", [1, 2, 10])
 def test_a_counter_that_runs_ahead_waits_for_the_others(parallel: int) -> None:
-    """What is put by goes on when the oldest iteration is done."""
+    """Postponed values go on when the oldest iteration is done."""
     inputs: list[int] = []
 
     def kernel(node: gc.Node, context: Any) -> Any:
@@ -254,7 +254,7 @@ def edge(name: str) -> dict[str, Any]:
 
 
 def test_who_receives_in_a_loop_from_a_side_not_taken_hears_that_it_is_dead() -> None:
-    """In every iteration one side sends a value and the other a dead one; else the run would wait for ever."""
+    """In every iteration one side sends a value and the other a dead one, or the run would never end."""
 
     graph, sends = gc.get_default_graph(), []
 
