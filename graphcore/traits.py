@@ -62,7 +62,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         needs_only_shapes: True if the outputs follow from the shapes and types of the inputs, whatever their elements.
         neutral: the second input with which the op gives its first input as it is; "own shape" also holds for ops without a second input.
         writes_input: True if a run may change the variable that is the first input.
-        reads_variable: True if the output is the value, or a part of it, of the variable whose handle is the first input.
+        reads_variable: what the output is of the variable whose handle is the first input: the "whole" value, or "rows" of it.
         takes_value: True if the second input may become the value of a variable without a copy.
         draws: True if the only state is the position of a random number generator.
         stores: True if a kernel keeps arrays for others, or takes what others have kept.
@@ -79,7 +79,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     needs_only_shapes: bool = False
     neutral: Neutral = ""
     writes_input: bool = False
-    reads_variable: bool = False
+    reads_variable: Literal["", "whole", "rows"] = ""
     takes_value: bool = False
     draws: bool = False
     stores: bool = False

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from graphcore.attrs import TensorValue
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.plumbing import ARG, FEEDABLE
 from graphcore.text import debug_string
 
-_INPUTS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"})
+_INPUTS: Final = FEEDABLE | ARG
 _MOST_LINES: Final = 20
 _WIDTH: Final = 12
 

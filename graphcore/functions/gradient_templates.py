@@ -12,6 +12,7 @@ import msgspec
 
 from graphcore.attrs import Attrs, Placeholder
 from graphcore.definitions.types import FunctionDef
+from graphcore.dtypes import DType
 from graphcore.functions.define import define_body
 from graphcore.registry import op_registry
 from graphcore.text.function_parser import read_function
@@ -19,7 +20,6 @@ from graphcore.text.scanner import Scanner
 from graphcore.text.statements import LookUp, Statement
 
 REAL_TYPES: Final = "{half, float, double}"
-_WITHOUT_ATTRS: Final = frozenset({"BroadcastGradientArgs", "Range"})
 
 _UNARY: Final = """[T:%s](x:T, dy:T) -> (dx:T) {
 %s
@@ -103,6 +103,16 @@ def reduction_grad(body: str, types: str = REAL_TYPES) -> GradientText:
 
 def _with_type(statement: Statement) -> Statement:
     node = statement.node
-    if node.attr or node.op in _WITHOUT_ATTRS:
+    if node.attr or not _needs_type(node.op):
         return statement
     return msgspec.structs.replace(statement, node=msgspec.structs.replace(node, attr={"T": Placeholder("T")}))
+
+
+def _needs_type(op: str) -> bool:
+    if op not in op_registry:
+        return True
+    attr = op_registry.look_up_op_def(op).find_attr("T")
+    if attr is None:
+        return False
+    default = attr.default_value  # ops on indices have an integer type that is no concern of the body
+    return not (isinstance(default, DType) and default.is_integer)

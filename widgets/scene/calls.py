@@ -18,7 +18,7 @@ from graphcore.graph.shapes.symbolic_refiner import refiner_within
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.passes import FunctionBody, InstantiatedFunctions
 from graphcore.passes.gradients.symbolic_gradient import LABEL
-from graphcore.plumbing import BRANCH, WHILE
+from graphcore.plumbing import BRANCH, CALL, WHILE
 
 if TYPE_CHECKING:
     from graphcore.definitions import NodeDef
@@ -29,7 +29,7 @@ MAX_DEPTH: Final = 24
 _LABELS: Final = {"f": "f", "cond": "cond", "body": "body", "then_branch": "then", "else_branch": "else", "branches": "branch"}
 """The attrs that name functions, in the order in which their bodies are shown, and what the bodies are called."""
 _KEY: Final = "_may_call_functions"
-_PLAIN: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall", GRADIENT_OP})
+_PLAIN: Final = CALL | {GRADIENT_OP}
 
 
 class Callee(msgspec.Struct, frozen=True):

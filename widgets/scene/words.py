@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from graphcore.attrs import AttrValue, Func, Placeholder, TensorValue
 from graphcore.dtypes import DType
+from graphcore.registry import op_registry
 from graphcore.shapes import Shape
 from widgets.scene.calls import callees, calls_functions
 from widgets.scene.types import NodeKind
@@ -18,27 +19,17 @@ MAX_VALUE: Final = 28
 MAX_ITEMS: Final = 8
 """Larger constants show type and shape instead."""
 
-_KINDS: Final[dict[str, NodeKind]] = {
-    **dict.fromkeys(("Const", "HostConst"), "constant"),
-    **dict.fromkeys(("Variable", "VariableV2", "VarHandleOp", "TemporaryVariable", "AutoReloadVariable"), "variable"),
-    **dict.fromkeys(("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_DeviceArg"), "placeholder"),
-    **dict.fromkeys(("NoOp", "ControlTrigger", "Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter"), "control"),
-    **dict.fromkeys(("Exit", "RefExit", "NextIteration", "RefNextIteration", "LoopCond"), "control"),
-    **dict.fromkeys(("_Retval", "_DeviceRetval"), "return"),
-}
-
 
 def kind_of_op(op: str) -> NodeKind | None:
-    """The kind of box of an op, None for plain ops and calls."""
-    return _KINDS.get(op)
+    """What kind of box an op gives, None for plain ops and calls."""
+    role = op_registry.look_up(op).traits.role if op in op_registry else "op"
+    return None if role == "op" else role
 
 
 def node_kind(node: Node) -> NodeKind:
-    """The kind of box of an op node."""
-    known = _KINDS.get(node.op)
-    if known is not None:
-        return known
-    return "function" if calls_functions(node) else "op"
+    """What kind of box an op node is."""
+    role = node.registration.traits.role
+    return role if role != "op" or not calls_functions(node) else "function"
 
 
 def called_functions(node: Node) -> list[str]:

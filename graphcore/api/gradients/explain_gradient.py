@@ -24,7 +24,7 @@ from graphcore.passes.gradients.flow import Cut, Flow
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE, build_gradients
 from graphcore.passes.gradients.paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradients.trace import GradientTrace
-from graphcore.passes.gradients.variable_reads import GATHER, gradient_by_variable, reads_of
+from graphcore.passes.gradients.variable_reads import gradient_by_variable, reads_of
 from graphcore.passes.infra.zero_analysis import is_zeros
 
 _SCOPE: Final = "gradients"
@@ -56,7 +56,11 @@ def explain_gradient(y: Any, x: Any, *, stop_gradients: Any = None) -> GradientE
     handle = getattr(x, "handle", None)
     variable = handle if isinstance(handle, Tensor) and handle.dtype is dtypes.resource else None
     reads = [x_tensor] if variable is None else _reads_that_count(x_tensor, variable, flow)
-    name = variable.name if variable is not None and (len(reads) > 1 or reads[0].node.op == GATHER) else reads[0].name
+    name = (
+        variable.name
+        if variable is not None and (len(reads) > 1 or reads[0].node.registration.traits.reads_variable == "rows")
+        else reads[0].name
+    )
     if y_tensor.dtype not in DIFFERENTIABLE:
         error = f"'{y_tensor.name}' is {y_tensor.dtype.name}: only tensors of floating or complex dtype can be differentiated"
         return GradientExplanation(y=y_tensor.name, x=name, error=error)
@@ -138,7 +142,9 @@ class _Trial:
         ways = [GradientPaths(x, self.y, flow, kept[x]) for x, part in zip(self.xs, parts, strict=True) if part is not None]
         backward = self._backward([name for name in graph.gradient_records if name not in known], namer)
         slots = {node: sorted({slot for way in ways for slot in way.slots(node)}) for node in _consumers_first(ways)}
-        slots.update({way.x.node: [0] for way in ways if self.variable is not None and way.x.node.op == GATHER})
+        slots.update(
+            {way.x.node: [0] for way in ways if self.variable is not None and way.x.node.registration.traits.reads_variable == "rows"}
+        )
         tensors = frozenset[Tensor]().union(*[way.tensors for way in ways])
         sums = [_sum(tensor, total, trace, namer) for tensor, total in trace.sums.items() if tensor in tensors]
         result = graph.find(namer(scope + self.result))
@@ -167,7 +173,7 @@ class _Trial:
         """The gradients of the variable from those of its reads; those that gather rows are converted."""
         return [
             gradient_by_variable(x.node, gradient, name=scope, simplify=True)
-            if gradient is not None and self.variable is not None and x.node.op == GATHER
+            if gradient is not None and self.variable is not None and x.node.registration.traits.reads_variable == "rows"
             else gradient
             for x, gradient in zip(self.xs, found, strict=True)
         ]

@@ -12,7 +12,7 @@ from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
 from graphcore.passes.gradients.gradients import build_gradients
-from graphcore.passes.gradients.variable_reads import GATHER, gradient_by_variable, reads_of
+from graphcore.passes.gradients.variable_reads import gradient_by_variable, reads_of
 from graphcore.passes.gradients.writer import GradientWriter
 from graphcore.source import caller_location, current_run, gradient_calls
 
@@ -155,7 +155,7 @@ def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor
         found = tensors_of(x, "xs")
         if isinstance(handle, Tensor) and handle.dtype is resource:
             found += [read for read in reads_of(handle) if read not in found]
-            gathered += [len(tensors) + i for i, read in enumerate(found) if read.node.op == GATHER]
+            gathered += [len(tensors) + i for i, read in enumerate(found) if read.node.registration.traits.reads_variable == "rows"]
             check_read_outside(ys, handle)
         counts.append(len(found))
         tensors += found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,8 +12,6 @@ from graphcore.attrs import AttrValue, Func, TensorValue
 from graphcore.definitions import GraphDef, NodeDef
 from graphcore.dtypes import DType, complex64, complex128, float64
 from graphcore.graph import Graph, Node, Tensor, import_graph_def
-
-_VARIABLES: Final = frozenset({"Variable", "VariableV2", "ReadVariableOp"})
 
 
 class Twin:
@@ -63,9 +61,9 @@ class Twin:
                 continue
             seen.add(node)
             is_given = len(node.outputs) == 1 and node.outputs[0] in given
-            if not is_given and node.op in _VARIABLES:
+            if not is_given and _is_variable(node):
                 self.variables.append(node.outputs[0])
-            if is_given or node.op in _VARIABLES:
+            if is_given or _is_variable(node):
                 found[node.name] = self._converted(_placeholder(node.outputs[0]))
                 continue
             found[node.name] = self._converted(node.node_def)
@@ -102,3 +100,9 @@ class Twin:
 def _placeholder(tensor: Tensor) -> NodeDef:
     attrs: dict[str, AttrValue] = {"dtype": tensor.dtype.base, "shape": tensor.shape}
     return NodeDef(tensor.node.name, "Placeholder", (), "", attrs)
+
+
+def _is_variable(node: Node) -> bool:
+    """True iff a node gives a variable or the value of one."""
+    traits = node.registration.traits
+    return traits.reads_variable == "whole" or (traits.role == "variable" and node.output_types[0].is_ref)

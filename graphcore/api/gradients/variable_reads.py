@@ -8,10 +8,10 @@ from typing import Final
 from graphcore.attrs import AttrValue, Func
 from graphcore.errors import UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
+from graphcore.plumbing import IDENTITY
 from graphcore.runtime import needed_nodes
 
-_READS: Final = frozenset({"ReadVariableOp", "ResourceGather"})
-_PASS_HANDLES_ON: Final = frozenset({"Enter", "Identity", "IdentityN", "Switch"})
+_PASS_HANDLES_ON: Final = frozenset({"Enter", IDENTITY, "IdentityN", "Switch"})
 
 
 def check_read_outside(ys: list[Tensor], handle: Tensor) -> None:
@@ -59,7 +59,7 @@ def _reads(graph: Graph, names: list[str]) -> bool:
         seen.add(name)
         used = {text.partition(":")[0] for node in function.node_def for text in node.input if not text.startswith("^")}
         used |= {text.partition(":")[0] for text in function.ret.values()}
-        if any(node.op in _READS and node.name in used for node in function.node_def):
+        if any(graph.library.look_up(node.op).traits.reads_variable and node.name in used for node in function.node_def):
             return True
         pending += [called for node in function.node_def for called in [node.op, *_named(node.attr)]]
     return False

@@ -34,7 +34,6 @@ _FLAWS: Final = (
     *(tokenize.TokenError, struct.error, zipfile.BadZipFile, zlib.error),
 )
 """What reading an archive raises that has a flaw in its directory, the header of an array, or its data."""
-_VARIABLE_OPS: Final = frozenset({"VariableV2", "Variable", "VarHandleOp"})
 
 
 def report_uninitialized_variables(
@@ -124,7 +123,7 @@ def _storages(session: Session) -> dict[str, RefVariable]:
     session.list_devices()
     found: dict[tuple[str, str], tuple[str, RefVariable]] = {}
     for node in session.graph.op_nodes():
-        if node.op not in _VARIABLE_OPS:
+        if node.registration.traits.role != "variable":
             continue
         container, shared = (_text(node.get_attr(name)) for name in ("container", "shared_name"))
         dtype, shape = as_dtype(node.get_attr("dtype")), as_shape(node.get_attr("shape"))

@@ -392,7 +392,8 @@ def matmul_op(graph: Graph, left: object, right: object) -> Tensor:
     """See `Graph.matmul`."""
     left, right = as_held_tensor(graph, left), as_held_tensor(graph, right)
     ranks = [item.shape.rank for item in (left, right) if isinstance(item, Tensor)]
-    op = "BatchMatMulV2" if any(rank is not None and rank > 2 for rank in ranks) else "MatMul"
+    is_batch = any(rank is not None and rank > 2 for rank in ranks)
+    op = "BatchMatMulV2" if is_batch else "MatMul"
     return apply_op(graph, op, [left, right], None, "matmul").outputs[0]
 
 

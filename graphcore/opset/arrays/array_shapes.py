@@ -165,7 +165,6 @@ class ExpandDims:
 
     signature = f"ExpandDims[T:type, Tdim:{INDEX} = int32](input:T, dim:Tdim) -> (output:T)"
     shape = expand_dims_shape
-    neutral = "own shape"
     partial_rule = partial_rules.RESHAPING
     can_fail = FailsOn(values=("dim",))
     memory = "view"

@@ -134,6 +134,7 @@ class Div:
     signature = f"Div[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     neutral = "ones"
+    elementwise = True
     can_fail = FailsOn(integers=True)
     gradient = holomorphic(_quotient_grad("Div"))
     examples = (Example([_ROWS, _COLUMN]), Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]))
@@ -181,6 +182,7 @@ class TruncateDiv:
 
     signature = f"TruncateDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    elementwise = True
     can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]),)
@@ -200,6 +202,7 @@ class FloorDiv:
     signature = f"FloorDiv[T:{_DIVIDABLE}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     partial_rule = partial_rules.FLOOR_DIVIDE
+    elementwise = True
     can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -4, -4, 3]]), Example([[1.0, -1.0], 0.1]))
@@ -219,6 +222,7 @@ class FloorMod:
 
     signature = "FloorMod[T:{int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    elementwise = True
     can_fail = FailsOn(integers=True)
     gradient = binary_grad("""
         gx = Identity(dz)
@@ -238,6 +242,7 @@ class Mod:
 
     signature = "Mod[T:{int32, int64, half, half, bfloat16, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    elementwise = True
     can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[1, -1, 1, -1]]),)
@@ -252,6 +257,7 @@ class TruncateMod:
 
     signature = "TruncateMod[T:{int32, int64, bfloat16, half, float, double}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
+    elementwise = True
     can_fail = FailsOn(integers=True)
     kernel = Mod.kernel
     gradient = NO_GRADIENT
@@ -293,6 +299,7 @@ class Pow:
     signature = "Pow[T:{bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}](x:T, y:T) -> (z:T)"
     shape = broadcast_binary_op_shape_fn
     cost = "transcendental"
+    elementwise = True
     can_fail = FailsOn(integers=True)
     gradient = _pow_grad
     examples = (Example([[[1.0, 2.0, 3.0], [0.5, 2.5, 3.5]], [[2.0], [-1.5]]]), Example([[2, -3], [3, 2]], outputs=[[8, 9]]))

@@ -14,6 +14,7 @@ from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import NUMBER
 from graphcore.registry import KernelFactory, ShapeFn
 from graphcore.support.critical_section import critical_section
+from graphcore.traits import declares_traits
 
 Rule = Callable[..., tuple[Any, ...]]
 
@@ -94,6 +95,7 @@ def _kernel(rule: Rule, count: int, inputs: Sequence[str], flags: dict[str, bool
     """A kernel that reads the variables, checks the gradient's shape, and assigns the new values."""
     gradients = [i for i, name in enumerate(inputs, count) if name in _GRADIENTS]
 
+    @declares_traits(writes_input=True)
     def kernel(k: KernelContext) -> Kernel:
         xp, gives_variable = k.xp, bool(k.output_types)
         chosen = {flag: k.attrs.get(flag) for flag in flags}

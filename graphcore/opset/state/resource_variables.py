@@ -22,6 +22,7 @@ from graphcore.opset.state.state import has_room, shape_now
 from graphcore.registry import KernelFactory
 from graphcore.shapes import Shape, as_shape
 from graphcore.support.memory_limits import require_room
+from graphcore.traits import declares_traits
 
 _NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
@@ -117,7 +118,7 @@ class ReadVariableOp:
 
     signature = "ReadVariableOp[dtype:type](resource:resource) -> (value:dtype)"
     memory = "held"
-    reads_variable = True
+    reads_variable = "whole"
     gradient = """[dtype:type](resource:resource, dy:dtype) -> (dvalue:dtype) {
       dvalue = Identity[T=$dtype](dy)
     }"""
@@ -169,6 +170,7 @@ class DestroyResourceOp:
 
     signature = "DestroyResourceOp[ignore_lookup_error:bool = true](resource:resource) -> ()"
     shape = no_outputs
+    writes_input = True
     gradient = _NO_GRADIENT
     examples = (Example([_X]),)
 
@@ -203,6 +205,7 @@ class AssignVariableOp:
     signature = "AssignVariableOp[dtype:type, validate_shape:bool = false](resource:resource, value:dtype) -> ()"
     shape = _merged_with_value
     takes_value = True
+    writes_input = True
     gradient = _NO_GRADIENT
     examples = (Example([_X, _Y]),)
 
@@ -224,6 +227,7 @@ class AssignVariableOp:
 
 
 def _update(name: str) -> KernelFactory:
+    @declares_traits(writes_input=True)
     def kernel(k: KernelContext) -> Kernel:
         combine, dtype = getattr(k.xp, name), k.attr("dtype")
 
@@ -282,7 +286,7 @@ class ResourceGather:
         f"ResourceGather[batch_dims:int = 0, validate_indices:bool = true, dtype:type, Tindices:{INDEX}]"
         "(resource:resource, indices:Tindices) -> (output:dtype)"
     )
-    reads_variable = True
+    reads_variable = "rows"
     # The reference's is a sparse update; here it is dense, with zeros in the other rows.
     gradient = """[batch_dims:int, validate_indices:bool, dtype:type, Tindices:type](resource:resource, indices:Tindices, dy:dtype) -> (dvalue:dtype, dindices:Tindices) {
       minus_one = Const[dtype=int32, value=Tensor<type: int32 shape: [] values: -1>]()

@@ -16,6 +16,7 @@ from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import NUMBER
 from graphcore.registry import KernelFactory
 from graphcore.shapes import Shape, as_shape
+from graphcore.traits import declares_traits
 
 _NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
 _X: Final = [[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]]
@@ -127,6 +128,7 @@ class Assign:
     signature = "Assign[T:type, validate_shape:bool = true, use_locking:bool = true](ref:Ref(T), value:T) -> (output_ref:Ref(T))"
     takes_value = True
     allows_uninitialized_input = True
+    writes_input = True
     gradient = _NO_GRADIENT
     examples = (Example([_Y, _X], outputs=[_X]), Example([_X, [1.0, 2.0]], {"validate_shape": False}))
 
@@ -152,6 +154,7 @@ class Assign:
 
 
 def _update(name: str) -> KernelFactory:
+    @declares_traits(writes_input=True)
     def kernel(k: KernelContext) -> Kernel:
         combine = getattr(k.xp, name)
 

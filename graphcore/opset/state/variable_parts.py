@@ -14,6 +14,7 @@ from graphcore.opset.framework.kernels import combining_at, invalid
 from graphcore.opset.framework.type_sets import INDEX, NUMBER
 from graphcore.opset.state.resource_variables import handle_shape
 from graphcore.registry import KernelFactory
+from graphcore.traits import declares_traits
 
 _NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is scattered instead")
 _NO_RESOURCE_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
@@ -28,6 +29,7 @@ def _rows_kernel(combine: str | None) -> KernelFactory:
     A repeated row is combined repeatedly; a scalar update applies to all rows.
     """
 
+    @declares_traits(writes_input=True)
     def kernel(k: KernelContext) -> Kernel:
         at, gives_variable = None if combine is None else combining_at(k.xp, combine), bool(k.output_types)
 
@@ -131,6 +133,7 @@ _rows("Max", "maximum", "Takes the maximum of rows of {} and the updates.", _FEW
 def _parts(rule: str, combine: str | None, summary: str, types: str = NUMBER, *, use_locking: str = "false") -> None:
     """Register the op that updates parts of a reference variable, at positions in some of its dimensions."""
 
+    @declares_traits(writes_input=True)
     def kernel(k: KernelContext) -> Kernel:
         def scatter(ref: RefVariable, indices: Any, updates: Any) -> RefVariable:
             with ref.lock:

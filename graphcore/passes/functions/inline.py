@@ -16,11 +16,11 @@ from graphcore.graph.graph import Graph
 from graphcore.graph.model.node import NO_CONTROLS, input_text
 from graphcore.passes.functions.function_body import FunctionBody
 from graphcore.passes.infra.rewriting import Rewriting
-from graphcore.plumbing import ENTER, MERGE
+from graphcore.plumbing import CALL, ENTER, MERGE, SYMBOLIC_GRADIENT
 
 NO_INLINE_ATTR: Final = "_noinline"
 IMPLEMENTS_ATTR: Final = "api_implements"
-CALL_OPS: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall", "SymbolicGradient"})
+CALL_OPS: Final = CALL | {SYMBOLIC_GRADIENT}
 _COLOCATED: Final = b"loc:@"
 
 

@@ -6,7 +6,6 @@ decide becomes constants, and the broadcast handling (Shape, BroadcastGradientAr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
@@ -23,12 +22,10 @@ from graphcore.inference.handles import shape_of_sizes
 from graphcore.kernel_context import KernelContext
 from graphcore.passes.gradients.template import BodyNode, GradientTemplate, Ref
 from graphcore.passes.infra.known_shapes import broadcast_axes, handle_of, known_sizes, same_shape
+from graphcore.shapes import Shape
+from graphcore.traits import Traits
 
 Value = Tensor | TensorValue
-_PASS_ON: Final = frozenset({"Identity", "StopGradient"})
-_CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
-_READ_ONCE: Final = frozenset({"TensorArrayConcatV3"})
-"""Ops with state whose outputs a gradient takes from the forward node: what they read is gone afterwards."""
 GRADIENT_ARRAY: Final = "TensorArrayGradV3"
 MAX_FOLDED: Final = 4096
 
@@ -126,15 +123,19 @@ class GradientBody:
         if self._is_gone(node) or (node.node_def.op == self.forward.op and self._repeats_forward(node)):
             self.values[ref] = self.forward_values.output(ref[1])
             return ()
-        shortcut = _SHORTCUTS.get(node.node_def.op)
+        shortcut = _shortcut_of(self, node)
         if shortcut is None:
             return node.inputs
         needs = shortcut(self, ref, node)
         return node.inputs if needs is None else needs
 
+    def traits_of(self, node: BodyNode) -> Traits:
+        """The traits of the op of a body node."""
+        return self.graph.library.look_up(node.node_def.op).traits
+
     def _is_gone(self, node: BodyNode) -> bool:
         """True iff the body node would read a value that the forward node has read and cleared."""
-        return node.node_def.op == self.forward.op and self.forward.op in _READ_ONCE and self._takes_forward_inputs(node)
+        return node.node_def.op == self.forward.op and self.forward.registration.traits.reads_once and self._takes_forward_inputs(node)
 
     def _takes_forward_inputs(self, node: BodyNode) -> bool:
         args = self.template.args
@@ -278,14 +279,6 @@ def _grouped(graph: Graph, op: str, attrs: Any, tensors: list[Tensor]) -> list[A
 # ---- shortcuts: op -> function(body, ref, node) -> refs to resolve first, or None without a shortcut ------------------
 
 
-def _pass_on(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
-    source = node.inputs[0]
-    if source in body.values:
-        body.values[ref] = body.values[source]
-        return ()
-    return (source,)
-
-
 def _element(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref]:
     """An element of values that are packed or unpacked only to match an arg's type."""
     source = node.inputs[ref[1]]
@@ -303,17 +296,12 @@ def _shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None
     sizes = list(value.array.shape) if isinstance(value, TensorValue) else known_sizes(value)
     if sizes is None:
         return None
-    op = node.node_def.op
-    dtype = _out_numpy(node)
-    if op == "Rank":
-        body.values[ref] = TensorValue(np.asarray(len(sizes), dtype))
-    elif None in sizes:
+    tell = body.traits_of(node).numbers_from_shapes
+    numbers = None if tell is None else tell([Shape(sizes)])
+    if numbers is None:
         return None
-    elif op in {"Shape", "ShapeN"}:
-        body.values[ref] = TensorValue(np.asarray(sizes, dtype))
-    elif op == "Size":
-        body.values[ref] = TensorValue(np.asarray(math.prod(size or 0 for size in sizes), dtype))
-    return () if ref in body.values else None
+    body.values[ref] = TensorValue(np.asarray(numbers[0], _out_numpy(node)))
+    return ()
 
 
 def _out_numpy(node: BodyNode) -> Any:
@@ -347,14 +335,18 @@ def _broadcast_args(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Re
     return ()
 
 
-def _sum(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+def _neutral(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
+    """A sum over no axes, a Tile that repeats nothing, a Transpose that leaves each dimension in place, a division of sizes by ones."""
     missing = [need for need in node.inputs if need not in body.values]
     if missing:
         return missing
-    axes = body.known_array(body.values[node.inputs[1]])
-    if axes is None or axes.size:
+    value, second = (body.values[need] for need in node.inputs)
+    numbers, traits = body.known_array(second), body.traits_of(node)
+    if numbers is None or not traits.is_neutral(numbers):
         return None
-    body.values[ref] = body.values[node.inputs[0]]
+    if traits.elementwise and not (isinstance(value, Tensor) and value.shape.rank == numbers.ndim == 1 and numbers.dtype.kind == "i"):
+        return None  # the other input may be the longer one
+    body.values[ref] = value
     return ()
 
 
@@ -380,33 +372,6 @@ def _to_known_shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Re
     value, shape = (body.values[need] for need in node.inputs)
     sizes = body.known_array(shape)
     if isinstance(value, Tensor) and sizes is not None and sizes.tolist() == known_sizes(value):
-        body.values[ref] = value
-        return ()
-    return None
-
-
-def _rearrange(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
-    """Omit a Tile without repeats, or a Transpose that keeps the order."""
-    missing = [need for need in node.inputs if need not in body.values]
-    if missing:
-        return missing
-    numbers = body.known_array(body.values[node.inputs[1]])
-    if numbers is None or numbers.tolist() != ([1] * numbers.size if node.node_def.op == "Tile" else [*range(numbers.size)]):
-        return None
-    body.values[ref] = body.values[node.inputs[0]]
-    return ()
-
-
-def _scale(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
-    """Integer division or multiplication of shapes by ones."""
-    missing = [need for need in node.inputs if need not in body.values]
-    if missing:
-        return missing
-    value, by = (body.values[need] for need in node.inputs)
-    ones = body.known_array(by)
-    if ones is None or ones.dtype.kind != "i" or not np.all(ones == 1):
-        return None
-    if isinstance(value, Tensor) and value.shape.rank == ones.ndim == 1:
         body.values[ref] = value
         return ()
     return None
@@ -454,15 +419,24 @@ def _partial_vector(body: GradientBody, ref: Ref, source: Ref | None) -> list[in
     return None if array is None or array.ndim != 1 else array.tolist()
 
 
-_SHORTCUTS: Final[dict[str, Callable[[GradientBody, Ref, BodyNode], Sequence[Ref] | None]]] = {
-    **dict.fromkeys(_PASS_ON, _pass_on),
-    **dict.fromkeys(_CONVERTERS, _element),
-    **dict.fromkeys(("Shape", "ShapeN", "Rank", "Size"), _shape),
+_Shortcut = Callable[[GradientBody, Ref, BodyNode], Sequence[Ref] | None]
+_OF_GRADIENTS: Final[dict[str, _Shortcut]] = {
     "BroadcastGradientArgs": _broadcast_args,
-    "Sum": _sum,
-    "Reshape": _reshape,
-    **dict.fromkeys(("Tile", "Transpose"), _rearrange),
-    "Div": _scale,
     "DynamicStitch": _stitch,
     "ScatterNd": _scatter,
 }
+"""Shortcuts for the ops that gradient bodies use in one way only."""
+
+
+def _shortcut_of(body: GradientBody, node: BodyNode) -> _Shortcut | None:
+    found = _OF_GRADIENTS.get(node.node_def.op)
+    if found is not None:
+        return found
+    traits = body.traits_of(node)
+    if traits.numbers_from_shapes is not None:
+        return _shape
+    if traits.memory == "alias":
+        return _element
+    if len(node.inputs) == 2 and traits.neutral:
+        return _reshape if traits.neutral == "own shape" else _neutral
+    return None

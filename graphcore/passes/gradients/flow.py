@@ -33,10 +33,8 @@ CutKind = Literal[
     "forbidden",
     "inside a function",
 ]
-SHAPE_OPS: Final = frozenset({"Shape", "ShapeN", "Rank", "Size", "ZerosLike", "OnesLike", "BroadcastGradientArgs"})
 _MOST_STEPS: Final = 1_000_000
 """About as many nodes are named on all ways together: many cuts behind a long chain would take its length a cut."""
-STATE_OPS: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
 class Cut(msgspec.Struct, frozen=True, eq=False):
@@ -169,7 +167,7 @@ class Flow:
         leaving = self.ways_from(x).leaving(source)
         if leaving is None:
             return _op_reason(node)
-        if leaving.node.op in SHAPE_OPS:
+        if leaving.node.registration.traits.needs_only_shapes:
             return "shape only", leaving.node, f"takes only the shape of '{leaving.given.name}', which has no derivative"
         text = (
             f"gives '{leaving.tensor.name}', which is {leaving.tensor.dtype.name}: gradients flow through floating and complex tensors only"
@@ -194,7 +192,7 @@ def _op_reason(node: Node) -> tuple[CutKind, Node, str]:
     """The reason for which no gradient goes through `node` to a floating input."""
     if node.op == "StopGradient":
         return "stop_gradient", node, "stops gradients: that is what gc.stop_gradient is for"
-    if node.op in SHAPE_OPS:
+    if node.registration.traits.needs_only_shapes:
         return "shape only", node, f"takes only the shape of '{node.inputs[0].name}', which has no derivative"
     if not node.registration.has_gradient:
         why = f" ({node.registration.why_no_gradient})" if node.registration.why_no_gradient else ""
@@ -240,7 +238,7 @@ def _consumers(node: Node) -> list[Node]:
 
 
 def _is_assignment(node: Node) -> bool:
-    return node.op.startswith("Assign") and bool(node.inputs) and node.inputs[0].node.op in STATE_OPS
+    return node.registration.traits.writes_input and node.inputs[0].node.registration.traits.role == "variable"
 
 
 def _nearest_shared(node: Node, upstream: set[Node]) -> Node | None:

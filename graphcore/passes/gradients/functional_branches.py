@@ -22,6 +22,7 @@ from graphcore.passes.gradients.functions import (
     twin_of,
     zeros_in,
 )
+from graphcore.plumbing import IF
 
 
 def branch_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
@@ -145,12 +146,12 @@ def _absent(graph: FunctionGraph, tensor: Tensor) -> Tensor:
 
 def _functions(node: Node) -> list[Func]:
     attrs = node.node_def.attr
-    found = [attrs.get("then_branch"), attrs.get("else_branch")] if node.op.endswith("If") else attrs.get("branches")
+    found = [attrs.get("then_branch"), attrs.get("else_branch")] if node.op in IF else attrs.get("branches")
     branches = [item for item in found if isinstance(item, Func)] if isinstance(found, list | tuple) else []
-    if not branches or len(branches) < (2 if node.op.endswith("If") else 1):
+    if not branches or len(branches) < (2 if node.op in IF else 1):
         raise InvalidArgumentError.at(node, f"'{node.name}' (op {node.op}) names no branches")
     return branches
 
 
 def _roles(node: Node, count: int) -> list[str]:
-    return ["true", "false"] if node.op.endswith("If") else [f"branch{i}" for i in range(count)]
+    return ["true", "false"] if node.op in IF else [f"branch{i}" for i in range(count)]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from graphcore.graph import Node, Tensor
 from graphcore.inference import handle_to_shape
 from graphcore.passes.gradients.body import GradientBody
 from graphcore.passes.gradients.template import gradient_template
 from graphcore.passes.gradients.writer import GradientWriter
-
-GATHER: Final = "ResourceGather"
 
 
 def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: bool) -> Tensor:
@@ -36,7 +32,7 @@ def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: b
 
 def reads_of(handle: Tensor) -> list[Tensor]:
     """The reads of a variable through its handle, of all or of rows, outside of functions and loops."""
-    return [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.op in {"ReadVariableOp", GATHER}]
+    return [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.registration.traits.reads_variable]
 
 
 class _Given:

@@ -10,6 +10,7 @@ from graphcore.attrs import AttrValue, Func
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.passes.lower.lowering import Lowering
+from graphcore.plumbing import CASE, IF
 
 
 def lower_branches(lowering: Lowering) -> None:
@@ -19,7 +20,7 @@ def lower_branches(lowering: Lowering) -> None:
         InvalidArgumentError: its functions are missing or do not fit.
     """
     node = lowering.node
-    is_if = node.op.endswith("If")
+    is_if = node.op in IF
     branches = [lowering.func("else_branch"), lowering.func("then_branch")] if is_if else _branches(node)
     labels = ["else", "then"] if is_if else [f"branch{i}" for i in range(len(branches))]
     selector = lowering.as_bool(node.inputs[0]) if is_if else node.inputs[0]
@@ -41,7 +42,7 @@ def _switch(
 ) -> Node:
     dtype = tensor.dtype.base
     attrs: dict[str, AttrValue] = {"T": dtype}
-    if lowering.node.op.endswith("Case"):
+    if lowering.node.op in CASE:
         made = lowering.add(label, "_SwitchN", [tensor, selector], {**attrs, "num_outs": count}, [dtype] * count, controls)
     else:
         made = lowering.add(label, "Switch", [tensor, selector], attrs, [dtype, dtype], controls)

@@ -17,17 +17,14 @@ from graphcore.passes.infra.rewriting_graphs import rewrites
 from graphcore.passes.lower.branches import lower_branches
 from graphcore.passes.lower.loops import lower_loop
 from graphcore.passes.lower.lowering import Lowering
+from graphcore.plumbing import BRANCH, WHILE
 
 LOWER_ATTR: Final = "_lower_using_switch_merge"
 _COMPILED: Final = frozenset({"_tpu_replicate", "_xla_compile_id"})
 """Attrs of nodes that a compiler will take as they are."""
 _LOWERED: Final = {
-    "If": lower_branches,
-    "StatelessIf": lower_branches,
-    "Case": lower_branches,
-    "StatelessCase": lower_branches,
-    "While": lower_loop,
-    "StatelessWhile": lower_loop,
+    **dict.fromkeys(BRANCH, lower_branches),
+    **dict.fromkeys(WHILE, lower_loop),
 }
 
 
@@ -84,7 +81,7 @@ def is_lowered(node: Node) -> bool:
 
 
 def _is_possible(node: Node) -> bool:
-    return node.error is None and not (node.op.endswith("While") and all(dtype.name == "resource" for dtype in node.input_types))
+    return node.error is None and not (node.op in WHILE and all(dtype.name == "resource" for dtype in node.input_types))
 
 
 def _lower_all(functions: InlinableFunctions, graph: Graph, outermost: set[str], options: LowerOptions) -> bool:

@@ -8,9 +8,9 @@ from typing import Final
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.frames import NodeFrame, control_flow_info
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.plumbing import EXIT, FRAME_OPS, NEXT_ITERATION, is_back_edge
+from graphcore.plumbing import ARG, EXIT, FRAME_OPS, NEXT_ITERATION, PLACEHOLDER, is_back_edge
 
-PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "_Arg", "_DeviceArg"})
+PLACEHOLDERS: Final = PLACEHOLDER | ARG
 """Ops that stand for a feed: waiting for one that is fed means waiting for the feed, as by itself it cannot run."""
 
 

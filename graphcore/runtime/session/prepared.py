@@ -8,12 +8,13 @@ from typing import Any, Final
 import numpy as np
 
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.plumbing import RECV, SEND
 from graphcore.runtime.core.feeds import Feeder, make_feeder
 from graphcore.runtime.core.fetches import FetchStructure
 from graphcore.runtime.core.program import Program
 from graphcore.runtime.session.specialise import Specialised
 
-_MEETING_OPS: Final = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
+_MEETING_OPS: Final = SEND | RECV
 
 
 class Prepared:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hypothesis.strategies as st
@@ -16,10 +16,12 @@ from graphcore.definitions import name_ranges_for_node
 from graphcore.errors import GraphError
 from graphcore.graph import Node
 from graphcore.graph.shapes.evaluation import kernel_context
+from graphcore.inference.partial_types import PartialValue, ValueView
 from graphcore.registry import Kernel, OpRegistration
 from graphcore.traits import FailsOn
+from tests.graphcore.opset.backend_cases import assert_same
 from tests.graphcore.opset.hostile_inputs import argument_names, changed, other_sizes, other_types
-from tests.graphcore.opset.op_cases import Array, Case, all_cases
+from tests.graphcore.opset.op_cases import Array, Case, all_cases, run, with_variables
 
 pytestmark = pytest.mark.sweep
 
@@ -142,3 +144,122 @@ def test_an_op_that_gives_views_gives_one_of_its_first_input(entry: OpRegistrati
         assert found is not None
         shared.append(np.may_share_memory(called(found[1], case.arrays)[0], case.arrays[0]))
     assert any(shared)
+
+
+def broadcast(arrays: Sequence[Array]) -> list[Array] | None:
+    """The arrays in their common shape, flat; None where they have none."""
+    try:
+        return [array.reshape(-1).copy() for array in np.broadcast_arrays(*arrays)]
+    except ValueError:
+        return None
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.elementwise], ids=lambda entry: entry.op_def.name)
+def test_an_elementwise_op_computes_each_element_from_those_at_its_place(entry: OpRegistration) -> None:
+    tried = 0
+    for case in cases_of(entry):
+        arrays = broadcast(case.arrays)
+        found = None if arrays is None else kernel_for(case, arrays, dict(case.attrs), ())
+        if arrays is None or found is None or not arrays[0].size:
+            continue
+        order = np.arange(arrays[0].size)[::-1]
+        forward, backward = called(found[1], arrays)[0], called(found[1], [array[order].copy() for array in arrays])[0]
+        assert_same(backward, forward[order])
+        tried += 1
+    assert tried
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.op_def.is_commutative], ids=lambda entry: entry.op_def.name)
+def test_a_commutative_op_takes_its_inputs_in_any_order(entry: OpRegistration) -> None:
+    for case in cases_of(entry):
+        arrays = case.arrays
+        found, turned = (kernel_for(case, each, dict(case.attrs), ()) for each in (arrays, arrays[::-1]))
+        if found is not None and turned is not None:
+            assert_same(called(turned[1], arrays[::-1])[0], called(found[1], arrays)[0])
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.neutral], ids=lambda entry: entry.op_def.name)
+def test_the_neutral_second_input_leaves_the_first_as_it_is(entry: OpRegistration) -> None:
+    x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
+    if not isinstance(cases_of(entry)[0].arrays[0].dtype.type(0), np.floating):
+        x = x.astype(cases_of(entry)[0].arrays[0].dtype)
+    second: Any = np.array({"no axes": [], "own shape": [2, 3], "ones": [1, 1], "in order": [0, 1]}[entry.traits.neutral], np.int32)
+    if entry.traits.neutral != "own shape":
+        assert entry.traits.is_neutral(second)
+        assert not entry.traits.is_neutral(np.array([1, 0], np.int32))
+    inputs: list[Any] = [x, np.ones_like(x) if entry.traits.elementwise else second][: len(entry.op_def.input_arg)]
+    with gc.Graph().as_default(), gc.Session() as session:
+        assert_same(session.run(gc.apply_op(entry.op_def.name, [gc.identity(gc.constant(each)) for each in inputs])), x)
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.needs_only_shapes], ids=lambda entry: entry.op_def.name)
+def test_an_op_that_needs_only_shapes_gives_the_same_whatever_the_values(entry: OpRegistration) -> None:
+    for case in cases_of(entry):
+        found = kernel_for(case, case.arrays, dict(case.attrs), ())
+        assert found is not None
+        for value, other in zip(called(found[1], case.arrays), called(found[1], [array * 0 for array in case.arrays]), strict=True):
+            assert_same(value, other)
+        tell = entry.traits.numbers_from_shapes
+        if tell is not None:
+            told = tell([gc.Shape(array.shape) for array in case.arrays])
+            assert told == [np.asarray(value).tolist() for value in called(found[1], case.arrays)]
+            assert tell([gc.Shape(None)] * len(case.arrays)) is None
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.partial_rule], ids=lambda entry: entry.op_def.name)
+def test_the_rule_for_partial_values_says_what_the_kernel_gives(entry: OpRegistration) -> None:
+    rule = entry.traits.partial_rule
+    assert rule is not None
+    for case in cases_of(entry):
+        with gc.Graph().as_default() as graph:
+            node = case.build([gc.constant(array) for array in case.arrays])
+            values = {(id(t.node), t.index): array for t, array in zip(node.inputs, case.arrays, strict=True)}
+            found = {key: partial_of(array) for key, array in values.items()}
+            view = ValueView(node, 0, found, graph.refiner.output_shape, constants_of(values))
+            known, value = rule.apply(view), np.asarray(run(node)[0])
+        if known is not None and value.ndim <= 1:
+            told = [item if isinstance(item, int) else item.value for item in known.items]
+            assert len(told) == value.size
+            assert all(number in (-1, element) for number, element in zip(told, value.reshape(-1).tolist(), strict=True))
+
+
+def constants_of(values: dict[tuple[int, int], Array]) -> Callable[[Any, int], Array | None]:
+    return lambda node, index: values.get((id(node), index))
+
+
+def partial_of(array: Array) -> PartialValue | None:
+    is_known = array.dtype.kind in "iu" and array.ndim <= 1
+    return PartialValue(tuple(array.reshape(-1).tolist()), array.ndim == 0) if is_known else None
+
+
+CHANGING = [case for case in all_cases() if case.runs and case.takes_variable and not case.entry.traits.stores]
+
+
+@pytest.mark.parametrize("entry", list(dict.fromkeys(case.entry for case in CHANGING)), ids=lambda entry: entry.op_def.name)
+def test_only_an_op_that_says_so_changes_its_variable(entry: OpRegistration) -> None:
+    changed = []
+    for case in CHANGING:
+        if case.entry is not entry or any(value is None for value in case.inputs):
+            continue
+        with gc.Graph().as_default(), gc.Session() as session:
+            node, start = with_variables(case)
+            session.run(start)
+            before = value_of(session, node.inputs[0])
+            session.run(node)
+            changed.append(not same(before, value_of(session, node.inputs[0])))
+    assert any(changed) == entry.traits.writes_input
+
+
+def value_of(session: gc.Session, variable: gc.Tensor) -> Array | None:
+    """The value of a variable, None after it was destroyed."""
+    if variable.dtype is not gc.resource:
+        return np.asarray(session.run(variable)).copy()
+    dtype = variable.node.node_def.attr["dtype"]
+    try:
+        return np.asarray(session.run(gc.apply_op("ReadVariableOp", [variable], {"dtype": dtype}))).copy()
+    except GraphError:
+        return None
+
+
+def same(before: Array | None, after: Array | None) -> bool:
+    return before is not None and after is not None and np.array_equal(before, after)

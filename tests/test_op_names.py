@@ -1,0 +1,118 @@
+"""Outside `graphcore.opset` nothing is decided by the name of an op: traits say what an op is like."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import graphcore as gc
+from graphcore import plumbing
+
+ROOT: Final = Path(__file__).parents[1]
+FILES: Final = [
+    path
+    for package in ("graphcore", "widgets", "kernelext")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if "opset" not in path.parts and "node_modules" not in path.parts and path.name != "plumbing.py"
+]
+PLUMBING: Final = {
+    name
+    for value in vars(plumbing).values()
+    if isinstance(value, str | frozenset)
+    for name in ({value} if isinstance(value, str) else value)
+    if name in gc.op_registry
+}
+"""Ops that are control flow or plumbing themselves."""
+KEPT: Final = {
+    "BroadcastGradientArgs": "gradient bodies write it around every broadcasting op; known shapes make it go away",
+    "DynamicStitch": "gradient bodies of reductions put shapes together with it; known shapes make it go away",
+    "ScatterNd": "gradient bodies fill with it, which it refuses for tensors without elements",
+    "Shape": "gradient bodies pass the shape of a tensor to Reshape, and the simplifier asks whose shape that is",
+    "ZerosLike": "a gradient of zeros is recognised as the passes write it",
+    "Fill": "a gradient of zeros is recognised as the passes write it",
+    "Slice": "its gradient is written for the size that was asked for, and gets the actual one",
+    "StopGradient": "explanations of gradients say that it was put there to cut them off; the reference folds it whatever its shape",
+    "IdentityN": "the reference folds it whatever its shape; handles of variables go through it",
+    "Cast": "the reference folds it whatever its shape",
+    "Less": "the reference folds it whatever its shape",
+    "StackPushV2": "gradients through stacks are refused, which pairs a push with its pop",
+    "StackPopV2": "gradients through stacks are refused, which pairs a push with its pop",
+    "TensorArrayGradV3": "backward passes call it once for each array and source",
+    "VarHandleOp": "an uninitialised variable takes the type of the last handle that looks it up",
+}
+"""The other ops that some code asks for by name, with the reason."""
+CONTAINERS: Final = {"frozenset", "set", "dict", "list", "tuple", "startswith", "endswith", "fromkeys", "get", "count", "index"}
+
+
+def decisions(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and name of each op that is named other than to make a node of it."""
+    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    for constant in ast.walk(tree):
+        if not (isinstance(constant, ast.Constant) and isinstance(constant.value, str) and constant.value in gc.op_registry):
+            continue
+        child: ast.AST = constant
+        parent = parents[child]
+        while isinstance(parent, ast.IfExp | ast.BoolOp | ast.keyword | ast.Starred | ast.JoinedStr) and not (
+            isinstance(parent, ast.IfExp) and parent.test is child
+        ):
+            child, parent = parent, parents[parent]
+        if not _makes_a_node(parent, parents):
+            yield constant.lineno, constant.value
+
+
+def _makes_a_node(parent: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
+    """True where a name is handed to a call, given as a default or a result, or kept in a variable of a function."""
+    if isinstance(parent, ast.Call):
+        called = parent.func
+        return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) not in CONTAINERS
+    if isinstance(parent, ast.Tuple):
+        return isinstance(parents[parent], ast.Return)
+    if isinstance(parent, ast.Assign | ast.AnnAssign):
+        return not isinstance(parents[parent], ast.Module)
+    if isinstance(parent, ast.List):  # the names that a package exports
+        outer = parents[parent]
+        return isinstance(outer, ast.Assign) and ast.unparse(outer.targets[0]) == "__all__"
+    return isinstance(parent, ast.arguments | ast.Expr | ast.Return)
+
+
+def by_parts_of_names(tree: ast.Module) -> Iterator[int]:
+    """Lines that ask how the name of an op begins or ends, other than with `_`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"startswith", "endswith"}:
+            asked = node.func.value
+            if isinstance(asked, ast.Attribute) and asked.attr == "op" and [ast.unparse(each) for each in node.args] != ["'_'"]:
+                yield node.lineno
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_decision_is_made_by_the_name_of_an_op(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    wrong = [f"line {line}: {name}" for line, name in decisions(tree) if name not in PLUMBING | KEPT.keys()]
+    wrong += [f"line {line}: part of a name" for line in by_parts_of_names(tree)]
+    assert not wrong, "declare a trait in the block of the op and ask for that:\n" + "\n".join(wrong)
+
+
+def test_few_other_ops_are_asked_for_by_name_and_each_is() -> None:
+    asked = {name for path in FILES for _, name in decisions(ast.parse(path.read_text(encoding="utf-8")))}
+    assert set(KEPT) <= asked
+    assert len(KEPT) <= 15
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("if node.op == 'Tanh': pass", ["Tanh"]),
+        ("SLOW = frozenset({'Tanh', 'Exp'})", ["Tanh", "Exp"]),
+        ("NAME = 'Tanh'", ["Tanh"]),
+        ("RULES = {'Tanh': 1}", ["Tanh"]),
+        ("match op:\n    case 'Tanh': pass", ["Tanh"]),
+        ("def f(x): return apply_op('Tanh' if x else 'Exp', [x])", []),
+        ("def f(x): return g(1 if x.op == 'Tanh' else 2)", ["Tanh"]),
+    ],
+)
+def test_tables_and_comparisons_are_found_and_new_nodes_are_not(text: str, found: list[str]) -> None:
+    assert sorted(name for _, name in decisions(ast.parse(text))) == sorted(found)
