@@ -46,9 +46,12 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
                 }
         dst.refiner.copy_from(src.refiner, copies)
         dst.edge_store.copy_from(src.edge_store, copies)
-        dst.take_over(copies.values())
+        for copied in copies.values():
+            dst.node_store.adopt(copied)
+            dst.names.take(copied.name)
+            dst.publish("added", copied)
         for name, consumer, slot in src.waiting():
-            dst.wait_for(name, copies[consumer], slot)
+            dst.node_store.await_node(name, copies[consumer], slot)
     return copies
 
 

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from graphcore.attrs import AttrValue
 from graphcore.definitions import (
     PRODUCER_VERSION,
     FunctionDefLibrary,
     NodeDef,
     OpDef,
     VersionDef,
-    add_default_attrs,
-    in_out_types_for_node,
-    is_valid_node_name,
-    validate_node_def,
 )
 from graphcore.device_spec import DeviceSpec
-from graphcore.dtypes import DType
-from graphcore.errors import InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition
-from graphcore.graph.building.apply import apply_op, binary_op, matmul_op
-from graphcore.graph.building.resolving import resolve_inputs
+from graphcore.graph.building.apply import apply_op
+from graphcore.graph.building.builder import GraphBuilder
 from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.editing import node_edits, rewiring
@@ -37,10 +30,10 @@ from graphcore.graph.model.change_publisher import ChangeTeller
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
-from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.live_graphs import note_graph
 from graphcore.graph.model.names import NameTable
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.node_store import NodeStore
 from graphcore.graph.model.records import GradientRecord, ThreadScopes
 from graphcore.graph.provenance.explain_shape import explain_error
 from graphcore.graph.reading import GraphReader
@@ -95,11 +88,8 @@ class Graph(GraphReader, ChangeTeller):
         self.refiner = refiner_for(infer, self.versions.producer, explain_error)
         self.finalized = False
         self.ranks_are_stale = False
-        self._by_name: dict[str, Node] = {}
-        self._by_id: dict[int, Node] = {}
-        self._dangling: dict[str, list[tuple[Node, int]]] = {}
-        self._next_id = 2
-        self._name_counter = 0
+        self.node_store = NodeStore()
+        self.builder = GraphBuilder(self)
         self.source_node = Node(self, 0, "_SOURCE", NodeDef("_SOURCE", "_Source"), _SOURCE_OP, [], NO_CONTROLS, (), (), None)
         self.sink_node = Node(self, 1, "_SINK", NodeDef("_SINK", "_Sink"), _SINK_OP, [], NO_CONTROLS, (), (), None)
         self.names.take_all(["_SOURCE", "_SINK"])
@@ -117,95 +107,7 @@ class Graph(GraphReader, ChangeTeller):
             NotFoundError: the op is not registered.
             InvalidArgumentError: name, inputs, attrs, types or shapes do not fit.
         """
-        source = source or caller_location()
-        registration = self.library.look_up(node_def.op)
-        name = node_def.name
-        if not is_valid_node_name(name, allow_internal_ops=True):
-            raise InvalidArgumentError(f"Node '{name}': Node name contains invalid characters", op=node_def.op, node=name)
-        with self.lock:
-            node_def = add_default_attrs(node_def, registration.op_def)
-            inputs, controls = resolve_inputs(self, node_def)
-            validate_node_def(node_def, registration.op_def)
-            input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
-            return self.insert(node_def, registration, inputs, controls, tuple(input_types), tuple(output_types), source)
-
-    def insert(
-        self,
-        node_def: NodeDef,
-        registration: OpRegistration,
-        inputs: list[Tensor],
-        controls: list[Node],
-        input_types: tuple[DType, ...],
-        output_types: tuple[DType, ...],
-        source: SourceLocation | None,
-    ) -> Node:
-        """Add a node whose inputs are resolved already. The way in for all builders; users take `add_node`."""
-        with self.lock:
-            rewiring.require_new(self, node_def.name, node_def.op)
-            check_inputs(node_def, input_types, inputs, source)
-            return self.insert_matched(node_def.name, registration, node_def, inputs, controls, input_types, output_types, source)
-
-    def insert_matched(
-        self,
-        name: str,
-        registration: OpRegistration,
-        definition: NodeDef | Mapping[str, AttrValue],
-        inputs: list[Tensor],
-        controls: list[Node],
-        input_types: tuple[DType, ...],
-        output_types: tuple[DType, ...],
-        source: SourceLocation | None,
-    ) -> Node:
-        """Add a node whose inputs and attrs are known to fit. For who holds the lock since he chose the name.
-
-        Args:
-            definition: the NodeDef, or the attrs alone if that has nothing else but the inputs.
-        """
-        if self.finalized or name in self._by_name or name in rewiring.RESERVED:
-            rewiring.require_new(self, name, registration.op_def.name)
-        node = Node(self, self._next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
-        self.refiner.add_node(node)
-        return self.admit(node)
-
-    def admit(self, node: Node) -> Node:
-        """Enter a node that has been checked: into the place of the one that has its name, if there is one, which is given then.
-
-        For who holds the lock since he looked whether there is one.
-        """
-        name = node.name
-        existing = self._by_name.get(name)
-        if existing is not None:
-            return edit(self, rewiring.replace, existing, node)
-        if self._dangling and self._dangling.get(name):
-            return edit(self, Graph._admit_awaited, node)
-        self._enter(node)
-        return node
-
-    @critical_section.cover
-    def _enter(self, node: Node) -> None:
-        critical_section.begin()
-        try:
-            self._next_id += 1
-            self.edge_store.add_node(node)
-            self.names.take(node.name)
-            if node.source is not None and node.source.run is not None:
-                self.cells.own(node)
-            self._by_id[node.id] = self._by_name[node.name] = node
-            self.version = self._last_version = self._last_version + 1  # as `publish` does
-            if self._subscribers:
-                self._announce("added", node)
-        finally:
-            if critical_section.deferred is not None:
-                critical_section.end()
-
-    def _admit_awaited(self, node: Node) -> Node:
-        """Enter a node, and feed those that wait for one of its name from it."""
-        waiting = self._dangling.pop(node.name)
-        self._enter(node)
-        refused = rewiring.attach(self, node, [(consumer, slot) for consumer, slot in waiting if consumer in self])
-        if refused:
-            self._dangling[node.name] = refused
-        return node
+        return self.builder.add_node(node_def, source or caller_location())
 
     def remove_node(self, node: Node) -> None:
         """Take a node out. Its consumers stay and are marked: they lack an input until a node of that name is back.
@@ -214,50 +116,6 @@ class Graph(GraphReader, ChangeTeller):
             InvalidArgumentError: it is not in this graph, or its own source or sink.
         """
         edit(self, rewiring.remove_node, node)
-
-    def strike(self, node: Node, orphans: list[tuple[Node, int]]) -> None:
-        """Take a node without edges out of the tables; `orphans` wait for one of its name from then on."""
-        del self._by_name[node.name]
-        del self._by_id[node.id]
-        self.stop_waiting(node)
-        self.names.free(node.name)
-        self.gradient_records.pop(node.name, None)
-        self.cells.disown(node)
-        if orphans:
-            self._dangling[node.name] = [*self._dangling.get(node.name, ()), *orphans]
-
-    def wait_for(self, name: str, consumer: Node, slot: int) -> None:
-        """Feed input `slot` of `consumer` when a node called `name` is added."""
-        with self.lock:
-            entries = self._dangling.setdefault(name, [])
-            if (consumer, slot) not in entries:
-                entries.append((consumer, slot))
-
-    def stop_waiting(self, consumer: Node, slots: Collection[int] | None = None) -> None:
-        """Input slots of `consumer` (-1 for the control inputs), all if None, wait for nothing any more: they are gone or about to be fed."""
-        for name in {tensor.node.name for tensor in consumer.inputs} | {control.name for control in consumer.control_inputs}:
-            left = [
-                entry for entry in self._dangling.get(name, ()) if entry[0] is not consumer or (slots is not None and entry[1] not in slots)
-            ]
-            if left:
-                self._dangling[name] = left
-            else:
-                self._dangling.pop(name, None)
-
-    def waiting(self) -> list[tuple[str, Node, int]]:
-        """The inputs that wait for a node of some name: name, consumer, slot (-1 for a control input)."""
-        with self.lock:
-            found = [(name, consumer, slot) for name, entries in self._dangling.items() for consumer, slot in entries]
-        return [(name, consumer, slot) for name, consumer, slot in found if consumer in self]
-
-    def take_over(self, nodes: Iterable[Node]) -> None:
-        """Count nodes made elsewhere among this graph's; their edges are entered already and no cell owns them."""
-        with self.lock:
-            for node in nodes:
-                self._by_name[node.name] = self._by_id[node.id] = node
-                self._next_id = node.id + 1
-                self.names.take(node.name)
-                self.publish("added", node)
 
     def copy(self) -> Graph:
         """A new graph with the same nodes, edges, versions and functions; see `copy_graph`."""
@@ -367,17 +225,6 @@ class Graph(GraphReader, ChangeTeller):
         """
         edit(self, node_edits.set_shape_like, tensor, other)
 
-    # ---- transactions ----------------------------------------------------------------------------------------------
-
-    def registers(self) -> tuple[Any, ...]:
-        """What a transaction keeps of the graph's own tables."""
-        waiting = {name: list(entries) for name, entries in self._dangling.items()}
-        return dict(self._by_name), dict(self._by_id), waiting, self._next_id, self._name_counter, self.ranks_are_stale
-
-    def restore_registers(self, registers: tuple[Any, ...]) -> None:
-        """Bring them back."""
-        self._by_name, self._by_id, self._dangling, self._next_id, self._name_counter, self.ranks_are_stale = registers
-
     # ---- building --------------------------------------------------------------------------------------------------
 
     def apply_op(self, op: str, inputs: Sequence[Any] = (), attrs: Mapping[str, Any] | None = None, name: str | None = None) -> Node:
@@ -388,14 +235,6 @@ class Graph(GraphReader, ChangeTeller):
             InvalidArgumentError: inputs or attrs do not fit.
         """
         return apply_op(self, op, inputs, attrs, name)
-
-    def binary(self, op: str, left: object, right: object, name: str) -> Tensor:
-        """A binary op on tensors and values; a value takes the tensor's dtype."""
-        return binary_op(self, op, left, right, name)
-
-    def matmul(self, left: object, right: object) -> Tensor:
-        """`left @ right`: MatMul for matrices, BatchMatMulV2 where a rank above 2 is known."""
-        return matmul_op(self, left, right)
 
     def as_default(self) -> AbstractContextManager[Graph]:
         """Make this the default graph within a `with` block."""
@@ -422,11 +261,7 @@ class Graph(GraphReader, ChangeTeller):
     def new_name(self, prefix: str) -> str:
         """A name beginning with `prefix` that no node has and that this method has not given before."""
         with self.lock:
-            while True:
-                name = f"{prefix}/_{self._name_counter}"
-                self._name_counter += 1
-                if name not in self._by_name:
-                    return name
+            return self.node_store.new_name(prefix)
 
     def add_to_collection(self, name: str, item: Any) -> None:
         """Put `item` into a collection; one with the same `.name` is replaced, as re-run cells need it."""
@@ -474,4 +309,4 @@ class Graph(GraphReader, ChangeTeller):
     def __repr__(self) -> str:
         errors = sum(1 for node in self.nodes if node.error or node.input_errors)
         note = f", {errors} with errors" if errors else ""
-        return f"<gc.Graph {len(self._by_name)} nodes{note}>"
+        return f"<gc.Graph {len(self)} nodes{note}>"

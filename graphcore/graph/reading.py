@@ -15,6 +15,7 @@ from graphcore.graph.model.default_session import evaluate
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
 from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.node_store import NodeStore
 from graphcore.graph.model.records import ScopeStack, ThreadScopes
 from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.graph.shapes.live_refiner import LiveRefiner
@@ -52,9 +53,7 @@ class GraphReader:
     signatures: Mapping[str, Any]
     collections: dict[str, list[Any]]
     derivations: DerivationBook
-    _by_name: dict[str, Node]
-    _by_id: dict[int, Node]
-    _next_id: int
+    node_store: NodeStore
 
     def settle(self) -> None:
         """Derive anew what follows from nodes that have changed: gradients, training steps, groups of initializers, calls of functions.
@@ -77,7 +76,7 @@ class GraphReader:
     @property
     def nodes(self) -> list[Node]:
         """The op nodes in the order of their ids."""
-        return list(self._by_name.values())
+        return list(self.node_store.by_name.values())
 
     def op_nodes(self) -> Iterator[Node]:
         """The op nodes in the order of their ids, those that there are now: others may build on meanwhile."""
@@ -90,17 +89,17 @@ class GraphReader:
     @property
     def num_node_ids(self) -> int:
         """One more than the largest node id ever given."""
-        return self._next_id
+        return self.node_store.next_id
 
     @property
     def num_nodes(self) -> int:
         """The number of nodes, source and sink included."""
-        return len(self._by_name) + 2
+        return len(self.node_store.by_name) + 2
 
     @property
     def num_op_nodes(self) -> int:
         """The number of nodes without source and sink."""
-        return len(self._by_name)
+        return len(self.node_store.by_name)
 
     @property
     def num_edge_ids(self) -> int:
@@ -117,18 +116,18 @@ class GraphReader:
         return True
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self.node_store.by_name)
 
     def __contains__(self, node: object) -> bool:
         if isinstance(node, Tensor):
             node = node.node
-        return isinstance(node, Node) and self._by_name.get(node.name) is node
+        return isinstance(node, Node) and self.node_store.by_name.get(node.name) is node
 
     def as_graph_def(self) -> GraphDef:
         """The graph with its function library as a value."""
         self.settle()
         with self.lock:
-            nodes = tuple([node.node_def for node in self._by_name.values()])
+            nodes = tuple([node.node_def for node in self.node_store.by_name.values()])
             return GraphDef(node=nodes, versions=self.versions, library=self.library.to_proto(), other_fields=self.other_fields)
 
     @property
@@ -144,7 +143,7 @@ class GraphReader:
 
     def find(self, name: str) -> Node | None:
         """The op node called `name`, None if there is none."""
-        return self._by_name.get(name)
+        return self.node_store.by_name.get(name)
 
     def present(self, tensor: Tensor) -> Tensor:
         """The tensor that has the name of `tensor` now: its node may have been removed, and made anew since.
@@ -163,7 +162,7 @@ class GraphReader:
         """The node with that id, source and sink included; None if there is none or it has been removed."""
         if node_id <= 1:
             return self.source_node if node_id == 0 else self.sink_node if node_id == 1 else None
-        return self._by_id.get(node_id)
+        return self.node_store.by_id.get(node_id)
 
     def find_edge_id(self, edge_id: int) -> Edge | None:
         """The edge with that id, None if there is none or it has been removed."""
@@ -171,7 +170,7 @@ class GraphReader:
 
     def build_node_name_index(self) -> dict[str, Node]:
         """All nodes by name, `_SOURCE` and `_SINK` included."""
-        return {self.source_node.name: self.source_node, self.sink_node.name: self.sink_node, **self._by_name}
+        return {self.source_node.name: self.source_node, self.sink_node.name: self.sink_node, **self.node_store.by_name}
 
     def get_operation_by_name(self, name: str) -> Node:
         """The op node called `name`.
@@ -179,7 +178,7 @@ class GraphReader:
         Raises:
             NotFoundError: there is none.
         """
-        node = self._by_name.get(name)
+        node = self.node_store.by_name.get(name)
         if node is None:
             raise NotFoundError(f"No node named '{name}' in the graph{self._near_miss(name)}", node=name)
         return node
@@ -224,7 +223,7 @@ class GraphReader:
         node = obj.node if isinstance(obj, Tensor) else obj
         if node.graph is not self:
             raise InvalidArgumentError.at(node, f"'{obj.name}' (op {node.op}) belongs to another graph than this one")
-        if self._by_id.get(node.id) is not node and self.find_node_id(node.id) is not node:
+        if self.node_store.by_id.get(node.id) is not node and self.find_node_id(node.id) is not node:
             raise InvalidArgumentError.at(
                 node, f"'{obj.name}' (op {node.op}) is no longer in the graph: its cell ran again without making it"
             )
@@ -238,8 +237,8 @@ class GraphReader:
         """
         if node is None:
             raise InvalidArgumentError("Node is null")
-        if node.id >= self._next_id:
-            raise InvalidArgumentError.at(node, f"node id {node.id} is >= than number of nodes in graph {self._next_id}")
+        if node.id >= self.node_store.next_id:
+            raise InvalidArgumentError.at(node, f"node id {node.id} is >= than number of nodes in graph {self.node_store.next_id}")
         if self.find_node_id(node.id) is not node:
             raise InvalidArgumentError.at(
                 node, f"Node with id {node.id} is different from the passed in node. Does it belong to a different graph?"
@@ -248,8 +247,13 @@ class GraphReader:
 
     def _near_miss(self, name: str) -> str:
         lowered = name.lower()
-        near = [known for known in list(self._by_name) if lowered in known.lower() or known.lower() in lowered][:3]
+        near = [known for known in list(self.node_store.by_name) if lowered in known.lower() or known.lower() in lowered][:3]
         return f"; there is {', '.join(repr(item) for item in near)}" if near else ""
+
+    def waiting(self) -> list[tuple[str, Node, int]]:
+        """The inputs that wait for a node of some name: name, consumer, slot (-1 for a control input)."""
+        with self.lock:
+            return self.node_store.awaiting()
 
     # ---- around a node ---------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ def check_whole(graph: gc.Graph, mirror: Mirror | None = None) -> None:
     assert [graph.find(name) for name in names] == nodes
     assert [graph.find_node_id(node.id) for node in nodes] == nodes
     assert sorted({node.id for node in nodes}) == sorted([node.id for node in nodes])
-    assert len(graph._by_id) == len(nodes)
+    assert len(graph.node_store.by_id) == len(nodes)
     assert all(node.id < graph.num_node_ids for node in nodes)
     assert {name for name in names if graph.names.unique(name) == name} <= graph.names.state()[2]  # free for the running cell
     assert [node.name for node in graph.as_graph_def().node] == names

@@ -28,7 +28,7 @@ from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph.building.misfits import dtype_misfit, inputs_text
 from graphcore.graph.building.node_def_builder import NodeDefBuilder
-from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text, only_output
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
 from graphcore.source import caller_location
 
 if TYPE_CHECKING:
@@ -96,13 +96,15 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
                 node_def = _build(op_def, node_name, tensors, given, controls, scopes.device)
                 in_out = in_out_types_for_node(node_def, op_def)
                 flat = [tensor for item in tensors for tensor in (item if isinstance(item, list) else [item])]
-                return graph.insert(node_def, registration, flat, controls, tuple(in_out[0]), tuple(in_out[1]), source)
+                return graph.builder.insert(node_def, registration, flat, controls, tuple(in_out[0]), tuple(in_out[1]), source)
             node_attrs, input_types, output_types = resolved
             definition: Any = node_attrs
             if controls or scopes.device:
                 texts = [*map(input_text, tensors), *[f"^{control.name}" for control in controls]]
                 definition = NodeDef(node_name, op, tuple(texts), scopes.device, node_attrs)
-            return graph.insert_matched(node_name, registration, definition, tensors, controls, input_types, output_types, source)
+            return graph.builder.insert(
+                definition, registration, tensors, controls, input_types, output_types, source, name=node_name, fits=True
+            )
         except BaseException:
             if first_new:
                 _take_back_constants(graph, first_new)
@@ -380,21 +382,7 @@ def constant_node(graph: Graph, value: TensorValue, name: str | None) -> Node:
     with graph.lock:
         node_name = exact_name(graph, name or "Const")
         node_def = NodeDef(node_name, "Const", controls, scopes.device, {"dtype": value.dtype, "value": value})
-        return graph.insert(node_def, registration, [], list(scopes.controls), (), (value.dtype,), caller_location())
+        return graph.builder.insert(node_def, registration, [], list(scopes.controls), (), (value.dtype,), caller_location())
 
 
-def binary_op(graph: Graph, op: str, left: object, right: object, name: str) -> Tensor:
-    """See `Graph.binary`."""
-    return only_output(apply_op(graph, op, [left, right], None, name))
-
-
-def matmul_op(graph: Graph, left: object, right: object) -> Tensor:
-    """See `Graph.matmul`."""
-    left, right = as_held_tensor(graph, left), as_held_tensor(graph, right)
-    ranks = [item.shape.rank for item in (left, right) if isinstance(item, Tensor)]
-    is_batch = any(rank is not None and rank > 2 for rank in ranks)
-    op = "BatchMatMulV2" if is_batch else "MatMul"
-    return apply_op(graph, op, [left, right], None, "matmul").outputs[0]
-
-
-__all__ = ["apply_op", "as_constant_array", "binary_op", "constant_node", "convert_to_tensor", "input_text", "matmul_op"]
+__all__ = ["apply_op", "as_constant_array", "constant_node", "convert_to_tensor", "input_text"]

@@ -126,10 +126,10 @@ class NodeBuilder:
         source = caller_location()
         absent = [(slot, item.node) for slot, item in enumerate(self._inputs) if isinstance(item, NodeOut)]
         with graph.transaction() if absent else graph.lock:
-            node = graph.insert(node_def, registration, inputs, controls, types[0], types[1], source)
+            node = graph.builder.insert(node_def, registration, inputs, controls, types[0], types[1], source)
             node.assigned_device = self._assigned_device
             for slot, name in absent:
-                graph.wait_for(name, node, slot)
+                graph.node_store.await_node(name, node, slot)
             if absent:
                 infer_downstream(graph, node, include_start=True)
         return node

@@ -185,7 +185,7 @@ def _renumber(graph: Graph, node: Node, node_def: NodeDef, slots: list[int], num
     inputs = [node.inputs[slot] for slot in slots]
     types = in_out_types_for_node(node_def, node.op_def)
     graph.note(node)
-    graph.stop_waiting(node, range(len(node.inputs)))
+    graph.node_store.stop_awaiting(node, range(len(node.inputs)))
     for slot, tensor in enumerate(node.inputs):
         store.remove(tensor, node, slot)
     for edge in edges:
@@ -198,7 +198,7 @@ def _renumber(graph: Graph, node: Node, node_def: NodeDef, slots: list[int], num
         if tensor in graph:
             store.add(tensor, node, slot)
         else:
-            graph.wait_for(tensor.node.name, node, slot)
+            graph.node_store.await_node(tensor.node.name, node, slot)
     graph.publish("replaced", node)
     for edge in edges:
         feed(graph, node.outputs[numbers.index(edge.src_output)], edge.dst, edge.dst_input)

@@ -50,9 +50,19 @@ def remove_node(graph: Graph, node: Node) -> None:
 def _remove(graph: Graph, node: Node) -> None:
     orphans = graph.consumers(node)
     graph.edge_store.remove_node(node)
-    graph.strike(node, orphans)
+    _forget(graph, node)
+    for consumer, slot in orphans:
+        graph.node_store.await_node(node.name, consumer, slot)
     graph.publish("removed", node)
     mark_orphans(graph, node, orphans)
+
+
+def _forget(graph: Graph, node: Node) -> None:
+    """Take a node without edges out of the tables."""
+    graph.node_store.remove(node)
+    graph.names.free(node.name)
+    graph.gradient_records.pop(node.name, None)
+    graph.cells.disown(node)
 
 
 def require_new(graph: Graph, name: str, op: str) -> None:
@@ -84,7 +94,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     _made_again(graph, existing, fresh.source)
     if same and existing.error is None and existing.registration is fresh.registration:
         return existing
-    graph.stop_waiting(existing)
+    graph.node_store.stop_awaiting(existing)
     _disconnect(graph, existing)
     unchanged = existing.error is None and same_outputs(existing, fresh)
     _adopt(existing, fresh, keep_shapes=unchanged)
@@ -192,7 +202,7 @@ def _waits_for(consumer: Node, slot: int, name: str) -> bool:
 def feed(graph: Graph, tensor: Tensor, dst: Node, slot: int) -> None:
     """Feed input `slot` of `dst`, which nothing feeds, from `tensor`, which fits."""
     graph.note(dst)
-    graph.stop_waiting(dst, (slot,))
+    graph.node_store.stop_awaiting(dst, (slot,))
     dst.inputs = [*dst.inputs[:slot], tensor, *dst.inputs[slot + 1 :]]
     graph.edge_store.add(tensor, dst, slot)
     texts = list(dst.node_def.input)

@@ -71,7 +71,7 @@ class Before:
         self._outer_untold = graph.untold
         self._first_new_id = graph.num_node_ids
         self._nodes: dict[Node, tuple[Any, ...]] = {}
-        self._registers = graph.registers()
+        self._nodes_before = graph.node_store.state()
         self._values: tuple[Any, ...] = (
             graph.version,
             graph.versions,
@@ -79,6 +79,7 @@ class Before:
             graph.finalized,
             graph.other_fields,
             graph.signatures,
+            graph.ranks_are_stale,
         )
         self._refiner = graph.refiner.state()
         self._collections = {name: (items, list(items)) for name, items in graph.collections.items()}
@@ -121,8 +122,10 @@ class Before:
         for node, state in self._nodes.items():
             for name, value in zip(_STATE, state, strict=True):
                 setattr(node, name, value)
-        graph.restore_registers(self._registers)
-        graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures = self._values
+        graph.node_store.restore(self._nodes_before)
+        graph.version, graph.versions, graph.seed, graph.finalized, graph.other_fields, graph.signatures, graph.ranks_are_stale = (
+            self._values
+        )
         graph.library.finalized = graph.finalized
         graph.refiner.restore(self._refiner)
         graph.collections.clear()

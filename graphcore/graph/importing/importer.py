@@ -28,7 +28,7 @@ from graphcore.graph.importing.options import ImportOptions, ImportResults, chec
 from graphcore.graph.importing.shapes import check_output_shapes, forget_shapes
 from graphcore.graph.model.atomic_change import refuse_finalized
 from graphcore.graph.model.gc_pause import paused_collector
-from graphcore.graph.model.input_checks import check_inputs, type_misfit
+from graphcore.graph.model.input_checks import type_misfit
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.opaque import OutputTypes, opaque_outputs, opaque_registration
 from graphcore.graph.model.tensor_id import CONTROL, TensorId
@@ -324,21 +324,23 @@ class _Import:
                     node_def = msgspec.structs.replace(node_def, attr=attr)
                 if len(types[0]) != len(inputs):
                     validate_node_def(node_def, plan.op_def)
-        check_inputs(node_def, types[0], inputs, self.source)
-        node = Node(graph, graph.num_node_ids, node_def.name, node_def, registration, inputs, controls, types[0], types[1], self.source)
-        if self.options.validate_shape:
-            graph.refiner.add_node(node)
-            if self.refiner is not None:
-                self.refiner.add_node(node)
-            if "_output_shapes" in node_def.attr:
-                check_output_shapes(graph.refiner, self.refiner, node)
-        else:
-            forget_shapes(node)
-        node = graph.admit(node)
+        node = graph.builder.insert(node_def, registration, inputs, controls, types[0], types[1], self.source, infer=self._infer)
         self.made[own_name] = node
         if self.waiting:
             self._wake(own_name)
         return node
+
+    def _infer(self, node: Node) -> None:
+        """Set the shapes of a new node, and compare them with those that the file gives."""
+        if not self.options.validate_shape:
+            forget_shapes(node)
+            return
+        refiner = self.graph.refiner
+        refiner.add_node(node)
+        if self.refiner is not None:
+            self.refiner.add_node(node)
+        if "_output_shapes" in node.node_def.attr:
+            check_output_shapes(refiner, self.refiner, node)
 
     def _completed(self, node_def: NodeDef, plan: _OpPlan) -> tuple[NodeDef, _Types]:
         """The node with the op's defaults, and its types. Attrs of which nodes share one dict are looked at once."""

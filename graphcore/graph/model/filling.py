@@ -11,7 +11,6 @@ import msgspec
 from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.model.gc_pause import paused_collector
-from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.plumbing import is_back_edge
 
@@ -118,6 +117,5 @@ def _add(graph: Graph, node_def: NodeDef, later: Mapping[str, int]) -> bool:
         inputs.append(producer.outputs[index])
     registration = graph.library.look_up(node_def.op)
     input_types, output_types = in_out_types_for_node(node_def, registration.op_def)
-    check_inputs(node_def, input_types, inputs, None)
-    graph.insert_matched(node_def.name, registration, node_def, inputs, controls or NO_CONTROLS, input_types, output_types, None)
+    graph.builder.insert(node_def, registration, inputs, controls or NO_CONTROLS, input_types, output_types, None)
     return True

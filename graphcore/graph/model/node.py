@@ -336,64 +336,64 @@ class Tensor(msgspec.Struct, eq=False):
     # `==` stays identity: tensors are keys of feed dictionaries.
 
     def __add__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("AddV2", self, other, "add")
+        return building(self.node.graph).builder.binary("AddV2", self, other, "add")
 
     def __radd__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("AddV2", other, self, "add")
+        return building(self.node.graph).builder.binary("AddV2", other, self, "add")
 
     def __sub__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Sub", self, other, "sub")
+        return building(self.node.graph).builder.binary("Sub", self, other, "sub")
 
     def __rsub__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Sub", other, self, "sub")
+        return building(self.node.graph).builder.binary("Sub", other, self, "sub")
 
     def __mul__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Mul", self, other, "mul")
+        return building(self.node.graph).builder.binary("Mul", self, other, "mul")
 
     def __rmul__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Mul", other, self, "mul")
+        return building(self.node.graph).builder.binary("Mul", other, self, "mul")
 
     def __truediv__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("RealDiv", self, other, "truediv")
+        return building(self.node.graph).builder.binary("RealDiv", self, other, "truediv")
 
     def __rtruediv__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("RealDiv", other, self, "truediv")
+        return building(self.node.graph).builder.binary("RealDiv", other, self, "truediv")
 
     def __floordiv__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("FloorDiv", self, other, "floordiv")
+        return building(self.node.graph).builder.binary("FloorDiv", self, other, "floordiv")
 
     def __rfloordiv__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("FloorDiv", other, self, "floordiv")
+        return building(self.node.graph).builder.binary("FloorDiv", other, self, "floordiv")
 
     def __pow__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Pow", self, other, "pow")
+        return building(self.node.graph).builder.binary("Pow", self, other, "pow")
 
     def __rpow__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Pow", other, self, "pow")
+        return building(self.node.graph).builder.binary("Pow", other, self, "pow")
 
     def __matmul__(self, other: object) -> Tensor:
-        return building(self.node.graph).matmul(self, other)
+        return building(self.node.graph).builder.matmul(self, other)
 
     def __rmatmul__(self, other: object) -> Tensor:
-        return building(self.node.graph).matmul(other, self)
+        return building(self.node.graph).builder.matmul(other, self)
 
     def __lt__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Less", self, other, "Less")
+        return building(self.node.graph).builder.binary("Less", self, other, "Less")
 
     def __le__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("LessEqual", self, other, "LessEqual")
+        return building(self.node.graph).builder.binary("LessEqual", self, other, "LessEqual")
 
     def __gt__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("Greater", self, other, "Greater")
+        return building(self.node.graph).builder.binary("Greater", self, other, "Greater")
 
     def __ge__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("GreaterEqual", self, other, "GreaterEqual")
+        return building(self.node.graph).builder.binary("GreaterEqual", self, other, "GreaterEqual")
 
     def __and__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("LogicalAnd", self, other, "and")
+        return building(self.node.graph).builder.binary("LogicalAnd", self, other, "and")
 
     def __or__(self, other: object) -> Tensor:
-        return building(self.node.graph).binary("LogicalOr", self, other, "or")
+        return building(self.node.graph).builder.binary("LogicalOr", self, other, "or")
 
     def __neg__(self) -> Tensor:
         return building(self.node.graph).apply_op("Neg", [self]).outputs[0]

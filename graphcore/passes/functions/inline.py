@@ -184,7 +184,9 @@ class _Inlining:
         )
         like = self.caller
         graph = self.rewriting.graph
-        made = graph.insert(node_def, node.registration, inputs, controls, node.input_types, node.output_types, like.source or node.source)
+        made = graph.builder.insert(
+            node_def, node.registration, inputs, controls, node.input_types, node.output_types, like.source or node.source
+        )
         if made.op in MERGE:
             self.await_loop(made)
         return made
@@ -192,7 +194,7 @@ class _Inlining:
     def await_loop(self, head: Node) -> None:
         for slot, tensor in enumerate(head.inputs):
             if tensor.node.id < 0:
-                self.rewriting.graph.wait_for(tensor.node.name, head, slot)
+                self.rewriting.graph.node_store.await_node(tensor.node.name, head, slot)
 
     def input_of(self, tensor: Tensor) -> Tensor:
         """The copy of a tensor; None for a loop back edge that is not copied yet."""

@@ -256,7 +256,9 @@ class Copier:
         texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
         graph = self.target
         node_def = msgspec.structs.replace(node.node_def, name=graph.names.unique(name), input=tuple(texts), attr=attrs)
-        made = graph.insert(node_def, node.registration, inputs, controls or NO_CONTROLS, node.input_types, node.output_types, node.source)
+        made = graph.builder.insert(
+            node_def, node.registration, inputs, controls or NO_CONTROLS, node.input_types, node.output_types, node.source
+        )
         self.nodes[node] = made
         self.tensors.update(zip(node.outputs, made.outputs, strict=True))
 
@@ -274,7 +276,7 @@ def new_node(
     texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
     node_def = NodeDef(name, op, tuple(texts), forward.device, attrs)
     types = tuple([tensor.dtype.base for tensor in inputs])
-    made = graph.insert(node_def, registration, list(inputs), controls, types, tuple(outputs), caller_location())
+    made = graph.builder.insert(node_def, registration, list(inputs), controls, types, tuple(outputs), caller_location())
     graph.gradient_records[name] = GradientRecord(forward.name, None, {}, name.rpartition("/")[2])
     return made
 

@@ -154,12 +154,12 @@ class _Helper:
 
     def add(self, op: str, inputs: list[Tensor], attrs: dict[str, AttrValue], outputs: tuple[DType, ...], label: str = LABEL) -> Node:
         graph: Graph = self.graph
-        name = graph.new_name(label)
+        name = graph.node_store.new_name(label)
         while name in self.scopes:
-            name = graph.new_name(label)
+            name = graph.node_store.new_name(label)
         node_def = NodeDef(name, op, tuple([input_text(tensor) for tensor in inputs]), "", attrs)
         types = tuple([tensor.dtype.base for tensor in inputs])
-        return graph.insert(node_def, graph.library.look_up(op), list(inputs), NO_CONTROLS, types, outputs, None)
+        return graph.builder.insert(node_def, graph.library.look_up(op), list(inputs), NO_CONTROLS, types, outputs, None)
 
 
 def _reaching(rets: list[Node]) -> set[Node]:

@@ -64,7 +64,7 @@ class GradientWriter:
             controls = self._controls if anchor is None else [*self._controls, anchor]
             texts += self._control_texts if anchor is None else [*self._control_texts, f"^{anchor.name}"]
         node_def = NodeDef(unique, registration.op_def.name, tuple(texts), self._device, attrs)
-        made = graph.insert(node_def, registration, inputs, controls, types[0], types[1], self.source)
+        made = graph.builder.insert(node_def, registration, inputs, controls, types[0], types[1], self.source)
         graph.gradient_records[unique] = GradientRecord(*record)
         return made
 

@@ -74,11 +74,11 @@ class Rewriting:
 
     def identity(self, prefix: str, tensor: Tensor, controls: list[Node], like: Node, device: str = "") -> Node:
         """An Identity of `tensor` with a new name."""
-        return self.add(self.graph.new_name(prefix), "Identity", [tensor], controls, {"T": tensor.dtype.base}, like, device)
+        return self.add(self.graph.node_store.new_name(prefix), "Identity", [tensor], controls, {"T": tensor.dtype.base}, like, device)
 
     def no_op(self, prefix: str, controls: list[Node], like: Node) -> Node:
         """A NoOp with a new name."""
-        return self.add(self.graph.new_name(prefix), "NoOp", [], controls, {}, like)
+        return self.add(self.graph.node_store.new_name(prefix), "NoOp", [], controls, {}, like)
 
     def insert(
         self,
@@ -91,7 +91,7 @@ class Rewriting:
     ) -> Node:
         """A new node; `like` says which line of the user's code it comes from."""
         registration = self.graph.library.look_up(node_def.op)
-        return self.graph.insert(
+        return self.graph.builder.insert(
             node_def,
             registration,
             inputs,

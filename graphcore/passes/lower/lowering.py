@@ -50,7 +50,7 @@ class Lowering:
         device: str | None = None,
     ) -> Node:
         """A new node named after the lowered one, by default on its device."""
-        name = self.graph.new_name(f"{self.node.name}/{label}")
+        name = self.graph.node_store.new_name(f"{self.node.name}/{label}")
         wanted = self.node.device if device is None else device
         texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
         node_def = NodeDef(name, op, tuple(texts), wanted, dict(attrs))

@@ -93,7 +93,7 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
             value = values.get(tensor)
             if value is None or _size_in_bytes(value) > options.max_constant_size_in_bytes:
                 continue
-            name = f"{graph.new_name(tensor.node.name)}__cf__{count}"
+            name = f"{graph.node_store.new_name(tensor.node.name)}__cf__{count}"
             count += 1
             _replace(rewriting, tensor, value, name, found.waits_for[tensor.node], options.device)
             changed = True

@@ -310,7 +310,7 @@ class _Rewriter:
         controls = [self.copies[self.instead.get(control, control)] for control in node.control_inputs] or NO_CONTROLS
         texts = tuple([input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls])
         node_def = node.node_def if texts == node.node_def.input else msgspec.structs.replace(node.node_def, input=texts)
-        copy = made.insert(node_def, node.registration, inputs, controls, node.input_types, node.output_types, node.source)
+        copy = made.builder.insert(node_def, node.registration, inputs, controls, node.input_types, node.output_types, node.source)
         copy.assigned_device = node.assigned_device
         self.back_edges += [(copy, slot, tensor) for slot, tensor in enumerate(node.inputs) if tensor in around]
         return copy
@@ -327,7 +327,7 @@ class _Rewriter:
         inputs = [] if is_feed else [self.copies[client.tensor.node].outputs[client.tensor.index]]
         node_def = NodeDef(client.name, client.op, tuple([input_text(tensor) for tensor in inputs]), "", client.attrs)
         dtypes = (client.tensor.dtype.base,)
-        node = made.insert(
+        node = made.builder.insert(
             node_def, registration, inputs, NO_CONTROLS, () if is_feed else dtypes, dtypes if is_feed else (), client.tensor.node.source
         )
         node.assigned_device = self.device

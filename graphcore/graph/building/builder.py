@@ -1,0 +1,135 @@
+"""Adds nodes to a graph: the one way in for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from graphcore.attrs import AttrValue
+from graphcore.definitions import NodeDef, add_default_attrs, in_out_types_for_node, is_valid_node_name, validate_node_def
+from graphcore.dtypes import DType
+from graphcore.errors import InvalidArgumentError
+from graphcore.graph.building.apply import apply_op, as_held_tensor
+from graphcore.graph.building.resolving import resolve_inputs
+from graphcore.graph.editing.rewiring import RESERVED, attach, replace, require_new
+from graphcore.graph.model.atomic_change import edit
+from graphcore.graph.model.input_checks import check_inputs
+from graphcore.graph.model.node import Node, Tensor, only_output
+from graphcore.registry import OpRegistration
+from graphcore.source import SourceLocation
+from graphcore.support.critical_section import critical_section
+
+if TYPE_CHECKING:
+    from graphcore.graph.graph import Graph
+
+
+class GraphBuilder:
+    """Adds nodes to one graph. Everything that adds a node ends in `insert`."""
+
+    __slots__ = ("graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def add_node(self, node_def: NodeDef, source: SourceLocation | None) -> Node:
+        """See `Graph.add_node`."""
+        graph = self.graph
+        registration = graph.library.look_up(node_def.op)
+        if not is_valid_node_name(node_def.name, allow_internal_ops=True):
+            raise InvalidArgumentError(f"Node '{node_def.name}': Node name contains invalid characters", op=node_def.op, node=node_def.name)
+        with graph.lock:
+            node_def = add_default_attrs(node_def, registration.op_def)
+            inputs, controls = resolve_inputs(graph, node_def)
+            validate_node_def(node_def, registration.op_def)
+            types = in_out_types_for_node(node_def, registration.op_def)
+            return self.insert(node_def, registration, inputs, controls, tuple(types[0]), tuple(types[1]), source)
+
+    def insert(
+        self,
+        definition: NodeDef | Mapping[str, AttrValue],
+        registration: OpRegistration,
+        inputs: list[Tensor],
+        controls: list[Node],
+        input_types: tuple[DType, ...],
+        output_types: tuple[DType, ...],
+        source: SourceLocation | None,
+        *,
+        name: str = "",
+        fits: bool = False,
+        infer: Callable[[Node], None] | None = None,
+    ) -> Node:
+        """Add a node whose inputs are resolved; an earlier node of that name that may be replaced is replaced in place.
+
+        Args:
+            definition: the NodeDef; with `name` and `fits`, the attrs alone are enough if it has nothing else but the inputs.
+            registration: the op.
+            inputs, controls: what feeds the node.
+            input_types, output_types: as `definition` gives them.
+            source: the line of user code that adds the node.
+            name: the name; that of `definition` by default.
+            fits: the number and the types of the inputs are checked already.
+            infer: sets the shapes of the outputs; the graph's own inference by default.
+
+        Raises:
+            FailedPreconditionError: the graph is finalized.
+            InvalidArgumentError: the name is taken, or the inputs or their shapes do not fit.
+        """
+        graph = self.graph
+        with graph.lock:
+            if not name:
+                name = definition.name  # type: ignore[union-attr]  # a NodeDef, see above
+            store = graph.node_store
+            if graph.finalized or name in store.by_name or name in RESERVED:
+                require_new(graph, name, registration.op_def.name)
+            if not fits:
+                check_inputs(definition, input_types, inputs, source)  # type: ignore[arg-type]  # likewise
+            node = Node(graph, store.next_id, name, definition, registration, inputs, controls, input_types, output_types, source)
+            if infer is None:
+                graph.refiner.add_node(node)
+            else:
+                infer(node)
+            existing = store.by_name.get(name)
+            if existing is not None:
+                return edit(graph, replace, existing, node)
+            if name in store.awaited:
+                return edit(graph, _enter_awaited, node)
+            self.enter(node)
+            return node
+
+    @critical_section.cover
+    def enter(self, node: Node) -> None:
+        """Enter a new node into the tables of the graph."""
+        graph = self.graph
+        critical_section.begin()
+        try:
+            store = graph.node_store
+            store.next_id += 1
+            graph.edge_store.add_node(node)
+            graph.names.take(node.name)
+            if node.source is not None and node.source.run is not None:
+                graph.cells.own(node)
+            store.by_id[node.id] = store.by_name[node.name] = node
+            graph.publish("added", node)
+        finally:
+            if critical_section.deferred is not None:
+                critical_section.end()
+
+    def binary(self, op: str, left: object, right: object, name: str) -> Tensor:
+        """A binary op on tensors and values; a value takes the tensor's dtype."""
+        return only_output(apply_op(self.graph, op, [left, right], None, name))
+
+    def matmul(self, left: object, right: object) -> Tensor:
+        """`left @ right`: MatMul for matrices, BatchMatMulV2 where a rank above 2 is known."""
+        operands = [as_held_tensor(self.graph, item) for item in (left, right)]
+        ranks = [item.shape.rank for item in operands if isinstance(item, Tensor)]
+        is_batch = any(rank is not None and rank > 2 for rank in ranks)
+        return only_output(apply_op(self.graph, "BatchMatMulV2" if is_batch else "MatMul", operands, None, "matmul"))
+
+
+def _enter_awaited(graph: Graph, node: Node) -> Node:
+    """Enter a node, and feed the inputs that await it."""
+    awaiting = graph.node_store.take_awaiting(node.name)
+    graph.builder.enter(node)
+    for consumer, slot in attach(graph, node, awaiting):
+        graph.node_store.await_node(node.name, consumer, slot)
+    return node
