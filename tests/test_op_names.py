@@ -65,7 +65,7 @@ def decisions(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _makes_a_node(parent: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
-    """True where a name is handed to a call, given as a default or a result, or kept in a variable of a function."""
+    """True where a name is handed to a call, a default, a result, or a variable of a function."""
     if isinstance(parent, ast.Call):
         called = parent.func
         return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) not in CONTAINERS

@@ -21,13 +21,13 @@ MAX_ITEMS: Final = 8
 
 
 def kind_of_op(op: str) -> NodeKind | None:
-    """What kind of box an op gives, None for plain ops and calls."""
+    """The kind of box that an op gives, None for plain ops and calls."""
     role = op_registry.look_up(op).traits.role if op in op_registry else "op"
     return None if role == "op" else role
 
 
 def node_kind(node: Node) -> NodeKind:
-    """What kind of box an op node is."""
+    """The kind of box of an op node."""
     role = node.registration.traits.role
     return role if role != "op" or not calls_functions(node) else "function"
 

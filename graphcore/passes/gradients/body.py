@@ -336,7 +336,7 @@ def _broadcast_args(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Re
 
 
 def _neutral(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None:
-    """A sum over no axes, a Tile that repeats nothing, a Transpose that leaves each dimension in place, a division of sizes by ones."""
+    """An identity by its sizes: a sum over no axes, a Tile that repeats nothing, a division by ones."""
     missing = [need for need in node.inputs if need not in body.values]
     if missing:
         return missing

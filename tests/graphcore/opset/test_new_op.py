@@ -1,4 +1,4 @@
-"""An op is one block: declared in a file of its own, it is as fast, as visible and as documented as the ops of the package."""
+"""An op declared in a file of its own is as fast, visible and documented as those of the package."""
 
 from __future__ import annotations
 
