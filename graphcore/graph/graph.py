@@ -26,7 +26,7 @@ from graphcore.graph.following import cell_edits
 from graphcore.graph.following.derivations import DerivationBook
 from graphcore.graph.model.atomic_change import edit, refuse_finalized, undivided
 from graphcore.graph.model.cells import CellBook
-from graphcore.graph.model.change_publisher import ChangeTeller
+from graphcore.graph.model.change_publisher import ChangePublisher
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
@@ -47,7 +47,7 @@ _SOURCE_OP = OpRegistration(OpDef(name="_Source"))
 _SINK_OP = OpRegistration(OpDef(name="_Sink"))
 
 
-class Graph(GraphReader, ChangeTeller):
+class Graph(GraphReader, ChangePublisher):
     """A dataflow graph under construction.
 
     Every method that fails leaves the graph as it was. Several threads may build one graph, and run it meanwhile: each is in its own

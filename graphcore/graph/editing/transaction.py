@@ -68,7 +68,7 @@ class Before:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._outer = graph.before
-        self._outer_untold = graph.untold
+        self._outer_unpublished = graph.unpublished
         self._first_new_id = graph.num_node_ids
         self._nodes: dict[Node, tuple[Any, ...]] = {}
         self._nodes_before = graph.node_store.state()
@@ -90,8 +90,8 @@ class Before:
         self._library = graph.library.state()
         self._edges = graph.edge_store.begin(self._first_new_id)
         graph.before = self
-        self._untold: list[Change] = []
-        graph.untold = self._untold
+        self._unpublished: list[Change] = []
+        graph.unpublished = self._unpublished
 
     def note(self, node: Node) -> None:
         """Keep what `node` is now, once; nothing is kept of a new one."""
@@ -100,7 +100,7 @@ class Before:
 
     def _end(self) -> None:
         self.graph.before = self._outer
-        self.graph.untold = self._outer_untold
+        self.graph.unpublished = self._outer_unpublished
 
     def keep(self) -> None:
         """All went well: what is around this one takes over what was noted, or else the subscribers are told."""
@@ -110,10 +110,10 @@ class Before:
             for node, state in self._nodes.items():
                 if node.id < self._outer._first_new_id:
                     self._outer._nodes.setdefault(node, state)
-        if self._outer_untold is None:
-            self.graph.tell(self._untold)
+        if self._outer_unpublished is None:
+            self.graph.notify(self._unpublished)
         else:
-            self._outer_untold += self._untold
+            self._outer_unpublished += self._unpublished
 
     def restore(self) -> None:
         """Bring everything back."""

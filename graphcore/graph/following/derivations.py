@@ -261,7 +261,7 @@ class DerivationBook:
     def _notice(self, *, nodes_only: bool = False) -> bool:
         """Note which derivations are affected by what has changed; False if nothing has."""
         graph = self._graph
-        for change in graph.untold_changes():
+        for change in graph.unpublished_changes():
             self._heard(change)
         changed, self._changed, self._version = self._changed, set(), graph.version
         if not changed and (nodes_only or not self._is_asked):

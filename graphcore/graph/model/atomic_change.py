@@ -40,11 +40,11 @@ def edit(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.a
 def undivided(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Call `change` with the graph and these arguments without a break; subscribers are told of its changes at its end."""
     with graph.lock, critical_section:
-        if graph.untold is not None:
+        if graph.unpublished is not None:
             return change(graph, *args, **kwargs)
-        untold = graph.untold = []
+        unpublished = graph.unpublished = []
         try:
             return change(graph, *args, **kwargs)
         finally:
-            graph.untold = None
-            graph.tell(untold)
+            graph.unpublished = None
+            graph.notify(unpublished)

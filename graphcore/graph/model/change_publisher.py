@@ -1,4 +1,4 @@
-"""Counting what happens to a graph, and telling those who follow it."""
+"""Counts the changes of a graph and publishes them to subscribers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from graphcore.graph.editing.transaction import Before
 
 
-class ChangeTeller:
+class ChangePublisher:
     """The part of a `Graph` that publishes its changes.
 
     Attributes:
         version: grows with every change.
         before: what the innermost transaction under way keeps of what was before, None if there is none.
-        untold: what the subscribers will be told when the edit or transaction under way has ended; None if there is none.
+        unpublished: what the subscribers will be told when the edit or transaction under way has ended; None if there is none.
     """
 
     def __init__(self) -> None:
         self.version = 0
         self.before: Before | None = None
-        self.untold: list[Change] | None = None
+        self.unpublished: list[Change] | None = None
         self._subscribers: list[Subscriber] = []
         self._last_version = 0
 
@@ -51,17 +51,17 @@ class ChangeTeller:
 
     def _announce(self, kind: ChangeKind, node: Node) -> None:
         change = Change(kind, node.name, self.version)
-        if self.untold is None:
-            self.tell([change])
+        if self.unpublished is None:
+            self.notify([change])
         else:
-            self.untold.append(change)
+            self.unpublished.append(change)
 
-    def untold_changes(self) -> list[Change]:
+    def unpublished_changes(self) -> list[Change]:
         """The changes of the transaction under way, of which the subscribers will be told."""
-        return [] if self.untold is None else list(self.untold)
+        return [] if self.unpublished is None else list(self.unpublished)
 
-    def tell(self, changes: list[Change]) -> None:
-        """Tell each subscriber of each change.
+    def notify(self, changes: list[Change]) -> None:
+        """Call each subscriber with each change.
 
         Raises:
             Exception: the first that a subscriber raised, when all know of all.
