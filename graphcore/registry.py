@@ -39,6 +39,7 @@ class OpRegistration:
         "apply_plan",
         "direct_shape",
         "examples",
+        "failures",
         "full_gradient",
         "gradient",
         "has_gradient",
@@ -69,6 +70,7 @@ class OpRegistration:
         self.full_gradient: GradientCreator | None = None
         self.no_gradient_through: Mapping[str, str] = {}
         self.examples: tuple[Any, ...] = ()
+        self.failures: tuple[Any, ...] = ()
 
     @property
     def is_alias(self) -> bool:

@@ -140,6 +140,7 @@ class Reshape:
     memory = "reshaped view"
     gradient = index_typed("Tshape", RESHAPE_GRADIENT)
     examples = (Example([_X, [3, 2]]), Example([_X, [-1]]), Example([[7.0], np.zeros(0, np.int32)], outputs=[7.0]))
+    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -170,6 +171,7 @@ class ExpandDims:
     memory = "view"
     gradient = index_typed("Tdim", RESHAPE_GRADIENT)
     examples = (Example([_X, 0]), Example([_X, -1]), Example([_X, [1]]))
+    failures = (Example([_X, 99]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_int(k, 1)
@@ -263,6 +265,7 @@ class Transpose:
     kernel = _transpose(conjugate=False)
     gradient = _transpose_grad("Transpose")
     examples = (Example([_X, [1, 0]]), Example([[_X, _X], [1, 2, 0]]))
+    failures = (Example([_X, [-1, -1]]),)
 
 
 @op
@@ -278,6 +281,7 @@ class ConjugateTranspose:
     kernel = _transpose(conjugate=True)
     gradient = _transpose_grad("ConjugateTranspose")
     examples = (Example([_X, [1, 0]]), Example([np.array([[1 + 2j, 3 - 1j]], np.complex64), [1, 0]]))
+    failures = (Example([_X, [-1, -1]]),)
 
 
 def _unchanged_vector(c: InferenceContext) -> None:
@@ -292,6 +296,7 @@ class InvertPermutation:
     shape = _unchanged_vector
     gradient = NO_GRADIENT
     examples = (Example([[3, 4, 0, 2, 1]], outputs=[[2, 4, 3, 0, 1]]),)
+    failures = (Example([[-1, -1, -1, -1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, arange = k.dtype("T"), k.xp.arange

@@ -48,6 +48,7 @@ class BroadcastGradientArgs:
         Example([[2, 1], [3]], outputs=[[1], [0]]),
         Example([[1, 1, 3], [1, 3]], outputs=[[0, 1], [0, 1]]),
     )
+    failures = (Example([[-1, -1], [2, 3]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         array, dtype = k.xp.array, k.dtype("T")
@@ -80,6 +81,7 @@ class BroadcastArgs:
     shape = broadcast_args_shape
     gradient = NO_GRADIENT
     examples = (Example([[2, 1], [3]], outputs=[[2, 3]]),)
+    failures = (Example([[-1, -1], [3]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         array, dtype = k.xp.array, k.dtype("T")
@@ -99,6 +101,7 @@ class BroadcastTo:
     can_fail = FailsOn(values=("shape",), empty=True)
     memory = "broadcast view"
     examples = (Example([_X, [2, 2, 3]]), Example([[[1.0], [2.0]], [2, 3]]), Example([7.0, [2, 2]]))
+    failures = (Example([_X, [-1, -1, -1]]),)
 
     def gradient(attrs: Any) -> str:
         wide = index_type(attrs, "Tidx").name == "int64"
@@ -129,6 +132,7 @@ class Tile:
     neutral = "ones"
     can_fail = FailsOn(values=("multiples",))
     examples = (Example([_X, [2, 1]]), Example([_X, [2, 3]]), Example([_X, [0, 1]]))
+    failures = (Example([_X, [-1, -1]]),)
 
     # Repeats and elements become dimensions of their own, and the repeats are summed.
     gradient = index_typed(

@@ -184,6 +184,7 @@ class Fill:
         }}""",
     )
     examples = (Example([[2, 3], 7.5], outputs=[np.full((2, 3), 7.5)]), Example([np.zeros(0, np.int32), 7], outputs=[7]))
+    failures = (Example([[-1, -1], 7.5]),)
 
     def kernel(k: KernelContext) -> Kernel:
         full, dtype = k.xp.full, k.dtype("T")
@@ -214,6 +215,7 @@ class Range:
         Example([3.0, 1.0, -0.5], outputs=[[3.0, 2.5, 2.0, 1.5]]),
         Example([3, 3, 1], outputs=[[]]),
     )
+    failures = (Example([99, 18, 3]),)
 
     def kernel(k: KernelContext) -> Kernel:
         arange, dtype = k.xp.arange, k.dtype("Tidx")
@@ -253,6 +255,7 @@ class LinSpace:
     can_fail = FailsOn(values=("num",))
     gradient = NO_GRADIENT
     examples = (Example([10.0, 12.0, 3], outputs=[[10.0, 11.0, 12.0]]), Example([1.0, 5.0, 1], outputs=[[1.0]]))
+    failures = (Example([10.0, 12.0, -1]),)
 
     def kernel(k: KernelContext) -> Kernel:
         linspace, dtype = k.xp.linspace, k.dtype("T")

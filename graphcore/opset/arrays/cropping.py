@@ -103,6 +103,7 @@ class CropAndResize:
         Example([_X, _BOXES[:2], [1, 0], [1, 4]]),
         Example([_X, _BOXES, _IMAGE_OF_BOX, [3, 2]], {"method": "nearest"}, differentiable=False),
     )
+    failures = (Example([_X, _BOXES, [-1, -1, -1], [2, 3]], {"extrapolation_value": -1.0}),)
 
     def shape(c: InferenceContext) -> None:
         image, boxes = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 2)
@@ -171,6 +172,7 @@ class CropAndResizeGradImage:
         Example([_DY, _BOXES, _IMAGE_OF_BOX, [2, 4, 3, 2]], {"T": "float"}),
         Example([_DY, _BOXES, _IMAGE_OF_BOX, [2, 4, 3, 2]], {"T": "float", "method": "nearest"}, differentiable=False),
     )
+    failures = (Example([_DY, _BOXES, [-1, -1, -1], [2, 4, 3, 2]], {"T": "float"}),)
 
     def shape(c: InferenceContext) -> None:
         c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(3), 4))
@@ -214,6 +216,7 @@ class CropAndResizeGradBoxes:
     )
     gradient = _LAST
     examples = (Example([_DY, _X, _BOXES, _IMAGE_OF_BOX]),)
+    failures = (Example([_DY, _X, _BOXES, [-1, -1, -1]]),)
 
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(0), 4)

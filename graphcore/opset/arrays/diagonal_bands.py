@@ -152,6 +152,7 @@ class MatrixDiagPartV2:
     kernel = _part
     gradient = _part_gradient("V2", "")
     examples = _PART_EXAMPLES
+    failures = (Example([np.zeros((0, 4), np.float32), [-1, 1], 0.5]),)
 
 
 @op
@@ -170,6 +171,7 @@ class MatrixDiagPartV3:
     kernel = _part
     gradient = _part_gradient("V3", ", align=$align")
     examples = (*_PART_EXAMPLES, Example([_X, [-2, 2], 0.5], {"align": "LEFT_RIGHT"}))
+    failures = (Example([_X, [99, 99], 0.5], {"align": "LEFT_RIGHT"}),)
 
 
 def _set_shape(c: InferenceContext) -> None:
@@ -230,6 +232,7 @@ class MatrixSetDiagV2:
     kernel = _set
     gradient = _set_gradient("V2", "")
     examples = _SET_EXAMPLES
+    failures = (Example([np.zeros((3, 0), np.float32), [-1.0, -2.0, -3.0], 0]),)
 
 
 @op
@@ -248,6 +251,7 @@ class MatrixSetDiagV3:
     kernel = _set
     gradient = _set_gradient("V3", ", align=$align")
     examples = (*_SET_EXAMPLES, Example([_X, _BAND, [-1, 1]], {"align": "LEFT_RIGHT"}))
+    failures = (Example([np.zeros((3, 0), np.float32), [-1.0, -2.0, -3.0], 0]),)
 
 
 def sides(length: int, band: tuple[int, int], rows: int, columns: int) -> tuple[int, int]:
@@ -347,6 +351,7 @@ class MatrixDiagV2:
     kernel = _matrix
     gradient = _matrix_gradient("V2", "")
     examples = _MATRIX_EXAMPLES
+    failures = (Example([[1.0, 2.0, 3.0], 0, 0, -1, 0.0]),)
 
 
 @op
@@ -366,3 +371,4 @@ class MatrixDiagV3:
     kernel = _matrix
     gradient = _matrix_gradient("V3", ", align=$align")
     examples = (*_MATRIX_EXAMPLES, Example([_BAND, [-1, 1], -1, -1, 0.5], {"align": "LEFT_RIGHT"}))
+    failures = (Example([[1.0, 2.0, 3.0], 0, 0, -1, 0.0]),)

@@ -58,6 +58,7 @@ class DiagPart:
     """
 
     signature = f"DiagPart[T:{_DIAG_TYPES}](input:T) -> (diagonal:T)"
+    can_fail = False
     gradient = _one_way("Diag")
     examples = (Example([[[1.0, 2.0], [3.0, 4.0]]], outputs=[[1.0, 4.0]]),)
 
@@ -135,6 +136,7 @@ class MatrixDiagPart:
     """
 
     signature = "MatrixDiagPart[T:type](input:T) -> (diagonal:T)"
+    can_fail = False
     gradient = """[T:type](x:T, dy:T) -> (dx:T) {
       zeros = ZerosLike[T=$T](x)
       dx = MatrixSetDiag[T=$T](zeros, dy)
@@ -202,6 +204,7 @@ class MatrixBandPart:
         Example([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], 1, 0], outputs=[[[1.0, 0.0, 0.0], [4.0, 5.0, 0.0], [0.0, 8.0, 9.0]]]),
         Example([[_X, _X], np.int64(-1), np.int64(1)]),
     )
+    failures = (Example([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], 99, 0]),)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype = k.xp, k.dtype("T")

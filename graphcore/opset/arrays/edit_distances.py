@@ -80,6 +80,18 @@ class EditDistance:
         ),
         Example([*_sparse([[0, 0], [0, 1]], [4, 5], [1, 2]), *_sparse([[0, 0]], [5], [1, 1])], {"normalize": False}, outputs=[[1.0]]),
     )
+    failures = (
+        Example(
+            [
+                np.array([[0, 0, 0], [1, 0, 0]], np.int64),
+                [1, 2],
+                np.array([2, 1, 1], np.int64),
+                np.full((4, 3), -1, np.int64),
+                [1, 2, 3, 1],
+                np.full((3,), 2, np.int64),
+            ]
+        ),
+    )
 
     def shape(c: InferenceContext) -> None:
         _check_sparse(c, 0)

@@ -63,6 +63,7 @@ class Gather:
     partial_rule = partial_rules.GATHER
     gradient = _GATHER_GRADIENT
     examples = (Example([_X, [1, 0, 1]]), Example([[1.0, 2.0], [[0, 1], [1, 1]]]))
+    failures = (Example([_X, [-1, -1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda params, indices: params.take(checked_indices(k, indices, params.shape[0]), 0)
@@ -155,6 +156,7 @@ class GatherV2:
         Example([_X, [[2, 0], [1, 1]], 1], {"batch_dims": 1}, outputs=[[[3.0, 1.0], [5.0, 5.0]]]),
         Example([_X, 1, 1], outputs=[[2.0, 5.0]]),
     )
+    failures = (Example([_X, [-1, -1, -1], 0]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known, batch_dims = constant_int(k, 2), int(str(k.attr("batch_dims")))
@@ -199,6 +201,7 @@ class GatherNd:
         Example([_X, [[1], [1], [0]]]),
         Example([_X, np.zeros((2, 0), np.int32)]),
     )
+    failures = (Example([_X, [[-1, -1], [-1, -1]]]),)
 
     def gradient(attrs: Attrs) -> str:
         wide = ", out_type=int64" if index_type(attrs, "Tindices").name == "int64" else ""
@@ -258,6 +261,7 @@ class ScatterNd:
         Example([[[4], [3], [1], [7]], [9.0, 10.0, 11.0, 12.0], [8]], outputs=[[0.0, 11.0, 0.0, 10.0, 9.0, 0.0, 0.0, 12.0]]),
         Example([[[0], [0]], _X, [2, 3]], outputs=[[[5.0, 7.0, 9.0], [0.0, 0.0, 0.0]]]),
     )
+    failures = (Example([[[-1], [-1], [-1], [-1]], [9.0, 10.0, 11.0, 12.0], [8]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         zeros, add_at, dtype = k.xp.zeros, k.xp.add.at, k.dtype("T")
@@ -297,6 +301,7 @@ class DynamicStitch:
         Example([[[0, 2], 1], [[[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0]]], outputs=[[[1.0, 2.0], [5.0, 6.0], [3.0, 4.0]]]),
         Example([[[0, 1, 2], [1]], [[7, 8, 9], [-1]]], outputs=[[7, -1, 9]]),
     )
+    failures = (Example([[[-9, 2], 1], [[[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0]]]),)
 
     def gradient(attrs: Attrs) -> str:
         count = required_int(attrs, "N")
@@ -353,6 +358,7 @@ class OneHot:
         Example([[0, 2, -1], 3, 5.0, 0.5]),
         Example([[[0, 1], [1, 2]], 3, 1, 0], {"axis": 0}),
     )
+    failures = (Example([[0, 2, -1], -1, 5.0, 0.5]),)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, axis = k.xp, int(str(k.attr("axis")))

@@ -79,6 +79,7 @@ class Concat:
     can_fail = FailsOn(values=("concat_dim",))
     gradient = _concat_grad(dim_first=True)
     examples = (Example([0, [_A, _B]]), Example([1, [_A, _C]]))
+    failures = (Example([-1, [_A, _B]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_int(k, 0)
@@ -98,6 +99,7 @@ class ConcatV2:
     can_fail = FailsOn(values=("axis",))
     gradient = _concat_grad(dim_first=False)
     examples = (Example([[_A, _B], 0]), Example([[_A, _C, _A], -1]))
+    failures = (Example([[_A, _B], -1]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_int(k, required_int(k.attrs, "N"))
@@ -117,6 +119,7 @@ class ConcatOffset:
     shape = concat_offset_shape
     gradient = NO_GRADIENT
     examples = (Example([1, [[2, 2, 7], [2, 3, 7], [2, 9, 7]]], outputs=[[0, 0, 0], [0, 2, 0], [0, 5, 0]]),)
+    failures = (Example([-1, [[2, 2, 7], [2, 3, 7], [2, 9, 7]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         def offsets(dim: Any, *shapes: Any) -> Any:
@@ -229,6 +232,7 @@ class Split:
         Example([-1, _A], {"num_split": 3}),
         Example([1, _A], {"num_split": 1}, outputs=[_A]),
     )
+    failures = (Example([-1, _A], {"num_split": 2}),)
 
     def gradient(attrs: Attrs) -> str:
         return f"""[T:type, num_split:int](dim:int32, x:T, dy:num_split*T) -> (d_dim:int32, dx:T) {{
@@ -269,6 +273,7 @@ class SplitV:
         # Equal in both, because for a single piece TensorFlow checks the last dimension if the axis is unknown.
         Example([[[1.0, 2.0], [3.0, 4.0]], [2], 0], {"num_split": 1}, outputs=[[[1.0, 2.0], [3.0, 4.0]]]),
     )
+    failures = (Example([_A, [-1, -1], 1], {"num_split": 2}),)
 
     def gradient(attrs: Attrs) -> str:
         return f"""[T:type, Tlen:type, num_split:int](x:T, size_splits:Tlen, dim:int32, dy:num_split*T) -> (dx:T, d_size_splits:Tlen, d_dim:int32) {{

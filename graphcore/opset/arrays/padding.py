@@ -57,6 +57,7 @@ class Pad:
     can_fail = FailsOn(values=("paddings",))
     gradient = _pad_grad
     examples = (Example([_X, [[1, 0], [0, 2]]]), Example([_X, np.zeros((2, 2), np.int64)]))
+    failures = (Example([_X, [[-1, -1], [-1, -1]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -75,6 +76,7 @@ class PadV2:
     shape = pad_shape
     can_fail = FailsOn(values=("paddings",))
     examples = (Example([_X, [[1, 0], [0, 2]], 7.0]),)
+    failures = (Example([_X, [[-1, -1], [-1, -1]], 7.0]),)
 
     # The gradient of the constant is the sum over the padding.
     def gradient(attrs: Attrs) -> str:
@@ -120,6 +122,7 @@ class MirrorPad:
         Example([_X, [[1, 1], [2, 0]]], {"mode": "REFLECT"}),
         Example([_X, [[1, 1], [2, 2]]], {"mode": "SYMMETRIC"}),
     )
+    failures = (Example([_X, [[-1, -1], [-1, -1]]], {"mode": "REFLECT"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -170,6 +173,7 @@ class MirrorPadGrad:
         Example([[[1.0, 2.0, 3.0, 4.0, 5.0]], [[0, 0], [2, 0]]], {"mode": "REFLECT"}),
         Example([[[1.0, 2.0, 3.0, 4.0, 5.0]], [[0, 0], [1, 2]]], {"mode": "SYMMETRIC"}),
     )
+    failures = (Example([[[1.0, 2.0, 3.0, 4.0, 5.0]], [[-1, -1], [-1, -1]]], {"mode": "REFLECT"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -238,6 +242,8 @@ class Reverse:
     """
 
     signature = f"Reverse[T:{_REVERSE_TYPES}](tensor:T, dims:bool) -> (output:T)"
+    can_fail = False
+    memory = "strided view"
     shape = _reverse_shape
     gradient = """[T:type](x:T, d:bool, dy:T) -> (dx:T, dd:bool) {
       dx = Reverse[T=$T](dy, d)
@@ -260,6 +266,7 @@ class ReverseV2:
     shape = _reverse_v2_shape
     can_fail = FailsOn(values=("axis",))
     examples = (Example([_X, [1]], outputs=[[[3.0, 2.0, 1.0], [6.0, 5.0, 4.0]]]), Example([_X, [-1, 0]]))
+    failures = (Example([_X, [99]]),)
 
     def gradient(attrs: Attrs) -> str:
         wide = ", Tidx=int64" if index_type(attrs, "Tidx").name == "int64" else ""

@@ -135,6 +135,7 @@ class SpaceToBatchND:
     can_fail = FailsOn(values=("block_shape", "paddings"))
     gradient = _nd_grad("BatchToSpaceND", "Tpaddings", "Tcrops")
     examples = (Example([_X, [2, 2], [[0, 0], [0, 0]]]), Example([_X, [3], [[1, 0]]]), Example([_X, [1, 4], [[0, 0], [3, 1]]]))
+    failures = (Example([_X, [-1, -1], [[0, 0], [0, 0]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         block, pads = constant_ints(k, 1), constant_ints(k, 2)
@@ -161,6 +162,7 @@ class BatchToSpaceND:
         Example([_X.reshape(8, 1, 2, 2), [2, 2], [[0, 0], [0, 0]]]),
         Example([_X.reshape(8, 1, 2, 2), [1, 4], [[0, 0], [3, 1]]]),
     )
+    failures = (Example([_X.reshape(8, 1, 2, 2), [-1, -1], [[0, 0], [0, 0]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         block, crops = constant_ints(k, 1), constant_ints(k, 2)
@@ -192,6 +194,7 @@ class SpaceToBatch:
       dpaddings = ZerosLike[T=$Tpaddings](paddings)
     }"""
     examples = (Example([_X, [[0, 0], [1, 1]]], {"block_size": 2}),)
+    failures = (Example([_X, [[-1, -1], [-1, -1]]], {"block_size": 2}),)
 
     def kernel(k: KernelContext) -> Kernel:
         block, pads = (required_int(k.attrs, "block_size"),) * 2, constant_ints(k, 1)
@@ -215,6 +218,7 @@ class BatchToSpace:
       dcrops = ZerosLike[T=$Tidx](crops)
     }"""
     examples = (Example([_X.reshape(8, 1, 2, 2), [[0, 0], [1, 1]]], {"block_size": 2}),)
+    failures = (Example([_X.reshape(8, 1, 2, 2), [[-1, -1], [-1, -1]]], {"block_size": 2}),)
 
     def kernel(k: KernelContext) -> Kernel:
         block, crops = (required_int(k.attrs, "block_size"),) * 2, constant_ints(k, 1)
@@ -295,6 +299,7 @@ class DepthToSpace:
     can_fail = FailsOn(empty=True)
     gradient = f"[{_DEPTH_ATTRS}](x:T, dy:T) -> (dx:T) {{\n  dx = SpaceToDepth[{_DEPTH_GIVEN}](dy)\n}}"
     examples = (Example([_X.reshape(2, 1, 2, 8)], {"block_size": 2}),)
+    failures = (Example([np.zeros((2, 0, 2, 8), np.float32)], {"block_size": 2}),)
 
     def kernel(k: KernelContext) -> Kernel:
         size, nchw = required_int(k.attrs, "block_size"), _is_nchw(k.attrs)

@@ -131,6 +131,7 @@ def _segment_op(name: str, summary: str, types: str, kernel: KernelFactory, grad
         kernel=kernel,
         gradient=gradient,
         examples=_EXAMPLES,
+        failures=(Example([[1.0, 2.0], [0, -1]]),),
     )
 
 

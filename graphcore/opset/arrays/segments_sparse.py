@@ -119,6 +119,7 @@ def _sparse_segments(scale: str, summary: str, types: str = _FLOATS) -> None:
         kernel=_reduction(scale, with_count=False),
         gradient=_gradient(scale, with_count=False),
         examples=_EXAMPLES,
+        failures=(Example([_X, [99], [0]]),),
     )
     define_op(
         f"{name}WithNumSegments",
@@ -133,6 +134,7 @@ def _sparse_segments(scale: str, summary: str, types: str = _FLOATS) -> None:
         kernel=_reduction(scale, with_count=True),
         gradient=_gradient(scale, with_count=True),
         examples=(Example([_X, [0, 2, 1, 1], [0, 0, 1, 3], 5]),),
+        failures=(Example([_X, [99], [0], 1]),),
     )
     define_op(
         f"{name}Grad",
@@ -149,6 +151,7 @@ def _sparse_segments(scale: str, summary: str, types: str = _FLOATS) -> None:
         kernel=_reduction_grad_kernel(scale),
         gradient=_gradient_of_gradient(scale),
         examples=(Example([[[1.0, 2.0], [3.0, -4.0]], [0, 2, 1], [0, 0, 1], 3]),),
+        failures=(Example([[[1.0, 2.0]], [99], [0], 1]),),
     )
 
 

@@ -75,6 +75,7 @@ class UniqueWithCounts:
     kernel = _unique(3)
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[[1, 2, 4, 7, 8], [0, 0, 1, 2, 2, 2, 3, 4, 4], [2, 1, 3, 1, 2]]),)
+    failures = (Example([0]),)
 
 
 @op
@@ -183,6 +184,7 @@ class UniqueV2:
         Example([_ROWS, np.array([0])], outputs=[[[1, 0, 0], [2, 0, 0]], [0, 0, 1]]),
         Example([_ROWS, np.array([-1])], outputs=[[[1, 0], [1, 0], [2, 0]], [0, 1, 1]]),
     )
+    failures = (Example([np.zeros((0,), np.int32), np.zeros(0, np.int64)]),)
 
 
 @op
@@ -206,3 +208,4 @@ class UniqueWithCountsV2:
         Example([_X, np.zeros(0, np.int64)], outputs=[[1, 2, 4, 7, 8], [0, 0, 1, 2, 2, 2, 3, 4, 4], [2, 1, 3, 1, 2]]),
         Example([_ROWS, np.array([0])], outputs=[[[1, 0, 0], [2, 0, 0]], [0, 0, 1], [2, 1]]),
     )
+    failures = (Example([np.zeros((0,), np.int32), np.zeros(0, np.int64)]),)

@@ -41,6 +41,7 @@ class ReverseSequence:
         Example([_X, [2, 4]], {"seq_dim": 1}, outputs=[[[2.0, 1.0, 3.0, 4.0], [8.0, 7.0, 6.0, 5.0]]]),
         Example([_X, [1, 2, 0, 2]], {"seq_dim": 0, "batch_dim": 1}),
     )
+    failures = (Example([_X, [-1, -1]], {"seq_dim": 1}),)
 
     def shape(c: InferenceContext) -> None:
         lengths = c.with_rank(c.input(1), 1)
@@ -93,6 +94,7 @@ class Roll:
         Example([_X, [-1, 3], [0, -1]]),
         Example([_X, [1, 2], [1, 1]]),
     )
+    failures = (Example([_X, 1, 99]),)
 
     def kernel(k: KernelContext) -> Kernel:
         roll, shift, axis = k.xp.roll, constant_ints(k, 1), constant_ints(k, 2)
@@ -114,6 +116,8 @@ class Bitcast:
     """
 
     signature = f"Bitcast[T:{_BITS}, type:{_BITS}](input:T) -> (output:type)"
+    can_fail = False
+    memory = "view"
     gradient = NO_GRADIENT
     examples = (
         Example([[1.0, -2.0]], {"type": "int32"}, outputs=[[1065353216, -1073741824]]),

@@ -61,6 +61,7 @@ class Slice:
         Example([_X, [0, 2], [2, 1]]),
         Example([_X, [1, 1], [-1, -1]]),
     )
+    failures = (Example([_X, [-1, -1], [1, 2]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         fixed_begin, fixed_size = constant_ints(k, 1), constant_ints(k, 2)
@@ -166,6 +167,7 @@ class StridedSlice:
         Example([_X, [0, 1], [0, 3], [1, 1]], {"new_axis_mask": 1}),
         Example([_X, [-1, -1], [0, 0], [1, 1]], {"shrink_axis_mask": 3}, outputs=[12.0]),
     )
+    failures = (Example([_X, [0, 1], [2, 4], [0, 0]]),)
 
     def gradient(attrs: Attrs) -> str:
         shape_type = ", out_type=int64" if index_type(attrs, "Index").name == "int64" else ""
@@ -215,6 +217,7 @@ class StridedSliceGrad:
         Example([[3, 4], [0, 1], [2, 4], [1, 2], [[1.0, 2.0], [3.0, 4.0]]]),
         Example([[3, 4], [1, 0], [2, 0], [1, 1], [1.0, 2.0, 3.0, 4.0]], {"shrink_axis_mask": 1, "end_mask": 2}),
     )
+    failures = (Example([[-1, -1], [0, 1], [2, 4], [1, 2], [[1.0, 2.0], [3.0, 4.0]]]),)
 
     def gradient(attrs: Attrs) -> str:
         names = ("shape", "begin", "end", "stride")

@@ -59,6 +59,7 @@ class DeepCopy:
     """A copy of the input."""
 
     signature = "DeepCopy[T:type](x:T) -> (y:T)"
+    can_fail = False
     stateful = True
     shape = unchanged_shape
     gradient = IDENTITY_GRADIENT
@@ -125,6 +126,7 @@ class CheckNumerics:
       dx = CheckNumerics[T=$T, message="Not a number (NaN) or infinity (Inf) values detected in gradient."](dy)
     }"""
     examples = (Example([_X], {"message": "weights"}, outputs=[_X]),)
+    failures = (Example([[[np.nan, np.nan, np.nan], [np.nan, np.nan, np.nan]]], {"message": "weights"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         isfinite, isnan, isinf, message = k.xp.isfinite, k.xp.isnan, k.xp.isinf, _text(k.attr("message"))
@@ -152,6 +154,7 @@ class Assert:
     shape = no_outputs
     gradient = NO_GRADIENT
     examples = (Example([True, [_X, 7]]),)
+    failures = (Example([False, [_X, 7]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         count = required_int(k.attrs, "summarize")
@@ -188,6 +191,7 @@ class Print:
     """
 
     signature = "Print[T:type, U:list(type) >= 0, message:string = '', first_n:int = -1, summarize:int = 3](input:T, data:U) -> (output:T)"
+    can_fail = False
     stateful = True
     shape = unchanged_shape
     examples = (Example([_X, [[1, 2, 3, 4]]], {"message": "x: "}, outputs=[_X]), Example([_X, []], outputs=[_X]))
@@ -226,6 +230,7 @@ class PrintV2:
     """
 
     signature = "PrintV2[output_stream:string = 'stderr', end:string = '\\n'](input:string) -> ()"
+    can_fail = False
     stateful = True
     gradient = NO_GRADIENT
     examples = (Example([b"step 1"]),)

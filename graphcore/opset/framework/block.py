@@ -19,6 +19,8 @@ maps outputs without a gradient to the reason, so that a gradient that reaches o
 
 Traits (`graphcore.traits`) are attributes as well, such as `can_fail = False`; most come from a base class or from the kernel.
 
+`failures` shows uses that are errors, though the shape function accepts the shapes: one for each op that can fail.
+
 `waits = True` declares that the kernel returns a `Pending` instead of its outputs.
 """
 
@@ -161,6 +163,7 @@ def make_registration(block: Any) -> OpRegistration:
     entry = OpRegistration(_op_def(block), block.shape)
     entry.kernel = block.kernel
     entry.examples = tuple(block.examples)
+    entry.failures = tuple(getattr(block, "failures", ()))
     entry.waits = getattr(block, "waits", False)
     entry.traits = traits_of(block, (block.shape, block.kernel))
     gradient = block.gradient

@@ -56,6 +56,7 @@ class ArgMax:
         Example([_X, -1]),
         Example([[[math.nan, 1.0, 3.0], [2.0, math.nan, -math.inf], [math.nan] * 3], 1], outputs=[[2, 0, 0]]),
     )
+    failures = (Example([_X, 99]),)
 
 
 @op
@@ -73,6 +74,7 @@ class ArgMin:
         Example([_X, -1]),
         Example([[[math.nan, 1.0, 3.0], [2.0, math.nan, math.inf], [math.nan] * 3], 1], outputs=[[1, 0, 0]]),
     )
+    failures = (Example([_X, 99]),)
 
 
 def _running(name: str, neutral: int) -> KernelFactory:
@@ -114,6 +116,7 @@ class Cumsum:
         Example([_X, 0], {"exclusive": True}),
         Example([_X, -1], {"exclusive": True, "reverse": True}),
     )
+    failures = (Example([_X, 99]),)
 
     def gradient(attrs: Any) -> str:
         reverse = "false" if attrs.get("reverse") else "true"
@@ -136,6 +139,7 @@ class Cumprod:
         Example([_X, 0], {"exclusive": True}),
         Example([_X, -1], {"exclusive": True, "reverse": True}),
     )
+    failures = (Example([_X, 99]),)
 
     # As in the reference the derivative divides by x, so it is NaN where x is 0.
     def gradient(attrs: Any) -> str:

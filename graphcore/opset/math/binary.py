@@ -138,6 +138,7 @@ class Div:
     can_fail = FailsOn(integers=True)
     gradient = holomorphic(_quotient_grad("Div"))
     examples = (Example([_ROWS, _COLUMN]), Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]))
+    failures = (Example([[[0, 0, 0], [0, 0, 0]], [[0], [0]]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         if not k.output_types[0].is_integer:
@@ -186,6 +187,7 @@ class TruncateDiv:
     can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -3, -3, 3]]),)
+    failures = (Example([[7, -7, 7, -7], [0, 0, 0, 0]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         if k.output_types[0].is_integer:
@@ -206,6 +208,7 @@ class FloorDiv:
     can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[3, -4, -4, 3]]), Example([[1.0, -1.0], 0.1]))
+    failures = (Example([[7, -7, 7, -7], [0, 0, 0, 0]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         if k.output_types[0].is_integer:
@@ -231,6 +234,7 @@ class FloorMod:
         gy = Mul(dz, nq)
     """)
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[1, 1, -1, -1]]), Example([[5.5, -5.5], [2.0, -3.0]]))
+    failures = (Example([[7, -7, 7, -7], [0, 0, 0, 0]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         return _integer_division(k, k.xp.remainder) if k.output_types[0].is_integer else ufunc("remainder")(k)
@@ -246,6 +250,7 @@ class Mod:
     can_fail = FailsOn(integers=True)
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[1, -1, 1, -1]]),)
+    failures = (Example([[7, -7, 7, -7], [0, 0, 0, 0]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         return _integer_division(k, k.xp.fmod) if k.output_types[0].is_integer else ufunc("fmod")(k)
@@ -262,6 +267,7 @@ class TruncateMod:
     kernel = Mod.kernel
     gradient = NO_GRADIENT
     examples = (Example([[7, -7, 7, -7], [2, 2, -2, -2]], outputs=[[1, -1, 1, -1]]),)
+    failures = (Example([[7, -7, 7, -7], [0, 0, 0, 0]]),)
 
 
 def _pow_grad_text(safe_log: str) -> GradientText:
@@ -303,6 +309,7 @@ class Pow:
     can_fail = FailsOn(integers=True)
     gradient = _pow_grad
     examples = (Example([[[1.0, 2.0, 3.0], [0.5, 2.5, 3.5]], [[2.0], [-1.5]]]), Example([[2, -3], [3, 2]], outputs=[[8, 9]]))
+    failures = (Example([[2, -3], [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         power: Kernel = k.xp.power

@@ -54,6 +54,7 @@ class MatrixInverse:
     shape = _square
     cost = "cubic"
     examples = (Example([_A]), Example([_A], {"adjoint": True}))
+    failures = (Example([np.full((2, 2, 2), 0.0, np.float32)]),)
 
     def gradient(attrs: Attrs) -> str:
         if attrs.get("adjoint"):
@@ -149,6 +150,7 @@ class MatrixSolve:
     shape = _solution_shape
     cost = "cubic"
     examples = (Example([_A, _B]), Example([_A, _B], {"adjoint": True}))
+    failures = (Example([np.full((2, 2, 2), 0.0, np.float32), _B]),)
 
     def gradient(attrs: Attrs) -> str:
         adjoint = bool(attrs.get("adjoint"))

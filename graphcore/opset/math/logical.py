@@ -58,6 +58,7 @@ class All(Reduction):
     kernel = reduction_kernel("logical_and")
     gradient = NO_GRADIENT
     examples = (Example([_TABLE, [1]], outputs=[[False, True]]), Example([_TABLE, [0, 1]], {"keep_dims": True}, outputs=[[[False]]]))
+    failures = (Example([_TABLE, [99]]),)
 
 
 @op
@@ -72,3 +73,4 @@ class Any(Reduction):
         Example([_TABLE, 0], outputs=[[True, True, True]]),
         Example([_TABLE, [-1]], {"keep_dims": True}, outputs=[[[True], [True]]]),
     )
+    failures = (Example([_TABLE, 99]),)

@@ -62,6 +62,7 @@ class Sum(Reduction):
         dx = Tile[T=$T](dy_reshaped:output:0, tile_scaling:z:0)
     """)
     examples = _EXAMPLES
+    failures = (Example([[[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]], [99]]),)
 
 
 @op
@@ -78,6 +79,7 @@ class Mean(Reduction):
         dx = Tile[T=$T](dy_reshaped:output:0, tile_scaling:z:0)
     """)
     examples = (*_EXAMPLES, Example([[-3, -4], 0], outputs=[-3]))
+    failures = (Example([[[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]], [99]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         reduce, keep_dims, dtype = k.xp.add.reduce, k.attr("keep_dims"), k.dtype("T")
@@ -161,6 +163,7 @@ class Prod(Reduction):
     kernel = reduction_kernel("multiply")
     gradient = _prod_grad
     examples = (*_EXAMPLES, Example([[[2.0, 0.0, 3.0], [0.0, 0.0, 5.0]], [1]]))
+    failures = (Example([[[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]], [99]]),)
 
 
 def _extreme(name: str, *, largest: bool) -> KernelFactory:
@@ -217,6 +220,7 @@ class Max(Reduction):
     kernel = _extreme("maximum", largest=True)
     gradient = _extreme_grad("Max")
     examples = _EXAMPLES
+    failures = (Example([[[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]], [99]]),)
 
 
 @op
@@ -228,6 +232,7 @@ class Min(Reduction):
     kernel = _extreme("minimum", largest=False)
     gradient = _extreme_grad("Min")
     examples = _EXAMPLES
+    failures = (Example([[[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]], [99]]),)
 
 
 def _euclidean_norm_grad(length: str, arriving: str) -> GradientCreator:
@@ -266,6 +271,7 @@ class EuclideanNorm:
     can_fail = FailsOn(values=("reduction_indices",))
     gradient = _norm_grad
     examples = _EXAMPLES
+    failures = (Example([[[-3.0, -2.0, -1.0], [1.0, 2.0, 3.5]], [99]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, keep_dims, dtype = k.xp, k.attr("keep_dims"), k.dtype("T")

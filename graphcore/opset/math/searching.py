@@ -108,6 +108,7 @@ class NthElement:
         Example([[[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]], 1], outputs=[[2.0, 8.0]]),
         Example([[4, 1, 5], 0], {"reverse": True}, outputs=[5]),
     )
+    failures = (Example([[[3.0, 1.0, 2.0], [9.0, 7.0, 8.0]], -1]),)
 
     def shape(c: InferenceContext) -> None:
         given = c.with_rank_at_least(c.input(0), 1)
@@ -138,6 +139,7 @@ class UnravelIndex:
     signature = f"UnravelIndex[Tidx:{INDEX} = int32](indices:Tidx, dims:Tidx) -> (output:Tidx)"
     gradient = NO_GRADIENT
     examples = (Example([[2, 5, 7], [3, 3]], outputs=[[[0, 1, 2], [2, 2, 1]]]), Example([5, [3, 3]], outputs=[[1, 2]]))
+    failures = (Example([[-1, -1, -1], [3, 3]]),)
 
     def shape(c: InferenceContext) -> None:
         indices, dims = c.input(0), c.with_rank(c.input(1), 1)

@@ -84,6 +84,7 @@ class TopKV2:
         Example([[2, 7, 7, 1], 3], outputs=[[7, 7, 2], [1, 2, 0]]),
         Example([[_X, _X], 1]),
     )
+    failures = (Example([_X, -1]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, known = k.dtype("index_type"), constant_int(k, 1)
@@ -149,6 +150,7 @@ class Where:
     """
 
     signature = f"Where[T:{NUMBER[:-1]}, bool}} = bool](input:T) -> (index:int64)"
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (Example([[[True, False], [True, True]]], outputs=[[[0, 0], [1, 0], [1, 1]]]), Example([[1.5, 0.0]], outputs=[[[0]]]))
 
@@ -195,6 +197,7 @@ class DynamicPartition:
         Example([[10.0, 20.0, 30.0, 40.0], [1, 0, 1, 1]], {"num_partitions": 2}, outputs=[[20.0], [10.0, 30.0, 40.0]]),
         Example([[_X, _X], [[0, 2], [0, 0]]], {"num_partitions": 3}),
     )
+    failures = (Example([[10.0, 20.0, 30.0, 40.0], [-1, -1, -1, -1]], {"num_partitions": 2}),)
 
     def kernel(k: KernelContext) -> Kernel:
         count = required_int(k.attrs, "num_partitions")
@@ -224,6 +227,7 @@ class Bincount:
         Example([[1, 1, 5, 3], 4, np.zeros(0, np.float32)], outputs=[[0.0, 2.0, 0.0, 1.0]]),
         Example([[1, 1, 2], 3, [0.5, 1.0, 2.0]], outputs=[[0.0, 1.5, 2.0]]),
     )
+    failures = (Example([[-1, -1, -1, -1], 4, np.zeros(0, np.float32)]),)
 
     def shape(c: InferenceContext) -> None:
         c.with_rank(c.input(1), 0)
@@ -256,6 +260,7 @@ class HistogramFixedWidth:
     signature = f"HistogramFixedWidth[T:{{int32, int64, float, double}}, dtype:{INDEX} = int32](values:T, value_range:T, nbins:int32) -> (out:dtype)"
     gradient = NO_GRADIENT
     examples = (Example([[-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], 5], outputs=[[2, 1, 1, 0, 2]]),)
+    failures = (Example([[np.nan, np.nan, np.nan, np.nan, np.nan, np.nan], [0.0, 5.0], 5]),)
 
     def shape(c: InferenceContext) -> None:
         c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)

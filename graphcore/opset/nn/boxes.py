@@ -67,6 +67,7 @@ class NonMaxSuppression:
     cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_BOXES, _SCORES, 3], outputs=[[3, 0]]),)
+    failures = (Example([_BOXES, _SCORES, -1]),)
 
     def kernel(k: KernelContext) -> Kernel:
         array, iou = k.xp.array, float_attr(k, "iou_threshold")
@@ -90,6 +91,7 @@ class NonMaxSuppressionV2:
     cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_BOXES, _SCORES, 3, 0.9], outputs=[[3, 0, 1]]),)
+    failures = (Example([_BOXES, _SCORES, -1, 0.9]),)
 
     def kernel(k: KernelContext) -> Kernel:
         array = k.xp.array
@@ -115,6 +117,7 @@ class NonMaxSuppressionV3:
     cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_BOXES, _SCORES, 4, 0.9, 0.55]),)
+    failures = (Example([_BOXES, _SCORES, -1, 0.9, 0.55]),)
 
     def kernel(k: KernelContext) -> Kernel:
         array = k.xp.array
@@ -140,6 +143,7 @@ class NonMaxSuppressionV4:
     cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_BOXES, _SCORES, 4, 0.9, 0.55]), Example([_BOXES, _SCORES, 4, 0.5, 0.0], {"pad_to_max_output_size": True}))
+    failures = (Example([_BOXES, _SCORES, -1, 0.9, 0.55]),)
 
     def shape(c: InferenceContext) -> None:
         _selected_shape(c)

@@ -197,6 +197,9 @@ class Conv2D:
         *[Example([_ramp(*x), _ramp(*w)], attrs) for x, w, attrs in EXAMPLES_2D],
         Example([_ramp(1, 4, 4, 4), _ramp(2, 2, 2, 6)], SAME),
     )
+    failures = (
+        Example([np.zeros((0, 4, 5, 3), np.float32), np.zeros((3, 0, 3, 4), np.float32)], {"strides": [1, 1, 1, 1], "padding": "SAME"}),
+    )
 
 
 @op
@@ -218,6 +221,7 @@ class Conv2DBackpropInput:
         Example([[1, 6, 5, 2], _ramp(3, 3, 2, 3), _ramp(1, 2, 1, 3)], {"strides": [1, 2, 3, 1], "padding": "VALID"}),
         Example([[1, 7, 6, 2], _ramp(3, 2, 2, 2), _ramp(1, 4, 6, 2)], {"strides": [1, 2, 1, 1], "padding": "SAME"}),
     )
+    failures = (Example([[-1, -1, -1, -1], _ramp(3, 2, 3, 4), _ramp(2, 4, 5, 4)], SAME),)
 
 
 @op
@@ -238,6 +242,7 @@ class Conv2DBackpropFilter:
         Example([_ramp(2, 4, 5, 3), [3, 2, 3, 4], _ramp(2, 4, 5, 4)], SAME),
         Example([_ramp(1, 6, 5, 2), [3, 3, 2, 3], _ramp(1, 2, 1, 3)], {"strides": [1, 2, 3, 1], "padding": "VALID"}),
     )
+    failures = (Example([_ramp(2, 4, 5, 3), [-1, -1, -1, -1], _ramp(2, 4, 5, 4)], SAME),)
 
 
 def _sizes_of_rank_5(index: int) -> Callable[[InferenceContext], None]:
@@ -271,6 +276,7 @@ class Conv3D:
         Example([_ramp(1, 2, 3, 3, 2), _ramp(2, 2, 1, 2, 3)], _SAME_3D),
         Example([_ramp(1, 3, 3, 4, 1), _ramp(2, 2, 2, 1, 2)], _VALID_3D),
     )
+    failures = (Example([np.zeros((0, 2, 3, 3, 2), np.float32), np.zeros((2, 2, 0, 2, 3), np.float32)], _SAME_3D),)
 
 
 @op
@@ -288,6 +294,7 @@ class Conv3DBackpropInputV2:
     kernel = _by_input(b"NDHWC")
     gradient = gradient_of_input_gradient(*_CONV3D)
     examples = (Example([[1, 3, 3, 4, 1], _ramp(2, 2, 2, 1, 2), _ramp(1, 1, 2, 2, 2)], _VALID_3D),)
+    failures = (Example([[-1, -1, -1, -1, -1], _ramp(2, 2, 2, 1, 2), _ramp(1, 1, 2, 2, 2)], _VALID_3D),)
 
 
 @op
@@ -305,3 +312,4 @@ class Conv3DBackpropFilterV2:
     kernel = _by_filter(b"NDHWC")
     gradient = gradient_of_filter_gradient(*_CONV3D)
     examples = (Example([_ramp(1, 3, 3, 4, 1), [2, 2, 2, 1, 2], _ramp(1, 1, 2, 2, 2)], _VALID_3D),)
+    failures = (Example([_ramp(1, 3, 3, 4, 1), [-1, -1, -1, -1, -1], _ramp(1, 1, 2, 2, 2)], _VALID_3D),)

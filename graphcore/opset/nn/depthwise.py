@@ -77,6 +77,7 @@ class DepthwiseConv2dNative:
         Example([_ramp(2, 4, 5, 3), _ramp(3, 2, 3, 1)], SAME),
         Example([_ramp(1, 5, 6, 2), _ramp(3, 3, 2, 2)], _VALID),
     )
+    failures = (Example([_ramp(2, 4, 5, 3), np.zeros((3, 2, 3, 0), np.float32)], SAME),)
 
     def kernel(k: KernelContext) -> Kernel:
         conv = Convolution(k)
@@ -107,6 +108,7 @@ class DepthwiseConv2dNativeBackpropInput:
         Example([[2, 4, 5, 3], _ramp(3, 2, 3, 1), _ramp(2, 4, 5, 3)], SAME),
         Example([[1, 5, 6, 2], _ramp(3, 3, 2, 2), _ramp(1, 2, 2, 4)], _VALID),
     )
+    failures = (Example([[-1, -1, -1, -1], _ramp(3, 2, 3, 1), _ramp(2, 4, 5, 3)], SAME),)
 
     def kernel(k: KernelContext) -> Kernel:
         conv, known = Convolution(k), constant_ints(k, 0)
@@ -139,6 +141,7 @@ class DepthwiseConv2dNativeBackpropFilter:
         Example([_ramp(2, 4, 5, 3), [3, 2, 3, 1], _ramp(2, 4, 5, 3)], SAME),
         Example([_ramp(1, 5, 6, 2), [3, 3, 2, 2], _ramp(1, 2, 2, 4)], _VALID),
     )
+    failures = (Example([_ramp(2, 4, 5, 3), [-1, -1, -1, -1], _ramp(2, 4, 5, 3)], SAME),)
 
     def kernel(k: KernelContext) -> Kernel:
         conv, known = Convolution(k), constant_ints(k, 1)

@@ -43,6 +43,12 @@ class ExtractImagePatches:
         Example([_X], {"ksizes": [1, 2, 3, 1], "strides": [1, 2, 2, 1], "rates": [1, 1, 1, 1], "padding": "VALID"}),
         Example([_X], {"ksizes": [1, 3, 2, 1], "strides": [1, 1, 1, 1], "rates": [1, 2, 2, 1], "padding": "SAME"}),
     )
+    failures = (
+        Example(
+            [np.zeros((1, 5, 0, 2), np.float32)],
+            {"ksizes": [1, 2, 3, 1], "strides": [1, 2, 2, 1], "rates": [1, 1, 1, 1], "padding": "VALID"},
+        ),
+    )
 
     def shape(c: InferenceContext) -> None:
         images = c.with_rank(c.input(0), 4)

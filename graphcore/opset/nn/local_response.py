@@ -79,6 +79,7 @@ class LRN:
       dx = LRNGrad[{_GIVEN}](dy, x, y)
     }}"""
     examples = (Example([_X], {"depth_radius": 2}), Example([_X], {"depth_radius": 1, "bias": 2.0, "alpha": 0.5, "beta": 0.75}))
+    failures = (Example([np.zeros((1, 2, 2, 0), np.float32)], {"depth_radius": 2}),)
 
     def kernel(k: KernelContext) -> Kernel:
         total, dtype = _neighbours(k), k.dtype("T")
@@ -176,6 +177,12 @@ class LRNGrad:
       dx = Add[T=$T](direct, through_norm)
     }}""")
     examples = (Example([_DY, _X, _X / 2], {"depth_radius": 2}), Example([_DY, _X, _X / 2], {"depth_radius": 1, "bias": 2.0, "beta": 0.75}))
+    failures = (
+        Example(
+            [np.zeros((1, 2, 2, 0), np.float32), np.zeros((1, 2, 2, 0), np.float32), np.zeros((1, 2, 2, 0), np.float32)],
+            {"depth_radius": 2},
+        ),
+    )
 
     def kernel(k: KernelContext) -> Kernel:
         total, dtype = _neighbours(k), k.dtype("T")

@@ -223,6 +223,7 @@ class SparseSoftmaxCrossEntropyWithLogits:
       dlabels = ZerosLike[T=$Tlabels](labels)
     }}"""
     examples = (Example([_X, np.array([2, 1])]),)
+    failures = (Example([_X, np.full((2,), -1, np.int64)]),)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, dtype, log_softmax = k.xp, k.dtype("T"), _log_softmax(k)

@@ -105,6 +105,7 @@ class MaxPool:
         Example([ramp(1, 3, 3, 1)], {**_VALID, "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 0, 0, 1, 0, 0]}),
         Example([ramp(2, 2, 2, 4)], {"ksize": [1, 1, 1, 2], "strides": [1, 1, 1, 2], "padding": "VALID"}),
     )
+    failures = (Example([np.full((2, 2, 2, 5), 0.0, np.float32)], {"ksize": [1, 1, 1, 2], "strides": [1, 1, 1, 2], "padding": "VALID"}),)
 
 
 @op
@@ -125,6 +126,7 @@ class MaxPoolV2:
       dstrides = ZerosLike[T=int32](strides)
     }"""
     examples = (Example([ramp(2, 5, 4, 2), [1, 2, 3, 1], [1, 2, 2, 1]], {"padding": "SAME"}),)
+    failures = (Example([ramp(2, 5, 4, 2), [-1, -1, -1, -1], [1, 2, 2, 1]], {"padding": "SAME"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         maximum, fill = k.xp.maximum, lowest(k.dtype("T"))
@@ -151,6 +153,7 @@ class MaxPoolGrad:
     }}"""
     # The maxima depend on the input, so differences show a gradient by the last input only (see MaxPool's tests).
     examples = (Example([_X, _Y, ramp(1, 3, 2, 3)], _VALID, differentiable=False),)
+    failures = (Example([_X, np.zeros((1, 3, 0, 3), np.float32), np.zeros((1, 3, 0, 3), np.float32)], _VALID),)
 
     def kernel(k: KernelContext) -> Kernel:
         pooling = pooling_of(k)
@@ -173,6 +176,7 @@ class MaxPoolGradV2:
     cost = "pairs"
     gradient = NO_GRADIENT
     examples = (Example([_X, _Y, ramp(1, 3, 2, 3), [1, 2, 2, 1], [1, 1, 2, 1]], {"padding": "VALID"}),)
+    failures = (Example([_X, _Y, ramp(1, 3, 2, 3), [-1, -1, -1, -1], [1, 1, 2, 1]], {"padding": "VALID"}),)
 
     def kernel(k: KernelContext) -> Kernel:
         return lambda x, y, dy, ksize, strides: max_grad(Pooling(k, ints(ksize), ints(strides)), x, y, dy)
@@ -283,3 +287,4 @@ class AvgPoolGrad:
       dgrad = AvgPool[T=$T, data_format=$data_format, ksize=$ksize, padding=$padding, strides=$strides](dz)
     }}"""
     examples = (Example([[2, 5, 4, 2], ramp(2, 3, 2, 2)], _SAME), Example([[1, 4, 5, 3], ramp(1, 3, 2, 3)], _VALID))
+    failures = (Example([[-1, -1, -1, -1], ramp(2, 3, 2, 2)], _SAME),)

@@ -58,6 +58,7 @@ class AvgPool3DGrad:
       dgrad = AvgPool3D[T=$T, {_GIVEN}](dz)
     }}"""
     examples = (Example([[1, 3, 2, 4, 2], ramp(1, 2, 2, 4, 2)], _SAME),)
+    failures = (Example([[-1, -1, -1, -1, -1], ramp(1, 2, 2, 4, 2)], _SAME),)
 
     def shape(c: InferenceContext) -> None:
         c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(0), 5))
@@ -103,6 +104,11 @@ class MaxPool3DGrad:
       dgrad = MaxPool3DGradGrad[T=$T, {_GIVEN}](input, maxpool, dz)
     }}"""
     examples = (Example([_X, _Y, ramp(1, 3, 2, 2, 2)], _PAIRS, differentiable=False),)
+    failures = (
+        Example(
+            [np.zeros((1, 3, 0, 4, 0), np.float32), np.zeros((1, 3, 0, 0, 0), np.float32), np.zeros((1, 3, 0, 0, 0), np.float32)], _PAIRS
+        ),
+    )
 
     def shape(c: InferenceContext) -> None:
         c.set_output(0, c.with_rank(c.input(0), 5))

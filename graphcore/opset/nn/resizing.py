@@ -93,6 +93,7 @@ class ResizeNearestNeighbor:
         Example([_X, [2, 5]], {"half_pixel_centers": True}),
         Example([_X, [5, 3]], {"align_corners": True}),
     )
+    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -126,6 +127,7 @@ class ResizeNearestNeighborGrad:
       dsize = ZerosLike[T=int32](size)
     }}"""
     examples = (Example([_X, [2, 3]]), Example([_X, [5, 1]], {"half_pixel_centers": True}))
+    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, known, dtype = k.xp, constant_ints(k, 1), k.dtype("T")
@@ -162,6 +164,7 @@ class ResizeBilinear:
         Example([_X, [2, 5]], {"half_pixel_centers": True}),
         Example([_X, [5, 3]], {"align_corners": True}),
     )
+    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         xp, known = k.xp, constant_ints(k, 1)
@@ -203,6 +206,7 @@ class ResizeBilinearGrad:
         Example([_X, np.ones((2, 2, 3, 2), np.float32)]),
         Example([_X, np.ones((2, 5, 1, 2), np.float32)], {"half_pixel_centers": True}),
     )
+    failures = (Example([np.zeros((0, 3, 0, 0), np.float32), np.zeros((0, 0, 3, 0), np.float32)]),)
 
     def shape(c: InferenceContext) -> None:
         c.set_output(0, c.input(1))

@@ -112,6 +112,7 @@ class ResizeBicubic:
         Example([_X, [2, 5]], {"half_pixel_centers": True}),
         Example([_X, [5, 3]], {"align_corners": True}),
     )
+    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)
@@ -151,6 +152,7 @@ class ResizeBicubicGrad:
         Example([(np.arange(40, dtype=np.float32) % 7).reshape(2, 5, 2, 2), _X]),
         Example([(np.arange(40, dtype=np.float32) % 7).reshape(2, 2, 5, 2), _X], {"half_pixel_centers": True}),
     )
+    failures = (Example([np.zeros((0, 5, 0, 0), np.float32), np.zeros((0, 3, 0, 0), np.float32)]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype = k.dtype("T")
@@ -178,6 +180,7 @@ class ResizeArea:
     can_fail = FailsOn(values=("size",), empty=True)
     gradient = no_registered_gradient("the reference has none; ResizeBilinear has one")
     examples = (Example([_X, [2, 1]]), Example([_X, [5, 3]]))
+    failures = (Example([_X, [-1, -1]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         known = constant_ints(k, 1)

@@ -43,6 +43,7 @@ class StatelessRandomUniformFullInt:
     can_fail = FailsOn(values=("shape",))
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], [3, 5]]), Example([[5], np.array([-1, 7])], {"dtype": "int32"}))
+    failures = (Example([[-1, -1], [3, 5]]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, known = k.dtype("dtype"), constant_ints(k, 0)
@@ -66,6 +67,7 @@ class StatelessRandomUniformFullIntV2:
     shape = v2_shape
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], [7], [1, 5], 1]), Example([[5], [7], [1, 5], 1], {"dtype": "int32"}))
+    failures = (Example([[-1, -1], [7], [1, 5], 1]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, known = k.dtype("dtype"), constant_ints(k, 0)
@@ -123,6 +125,7 @@ class StatelessMultinomial:
     can_fail = FailsOn(values=("num_samples",), empty=True)
     gradient = NO_GRADIENT
     examples = (Example([[[0.0, 1.0, 2.0], [3.0, -1.0, 0.5]], 5, [3, 5]]),)
+    failures = (Example([[[0.0, 1.0, 2.0], [3.0, -1.0, 0.5]], -1, [3, 5]]),)
 
     def shape(c: InferenceContext) -> None:
         c.with_value(c.dim(c.with_rank(c.input(2), 1), 0), 2)

@@ -65,6 +65,7 @@ class RandomUniformInt:
     draws = True
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], 0, 10], {"seed": 1, "seed2": 2}),)
+    failures = (Example([[-1, -1], 0, 10], {"seed": 1, "seed2": 2}),)
 
     def kernel(k: KernelContext) -> Kernel:
         generator, dtype, known = node_generator(k), k.dtype("Tout"), constant_ints(k, 0)
@@ -95,6 +96,7 @@ class RandomShuffle:
     """
 
     signature = f"RandomShuffle[{_SEEDS}, T:type](value:T) -> (output:T)"
+    can_fail = False
     stateful = True
     shape = unchanged_shape
     draws = True
@@ -135,6 +137,7 @@ class Multinomial:
     stateful = True
     gradient = NO_GRADIENT
     examples = (Example([[[0.0, 1.0, 2.0], [3.0, -1.0, 0.5]], 5], {"seed": 1, "seed2": 2}),)
+    failures = (Example([[[0.0, 1.0, 2.0], [3.0, -1.0, 0.5]], -1], {"seed": 1, "seed2": 2}),)
 
     def shape(c: InferenceContext) -> None:
         logits = c.with_rank(c.input(0), 2)
@@ -221,6 +224,7 @@ class StatelessRandomUniformInt:
     shape = _seeded_int_shape
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], [3, 5], -4, 10]), Example([[5], [3, 5], np.int64(0), np.int64(1 << 40)]))
+    failures = (Example([[-1, -1], [3, 5], -4, 10]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, known = k.dtype("dtype"), constant_ints(k, 0)
@@ -265,6 +269,7 @@ class StatelessRandomGetAlg:
     """The number of the algorithm that draws random numbers here: 1, for Philox."""
 
     signature = "StatelessRandomGetAlg() -> (alg:int32)"
+    can_fail = False
     stateful = True
     shape = scalar_shape
     gradient = NO_GRADIENT
@@ -329,6 +334,7 @@ def _stateless_pair(name: str, distribution: str, numbers: str) -> None:
         kernel=_stateless(distribution),
         gradient=NO_GRADIENT,
         examples=_STATELESS_EXAMPLES,
+        failures=(Example([[-1, -1], [3, 5]]),),
     )
     define_op(
         f"{name}V2",
@@ -344,6 +350,7 @@ def _stateless_pair(name: str, distribution: str, numbers: str) -> None:
         kernel=_stateless_v2(distribution),
         gradient=NO_GRADIENT,
         examples=_V2_EXAMPLES,
+        failures=(Example([[2], np.array([7], np.uint64), np.array([1, 5], np.uint64), 99]),),
     )
 
 
@@ -371,6 +378,7 @@ class StatelessRandomUniformIntV2:
     shape = _v2_int_shape
     gradient = NO_GRADIENT
     examples = (Example([[2, 3], [7], [1, 5], 1, -4, 10]),)
+    failures = (Example([[-1, -1], [7], [1, 5], 1, -4, 10]),)
 
     def kernel(k: KernelContext) -> Kernel:
         dtype, known = k.dtype("dtype"), constant_ints(k, 0)

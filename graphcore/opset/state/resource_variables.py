@@ -137,6 +137,7 @@ class VarIsInitializedOp:
 
     signature = "VarIsInitializedOp(resource:resource) -> (is_initialized:bool)"
     shape = scalar_shape
+    can_fail = False
     gradient = NO_GRADIENT
     examples = (Example([_X], outputs=[True]),)
 
@@ -173,6 +174,7 @@ class DestroyResourceOp:
     writes_input = True
     gradient = _NO_GRADIENT
     examples = (Example([_X]),)
+    failures = (Example([[1.0]], {"ignore_lookup_error": False}),)
 
     def kernel(k: KernelContext) -> Kernel:
         ignore = k.attr("ignore_lookup_error")

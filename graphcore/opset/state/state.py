@@ -103,6 +103,7 @@ class IsVariableInitialized:
 
     signature = "IsVariableInitialized[dtype:type](ref:Ref(dtype)) -> (is_initialized:bool)"
     allows_uninitialized_input = True
+    can_fail = False
     gradient = _NO_GRADIENT
     examples = (Example([_X], outputs=[True]), Example([None], {"dtype": "float"}, outputs=[False]))
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import graphcore as gc
+from graphcore import plumbing
 from graphcore.definitions import name_ranges_for_node
 from graphcore.errors import GraphError
 from graphcore.graph import Node
@@ -21,7 +22,7 @@ from graphcore.registry import Kernel, OpRegistration
 from graphcore.traits import FailsOn
 from tests.graphcore.opset.backend_cases import assert_same
 from tests.graphcore.opset.hostile_inputs import argument_names, changed, other_sizes, other_types
-from tests.graphcore.opset.op_cases import Array, Case, all_cases, run, with_variables
+from tests.graphcore.opset.op_cases import Array, Case, all_cases, as_case, run, with_variables
 
 pytestmark = pytest.mark.sweep
 
@@ -263,3 +264,42 @@ def value_of(session: gc.Session, variable: gc.Tensor) -> Array | None:
 
 def same(before: Array | None, after: Array | None) -> bool:
     return before is not None and after is not None and np.array_equal(before, after)
+
+
+FOUND_ELSEWHERE = ("If", "While", "Call", "Case", "SymbolicGradient", "MapAccumulate", "TensorList", "Queue", "_WhileGradient")
+"""Ops on functions, lists and queues: what fails is in the graph around them; their own tests have it."""
+NEEDS_ITS_PLACE = frozenset().union(
+    *[{value} if isinstance(value, str) else value for value in vars(plumbing).values() if isinstance(value, str | frozenset)]
+) | {"Abort", "RefSelect", "Assign", "AssignVariableOp"}
+"""Ops that fail by what is around them: a missing feed, a branch not taken, a receiver without a sender, a variable of another type."""
+FAILING = [
+    entry
+    for entry in ENTRIES
+    if entry.traits.can_fail is not False
+    and not entry.traits.stores
+    and entry.op_def.name not in NEEDS_ITS_PLACE
+    and not any(part in entry.op_def.name for part in FOUND_ELSEWHERE)
+    and entry.traits.role != "variable"
+]
+
+
+@pytest.mark.parametrize("entry", FAILING, ids=lambda entry: entry.op_def.name)
+def test_an_op_that_can_fail_has_a_use_that_fails(entry: OpRegistration) -> None:
+    """An op on a variable fails as long as that has no value; the other ops show what they refuse."""
+    takes_variable = any(arg.is_ref or arg.type is gc.resource for arg in entry.op_def.input_arg)
+    assert entry.failures or takes_variable
+    for number, example in enumerate(entry.failures or entry.examples[:1]):
+        case = as_case(entry, number, example)
+        with gc.Graph().as_default(), gc.Session() as session:
+            if takes_variable:
+                node, feeds = with_variables(case)[0], {}
+            else:
+                places = [gc.placeholder(gc.as_dtype(array.dtype), array.shape) for array in case.arrays]
+                node, feeds = case.build_plain(places), dict(zip(places, case.arrays, strict=True))
+            with pytest.raises(GraphError):
+                session.run(list(node.outputs) or node, feeds)
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.traits.can_fail is False], ids=lambda entry: entry.op_def.name)
+def test_an_op_that_cannot_fail_shows_no_use_that_fails(entry: OpRegistration) -> None:
+    assert not entry.failures
