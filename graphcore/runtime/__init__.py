@@ -1,4 +1,4 @@
-"""Running graphs: plans, feeds, fetches, sessions, and what values and threads meet at."""
+"""Running graphs: plans, feeds, fetches, sessions, rendezvous and threads."""
 
 from graphcore.rendezvous_key import RendezvousKey, create_key, parse_key
 from graphcore.runtime.core.cancellation import CancellationManager

@@ -1,1 +1,1 @@
-"""What passes share: rewriting, declarations, constant evaluation, alias removal."""
+"""Infrastructure of passes: rewriting, declarations, constant evaluation, alias removal."""

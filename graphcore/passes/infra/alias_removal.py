@@ -1,4 +1,4 @@
-"""Takes away what a graph does not need: dead nodes, identities, list converters."""
+"""Removal of dead nodes, identities and list converters."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ _NOT_PASSED_OVER: Final = RECV | ANY_SWITCH | {"Recv", "HostRecv"}
 @declares(PassDeclaration(name="remove_dead_nodes", removes=ANY))
 @rewrites
 def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
-    """Remove what nothing needs that must stay: stateful and control-flow nodes, and the leaves that the graph was built with.
+    """Remove nodes that no kept node needs.
+
+    Kept are stateful and control-flow nodes, and the leaves that the graph was built with.
 
     Args:
-        graph: what is changed.
-        keep: the names of other nodes that stay.
+        graph: the graph to change.
+        keep: the names of further nodes to keep.
 
     Returns:
         True iff anything was removed.
@@ -33,7 +35,7 @@ def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
 
 @rewrites
 def prune(graph: Graph, roots: Iterable[Node]) -> bool:
-    """Remove what `roots` do not depend on. True iff anything was removed."""
+    """Remove the nodes that `roots` do not depend on. True iff there were any."""
     needed = set(roots)
     pending = list(needed)
     while pending:
@@ -50,18 +52,18 @@ def prune(graph: Graph, roots: Iterable[Node]) -> bool:
 
 
 def is_kept(node: Node) -> bool:
-    """True iff a node has an effect that nobody need take up: it has state or steers control flow."""
+    """True iff a node has an effect without consumers: it is stateful or control flow."""
     return node.op_def.is_stateful or node.op in CONTROL_FLOW
 
 
 def wanted_leaves(graph: Graph) -> list[Node]:
-    """The nodes that nothing takes and that the graph was built with; not those that a pass has taken the consumers from."""
+    """The leaves that the graph was built with, without those left over by a pass."""
     edges = graph.edge_store
     return [node for node in graph.op_nodes() if node.name not in edges.detached and not edges.has_successors(node)]
 
 
 def _consumers_last(nodes: list[Node]) -> list[Node]:
-    """The nodes, each after those of them that it takes anything from."""
+    """The nodes in topological order, producers first."""
     left = set(nodes)
     order: list[Node] = []
     for start in nodes:
@@ -80,14 +82,13 @@ def _consumers_last(nodes: list[Node]) -> list[Node]:
 @declares(PassDeclaration(name="remove_identity_nodes", removes=frozenset({IDENTITY}), rewires=True, keeps_leaves=False))
 @rewrites
 def remove_identity_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
-    """Remove each Identity with exactly one incoming edge; its consumers take its input, and who waits for it waits for its producer.
+    """Remove each Identity with exactly one incoming edge. Its users get its input instead.
 
-    Kept are those with a control input, of a reference, and of what comes from a Recv or a Switch, where they are there for the
-    execution's sake.
+    Kept are those with a control input, of a reference, or after a Recv or a Switch, which serve the execution.
 
     Args:
-        graph: what is changed.
-        keep: the names of nodes that stay.
+        graph: the graph to change.
+        keep: the names of nodes to keep.
 
     Returns:
         True iff anything was removed.
@@ -100,7 +101,7 @@ def remove_identity_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
             source = node.inputs[0]
             rewriting.move_consumers(node, [source], source.node)
             rewriting.remove(node)
-            graph.edge_store.detached.discard(source.node.name)  # what the identity was wanted for is its input
+            graph.edge_store.detached.discard(source.node.name)  # the input is now wanted instead of the identity
     return bool(found)
 
 
@@ -120,11 +121,13 @@ def _may_pass_over(node: Node) -> bool:
 )
 @rewrites
 def remove_list_array_converter(graph: Graph, keep: Container[str] = ()) -> bool:
-    """Put one Identity an element in the place of each `_ListToArray` and `_ArrayToList`, named as inlining names them.
+    """Replace each `_ListToArray` and `_ArrayToList` by one Identity for each element.
+
+    Their names are those made by inlining.
 
     Args:
-        graph: what is changed.
-        keep: the names of nodes that stay.
+        graph: the graph to change.
+        keep: the names of nodes to keep.
 
     Returns:
         True iff there was one.

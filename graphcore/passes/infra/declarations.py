@@ -1,4 +1,4 @@
-"""What passes may change, said by each of them; tests hold them to it."""
+"""Declarations of passes: the changes each may make, enforced by tests."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class PassDeclaration(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass may do to the graph that it is given. All it does keeps what the graph computes.
+    """The changes that a pass may make. All passes preserve the results of the graph.
 
     Args:
-        name: what the pass is called.
+        name: the name of the pass.
         adds, removes: the ops of nodes that it may add and remove; `ANY` for nodes of any op.
-        rewires: it may change which tensors nodes take and which nodes they wait for.
-        keeps_leaves: nodes that nothing takes anything from, and that no earlier pass left over, stay under their names.
-        keeps_state: nodes with state stay, but for calls of functions whose bodies take their place.
-        keeps_order: a node with state that takes anything from another such node, or waits for it, however far around, goes on doing so.
-            Where one node becomes several, each takes its own inputs only, and less waits for less.
-        once: run a second time at once, it finds nothing more to do.
+        rewires: it may change inputs and control inputs of nodes.
+        keeps_leaves: leaves, except those left over by an earlier pass, are kept under their names.
+        keeps_state: stateful nodes are kept, except calls of functions that are inlined.
+        keeps_order: a stateful node that depends on another one, directly or not, still does. If one node becomes several, each depends on its own inputs only.
+        once: the pass is idempotent.
     """
 
     name: str
@@ -49,7 +48,7 @@ _declared: dict[str, tuple[Callable[..., Any], PassDeclaration]] = {}
 
 
 def declares(declaration: PassDeclaration) -> Callable[[AnyPass], AnyPass]:
-    """A decorator: the function is a pass that does no more than this."""
+    """Decorate a pass with its declaration."""
 
     def declare(function: AnyPass) -> AnyPass:
         _declared[declaration.name] = function, declaration
@@ -59,5 +58,5 @@ def declares(declaration: PassDeclaration) -> Callable[[AnyPass], AnyPass]:
 
 
 def declared_passes() -> dict[str, tuple[Callable[..., Any], PassDeclaration]]:
-    """Every pass that says what it may change, by name, with what it says."""
+    """All declared passes by name, with their declarations."""
     return dict(_declared)

@@ -1,4 +1,4 @@
-"""What static shapes tell about two tensors."""
+"""Comparisons of static shapes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from graphcore.inference import DimensionHandle, ShapeHandle
 
 
 def handle_of(tensor: Tensor) -> ShapeHandle:
-    """What is known of the shape of `tensor`."""
+    """The shape handle of `tensor`."""
     return tensor.node.output_handles[tensor.index]
 
 
 def known_sizes(tensor: Tensor) -> list[int | None] | None:
-    """The sizes as far as they are known, None if the rank is not."""
+    """The known sizes, None for an unknown rank."""
     dims = handle_of(tensor).dims
     return None if dims is None else [dim.value if dim.value >= 0 else None for dim in dims]
 
@@ -22,7 +22,7 @@ def _equal(a: DimensionHandle, b: DimensionHandle) -> bool:
 
 
 def same_shape(a: Tensor, b: Tensor) -> bool:
-    """True iff both certainly have the same shape, unknown sizes included (they are the same unknown)."""
+    """True iff both certainly have the same shape, with identical unknown sizes."""
     first, second = handle_of(a), handle_of(b)
     if first.dims is None or second.dims is None:
         return first is second
@@ -30,9 +30,9 @@ def same_shape(a: Tensor, b: Tensor) -> bool:
 
 
 def broadcast_axes(a: ShapeHandle, b: ShapeHandle) -> tuple[list[int], list[int]] | None:
-    """Over which axes of the broadcast result the gradients of `a` and of `b` are summed; None if it depends on the run.
+    """The axes over which the gradients of `a` and `b` are summed after broadcasting; None if unknown.
 
-    An axis that is summed although its size is 1 in the result changes nothing, so only real doubt counts.
+    Summing an axis of size 1 changes nothing, so such doubt does not count.
     """
     first, second = a.dims, b.dims
     if first is None or second is None:

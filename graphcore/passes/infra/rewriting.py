@@ -1,4 +1,4 @@
-"""What passes change a graph with: moving consumers in bulk, adding auxiliary nodes, shapes inferred again once at the end."""
+"""Rewriting of graphs by passes: bulk moves of consumers, new nodes, one inference at the end."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from graphcore.support.critical_section import critical_contextmanager, critical
 
 
 class Rewriting:
-    """One pass over one graph, as a context: what it moved is published, and shapes are inferred again, when it ends.
+    """One pass over one graph, as a context: changes are published, and shapes inferred, at its end.
 
-    If it fails, the graph is as it was.
+    After an error the graph is unchanged.
 
-    A pass must not close a cycle; nothing here looks for one, and nodes are ranked anew when somebody asks.
+    A pass must not close a cycle, which is not checked; nodes are ranked again lazily.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -65,7 +65,7 @@ class Rewriting:
     def add(
         self, name: str, op: str, inputs: list[Tensor], controls: list[Node], attrs: dict[str, AttrValue], like: Node, device: str = ""
     ) -> Node:
-        """A new node with fixed input and output types (Identity, NoOp and the like), made where `like` was made."""
+        """A new node with fixed input and output types (Identity, NoOp and the like), at the source of `like`."""
         types = tuple([tensor.dtype.base for tensor in inputs])
         texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
         node_def = NodeDef(name, op, tuple(texts), device, attrs)
@@ -89,7 +89,7 @@ class Rewriting:
         output_types: tuple[object, ...],
         like: Node,
     ) -> Node:
-        """A new node; `like` says which line of the user's code it comes from."""
+        """A new node with the source location of `like`."""
         registration = self.graph.library.look_up(node_def.op)
         return self.graph.builder.insert(
             node_def,
@@ -102,7 +102,10 @@ class Rewriting:
         )
 
     def move_consumers(self, node: Node, outputs: list[Tensor], control: Node | None) -> None:
-        """Have whoever takes output i of `node` take `outputs[i]`, and whoever waits for `node` wait for `control` (nobody if None)."""
+        """Redirect consumers of outputs of `node` to `outputs`, and control edges to `control`.
+
+        Control edges are removed if it is None.
+        """
         store = self.graph.edge_store
         for edge in store.out_edges(node):
             consumer = edge.dst
@@ -124,7 +127,7 @@ class Rewriting:
             store.add(new, consumer, edge.dst_input)
 
     def move_tensor(self, old: Tensor, new: Tensor) -> None:
-        """Have whoever takes `old` take `new`; who waits for its node goes on doing so."""
+        """Redirect consumers of `old` to `new`; control edges are kept."""
         store = self.graph.edge_store
         for edge in store.out_edges(old.node):
             if edge.is_control_edge or edge.src_output != old.index:
@@ -140,7 +143,7 @@ class Rewriting:
             store.detached.add(old.node.name)
 
     def feed(self, node: Node, slot: int, tensor: Tensor) -> None:
-        """Have input `slot` of `node` take `tensor`."""
+        """Connect input `slot` of `node` to `tensor`."""
         store = self.graph.edge_store
         self.graph.note(node)
         store.remove(node.inputs[slot], node, slot)
@@ -150,7 +153,7 @@ class Rewriting:
         self._moved[node] = None
 
     def add_control(self, src: Node, dst: Node) -> None:
-        """Make `dst` wait for `src`."""
+        """Add a control edge from `src` to `dst`."""
         if src in dst.control_inputs:
             return
         self.graph.note(dst)
@@ -160,12 +163,12 @@ class Rewriting:
         self._moved[dst] = None
 
     def _connect(self, producer: Node, consumer: Node) -> None:
-        """Note if an edge between these goes against the ranks."""
+        """Record an edge against the ranks."""
         if producer.rank >= consumer.rank:
             self.graph.ranks_are_stale = True
 
     def remove(self, node: Node) -> None:
-        """Take out a node that nothing uses; what only it used is left over for `remove_dead_nodes`."""
+        """Remove an unused node; its inputs are left for `remove_dead_nodes`."""
         producers = producers_of(node)
         self.graph.edge_store.detached.discard(node.name)
         self.graph.remove_node(node)

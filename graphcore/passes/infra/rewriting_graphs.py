@@ -1,4 +1,4 @@
-"""The mark of passes that rewrite a graph in place and keep what it computes."""
+"""The marker of passes that rewrite a graph in place and preserve its results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 def rewrites(run: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Have a pass work on a settled graph; its changes are no reason to derive gradients and calls of functions anew."""
+    """Run a pass on a settled graph; its changes do not cause nodes to be derived again."""
 
     @wraps(run)
     def settled(*args: _P.args, **kwargs: _P.kwargs) -> _T:

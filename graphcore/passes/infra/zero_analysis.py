@@ -1,4 +1,4 @@
-"""Which gradients are zero whatever is fed, as far as that is seen at a glance."""
+"""Quick detection of gradients that are zero for all feeds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from graphcore.graph import Tensor
 
 
 def is_zeros(gradient: Tensor) -> bool:
-    """True iff a gradient is made as zeros: ZerosLike, or a constant of zeros that a backward pass has made, maybe filled out."""
+    """True iff a gradient is built as zeros: ZerosLike, or a constant of zeros of a backward pass."""
     node = gradient.node
     if node.op == "ZerosLike":
         return gradient.dtype.base is not dtypes.variant
     if node.name not in node.graph.gradient_records:
-        return False  # anything may be fed to it
+        return False  # it may be fed any value
     if node.op == "Fill":
         return is_zeros(node.inputs[1])
     value = node.node_def.attr.get("value") if node.op == "Const" else None

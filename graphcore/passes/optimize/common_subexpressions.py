@@ -1,4 +1,4 @@
-"""Common subexpressions: what is computed twice from the same tensors is computed once."""
+"""Common subexpression elimination: equal computations on equal tensors are shared."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from graphcore.plumbing import FEEDABLE
 @declares(PassDeclaration(name="eliminate_common_subexpressions", removes=ANY, rewires=True, keeps_leaves=False))
 @rewrites
 def eliminate_common_subexpressions(graph: Graph, consider: Callable[[Node], bool] | None = None) -> bool:
-    """Merge nodes of the same op with the same attrs, inputs and control inputs; the first in reverse post order stays.
+    """Merge nodes with the same op, attrs, inputs and control inputs.
 
-    The inputs of commutative ops may be in any order; names and devices do not matter. Placeholders, nodes with state and nodes that take a
-    reference stay as they are.
+    The first one in reverse post order is kept. The inputs of commutative ops may be in any order; names and devices are ignored.
+    Placeholders, stateful nodes and nodes with reference inputs are not merged.
 
     Args:
-        graph: what is changed.
-        consider: False for nodes that must stay (those that are fetched by their names); all are considered unless given.
+        graph: the graph to change.
+        consider: returns False for nodes to keep (those fetched by name); all are considered by default.
 
     Returns:
         True iff anything was merged.
@@ -51,6 +51,6 @@ def _may_merge(node: Node) -> bool:
 def _merge(rewriting: Rewriting, node: Node, first: Node) -> None:
     detached = rewriting.graph.edge_store.detached
     if node.name not in detached:
-        detached.discard(first.name)  # what the one was wanted for, the other is
+        detached.discard(first.name)  # the kept node is now wanted instead of the other
     rewriting.move_consumers(node, first.outputs, first)
     rewriting.remove(node)

@@ -1,4 +1,4 @@
-"""Constant folding: what follows from constants, and from static shapes, becomes constants."""
+"""Constant folding: nodes that depend on constants and static shapes become constants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from graphcore.plumbing import CONST, IDENTITY, NO_OP
 from graphcore.shapes import Shape
 
 MAX_CONSTANT_BYTES: Final = 10 * 1024 * 1024
-# What these give is no larger than what they take, so a shape that is not known beforehand does no harm.
+# Their results are no larger than their inputs, so unknown shapes are harmless.
 _ANY_SHAPE: Final = frozenset({CONST, IDENTITY, "IdentityN", NO_OP, "Cast", "Less", "StopGradient"})
 
 
@@ -37,15 +37,14 @@ _rank: Final = attrgetter("rank")
 
 
 class ConstantFoldingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How constants are folded.
+    """Options for constant folding.
 
     Args:
-        consider: False for nodes that must not be folded.
-        max_constant_size_in_bytes: larger values are left to the run.
-        shape_map: the shapes of the outputs of nodes, by name; what the graph knows of them unless given. Where it gives an unknown
-            shape, the node is not folded.
-        device: where the graph runs; the new constants go there. Where the folded node is asked to run unless given.
-        ignore_failures: leave what cannot be computed to the run, which says so if it comes to that.
+        consider: returns False for nodes to keep.
+        max_constant_size_in_bytes: larger values are not folded.
+        shape_map: the shapes of the outputs of nodes, by name; the graph's by default. A node with an unknown shape in it is not folded.
+        device: the device of new constants; the requested device of the folded node by default.
+        ignore_failures: do not fold nodes that fail, and leave the error to the run.
     """
 
     consider: Callable[[Node], bool] | None = None
@@ -55,7 +54,7 @@ class ConstantFoldingOptions(msgspec.Struct, frozen=True, kw_only=True):
     ignore_failures: bool = False
 
     def shape_of(self, tensor: Tensor) -> Shape:
-        """What is known of the tensor's shape."""
+        """The static shape of the tensor."""
         if self.shape_map is None:
             return tensor.shape
         return next(iter(self.shape_map.get(tensor.node.name, ())[tensor.index :]), Shape(None))
@@ -67,19 +66,20 @@ DEFAULT_OPTIONS: Final = ConstantFoldingOptions()
 @declares(PassDeclaration(name="fold_constants", adds=frozenset({"Const"}), rewires=True))
 @rewrites
 def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIONS) -> bool:
-    """Compute what depends on constants and static shapes alone, and feed its consumers from new constants `<node>/_N__cf__<k>`.
+    """Fold nodes that depend on constants and static shapes only.
 
-    A new constant waits for all that the nodes folded into it waited for. The folded nodes stay, for `remove_dead_nodes` to take away.
+    Their consumers get new constants `<node>/_N__cf__<k>`, with the control inputs of all nodes folded into each. Folded nodes are left for
+    `remove_dead_nodes`.
 
     Args:
-        graph: what is changed.
-        options: what is folded, and how much.
+        graph: the graph to change.
+        options: the options.
 
     Returns:
         True iff anything was folded.
 
     Raises:
-        GraphError: a node cannot be computed from these values; the graph is as it was.
+        GraphError: a node cannot be computed from these values; the graph is unchanged.
     """
     found = _Foldable(graph, options)
     wanted = found.wanted()
@@ -101,11 +101,11 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
 
 
 class _Foldable:
-    """The nodes that depend on constants and static shapes alone.
+    """The nodes that depend on constants and static shapes only.
 
     Attributes:
-        waits_for: per such node the other nodes that it, or what it depends on, waits for.
-        shapes: the values of those that static shapes tell.
+        waits_for: for each such node, the other nodes that it or its inputs have control inputs from.
+        shapes: the values determined by static shapes.
     """
 
     def __init__(self, graph: Graph, options: ConstantFoldingOptions) -> None:
@@ -118,7 +118,7 @@ class _Foldable:
             self.look_at(node)
 
     def wanted(self) -> list[Tensor]:
-        """The tensors that somebody takes who is not folded, but for constants; by the names of their nodes."""
+        """The tensors with consumers that are not folded, except constants; in the order of node names."""
         nodes = sorted([node for node in self.waits_for if node.op != CONST], key=by_name)
         taken = [sorted({tensor.index for tensor in self._taken(node)}) for node in nodes]
         return [node.outputs[index] for node, indices in zip(nodes, taken, strict=True) for index in indices]
@@ -128,7 +128,7 @@ class _Foldable:
         return [node.outputs[edge.src_output] for edge in edges if edge.dst not in self.waits_for]
 
     def look_at(self, node: Node) -> None:
-        """Decide on a node whose producers are decided on."""
+        """Decide on a node after its producers."""
         known = self.waits_for
         from_constants = all(tensor.node in known for tensor in node.inputs)
         if not (from_constants or node.registration.traits.numbers_from_shapes is not None) or not self.is_foldable(node):
@@ -160,13 +160,13 @@ class _Foldable:
         for tensor in node.outputs:
             shape = self.options.shape_of(tensor)
             if not shape.is_fully_defined and given is not None and node.op not in _ANY_SHAPE:
-                return False  # whoever gives shapes says with an unknown one that the value may be of any size
+                return False  # an unknown shape in the map means that the value may be of any size
             if shape.num_elements * _item_size(tensor) > self.options.max_constant_size_in_bytes:
                 return False
         return True
 
     def is_in_one_memory(self, node: Node) -> bool:
-        """Away from the CPU, int32 values are kept in the host's memory, and all others in the device's."""
+        """True on the CPU. Elsewhere, int32 values are in host memory, and all others in device memory."""
         kind = DeviceSpec.parse(self.options.device).type if self.options.device else "CPU"
         return kind in {"CPU", None} or len({dtype is dtypes.int32 for dtype in node.output_types}) <= 1
 

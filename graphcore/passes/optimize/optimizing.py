@@ -1,4 +1,4 @@
-"""The optimizer: inlining, folding, merging and cleaning, again and again until nothing changes."""
+"""The optimizer: inlining, folding, merging and cleaning, to a fixed point."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ MAX_ROUNDS: Final = 10
 
 
 class OptimizerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What `optimize_graph` does.
+    """Options of `optimize_graph`.
 
     Args:
-        inlining: replace calls by the bodies of the functions, but for those that call themselves.
-        constant_folding: compute what depends on constants alone.
-        common_subexpressions: compute once what is computed several times.
-        keep: the names of nodes that stay, under their names and with their outputs: those that are fetched.
-        fold, merge: False for nodes that are not to be folded, not to be merged; all may be unless given.
-        max_folded_constant_in_bytes: larger values are left to the run.
-        inline: how calls are inlined.
-        device: where the graph runs.
-        max_rounds: stop after so many rounds even if something still changes.
+        inlining: inline calls, except those of recursive functions.
+        constant_folding: fold constants.
+        common_subexpressions: merge equal computations.
+        keep: the names of nodes to keep with their names and outputs: those that are fetched.
+        fold, merge: return False for nodes not to fold, not to merge; all may be by default.
+        max_folded_constant_in_bytes: larger values are not folded.
+        inline: the options for inlining.
+        device: the device of the graph.
+        max_rounds: the most rounds.
     """
 
     inlining: bool = True
@@ -53,15 +53,15 @@ DEFAULT_OPTIONS: Final = OptimizerOptions()
 @declares(PassDeclaration(name="optimize_graph", adds=ANY, removes=ANY, rewires=True, keeps_leaves=False, keeps_order=False, once=False))
 @rewrites
 def optimize_graph(functions: FunctionBodies | None, graph: Graph, options: OptimizerOptions = DEFAULT_OPTIONS) -> bool:
-    """Make a graph that computes the same with less work.
+    """Optimise a graph in place, preserving its results.
 
-    A round takes away list converters, dead nodes and identities, folds constants, merges common subexpressions and inlines calls;
-    rounds follow each other until one changes nothing. What cannot be computed now is left to the run.
+    A round removes list converters, dead nodes and identities, folds constants, merges common subexpressions and inlines calls; rounds are
+    repeated until one changes nothing. Nodes that cannot be computed are left to the run.
 
     Args:
-        functions: what gives the bodies of functions, such as a FunctionLibraryRuntime; the graph's own library if None.
-        graph: what is changed. It is as it was if anything fails.
-        options: what is done.
+        functions: instantiates functions, such as a FunctionLibraryRuntime; uses the graph's own library if None.
+        graph: the graph to change; unchanged after an error.
+        options: the options.
 
     Returns:
         True iff anything changed.

@@ -1,1 +1,1 @@
-"""What both engines share: programs, feeds, fetches, events, cancellation, memory."""
+"""The common part of both engines: programs, feeds, fetches, events, cancellation, memory."""

@@ -1,4 +1,4 @@
-"""What sessions require of their arguments: the kind of each, told before anything is done."""
+"""Validation of session arguments, before anything is done."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NO_OPTIONS: Final = SessionOptions()
 
 
 def checked_target(target: Any) -> str:
-    """Where a session runs.
+    """Check the target of a session.
 
     Raises:
-        InvalidArgumentError: it is no name.
-        NotFoundError: there is no such place.
+        InvalidArgumentError: it is not a name.
+        NotFoundError: there is no such target.
     """
     if not isinstance(target, str):
         refuse("target", "a name", target)
@@ -30,7 +30,7 @@ def checked_target(target: Any) -> str:
 
 
 def checked_session(graph: Any, options: Any) -> SessionOptions:
-    """The options of a session of `graph`.
+    """Check graph and options of a session. Returns the options.
 
     Raises:
         InvalidArgumentError: either is something else.
@@ -44,7 +44,7 @@ def checked_session(graph: Any, options: Any) -> SessionOptions:
 
 
 def check_feed_dict(feed_dict: Any) -> None:
-    """Require values by tensor or name, or nothing.
+    """Check that feeds are a mapping by tensor or name, or None.
 
     Raises:
         InvalidArgumentError: it is something else.
@@ -54,7 +54,7 @@ def check_feed_dict(feed_dict: Any) -> None:
 
 
 def check_run(feed_dict: Any, options: Any, run_metadata: Any) -> None:
-    """Require what a run takes beside its fetches.
+    """Check the arguments of a run other than fetches and feeds.
 
     Raises:
         InvalidArgumentError: something is of another kind.
@@ -67,13 +67,13 @@ def check_run(feed_dict: Any, options: Any, run_metadata: Any) -> None:
 
 
 def listed(argument: str, items: str, value: Any) -> Iterable[Any]:
-    """`value`, which must be several, or None for none.
+    """Convert an iterable, or None, to a list.
 
     Args:
-        items: what they are, for the error.
+        items: the name of the items, for the error.
 
     Raises:
-        InvalidArgumentError: it is something else, a single text among them.
+        InvalidArgumentError: it is something else, a single text included.
     """
     if value is None:
         return ()
@@ -84,7 +84,7 @@ def listed(argument: str, items: str, value: Any) -> Iterable[Any]:
 
 
 def checked_connections(connections: Any) -> tuple[tuple[str, str], ...]:
-    """The names of tensors, from and to.
+    """Check pairs of tensor names.
 
     Raises:
         InvalidArgumentError: it is something else.
@@ -97,7 +97,7 @@ def checked_connections(connections: Any) -> tuple[tuple[str, str], ...]:
 
 
 def checked_names(argument: str, names: Any) -> tuple[str, ...]:
-    """Several names.
+    """Check names.
 
     Raises:
         InvalidArgumentError: they are something else.

@@ -1,4 +1,4 @@
-"""Cancelling: who waits registers what to call, who cancels calls it all, once."""
+"""Cancellation: waiting operations register callbacks, which are called once on cancellation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Callback = Callable[[], None]
 
 
 class CancellationManager:
-    """What can be cancelled, and by whom.
+    """A scope of cancellation.
 
     Args:
         parent: cancelling it cancels this one too; one made below a cancelled parent is cancelled from the start.
 
-    Safe to use from several threads. Callbacks are called without a lock held, by the thread that cancels.
+    Thread-safe. Callbacks are called without a lock held, in the cancelling thread.
     """
 
     def __init__(self, parent: CancellationManager | None = None) -> None:
-        self._lock = threading.RLock()  # not Lock: a collection in the middle may end what waits here
+        self._lock = threading.RLock()  # not Lock: a garbage collection meanwhile may end waiting operations
         self._callbacks: dict[int, Callback] = {}
         self._children: weakref.WeakSet[CancellationManager] = weakref.WeakSet()
         self._next_token = 0
@@ -38,7 +38,7 @@ class CancellationManager:
         return f"<gc.CancellationManager {state}>"
 
     def is_cancelled(self) -> bool:
-        """True when everything has been cancelled."""
+        """True after cancellation is complete."""
         return self._done.is_set()
 
     def is_cancelling(self) -> bool:
@@ -47,17 +47,17 @@ class CancellationManager:
             return self._canceller is not None and not self._done.is_set()
 
     def get_cancellation_token(self) -> int:
-        """A new token, to register one callback under."""
+        """A new token for one callback."""
         with self._lock:
             token = self._next_token
             self._next_token += 1
             return token
 
     def register_callback(self, token: int, callback: Callback) -> bool:
-        """Have `callback` called when this is cancelled. False, and nothing registered, if it is cancelled already.
+        """Register `callback` for cancellation. False, without registration, if it is cancelled already.
 
         Raises:
-            InvalidArgumentError: the token was never given out.
+            InvalidArgumentError: the token is unknown.
         """
         with self._lock:
             if not 0 <= token < self._next_token:
@@ -70,9 +70,9 @@ class CancellationManager:
             return True
 
     def deregister_callback(self, token: int) -> bool:
-        """Forget a callback. False if it was cancelled before; the callback has then returned.
+        """Remove a callback. False if it was cancelled before; the callback has then returned.
 
-        Called by a callback itself it returns False at once.
+        Called by a callback itself, it returns False at once.
         """
         with self._lock:
             if not self._ended():
@@ -84,7 +84,7 @@ class CancellationManager:
         return False
 
     def try_deregister_callback(self, token: int) -> bool:
-        """Forget a callback without waiting. False if this is cancelled or being cancelled."""
+        """Remove a callback without waiting. False if this is cancelled or being cancelled."""
         with self._lock:
             if self._ended():
                 return False
@@ -92,10 +92,10 @@ class CancellationManager:
             return True
 
     def start_cancel(self) -> None:
-        """Call what was registered, in that order, then cancel the managers below. Only the first call does anything.
+        """Call the callbacks in order of registration, then cancel the child managers. Idempotent.
 
         Raises:
-            BaseException: the first that a callback raised, after all were called.
+            BaseException: the first error of a callback, after all were called.
         """
         failures: list[BaseException] = []
         with critical_section:
@@ -118,7 +118,7 @@ class CancellationManager:
             raise failures[0]
 
     def check(self) -> None:
-        """Stop here if this is cancelled.
+        """Raise if this is cancelled.
 
         Raises:
             CancelledError: it is.

@@ -12,11 +12,11 @@ from graphcore.runtime.core.rewrite import fed_tensor
 
 
 def resolve_connections(graph: Graph, connections: Iterable[tuple[str, str]], fed: Collection[Tensor]) -> dict[Tensor, Tensor]:
-    """What takes the value of what.
+    """Resolve connections to a mapping of tensors.
 
     Args:
         connections: pairs of names, from and to.
-        fed: what is fed besides.
+        fed: the fed tensors.
 
     Raises:
         NotFoundError: the target does not exist.
@@ -49,7 +49,7 @@ def _source(graph: Graph, name: str, target: str) -> Tensor:
 def connect(
     fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], connections: Mapping[Tensor, Tensor]
 ) -> tuple[list[Tensor], list[Node], list[Tensor]]:
-    """A copy of the graph in which the tensors are connected; the copies of fetches, targets and feeds.
+    """Copy the graph with the tensors connected. Returns the copies of fetches, targets and feeds.
 
     Raises:
         InvalidArgumentError: a connection would create a cycle.
@@ -77,14 +77,14 @@ def connect(
 
 
 def _end(tensor: Tensor, instead: Mapping[Tensor, Tensor]) -> Tensor:
-    """Where the value of `tensor` comes from, over any number of connections."""
+    """The source of the value of `tensor`, over any number of connections."""
     while tensor in instead:
         tensor = instead[tensor]
     return tensor
 
 
 def _depends(source: Tensor, target: Tensor, fed: Collection[Tensor], instead: Mapping[Tensor, Tensor]) -> bool:
-    """Whether computing `source` takes the value of `target`, as connections lie."""
+    """True iff `source` depends on the value of `target`, given the connections."""
     pending, seen = [source], set[Tensor]()
     while pending:
         tensor = pending.pop()

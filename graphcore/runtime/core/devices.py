@@ -1,4 +1,4 @@
-"""The devices that a session has, and whether nodes ask for others."""
+"""The devices of a session, and the check of requested devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def local_devices() -> tuple[DeviceAttributes, ...]:
 
 
 def check_devices(nodes: Iterable[Node], devices: Sequence[DeviceAttributes]) -> None:
-    """Require that each node asks for a device that is there.
+    """Check that the device requested by each node exists.
 
     Raises:
         InvalidArgumentError: one does not, or has no kernel.

@@ -1,4 +1,4 @@
-"""What happened in a run: one frozen record a happening. Every view of time replays these."""
+"""The events of a run, as frozen records, which all views of time use."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ shape of its output, or nothing of it, was needed."""
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One happening.
+    """An event.
 
     Args:
-        kind: "scheduled" (its inputs are there), "start" and "end" of its kernel, "dead" (it was not computed, for it lies on a
-            branch that was not taken), "sent", "received".
+        kind: "scheduled" (its inputs are there), "start" and "end" of its kernel, "dead" (it is on a branch that was not taken), "sent", "received".
         node: the name of the node.
-        ns: when, in nanoseconds of one clock (`time.perf_counter_ns`).
-        bytes: of "end": what the node's outputs take; of "sent" and "received": what was moved.
+        ns: the time in nanoseconds of one clock (`time.perf_counter_ns`).
+        bytes: of "end": the size of the node's outputs; of "sent" and "received": that of the value.
         thread: the identity of the thread.
-        device: the full name of the device, "" where there is but one.
+        device: the full name of the device, "" if there is only one.
         frame: the loop's frame, "" outside of loops.
-        iteration: the loop's turn, from 0.
-        call: the calls of functions that it happened in, outermost first, as `node:Function` with ` > ` between them, and `#n` behind
+        iteration: the iteration, from 0.
+        call: the surrounding function calls, outermost first, as `node:Function` with ` > ` between them, and `#n` behind
             the n-th time that a node runs the same function; "" outside of functions. `node` is a node of the innermost function.
-        how: "" where a kernel ran; else why none had to: one of `SKIPPED`.
+        how: "" if a kernel ran; else the reason for which none had to: one of `SKIPPED`.
         around: the loops around that of `frame`, outermost first: frame and iteration of each.
     """
 
@@ -53,7 +52,7 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def iterations(self) -> tuple[int, ...]:
-        """The turns of all loops that it happened in, outermost first; () outside of loops."""
+        """The iterations of all surrounding loops, outermost first; () outside of loops."""
         return turns(self.around, self.frame, self.iteration)
 
     @property
@@ -63,21 +62,24 @@ class Event(msgspec.Struct, frozen=True):
 
 
 def turns(around: Around, frame: str, iteration: int) -> tuple[int, ...]:
-    """The turns of the loop of `frame` and of all around it, outermost first; () where that is "": outside of loops."""
+    """The iterations of the loop of `frame` and of those around it, outermost first.
+
+    () outside of loops, where `frame` is "".
+    """
     return (*[turn for _, turn in around], iteration) if frame else ()
 
 
 class Recorder:
-    """Collects the events of a run, from any number of threads, in the order in which they came.
+    """Collects the events of a run, from any number of threads, in order.
 
-    Recording keeps a plain tuple: events are made of them when they are asked for, after the run.
+    It records plain tuples, which are converted to events after the run.
     """
 
     __slots__ = ("_append", "_records")
 
     def __init__(self) -> None:
         self._records: list[tuple[Any, ...]] = []
-        self._append = self._records.append  # one call that the interpreter does not interrupt
+        self._append = self._records.append  # a single call, which the interpreter does not interrupt
 
     def record(
         self,
@@ -92,7 +94,7 @@ class Recorder:
         how: str = "",
         around: Around = (),
     ) -> None:
-        """Keep what happens now.
+        """Record an event at the current time.
 
         Args:
             kind, node, bytes, device, frame, iteration, call, how, around: see `Event`.
@@ -101,15 +103,15 @@ class Recorder:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was recorded so far."""
+        """The events recorded so far."""
         return tuple([Event(*record) for record in list(self._records)])
 
     def __len__(self) -> int:
         return len(self._records)
 
     def __bool__(self) -> bool:
-        return True  # one that has recorded nothing yet is one all the same
+        return True  # an empty recorder is true too
 
     def clear(self) -> None:
-        """Forget what was recorded."""
+        """Clear the events."""
         self._records.clear()

@@ -1,7 +1,7 @@
-"""Which nodes may fail when they run: they run even where only their shape is wanted, which is known.
+"""Nodes that may fail, which run even if only their statically known shape is needed.
 
-TensorFlow runs them too: its optimiser puts the constant in the place of the shape, and leaves a control dependency on the node. Nodes
-that cannot fail, and have no effect, are left out.
+TensorFlow runs them too: its optimiser replaces the shape by a constant and keeps a control dependency on the node. Nodes
+that cannot fail and have no effect are left out.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from graphcore.traits import FailsOn
 
 
 def may_fail(node: Node, constants: Sequence[Array | None], *, reads_variable: bool) -> bool:
-    """True if running `node` may raise an error, as far as is known before the run.
+    """True if running `node` may raise an error, as far as known before the run.
 
     Args:
         constants: the inputs that are the same in every run, None for the others.
-        reads_variable: True if an input is a variable, which may have no value.
+        reads_variable: True if an input is a variable, which may be uninitialised.
     """
     can_fail = node.registration.traits.can_fail
     if reads_variable or can_fail is True:
         return True
     if any(not tensor.shape.is_fully_defined for tensor in node.inputs):
-        return True  # they may not fit each other
+        return True  # they may be inconsistent
     return can_fail is not False and _may_fail_on(can_fail, node, constants)
 
 

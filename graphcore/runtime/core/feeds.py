@@ -1,4 +1,4 @@
-"""Feeds: checked against the placeholder before anything runs."""
+"""Feeds, checked against placeholders before the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Feeder = Callable[[Any], Array]
 
 
 def resolve_feeds(graph: Graph, feeds: Iterable[Any]) -> list[Tensor]:
-    """The tensors that `feeds` (tensors, names, nodes with one output) mean.
+    """Resolve the keys of `feeds` (tensors, names, nodes with one output) to tensors.
 
     Raises:
         NotFoundError: no such name.
@@ -55,10 +55,10 @@ def _feed_tensor(graph: Graph, key: Any) -> Tensor:
 
 
 def make_feeder(tensor: Tensor) -> Feeder:
-    """What turns a fed value into an array that fits `tensor`.
+    """A function that converts a fed value to an array for `tensor`.
 
-    The result is a read-only view, so that nothing in a run can change the caller's array. Where shapes have been inferred from what the
-    value of `tensor` is when it is not fed, another one is refused.
+    The result is a read-only view, so that nothing in a run can change the caller's array. If shapes were inferred from the value of
+    `tensor`, any other value is refused.
     """
     feed = _typed_feeder(tensor)
     kept = None if tensor.node.op in PLACEHOLDERS else value_kept(tensor)
@@ -77,7 +77,7 @@ def _keeping(tensor: Tensor, feed: Feeder, reader: Node, known: Sequence[Any]) -
 
 
 def may_not_be_fed(tensor: Tensor, reader: Node) -> InvalidArgumentError:
-    """The error for another value of `tensor` than the one that `reader` has read."""
+    """The error for feeding `tensor` a value other than the one read by `reader`."""
     made = "" if reader.source is None else f", made in {reader.source.where}"
     return InvalidArgumentError.at(
         tensor.node,
@@ -114,7 +114,7 @@ def _typed_feeder(tensor: Tensor) -> Feeder:
 
 def _cast(tensor: Tensor, value: Any) -> Array:
     target = tensor.dtype.base.as_numpy
-    assert target is not None  # the caller's concern
+    assert target is not None  # checked by the caller
     if isinstance(value, Tensor):
         raise InvalidArgumentError.at(
             tensor.node, f"The value fed to '{tensor.name}' must be a value (array, number, list), got the tensor '{value.name}'"
@@ -131,12 +131,12 @@ def _cast(tensor: Tensor, value: Any) -> Array:
 
 
 def _fits(array: Array, target: np.dtype[Any]) -> bool:
-    """Whether `target` holds the elements: integers as they are, other numbers with as many digits as it has."""
+    """True iff `target` represents the elements: integers exactly, other numbers to its precision."""
     if array.dtype.kind in "iub" and target.kind in "iu":
         if np.can_cast(array.dtype, target):
             return True
         limits = np.iinfo(target)
-        # As Python's numbers: an array's are compared as floats where one type is signed and the other not.
+        # As Python numbers: arrays of signed and unsigned types are compared as floats.
         return limits.min <= int(array.min()) and int(array.max()) <= limits.max
     if array.dtype.kind == "c" and target.kind != "c":
         return False
@@ -150,7 +150,7 @@ def _described(array: Array, target: np.dtype[Any]) -> str:
 
 
 def _kind_of_first(array: Array, usual: tuple[type, ...]) -> str:
-    """The Python type of the first element that is of none of the usual ones."""
+    """The Python type of the first element that has none of the usual types."""
     elements = array.reshape(-1).tolist()
     return type(next((item for item in elements if not isinstance(item, usual)), elements[0])).__name__
 

@@ -1,4 +1,4 @@
-"""Fetches: any nesting of tensors, nodes, variables and names, flattened for the run and put together again."""
+"""Fetches: nested structures of tensors, nodes, variables and names, flattened and rebuilt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Packer = Callable[[list[Any]], Any]
 
 
 class FetchStructure:
-    """What to compute (`tensors`), what to run besides (`targets`), and how the results go together (`pack`)."""
+    """The tensors to compute (`tensors`), nodes to run (`targets`), and the result's form (`pack`)."""
 
     __slots__ = ("pack", "targets", "tensors")
 
@@ -30,7 +30,7 @@ def parse_fetches(graph: Graph, fetches: Any) -> FetchStructure:
     """Resolve `fetches` in `graph`.
 
     Raises:
-        InvalidArgumentError: something is no fetch, or belongs to another graph.
+        InvalidArgumentError: something cannot be fetched, or belongs to another graph.
         NotFoundError: no such name.
     """
     if fetches is None:
@@ -66,7 +66,7 @@ def _packer(graph: Graph, fetch: Any, tensors: list[Tensor], targets: list[Node]
 
 
 def _mapping_packer(fetch: Mapping[Any, Any], parts: dict[Any, Packer]) -> Packer:
-    """Results under the keys of `fetch`, in a mapping of its kind; in a dict where such a one cannot be made empty and filled."""
+    """Packs results into a mapping of the type of `fetch`, or a dict if that cannot be copied."""
     if type(fetch) is dict or not isinstance(fetch, dict):
         return lambda values: {key: part(values) for key, part in parts.items()}
     kind: Callable[[], Any] = partial(defaultdict, fetch.default_factory) if isinstance(fetch, defaultdict) else type(fetch)
@@ -93,13 +93,13 @@ def _element(graph: Graph, fetch: Any) -> Node | Tensor:
 
 
 def plan_key(fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
-    """What names the plan of these arguments, if it can be a key."""
+    """The cache key of a plan for these arguments, None if they are not hashable."""
     shape = fetches if type(fetches) is Tensor else _frozen(fetches)
     return (shape, tuple(feed_dict)) if feed_dict else (shape, ())
 
 
 def _frozen(fetch: Any) -> Any:
-    """A nesting as something that can be a key."""
+    """A nested structure as a hashable value."""
     if isinstance(fetch, list | tuple):
         return (type(fetch), *[_frozen(item) for item in fetch])
     if isinstance(fetch, Mapping):

@@ -1,7 +1,7 @@
-"""Calls in a thread of their own, so that who waits for one can be called away: by Ctrl-C, or because its time is over.
+"""Calls in separate threads, which Ctrl-C or a time limit can abandon.
 
-NumPy looks up from its work only when a call returns. Who has waited in another thread is free at once, and what was called
-is stopped at its next line of Python, or left to end by itself where it has none.
+NumPy checks for signals only when a call returns. A caller that waits for another thread is free at once, and the call is stopped at its
+next line of Python, or abandoned if it has none.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _AGAIN: Final = 1.0
 
 
 class LeftError(BaseException):
-    """Raised within a call that nobody waits for any more."""
+    """Raised within an abandoned call."""
 
 
 class Aside:
-    """A call under way in a thread of its own.
+    """A call in a separate thread.
 
     Args:
-        function: what to call, within a copy of the caller's context variables.
-        arguments, named: what to call it with.
+        function: the function to call, within a copy of the caller's context variables.
+        arguments, named: its arguments.
     """
 
     __slots__ = ("_done", "_error", "_has_begun", "_is_over", "_lock", "_result", "_thread")
@@ -44,12 +44,12 @@ class Aside:
         )
         try:
             critical_section.start(self._thread)
-        except BaseException:  # Ctrl-C while it waits for the thread to begin: nobody will know of the call
+        except BaseException:  # Ctrl-C while it waits for the thread to begin: the call is lost
             self._give_up()
             raise
 
     def _give_up(self) -> None:
-        """Do not make the call; if it is under way already, stop it as `leave` does."""
+        """Cancel the call; if it is running, stop it as `leave` does."""
         with self._lock:
             if not self._has_begun:
                 self._is_over = True
@@ -75,14 +75,14 @@ class Aside:
             self._is_over = True
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long at most. True if the call has ended."""
+        """Wait for at most `seconds`. True if the call has ended."""
         return critical_section.wait(self._done, seconds)
 
     def result(self) -> Any:
-        """Wait for what the call gives.
+        """Wait for the result of the call.
 
         Raises:
-            BaseException: what the call raised, or what (Ctrl-C) ended the wait; the call is left then.
+            BaseException: an error of the call, or of the wait (Ctrl-C), after which the call is abandoned.
         """
         try:
             critical_section.wait(self._done)
@@ -100,12 +100,12 @@ class Aside:
             critical_section.start(threading.Thread(target=self._insist, name="graphcore-aside-end", daemon=True))
 
     def _insist(self) -> None:
-        """What is raised within a finaliser is lost, by Python's rules: then it is raised again."""
+        """Raise the error again if it was lost in a finaliser, which Python does not propagate."""
         while not self._done.wait(_AGAIN) and self._raise_within():
             pass
 
     def _raise_within(self) -> bool:
-        """Raise LeftError in the call, if it goes on."""
+        """Raise LeftError in the call if it is still running."""
         with self._lock:
             if not self._is_over:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident or 0), ctypes.py_object(LeftError))
@@ -113,9 +113,9 @@ class Aside:
 
 
 def call_aside(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """`function(*arguments, **named)` in a thread of its own; Ctrl-C ends the wait at once.
+    """Call `function(*arguments, **named)` in a separate thread; Ctrl-C ends the wait at once.
 
     Raises:
-        BaseException: what the call raised, or what ended the wait.
+        BaseException: an error of the call, or of the wait.
     """
     return Aside(function, *arguments, **named).result()

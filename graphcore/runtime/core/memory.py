@@ -22,25 +22,25 @@ _LARGEST_KEPT: Final = (32 << 20) - (64 << 10)
 
 @cache
 def keep_freed_memory() -> None:
-    """Have the C library keep the memory of freed arrays, up to 64 MB, rather than return it after every step.
+    """Make the C library keep up to 64 MB of freed memory instead of returning it after every step.
 
-    A step that returns its memory gets it back from the system page by page, cleared, at the next: for small networks that takes as
-    long as the computing. The C library of Linux adapts: once it has seen an array freed, it keeps memory for others up to that size.
-    It is shown the largest that it takes into account. No page of that array is ever touched, and other C libraries are not moved.
+    Otherwise a step gets its memory from the system page by page, cleared: for small networks that takes as long as the computation. The C
+    library of Linux adapts: once an array of some size was freed, it keeps memory for others up to that size. So it is shown one of the largest
+    size it considers. No page of that array is ever touched; other C libraries are unaffected.
     """
     with contextlib.suppress(MemoryError):
         np.empty(_LARGEST_KEPT, np.uint8)
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:
-    """What `tensor` takes, None if its shape is not known."""
+    """The bytes of `tensor`, None if its shape is unknown."""
     dtype = tensor.dtype.base.as_numpy
     count = tensor.shape.num_elements
     return None if count < 0 or dtype is None else count * dtype.itemsize
 
 
 def out_of_memory(error: MemoryError) -> str:
-    """What NumPy could not get, with its size in GiB where NumPy says it."""
+    """The description of an allocation that failed, with its size in GiB if NumPy reports it."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is None or dtype is None:
         return f"Out of memory: {error}" if str(error) else "Out of memory"

@@ -1,4 +1,4 @@
-"""How to run: options of a session and of a single run, and what a run tells besides its values."""
+"""Options of sessions and runs, and metadata of runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class RunOptions(msgspec.Struct, frozen=True):
     """Options of one run.
 
     Args:
-        trace: record the run, its nodes one after the other; see `RunMetadata.trace` and `Session.trace`.
-        timeout_in_ms: how long the run may take, in milliseconds; 0 for as long as it takes.
-        trace_level: TF1's way to ask for a trace: any level but NO_TRACE.
+        trace: record the run, with nodes in sequence; see `RunMetadata.trace` and `Session.trace`.
+        timeout_in_ms: the time limit in milliseconds; 0 for none.
+        trace_level: TF1's option for a trace: any level except NO_TRACE.
     """
 
     NO_TRACE: ClassVar[int] = 0
@@ -41,12 +41,12 @@ class RunOptions(msgspec.Struct, frozen=True):
 
     @property
     def is_traced(self) -> bool:
-        """Whether the run is to be recorded."""
+        """True iff the run is to be recorded."""
         return self.trace or self.trace_level != self.NO_TRACE
 
 
 class RunMetadata:
-    """What a run tells besides its values.
+    """The results of a run besides its values.
 
     Attributes:
         trace: the recorded run, None if it was not traced.
@@ -62,7 +62,7 @@ class RunMetadata:
 
     @property
     def step_stats(self) -> StepStats | None:
-        """When each node ran, by device (TF1's word); None if the run was not traced."""
+        """The times of each node, by device (TF1's name); None if the run was not traced."""
         return None if self.trace is None else self.trace.step_stats()
 
 
@@ -70,11 +70,11 @@ class SessionOptions(msgspec.Struct, frozen=True):
     """Options of a session.
 
     Args:
-        operation_timeout_in_ms: how long each run may take, in milliseconds; 0 for as long as it takes.
-        optimize_for_static_graph: promise that the graph does not change any more; running after a change is an error.
-        place_pruned_graph: check devices only of the nodes that a run needs.
-        allow_soft_placement: nodes that ask for a device that is not there run on the CPU.
-        inter_op_threads: how many heavy nodes may run at once; 0 for as many as pay on this machine, 1 for one after the other.
+        operation_timeout_in_ms: the time limit of each run, in milliseconds; 0 for none.
+        optimize_for_static_graph: forbid changes of the graph; running after a change is an error.
+        place_pruned_graph: check the devices of needed nodes only.
+        allow_soft_placement: nodes that request a missing device run on the CPU.
+        inter_op_threads: the number of heavy nodes to run concurrently; 0 for the best number on this machine, 1 for sequential runs.
     """
 
     operation_timeout_in_ms: int = 0

@@ -1,4 +1,4 @@
-"""What a session runs: a subgraph made ready by one of the engines, and one run of it."""
+"""Programs: subgraphs prepared by an engine, and single runs of them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """One run that somebody watches: who records it, and what can stop it.
+    """A run with a recorder or a cancellation.
 
     Args:
-        recorder: gets the events of the run; None if nobody wants them.
-        cancellation: cancelling it stops the run before the next node, with CancelledError, and ends what waits.
-        frame, iteration: of the loop whose body is run.
+        recorder: records the events of the run, if given.
+        cancellation: cancelling it stops the run before the next node, with CancelledError, and ends waiting operations.
+        frame, iteration: those of the loop whose body is run.
 
     Attributes:
         around: the loops around that of `frame`, as `Event.around`.
-        call: the calls of functions that it is in; see `Event.call`.
-        caller: the node that runs now, and may call functions.
-        peak_bytes: the most that the arrays of the run held at once, where it is recorded.
-        node: the innermost node that the run came to last, where it can be cancelled.
-        deadline: when its time is over, on the clock of `time.monotonic`.
+        call: the surrounding function calls; see `Event.call`.
+        caller: the running node, which may call functions.
+        peak_bytes: the peak of live-array accounting, for recorded runs.
+        node: the innermost node reached last, for cancellable runs.
+        deadline: the deadline on the clock of `time.monotonic`.
     """
 
     __slots__ = (
@@ -72,39 +72,39 @@ class Step:
         self.deadline = math.inf
         self._held = 0
         self._whole = self
-        self._lock = threading.RLock()  # an array may be given free, and told of here, while another is counted
+        self._lock = threading.RLock()  # an array may be released and reported during the report of another
 
     def beside(self, cancellation: CancellationManager) -> Step:
-        """The part of this run that another thread makes, which `cancellation` stops."""
+        """The part of this run in another thread, stopped by `cancellation`."""
         part = Step(self.recorder, cancellation, frame=self.frame, iteration=self.iteration)
         part.around, part.call, part.caller, part.deadline = self.around, self.call, self.caller, self.deadline
         part._whole = self._whole
         return part
 
     def within(self) -> Around:
-        """All loops that the run is in, outermost first."""
+        """All surrounding loops, outermost first."""
         return (*self.around, (self.frame, self.iteration)) if self.frame else self.around
 
     def is_late(self) -> bool:
-        """Whether its time is over: who waits for it may notice later than the run itself."""
+        """True iff the deadline has passed."""
         return time.monotonic() >= self.deadline
 
     def hold(self, count: int) -> None:
-        """Count `count` bytes more (or fewer) that arrays of the run hold."""
+        """Count `count` more (or fewer) bytes of live arrays."""
         whole = self._whole
         with whole._lock:
             whole._held += count
             whole.peak_bytes = max(whole.peak_bytes, whole._held)
 
     def begin(self, node: str) -> None:
-        """`node` begins to run, and may call functions."""
+        """Set `node` as the running node."""
         self.caller = node
         if self._calls:
             self._calls = {}
 
     @contextmanager
     def calling(self, function: str) -> Iterator[None]:
-        """What runs in here is the body of `function`, which the node that runs now calls."""
+        """Attribute the block to the body of `function`, called by the running node."""
         before = self.call, self.caller, self._calls
         called = f"{self.caller}:{function}" if self.caller else function
         count = self._calls[called] = self._calls.get(called, 0) + 1
@@ -125,39 +125,39 @@ current: Final = _Current()
 
 
 class Executor(Protocol):
-    """Runs one graph, as often as it is asked to. Several threads may run it at once."""
+    """Runs one graph repeatedly. Thread-safe."""
 
     @property
     def run(self) -> Callable[..., list[Any]]:
-        """Fed arrays in, fetched arrays out, as fast as can be."""
+        """Run without recording: fed arrays in, fetched arrays out."""
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
-        """The same, recorded, and stopped when the step is cancelled.
+        """Run with recording and cancellation.
 
         Raises:
-            CancelledError: it was.
+            CancelledError: the step was cancelled.
         """
 
     def explain(self, error: BaseException) -> BaseException:
-        """`error` as a GraphError that names the node, its inputs and the user's line.
+        """Convert `error` to a GraphError with node, inputs and the user's line.
 
-        What is no Exception (Ctrl-C) stays what it is and gets a note that says so.
+        Other exceptions than `Exception` (Ctrl-C) are returned with a note.
         """
 
     def close(self) -> None:
-        """Give free what it holds."""
+        """Release resources."""
 
 
 class Program(Executor, Protocol):
-    """A subgraph that an engine made ready to run."""
+    """A subgraph prepared by an engine."""
 
     @property
     def nodes(self) -> Sequence[Node]:
-        """The nodes that really run."""
+        """The nodes that are run."""
 
     def peak_memory(self, sizes: Sizes = ...) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell.
+        """The predicted peak of live-array accounting, from shapes.
 
         Args:
-            sizes: how large things are; as the program's own shapes say unless given.
+            sizes: the sizes of arrays; those of the program's shapes by default.
         """

@@ -15,20 +15,20 @@ PLACEHOLDERS: Final = PLACEHOLDER | ARG
 
 
 def is_replaced(node: Node, fed: Collection[Tensor]) -> bool:
-    """Whether `node` does not run, though something waits for it: it stands for what is fed.
+    """True iff `node` is replaced by feeds and does not run, even if others wait for it.
 
-    Any other node of which every output is fed still does what it does, where it is waited for or asked for.
+    Any other node with all outputs fed still runs if it is a target or a control input.
     """
     return node.op in PLACEHOLDERS and all(tensor in fed for tensor in node.outputs)
 
 
 def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Collection[Tensor]) -> list[Node]:
-    """The nodes that `fetches` and `targets` depend on when `fed` is given from outside, in an order to run them in.
+    """The nodes that `fetches` and `targets` depend on, given `fed`, in topological order.
 
-    What comes back around a loop comes after the Merge that takes it.
+    A loop back edge comes after its Merge.
 
     Raises:
-        InvalidArgumentError: they depend on themselves other than around a loop.
+        InvalidArgumentError: there is a cycle other than a loop.
     """
     fed_set = set(fed)
     order: list[Node] = []

@@ -1,4 +1,4 @@
-"""Where values meet who waits for them, by key: sends never block, receives wait."""
+"""The rendezvous: values are exchanged by key; sends never block, receives wait."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _DELETED: Final = "LocalRendezvous deleted"
 
 
 class RendezvousArgs(msgspec.Struct, frozen=True):
-    """What sender and receiver say besides key and value.
+    """Arguments of sender and receiver besides key and value.
 
     Args:
-        device_context: how the device of this end moves values; the receiver gets the sender's.
-        cancellation_manager: cancels a receive that waits.
+        device_context: the transfer context of this end's device; the receiver gets the sender's.
+        cancellation_manager: cancels a waiting receive.
     """
 
     device_context: Any = None
@@ -38,7 +38,7 @@ _NO_ARGS: Final = RendezvousArgs()
 
 
 class Received(NamedTuple):
-    """What a receive gives."""
+    """The result of a receive."""
 
     value: Any
     is_dead: bool
@@ -49,7 +49,7 @@ Done = Callable[[GraphError | None, RendezvousArgs, RendezvousArgs, Any, bool], 
 
 
 class _Send:
-    """A value on its way."""
+    """A sent value."""
 
     __slots__ = ("args", "is_dead", "value")
 
@@ -60,10 +60,10 @@ class _Send:
 
 
 class _Receive:
-    """Who waits.
+    """A waiting receive.
 
     Attributes:
-        outcome: what he gets, or why he gets nothing, from where that is certain; it is set with the lock held, and never again.
+        outcome: its result or error once certain; set once, with the lock held.
     """
 
     __slots__ = ("args", "done", "outcome", "token")
@@ -76,14 +76,14 @@ class _Receive:
 
 
 class Rendezvous:
-    """Values on their way, by key. Several sends or several receives of one key are served in their order.
+    """Values by key. Sends and receives of one key are matched in order.
 
-    Safe to use from several threads; `done` functions are called without a lock held. When nothing refers to it any more, who
-    still waits is told `LocalRendezvous deleted`.
+    Thread-safe; `done` callbacks are called without a lock held. When the rendezvous is garbage-collected, waiting receives get the error
+    `LocalRendezvous deleted`.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # not Lock: a collection in the middle may end what waits here
+        self._lock = threading.RLock()  # not Lock: a garbage collection meanwhile may end waiting receives
         self._queues: dict[str, deque[_Send | _Receive]] = {}
         self._status: GraphError | None = None
 
@@ -96,20 +96,20 @@ class Rendezvous:
         return f"<gc.Rendezvous {values} values sent, {len(items) - values} receives waiting>"
 
     def send(self, key: str | RendezvousKey, args: RendezvousArgs | None, value: Any, is_dead: bool = False) -> None:
-        """Leave `value` for the receive of `key` that waits longest, or for one to come. Never waits.
+        """Give `value` to the oldest receive of `key`, or store it. Never blocks.
 
         Args:
             key: a text from `create_key`, or a parsed key.
-            args: what the receiver is told of this end.
-            is_dead: the value stands for "not computed" (a branch not taken).
+            args: the sender's arguments, passed to the receiver.
+            is_dead: True if the value stands for "not computed" (a branch not taken).
 
         Raises:
-            GraphError: the status that the rendezvous was aborted with.
+            GraphError: the status the rendezvous was aborted with.
         """
         self._offer(str(key), _Send(args or _NO_ARGS, value, is_dead), deque.append)
 
     def recv_async(self, key: str | RendezvousKey, args: RendezvousArgs | None, done: Done) -> None:
-        """Have `done` called with the next value of `key`: now if one is there, else by who sends, aborts or cancels.
+        """Call `done` with the next value of `key`: now, or from a later send, abort or cancellation.
 
         Args:
             key: a text from `create_key`, or a parsed key.
@@ -127,12 +127,12 @@ class Rendezvous:
         Args:
             key: a text from `create_key`, or a parsed key.
             args: its cancellation manager can end the wait.
-            timeout: seconds to wait at most; None for as long as it takes.
+            timeout: the most seconds to wait; None for no limit.
 
         Raises:
             CancelledError: cancelled while waiting.
             DeadlineExceededError: nothing came in time.
-            GraphError: the status that the rendezvous was aborted with.
+            GraphError: the status the rendezvous was aborted with.
         """
         arrived = threading.Event()
         name, waiter = str(key), _Receive(args or _own_args(), lambda *_: arrived.set())
@@ -142,24 +142,26 @@ class Rendezvous:
             if not is_certain and not critical_section.wait(arrived, math.inf if timeout is None else timeout):
                 if self._withdraw(name, waiter):
                     raise DeadlineExceededError(_TIMED_OUT)
-                critical_section.wait(arrived)  # it is certain what it gets: whoever saw to that is about to say so
+                critical_section.wait(arrived)  # its outcome is certain, and the deciding thread is about to report it
             outcome = waiter.outcome
             if isinstance(outcome, GraphError):
                 raise outcome
             assert outcome is not None
             received = Received(outcome.value, outcome.is_dead)
             return received  # noqa: RET504, TRY300 - its making is a call, where Ctrl-C may come; the return is none
-        except BaseException:  # Ctrl-C: nobody waits any more, and what comes, or has come, is for the next who does
+        except BaseException:  # Ctrl-C: the receive is withdrawn, and its value, if any, goes to the next one
             with critical_section:
                 if not self._withdraw(name, waiter):
                     self._give_back(name, waiter)
             raise
 
     def start_abort(self, status: GraphError) -> None:
-        """End all: who waits gets `status`, what was sent is dropped, later sends and receives fail with it. The first status wins.
+        """Abort: waiting receives get `status`, values are dropped, later calls fail with it.
+
+        The first status wins.
 
         Raises:
-            InvalidArgumentError: `status` is no error.
+            InvalidArgumentError: `status` is not an error.
         """
         if not isinstance(status, GraphError):
             raise InvalidArgumentError(f"status: required an error of graphcore.errors, got {status!r}")
@@ -185,7 +187,7 @@ class Rendezvous:
             self.start_abort(CancelledError(_DELETED))
 
     def _offer(self, name: str, sent: _Send, put: Callable[[deque[_Send | _Receive], _Send], object]) -> None:
-        """Give a value to who waits longest; if nobody does, `put` it into the queue."""
+        """Give a value to the oldest receive; without one, `put` it into the queue."""
         with critical_section:
             with self._lock:
                 if self._status is not None:
@@ -200,7 +202,7 @@ class Rendezvous:
             _tell(waiter)
 
     def _take_or_wait(self, name: str, waiter: _Receive) -> bool:
-        """Whether it is certain at once what `waiter` gets. Otherwise it waits now."""
+        """True iff the outcome of `waiter` is certain at once; otherwise it is queued."""
         with self._lock:
             queue = self._queues.get(name)
             if self._status is not None:
@@ -217,12 +219,12 @@ class Rendezvous:
             return True
 
     def _registered(self, name: str, waiter: _Receive) -> bool:
-        """Whether `waiter` may wait. A cancellation that comes now waits for the lock, and finds it in the queue."""
+        """True iff `waiter` may wait. A concurrent cancellation waits for the lock and finds it in the queue."""
         manager = waiter.args.cancellation_manager
         if manager is None:
             return True
         waiter.token = manager.get_cancellation_token()
-        here = weakref.ref(self)  # the manager may live longer, and must not keep the rendezvous
+        here = weakref.ref(self)  # the manager may live longer, and must not keep the rendezvous alive
 
         def cancel() -> None:
             rendezvous = here()
@@ -232,7 +234,7 @@ class Rendezvous:
         return manager.register_callback(waiter.token, cancel)
 
     def _end(self, name: str, waiter: _Receive, status: GraphError) -> None:
-        """Tell `waiter` that nothing comes, unless it is certain already what it gets."""
+        """Complete `waiter` without a value, unless its outcome is certain."""
         with critical_section:
             with self._lock:
                 if waiter.outcome is not None:
@@ -242,7 +244,7 @@ class Rendezvous:
             _tell(waiter)
 
     def _withdraw(self, name: str, waiter: _Receive) -> bool:
-        """Have `waiter` wait no more; nobody tells it. False if it is certain already what it gets."""
+        """Remove `waiter` silently. False if its outcome is certain."""
         with critical_section:
             with self._lock:
                 if waiter.outcome is not None:
@@ -253,7 +255,7 @@ class Rendezvous:
             return True
 
     def _give_back(self, name: str, waiter: _Receive) -> None:
-        """What `waiter` got is for the next: its owner was interrupted before he had it."""
+        """Pass the value of `waiter` on to the next receive after an interruption."""
         with self._lock:
             if isinstance(waiter.outcome, _Send) and self._status is None:
                 self._offer(name, waiter.outcome, deque.appendleft)
@@ -270,18 +272,18 @@ class Rendezvous:
 
 
 def _own_args() -> RendezvousArgs:
-    """Who waits within a watched run can be cancelled with it."""
+    """The arguments of a receive in a watched run, which can be cancelled with it."""
     step = current.step
     return _NO_ARGS if step is None or step.cancellation is None else RendezvousArgs(cancellation_manager=step.cancellation)
 
 
 def _again(status: GraphError) -> GraphError:
-    """A copy to raise: each thread that raises one writes its own traceback into it."""
+    """A copy to raise: each thread that raises an error adds its own traceback."""
     return type(status)(status.message, op=status.op, node=status.node, attr=status.attr, input=status.input, source=status.source)
 
 
 def _tell(waiter: _Receive) -> None:
-    """Tell who waits what he gets; without the lock."""
+    """Call the callbacks of completed receives, without the lock."""
     _deregister(waiter)
     outcome = waiter.outcome
     if isinstance(outcome, _Send):

@@ -1,4 +1,4 @@
-"""The part of a graph that one run needs, with the client's feeds and fetches as nodes of it."""
+"""The subgraph for one run, with nodes for the client's feeds and fetches."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ STANDS_FOR: Final = "_stands_for"
 
 
 class DeviceAttributes(msgspec.Struct, frozen=True):
-    """A device as others see it.
+    """The public attributes of a device.
 
     Args:
         name: its full name.
         device_type: `CPU` or `GPU`.
-        memory_limit_bytes: how much memory it has, 0 if unknown.
-        incarnation: a number that is another one when the device starts anew.
+        memory_limit_bytes: its memory, 0 if unknown.
+        incarnation: a number that changes when the device restarts.
     """
 
     name: str
@@ -41,10 +41,10 @@ class DeviceAttributes(msgspec.Struct, frozen=True):
 
 
 class RewrittenGraph(msgspec.Struct, frozen=True):
-    """What `rewrite_graph_for_execution` gives.
+    """The result of `rewrite_graph_for_execution`.
 
     Args:
-        graph: the nodes that the run needs.
+        graph: the nodes of the run.
         feed_types, fetch_types: dtypes in the order of the feeds and fetches, without references.
     """
 
@@ -54,7 +54,7 @@ class RewrittenGraph(msgspec.Struct, frozen=True):
 
 
 class _Client:
-    """A node to be made at the client's end of `tensor`."""
+    """A planned node at the client's end of `tensor`."""
 
     __slots__ = ("attrs", "name", "op", "shape", "tensor")
 
@@ -78,15 +78,17 @@ def rewrite_graph_for_execution(
     device: str | DeviceAttributes,
     use_function_convention: bool = False,
 ) -> RewrittenGraph:
-    """A copy of what `fetches` and `targets` need of `graph` when `feeds` come from the client. `graph` stays as it is.
+    """Copy the subgraph for `fetches` and `targets`, with feeds from the client.
+
+    `graph` is unchanged.
 
     Args:
-        feeds: endpoints (`x`, `x:1`) that the client gives; each becomes a `_Recv` node, or an `_Arg` by the function convention.
-        fetches: endpoints that the client gets; each becomes a `_Send` node, or a `_Retval`. Names are compared as they are
-            written: `x` is not `x:0`.
-        targets: nodes that run besides.
+        feeds: endpoints (`x`, `x:1`) fed by the client; each becomes a `_Recv` node, or an `_Arg` by the function convention.
+        fetches: endpoints for the client; each becomes a `_Send` node, or a `_Retval`. Names are compared literally:
+            `x` is not `x:0`.
+        targets: further nodes to run.
         device: the client's device.
-        use_function_convention: values come and go as arguments and results of a function, not over a rendezvous.
+        use_function_convention: pass values as arguments and results of a function instead of a rendezvous.
 
     Raises:
         InvalidArgumentError: nothing to run; an endpoint is fed twice, or both fed and fetched; there is no such output.
@@ -111,7 +113,7 @@ def rewrite_graph_for_execution(
 
 
 def prune_for_targets(graph: Graph, targets: Sequence[str]) -> Graph:
-    """A copy of `graph` with only what the nodes called `targets` need.
+    """Copy the part of `graph` that the nodes called `targets` need.
 
     Raises:
         NotFoundError: `PruneForTargets: Some target nodes not found: `.
@@ -123,10 +125,13 @@ def prune_for_targets(graph: Graph, targets: Sequence[str]) -> Graph:
 def copy_with_shapes(
     fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], shapes: Sequence[Shape] | None = None
 ) -> tuple[list[Tensor], list[Node], list[Tensor]]:
-    """A copy of what `fetches` and `targets` need, its shapes inferred from those of the feeds. Gives the copies of the three.
+    """Copy the needed subgraph with shapes inferred from those of the feeds.
 
     Args:
-        shapes: the shape of each feed; as the graph says if None.
+        shapes: the shape of each feed; the graph's if None.
+
+    Returns:
+        The copies of fetches, targets and feeds.
 
     Raises:
         GraphError: it cannot be copied.
@@ -157,7 +162,7 @@ def copy_with_shapes(
 
 
 def fed_tensor(graph: Graph, endpoint: str) -> Tensor:
-    """The tensor to feed that `endpoint` names.
+    """The tensor of a fed `endpoint`.
 
     Raises:
         NotFoundError, InvalidArgumentError: there is no such output.
@@ -174,7 +179,7 @@ def fed_tensor(graph: Graph, endpoint: str) -> Tensor:
 
 
 def fetched_tensor(graph: Graph, endpoint: str) -> Tensor:
-    """The tensor to fetch that `endpoint` names.
+    """The tensor of a fetched `endpoint`.
 
     Raises:
         NotFoundError, InvalidArgumentError: there is no such output.
@@ -213,7 +218,7 @@ def _fetch_node(tensor: Tensor, endpoint: str, number: int, client: DeviceAttrib
 
 
 def _tell_apart(clients: list[_Client]) -> None:
-    """A tensor fetched as `x` and as `x:0` has two ends."""
+    """Distinguish the ends of a tensor that is fetched as `x` and as `x:0`."""
     names: dict[str, int] = {}
     for client in clients:
         count = names[client.name] = names.get(client.name, 0) + 1
@@ -235,7 +240,7 @@ _Vertex = Node | _Client
 
 
 def _target_nodes(graph: Graph, fed: list[_Client], fetched: list[_Client], targets: Sequence[str]) -> list[_Vertex]:
-    """Targets may name the client's nodes too."""
+    """The targets, which may be nodes of the client."""
     index: dict[str, _Vertex] = {item.name: item for item in (*fed, *fetched)}
     found = [index.get(name) or graph.find(name) for name in targets]
     missing = "".join([f"{name} " for name, node in zip(targets, found, strict=True) if node is None])
@@ -245,7 +250,7 @@ def _target_nodes(graph: Graph, fed: list[_Client], fetched: list[_Client], targ
 
 
 class _Rewriter:
-    """Copies what is needed, with what is fed in the place of what would be computed."""
+    """Copies the needed nodes, with feeds in place of computed tensors."""
 
     def __init__(self, graph: Graph, fed: Iterable[_Client], device: str) -> None:
         self.graph = graph
@@ -263,7 +268,7 @@ class _Rewriter:
         made.seed = self.graph.seed
         made.add_function_library(self.graph.library)
         order = self._order(roots)
-        # Ends without inputs first: giving them their shapes looks at all edges, and a loop is closed only at the end.
+        # Ends without inputs first: shape inference follows all edges, and a loop is closed only at the end.
         for vertex in sorted(order, key=lambda vertex: not (isinstance(vertex, _Client) and vertex.is_feed)):
             self.copies[vertex] = self._copy_node(made, vertex) if isinstance(vertex, Node) else self._make(made, vertex)
         for node, slot, tensor in self.back_edges:
@@ -271,7 +276,7 @@ class _Rewriter:
         return made
 
     def _order(self, roots: Sequence[_Vertex]) -> list[_Vertex]:
-        """What `roots` depend on, producers first."""
+        """The nodes that `roots` depend on, producers first."""
         order: list[_Vertex] = []
         left: dict[_Vertex, bool] = {}
         pending: list[tuple[_Vertex, bool]] = [(root, False) for root in reversed(roots)]
@@ -299,7 +304,7 @@ class _Rewriter:
         return inputs + [self.instead.get(control, control) for control in vertex.control_inputs]
 
     def _around(self, vertex: _Vertex) -> list[Tensor]:
-        """What closes a loop here: needed, but later."""
+        """The loop back edges, which are added later."""
         if isinstance(vertex, _Client):
             return []
         return [tensor for tensor in vertex.inputs if is_back_edge(tensor.node.op, vertex.op) and tensor not in self.fed]

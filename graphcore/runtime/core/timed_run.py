@@ -1,4 +1,4 @@
-"""Runs that are recorded, or that may not take longer than so long."""
+"""Runs with recording or a time limit."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ PATIENCE: Final = 0.1
 
 
 def planning_within(timeout_in_ms: int) -> AbstractContextManager[None]:
-    """What is planned within the block must be done in so many milliseconds (0: in as many as it takes)."""
+    """Limit planning within the block to some milliseconds; 0 for no limit."""
     return time_limit(time.monotonic() + timeout_in_ms / 1000, _too_long(timeout_in_ms)) if timeout_in_ms else nullcontext()
 
 
 class Runs(Protocol):
-    """What can be run as a step: a program, or a part of a run."""
+    """The protocol of runnable steps: a program, or a part of a run."""
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
         """Run it; see `Program.run_step`."""
 
 
 def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms: int, begun: float = 0.0) -> list[Any]:
-    """Run `program` as `step`, for `timeout_in_ms` milliseconds at most (0: for as long as it takes).
+    """Run `program` as `step`, within `timeout_in_ms` milliseconds (0: no limit).
 
     Args:
-        begun: when the time began, on the clock of `time.monotonic`; now unless given.
+        begun: the start of the time limit on the clock of `time.monotonic`; now by default.
 
-    When the time is over, or Ctrl-C comes, the run ends before its next node. A kernel without state that goes on is left: it
-    is told to stop, and nobody waits for it. One that may change a variable is waited for, so that the variable is whole.
+    At the deadline, or on Ctrl-C, the run ends before its next node. A running kernel without state is told to stop, and abandoned. One
+    that may change a variable is completed, so that the variable is consistent.
 
     Raises:
-        DeadlineExceededError: the time ran out; it names the node that was about to run, or that was left.
+        DeadlineExceededError: the deadline passed; the error names the next node, or the abandoned one.
     """
     if not timeout_in_ms:
         return _run(program, values, step)
@@ -76,12 +76,12 @@ def _run(program: Runs, values: Sequence[Any], step: Step) -> list[Any]:
 
 
 def _run_in_time(program: Runs, values: Sequence[Any], step: Step, text: str) -> list[Any]:
-    with time_limit(step.deadline, text):  # the bodies of functions are planned when they are called
+    with time_limit(step.deadline, text):  # bodies of functions are planned on their first call
         return _run(program, values, step)
 
 
 def _stop(call: Aside, step: Step) -> bool:
-    """End a run, or leave it in the middle of a kernel that has no state. True if it has ended."""
+    """End a run, or abandon it in a kernel without state. True if it has ended."""
     assert step.cancellation is not None
     step.cancellation.start_cancel()
     while not call.wait(PATIENCE):
@@ -102,7 +102,7 @@ def _left(timeout_in_ms: int, node: Node | None) -> DeadlineExceededError:
 
 
 def _may_be_left(node: Node) -> bool:
-    """Whether nothing that lasts can come of the kernel of `node` once it is not waited for."""
+    """True iff abandoning the kernel of `node` has no lasting effects."""
     if node.registration.is_function or (node.op_def.is_stateful and not node.registration.traits.draws):
         return False
     return not any(dtype.is_ref for dtype in (*node.input_types, *node.output_types))
@@ -110,7 +110,7 @@ def _may_be_left(node: Node) -> bool:
 
 @critical_contextmanager
 def under_way(step: Step) -> Iterator[None]:
-    """Make `step` the watched run of this thread: calls of functions and waits within it belong to it."""
+    """Set `step` as the current run of this thread: function calls and waits within belong to it."""
     before, current.step = current.step, step
     try:
         yield

@@ -1,4 +1,4 @@
-"""A recorded run: its events, step statistics, and a file that trace viewers open."""
+"""Traces of runs: events, step statistics, and files for trace viewers."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _INSTANTS: Final = frozenset({"dead", "sent", "received"})
 
 
 class NodeExecStats(msgspec.Struct, frozen=True):
-    """When a node ran, in nanoseconds of one clock; the `*_rel_*` are counted from `all_start`.
+    """The times of a node, in nanoseconds of one clock; `*_rel_*` are relative to `all_start`.
 
     Args:
-        node_name: which node.
-        scheduled_nanos: its inputs were there.
-        all_start_nanos: its turn came.
-        op_start_rel_nanos, op_end_rel_nanos: its kernel began and was done.
-        all_end_rel_nanos: its outputs were passed on.
-        thread_id: where it ran.
-        output_bytes: what its outputs take.
-        frame, iteration: the loop it ran in.
-        call: the calls of functions it ran in; see `Event.call`.
-        how: why its kernel did not have to run, "" if it did; see `Event.how`.
+        node_name: the node.
+        scheduled_nanos: the time its inputs were available.
+        all_start_nanos: the start of its processing.
+        op_start_rel_nanos, op_end_rel_nanos: the start and the end of its kernel.
+        all_end_rel_nanos: the end of passing on its outputs.
+        thread_id: its thread.
+        output_bytes: the bytes of its outputs.
+        frame, iteration: its loop.
+        call: the surrounding function calls; see `Event.call`.
+        how: the reason if its kernel did not run, "" if it did; see `Event.how`.
         around: the loops around that of `frame`; see `Event.around`.
     """
 
@@ -52,7 +52,7 @@ class NodeExecStats(msgspec.Struct, frozen=True):
 
     @property
     def iterations(self) -> tuple[int, ...]:
-        """The turns of all loops that it ran in, outermost first; () outside of loops."""
+        """The iterations of all surrounding loops, outermost first; () outside of loops."""
         return turns(self.around, self.frame, self.iteration)
 
     @property
@@ -82,11 +82,11 @@ class NodeExecStats(msgspec.Struct, frozen=True):
 
 
 class DeviceStepStats(msgspec.Struct, frozen=True):
-    """What one device did.
+    """The statistics of one device.
 
     Args:
         device: its full name.
-        node_stats: one entry each time a node ran, by its start.
+        node_stats: one entry for each execution of a node, by start.
     """
 
     device: str
@@ -94,7 +94,7 @@ class DeviceStepStats(msgspec.Struct, frozen=True):
 
 
 class StepStats(msgspec.Struct, frozen=True):
-    """What all devices did: one entry for each that was used."""
+    """The statistics of all devices that were used."""
 
     dev_stats: tuple[DeviceStepStats, ...]
 
@@ -105,14 +105,13 @@ class Trace:
     Attributes:
         events: in the order in which they came.
         nodes: the nodes of the run.
-        peak_bytes: the most that its arrays held at once: what nodes gave, in functions too. What was fed, constants, the values of
-            variables and values without axes do not count.
+        peak_bytes: the peak of live arrays made by nodes, in functions too. Feeds, constants, values of variables and scalars do not count.
     """
 
     __slots__ = ("events", "nodes", "peak_bytes")
 
     def __init__(self, events: Sequence[Event], nodes: Sequence[Node] = (), peak_bytes: int = 0) -> None:
-        self.events = tuple(sorted(events, key=lambda event: event.ns))  # threads may have recorded theirs a little late
+        self.events = tuple(sorted(events, key=lambda event: event.ns))  # threads may record events slightly late
         self.nodes = nodes
         self.peak_bytes = peak_bytes
 
@@ -122,7 +121,7 @@ class Trace:
         return f"<gc.Trace {runs:,} node run{'' if runs == 1 else 's'} in {taken / 1e6:,.3f} ms, at most {self.peak_bytes:,} bytes at once>"
 
     def step_stats(self) -> StepStats:
-        """When each node ran, by device."""
+        """The times of each node, by device."""
         by_device: dict[str, list[NodeExecStats]] = {}
         for device, stats in self._runs():
             by_device.setdefault(device or CPU, []).append(stats)
@@ -130,7 +129,10 @@ class Trace:
         return StepStats(tuple(entries))
 
     def chrome_trace(self) -> dict[str, Any]:
-        """The run in the Trace Event Format, which `chrome://tracing` and Perfetto open: times in microseconds from the first event."""
+        """The run in the Trace Event Format of `chrome://tracing` and Perfetto.
+
+        Times are in microseconds from the first event.
+        """
         origin = min([event.ns for event in self.events], default=0)
         ops = {node.name: node.op for node in self.nodes}
         devices = {device: number for number, device in enumerate(dict.fromkeys([event.device or CPU for event in self.events]))}
@@ -175,7 +177,7 @@ class Trace:
         write_file(Path(path), json.dumps(self.chrome_trace()).encode())
 
     def _runs(self) -> Iterator[tuple[str, NodeExecStats]]:
-        """Each run of a node, when it ended. A node whose kernel failed has no end and is left out."""
+        """Pairs of start and end events by node. A node whose kernel failed has no end and is left out."""
         open_runs: dict[tuple[_Place, int], tuple[int, int]] = {}
         scheduled: dict[_Place, int] = {}
         for event in self.events:
@@ -210,7 +212,7 @@ class Trace:
 
 
 def _place(told: Event | NodeExecStats) -> dict[str, Any]:
-    """Where in loops and functions something happened, as trace viewers show it; what says nothing is left out."""
+    """The loops and calls of an event for trace viewers, without empty entries."""
     found: dict[str, Any] = {"frame": told.frame, "iteration": told.iteration}
     if told.around:
         found |= {"frame": "/".join([*[frame for frame, _ in told.around], told.frame]), "iteration": list(told.iterations)}
@@ -218,6 +220,6 @@ def _place(told: Event | NodeExecStats) -> dict[str, Any]:
 
 
 def _elsewhere(open_runs: dict[tuple[_Place, int], tuple[int, int]], place: _Place) -> tuple[int, int] | None:
-    """The run of a node that ended in another thread than it began in: one that waited."""
+    """True for the execution of a node that waited, and so ended in another thread."""
     found = next((key for key in open_runs if key[0] == place), None)
     return None if found is None else open_runs.pop(found)

@@ -1,4 +1,4 @@
-"""Nodes that may have to wait for what other nodes of the same run do: they must not hold those up."""
+"""Nodes that may wait for others of the same run, which they must not block."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _known: Final[WeakKeyDictionary[FunctionLibraryDefinition, tuple[int, frozenset[
 
 
 def first_waiting(nodes: Iterable[Node]) -> Node | None:
-    """The first of `nodes` that may wait for another, None if none may."""
+    """The first of `nodes` that may wait for another, None if there is none."""
     return next((node for node in nodes if node.registration.waits or calls_what_waits(node)), None)
 
 
 def calls_what_waits(node: Node) -> bool:
-    """True iff `node` runs a function in which something may wait."""
+    """True iff `node` runs a function that may wait."""
     library = node.graph.library
     if not library.num_functions:
         return False
@@ -37,7 +37,7 @@ def calls_what_waits(node: Node) -> bool:
 
 
 def _waiting_functions(library: FunctionLibraryDefinition) -> frozenset[str]:
-    """The functions of `library` in which, or in what they call, something may wait."""
+    """The functions of `library` that may wait, directly or through calls."""
     version, names = _known.get(library, (-1, frozenset[str]()))
     if version != library.version:
         version = library.version
@@ -59,11 +59,11 @@ def _has_waiting_node(function: FunctionDef, library: FunctionLibraryDefinition)
 
 
 class Beside:
-    """A call of a function that may wait, made in a thread of its own: see `Pending`.
+    """A call of a function that may wait, in a thread of its own: see `Pending`.
 
     Args:
         kernel: calls the function.
-        inputs: what with.
+        inputs: its inputs.
     """
 
     __slots__ = ("_call", "_cancellation", "_kernel", "_step")
@@ -76,11 +76,11 @@ class Beside:
 
     def begin(self, done: Done) -> None:
         """See `Pending.begin`."""
-        call = copy_context().run  # NumPy keeps there how it takes floating-point errors
+        call = copy_context().run  # NumPy keeps its floating-point error handling in the context
         critical_section.start(threading.Thread(target=call, args=(self._work, done), name="graphcore-beside", daemon=True))
 
     def cancel(self) -> None:
-        """See `Pending.cancel`: the call ends before its next node, and is told so as soon as that."""
+        """See `Pending.cancel`: the call ends before its next node, and waits are ended at once."""
         self._cancellation.start_cancel()
 
     def _work(self, done: Done) -> None:

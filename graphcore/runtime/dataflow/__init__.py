@@ -1,1 +1,1 @@
-"""The dataflow engine: nodes that start when their inputs are there."""
+"""The dataflow engine: nodes run when their inputs are available."""

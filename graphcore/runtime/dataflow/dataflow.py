@@ -1,4 +1,4 @@
-"""One run of the dataflow engine, by tokens: what waits for a value holds up nothing else."""
+"""A run of the dataflow engine, by tokens: a waiting node blocks no other."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ class DataflowRun:
         self.stopped = False
 
     def feed(self, number: int, value: Any) -> None:
-        """Give the value of one feed; what needs it runs when the run goes on."""
+        """Feed a value; nodes that need it run when the run continues."""
         self.move.activate(self.table.feeds[number], self.move.outermost, (value,))
 
     def start(self) -> None:
-        """Let run what waits for nothing."""
+        """Start the nodes without inputs."""
         for item in self.table.roots:
             self.move.start(item, self.move.outermost)
 
     def go_on(self) -> None:
-        """Run all that can with what has been fed.
+        """Run all nodes that can run.
 
         Raises:
-            GraphError: what a kernel raised, with its node.
+            GraphError: an error of a kernel, with its node.
         """
         try:
             if self.cancellation is not None:
@@ -77,19 +77,19 @@ class DataflowRun:
             self._turn()
         except BaseException:
             if self.own is not None:
-                self.own.start_cancel()  # nobody waits for this run any more
+                self.own.start_cancel()  # nothing waits for this run any more
             raise
 
     def result(self, number: int) -> Any:
-        """What was fetched; there once all that it needs has been fed, and not fed itself.
+        """The fetched values, once available.
 
         Raises:
-            InvalidArgumentError: it is dead.
+            InvalidArgumentError: one is dead.
         """
         return self._fetched(number, self.results[number])
 
     def run(self, values: Sequence[Any]) -> list[Any]:
-        """Feed everything, run everything, and give what was fetched."""
+        """Feed all values, run all nodes, and return the fetches."""
         table = self.table
         self.start()
         for number, value in enumerate(values):
@@ -104,7 +104,7 @@ class DataflowRun:
         return [self._fetched(number, value) for number, value in enumerate(self.results)]
 
     def _watch(self) -> CancellationManager:
-        """What ends the receives of this run; if somebody may cancel the run itself, it stops then."""
+        """Register the end of waiting receives on cancellation, and the stop of the run itself."""
         if self.own is None:
             self.own = CancellationManager(self.cancellation)
             if not self.own.register_callback(self.own.get_cancellation_token(), self._stop):
@@ -133,7 +133,7 @@ class DataflowRun:
             raise
 
     def _note_interruption(self, error: BaseException, item: Item | None) -> None:
-        """Note where Ctrl-C came when it did not come in a kernel: at `item`, the last to run, or while another is waited for."""
+        """Record the place of Ctrl-C outside of kernels: the last item to run, or the one waited for."""
         if isinstance(error, Exception) or getattr(error, "__notes__", None):
             return
         if not self.move.ready and self.waiting:
@@ -142,11 +142,11 @@ class DataflowRun:
             explain_at(item.node, error)
 
     def _do(self, item: Item, at: Iteration) -> Outputs:
-        """What `item` gives in iteration `at`; LATER if that will arrive.
+        """The outputs of `item` in iteration `at`; LATER if they will arrive.
 
         Raises:
-            CancelledError: the run is to stop.
-            GraphError: what its kernel raised, with its node.
+            CancelledError: the run is cancelled.
+            GraphError: an error of its kernel, with its node.
         """
         self._check_may_run(item)
         try:
@@ -156,16 +156,16 @@ class DataflowRun:
             raise told from (None if told is error else error)
 
     def _check_may_run(self, item: Item) -> None:
-        """Stop before `item` if somebody wishes so."""
+        """Raise before `item` if the run is cancelled or late."""
         if self.cancellation is not None:
-            self.step.node = item.node  # before asking: who cancels asks afterwards what is under way
+            self.step.node = item.node  # set before the check: a canceller reads it afterwards
             if self.step.is_late():
-                self.stopped = True  # only ever made true: who cancels does so at the same time, from another thread
+                self.stopped = True  # only ever set to True, also by a concurrent canceller
         if self.stopped:
             raise CancelledError.at(item.node, STOPPED)
 
     def _execute(self, item: Item, at: Iteration) -> Outputs:
-        """What `item` gives in iteration `at`; its inputs are given free."""
+        """Run the kernel of `item` in iteration `at` and release its inputs."""
         kind = item.kind
         if at.dead is not None and item.index in at.dead and kind != TRIGGER:
             self._die(item, at)
@@ -222,7 +222,7 @@ class DataflowRun:
         if at.is_dead(item) and item.kind != TRIGGER:
             tracer.record("dead", item, at)
             return self._execute(item, at)
-        held = at.inputs[item.base : item.base + item.count]  # as long as the kernel runs its inputs take memory too
+        held = at.inputs[item.base : item.base + item.count]  # while the kernel runs, its inputs occupy memory too
         tracer.record("start", item, at)
         with tracer.within(item, at):
             outputs = self._execute(item, at)
@@ -232,7 +232,7 @@ class DataflowRun:
         return outputs
 
     def _die(self, item: Item, at: Iteration) -> None:
-        """A dead item gives nothing, other than word of it to who would receive or fetch its value."""
+        """Complete a dead item; sends and fetches pass the dead value on."""
         at.inputs[item.base : item.base + item.count] = [None] * item.count
         if item.kind == SENDING:
             self.send(item, at, None, is_dead=True)
@@ -247,7 +247,7 @@ class DataflowRun:
         return channel
 
     def send(self, item: Item, at: Iteration, value: Any, *, is_dead: bool = False) -> None:
-        """Send the value of `item`, or word that it is dead."""
+        """Send the value of `item`, or a dead value."""
         assert item.context is not None
         self._channel(item).send(edge_key(item.context, (at.frame.number(), at.number)), None, value, is_dead)
         if self.tracer is not None:
@@ -265,7 +265,7 @@ class DataflowRun:
         self._channel(item).recv_async(edge_key(item.context, (at.frame.number(), at.number)), args, done)
 
     def _await(self, item: Item, at: Iteration) -> None:
-        """Begin what the kernel of `item` waits for."""
+        """Begin the wait of the kernel of `item`."""
         inputs, base = at.inputs[item.base : item.base + item.count], item.base
         at.inputs[base : base + item.count] = [None] * item.count
         for slot in item.variables:
@@ -318,17 +318,17 @@ class DataflowRun:
 
     def _fetched(self, number: int, value: Any) -> Any:
         if type(value) is RefVariable:
-            return value.read()  # as it is when all has run
+            return value.read()  # read at the end of the run
         if value is not DEAD and value is not _MISSING:
             return value
         raise dead_fetch(number, self.table.fetches[number])
 
 
 def checked_outputs(item: Item, given: Any) -> tuple[Any, ...]:
-    """What a kernel gave as one value an output.
+    """Check the outputs of a kernel, one value for each.
 
     Raises:
-        InternalError: an output is missing, or of another type than the node declares.
+        InternalError: an output is missing, or of another type than declared.
     """
     node, dtypes = item.node, item.dtypes
     outputs = () if given is None else given if type(given) is tuple else (given,)

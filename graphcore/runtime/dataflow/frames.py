@@ -17,13 +17,13 @@ Outputs = Sequence[Any] | None
 
 
 class Iteration:
-    """One iteration of a frame: the values on their way to its items, and how much each still waits for.
+    """One iteration of a frame: the values for its items, and the counts of pending inputs.
 
     Attributes:
-        dead: the indices of the items of which an input is dead; None if none is.
-        dead_inputs: how many inputs of a Merge are dead, by its index.
-        children: the frames that were opened in it, by name.
-        following: the next iteration; None if this is the last that has begun.
+        dead: the indices of the items with a dead input; None if there are none.
+        dead_inputs: the number of dead inputs of a Merge, by its index.
+        children: the frames opened in it, by name.
+        following: the next iteration; None for the last.
     """
 
     __slots__ = ("busy", "children", "dead", "dead_inputs", "following", "frame", "inputs", "number", "open_frames", "pending")
@@ -41,7 +41,7 @@ class Iteration:
         self.following: Iteration | None = None
 
     def kill(self, index: int) -> None:
-        """Note that an input of the item of that index is dead."""
+        """Record a dead input of the item with that index."""
         if self.dead is None:
             self.dead = set()
         self.dead.add(index)
@@ -52,15 +52,15 @@ class Iteration:
 
 
 class Frame:
-    """A loop under way.
+    """A running loop.
 
     Attributes:
-        parent: the iteration around it, None for the outermost frame.
-        around: the loops around it, once asked for.
-        oldest: the first iteration that is not done, None if all are.
-        under_way: how many are not done.
-        constants: what every iteration gets when it begins.
-        postponed: what would begin an iteration too many, and the iteration that it comes from.
+        parent: the surrounding iteration, None for the root frame.
+        around: the surrounding loops, computed on first use.
+        oldest: the first unfinished iteration, None if all are finished.
+        under_way: the number of unfinished iterations.
+        constants: loop invariants, passed to every iteration.
+        postponed: inputs of an iteration beyond the limit, with their source iterations.
     """
 
     __slots__ = (
@@ -89,7 +89,7 @@ class Frame:
         self.around: Around | None = None
 
     def number(self) -> int:
-        """A number that tells this frame from others in rendezvous keys, the same in every process; 0 for the outermost."""
+        """A stable number that identifies this frame in rendezvous keys; 0 for the root frame."""
         if self.parent is None:
             return 0
         if self.identity is None:

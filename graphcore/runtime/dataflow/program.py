@@ -17,10 +17,10 @@ _UNWATCHED: Final = Step()
 
 
 class DataflowProgram:
-    """A subgraph made ready for the dataflow engine. Several threads may run it at once.
+    """A subgraph prepared for the dataflow engine. Thread-safe.
 
     Attributes:
-        nodes: the nodes that it may run, producers first.
+        nodes: the nodes it may run, producers first.
     """
 
     __slots__ = ("_table", "nodes")
@@ -38,13 +38,13 @@ class DataflowProgram:
         """Fed arrays in, fetched arrays out.
 
         Raises:
-            GraphError: what a kernel raised, with its node.
+            GraphError: an error of a kernel, with its node.
             InvalidArgumentError: a fetched value is dead.
         """
         return DataflowRun(self._table, _UNWATCHED).run(values)
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
-        """As `run`: recorded, and stopped before the next node when the step is cancelled; what waits is ended then.
+        """Run with recording; cancellation stops it before the next node and ends waits.
 
         Raises:
             CancelledError: it was cancelled.
@@ -52,15 +52,15 @@ class DataflowProgram:
         return DataflowRun(self._table, step, values).run(values)
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:  # noqa: ARG002 - the signature is Program's
-        """Unknown: the order in which values arrive decides."""
+        """Unknown, as it depends on the order in which values arrive."""
         return PeakMemory(None, reason="the dataflow engine runs it, and how much is alive at once depends on when values arrive")
 
     def begin(self, step: Step | None = None) -> DataflowRun:
-        """A run to which values are fed one after the other; cancelling `step` stops it before the next node."""
+        """A run that is fed step by step; cancelling `step` stops it before the next node."""
         return DataflowRun(self._table, step or _UNWATCHED)
 
     def explain(self, error: BaseException) -> BaseException:
-        """`error` as a GraphError; those of nodes have been explained already."""
+        """Convert `error` to a GraphError; errors of nodes are converted already."""
         return (
             error
             if isinstance(error, GraphError) or not isinstance(error, Exception)
@@ -72,9 +72,9 @@ class DataflowProgram:
 
 
 def build_dataflow(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> DataflowProgram:
-    """Make ready what `fetches` and `targets` need when `feeds` are given.
+    """Prepare the subgraph for `fetches` and `targets`, given `feeds`.
 
     Raises:
-        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
+        GraphError: a needed node has an error or cannot run, or a loop is malformed.
     """
     return DataflowProgram(build_table(fetches, targets, feeds, make_kernel))

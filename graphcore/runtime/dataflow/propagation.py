@@ -1,8 +1,8 @@
 """Propagation of values between nodes, frames and iterations in a run of the dataflow engine.
 
-The rules are the reference's: a token is an item and an iteration; an item runs when all it waits for is there; it is dead if any of
-its inputs is, except for a Merge, which takes the first that is alive. An Enter opens a frame, in which every NextIteration opens the
-next iteration; a dead NextIteration ends, and a dead Exit leaves the frame when the frame is done.
+The rules are the reference's: a token is an item and an iteration; an item runs when all its inputs have arrived; it is dead if any of them
+is, except for a Merge, which takes the first live one. An Enter opens a frame, in which every NextIteration opens the next iteration; a
+dead NextIteration ends, and a dead Exit leaves the frame when the frame is done.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Propagation:
     """Moves the outputs of nodes to their consumers.
 
     Attributes:
-        ready: the tokens whose items may run.
+        ready: the tokens of runnable items.
         outermost: the iteration in which the run begins.
     """
 
@@ -35,7 +35,7 @@ class Propagation:
         self.outermost = outermost
 
     def complete(self, item: Item, at: Iteration, outputs: Outputs) -> None:
-        """Hand on the `outputs` that `item` gave in iteration `at`, and end its token."""
+        """Pass on the `outputs` of `item` in iteration `at`, and end its token."""
         kind = item.kind
         if kind < ENTERING or kind > NEXT:
             self.activate(item, at, outputs)
@@ -50,14 +50,14 @@ class Propagation:
             self.clean(at)
 
     def start(self, item: Item, at: Iteration) -> None:
-        """Make a token of an item that waits for nothing any more."""
+        """Make a token of an item without pending inputs."""
         self.ready.append((item, at))
         at.busy += 1
         if self.tracer is not None:
             self.tracer.record("scheduled", item, at)
 
     def activate(self, item: Item, target: Iteration, outputs: Outputs) -> None:
-        """Hand the outputs of `item` to its consumers in iteration `target`."""
+        """Pass the outputs of `item` to its consumers in iteration `target`."""
         pending, inputs, ready, begun = target.pending, target.inputs, self.ready, 0
         for port, consumer, slot, index in item.data_edges:
             if outputs is None or (value := outputs[port]) is DEAD:
@@ -87,7 +87,7 @@ class Propagation:
             self._release_merge(merge, target)
 
     def _feed_merge(self, item: Item, merge: Item, number: int, target: Iteration, value: Any) -> None:
-        """Hand an output of `item` to a Merge, as its input `number`."""
+        """Pass an output of `item` to a Merge, as its input `number`."""
         pending, index = target.pending, merge.index
         left = pending[index]
         if value is DEAD:
@@ -97,7 +97,7 @@ class Propagation:
                 target.kill(index)
                 self.start(merge, target)
         elif left & 1:
-            # The low bit stands for "no live input yet": only the first is taken.
+            # The low bit means "no live input yet": only the first is taken.
             pending[index] = left - 1
             target.inputs[merge.base] = value
             target.inputs[merge.base + 1] = np.int32(number)
@@ -115,7 +115,7 @@ class Propagation:
             self.start(merge, target)
 
     def _enter(self, item: Item, at: Iteration, outputs: Outputs) -> None:
-        """Hand the input of an Enter into the frame that it leads to, which it may open."""
+        """Pass the input of an Enter into its frame, which it may open."""
         frame = at.children.get(item.child.name)
         if frame is None:
             frame = at.children[item.child.name] = Frame(item.child, at)
@@ -123,7 +123,7 @@ class Propagation:
         frame.waiting_enters -= 1
         first = frame.oldest
         assert first is not None
-        first.busy += 1  # keeps the frame open until its first value has been handed on
+        first.busy += 1  # keeps the frame open until its first value has been passed on
         if item.kind == ENTERING_CONSTANT:
             iteration: Iteration | None = first
             while iteration is not None:
@@ -136,7 +136,7 @@ class Propagation:
         self.clean(first)  # nothing in it may wait for this value
 
     def _next(self, item: Item, at: Iteration, outputs: Outputs) -> None:
-        """Hand the input of a NextIteration into the next iteration, or postpone it if too many are under way."""
+        """Pass the input of a NextIteration to the next iteration, or postpone it at the limit."""
         if outputs is None:
             return
         frame = at.frame
@@ -163,7 +163,7 @@ class Propagation:
         return fresh
 
     def _leave(self, item: Item, at: Iteration, outputs: Outputs) -> None:
-        """Hand the input of an Exit to the iteration around its frame."""
+        """Pass the input of an Exit to the surrounding iteration."""
         frame = at.frame
         assert frame.parent is not None
         if outputs is not None:
@@ -172,13 +172,13 @@ class Propagation:
             frame.dead_exits.append(item)
 
     def clean(self, at: Iteration | None) -> None:
-        """Drop the iterations from `at` on that are done, and each frame around them that is done by that."""
+        """Remove finished iterations from `at` on, and frames finished by that."""
         while at is not None:
             frame = at.frame
             while at is not None and at is frame.oldest and not (at.busy or at.open_frames or (not at.number and frame.waiting_enters)):
                 frame.oldest = at.following
                 frame.under_way -= 1
-                if frame.postponed:  # there is room for the next iteration now
+                if frame.postponed:  # the next iteration may begin now
                     self._begin(frame.postponed[0][2])
                 at = frame.oldest
             around = frame.parent

@@ -1,4 +1,4 @@
-"""What the dataflow engine knows before a run: one item a node, who takes its outputs, how many inputs it waits for, its frame."""
+"""The static table of the dataflow engine: items with consumers, pending counts and frames."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from graphcore.runtime.plan.schedule import MakeKernel, check_runs, no_reference
 from graphcore.runtime.plan.size_guards import guarded, refuse_fetched, refuse_known
 from graphcore.support.deadline import check_time
 
-# Kinds of items. Up to TRIGGER they call a kernel, and so do those from ENTERING on, which pass what it gives into another frame or
-# iteration.
+# Kinds of items. Up to TRIGGER they call a kernel, and so do those from ENTERING on, which pass its result into another frame or iteration.
 PLAIN: Final = 0
 SWITCH: Final = 1
 TRIGGER: Final = 2
@@ -51,14 +50,14 @@ _KINDS: Final = {
 
 
 class FrameTable:
-    """What is the same in all iterations of a frame.
+    """The static data of a frame.
 
     Attributes:
-        name: the frame's name, "" for the outermost.
-        pending: how much each of its items waits for, by index: 1 an input and control input; of a Merge 1 + 2 a control input.
-        slots: how many input values its items have together.
-        enters: how many Enter nodes lead into it.
-        parallel: how many iterations may be under way at once.
+        name: the frame's name, "" for the root frame.
+        pending: the pending count of each item, by index: 1 for each input and control input; for a Merge 1 + 2 for each control input.
+        slots: the number of input values of all its items.
+        enters: the number of Enter nodes into it.
+        parallel: the number of iterations that may overlap.
     """
 
     __slots__ = ("enters", "name", "parallel", "pending", "slots")
@@ -72,22 +71,21 @@ class FrameTable:
 
 
 class Item:
-    """One node as the engine sees it.
+    """The engine's data on one node.
 
     Attributes:
         kind: one of the constants above.
-        index: its place among the items of its frame.
-        frame: the frame that it runs in; `child` the one that an Enter leads into.
-        base, count: where its input values stand, and how many there are. A Merge has two: a value and which input it came by.
-        variables: which of its inputs are variables that it wants the values of.
+        index: its index among the items of its frame.
+        frame: its frame; `child` is the frame of an Enter.
+        base, count: the start and the number of its input values. A Merge has two: a value and its input's index.
+        variables: the inputs that are variables to be read.
         data_edges: (output, consumer, the consumer's slot, its index) for each plain consumer.
         merge_edges: (output, Merge, the number of its input) for each Merge that takes an output.
-        control_edges, merge_controls: who waits for it.
-        dtypes: what `dtype` of its outputs must be, `dtype` that of the first: NumPy's of an array, ours of a variable, None of
-            what is neither.
+        control_edges, merge_controls: the items with control inputs from it.
+        dtypes: the required dtypes of its outputs, `dtype` that of the first: NumPy's for an array, ours for a variable, None for other values.
         key: of a send or receive: the rendezvous key up to frame and iteration.
-        number: of a fetch: which.
-        passes: it gives its input as it is.
+        number: the index of a fetch.
+        passes: True if it returns its input unchanged.
     """
 
     __slots__ = (
@@ -141,17 +139,17 @@ class Item:
 
 
 def nothing(*_inputs: Any) -> None:
-    """The kernel of what does not run."""
+    """The kernel of items that do not run."""
 
 
 class Table:
     """All items of a program.
 
     Attributes:
-        feeds: one item a feed, which gives the fed value; `fed` are the tensors.
-        roots: the items that wait for nothing.
-        given: fetches that are fed, as (number of the fetch, number of the feed).
-        items: all other than those of feeds, producers first.
+        feeds: one item for each feed, which returns the fed value; `fed` are the tensors.
+        roots: the items without inputs.
+        given: fetches that are fed, as (index of the fetch, index of the feed).
+        items: all items except feeds, producers first.
     """
 
     __slots__ = ("fed", "feeds", "fetches", "given", "items", "nodes", "outermost", "roots")
@@ -168,11 +166,11 @@ class Table:
 
 
 def build_table(fetches: Sequence[Tensor], targets: Sequence[Node], feeds: Sequence[Tensor], make_kernel: MakeKernel) -> Table:
-    """Make the items of what `fetches` and `targets` need when `feeds` are given.
+    """Make the items for `fetches` and `targets`, given `feeds`.
 
     Raises:
-        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
-        InvalidArgumentError: something within a loop is fetched or fed.
+        GraphError: a needed node has an error or cannot run, or a loop is malformed.
+        InvalidArgumentError: a tensor within a loop is fetched or fed.
     """
     return _Builder(feeds, make_kernel).build(fetches, targets)
 
@@ -229,7 +227,7 @@ class _Builder:
         if kind != ENTERING:
             item = Item(node, node.name, kind, frame)
         else:
-            # An Enter runs where its input comes from.
+            # An Enter runs in the frame of its input.
             around = "" if inside.parent_frame is None else frame_name(inside.parent_frame)
             item = Item(node, node.name, kind, self._frame(around))
             item.child = frame
@@ -252,7 +250,7 @@ class _Builder:
         return kernel_context(node, tuple([self.known.get(tensor) for tensor in node.inputs]))
 
     def _learn(self, node: Node) -> None:
-        """Keep what is the same in every run, so that kernels can bind axes and shapes."""
+        """Record values that are the same in every run, so that kernels can bind axes and shapes."""
         if node.op_def.is_stateful or node.op in _KINDS or len(node.outputs) != 1 or node.outputs[0] in self.feeds:
             return
         if node.op != CONST and not (node.inputs and all(tensor in self.known for tensor in node.inputs)):
@@ -320,7 +318,7 @@ class _Builder:
 def _open(item: Item) -> None:
     attrs = item.node.node_def.attr
     child, parallel = item.child, attrs.get("parallel_iterations")
-    # In a loop that somebody made by hand they may differ: all are kept to then.
+    # In hand-made loops they may differ: then all are enforced.
     least = max(parallel, 1) if isinstance(parallel, int) else 10
     child.parallel = min(child.parallel, least) if child.enters else least
     child.enters += 1

@@ -1,4 +1,4 @@
-"""Elementwise results written into the buffer of an input that nobody needs any more."""
+"""Buffer reuse: elementwise results written into the buffers of inputs that are not needed any more."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _SEPARATE: Final = frozenset({"fresh", "held"})
 
 
 def reuse_buffers(schedule: Schedule) -> None:
-    """Say for each operation into which input's buffer its result may go.
+    """Choose for each operation the input whose buffer takes its result.
 
-    Only results of operations of which it is certain that nobody else has hold are overwritten: never feeds, constants, variables,
-    fetched values, nor what a view may look at.
+    Only buffers with a single reference are overwritten: never feeds, constants, variables, fetched values, or bases of views.
     """
     trusted = all(value.tensor.node.op in _FED or _is_known(value) for value in schedule.feeds)
     operations = schedule.operations
@@ -33,7 +32,7 @@ def reuse_buffers(schedule: Schedule) -> None:
 
 
 def is_elementwise(kernel: Any) -> bool:
-    """True iff a kernel is a ufunc that computes each element of its one result by itself; a product of matrices does not."""
+    """True iff a kernel is an elementwise ufunc with one result; a matrix product is not."""
     return type(kernel) is np.ufunc and kernel.nout == 1 and kernel.signature is None
 
 
@@ -52,7 +51,7 @@ def _dead_input(operations: Sequence[Operation], operation: Operation, number: i
 
 
 def _shared(operations: Sequence[Operation]) -> set[Value]:
-    """What an operation has read that may keep it or give a view of it."""
+    """The values read by an operation that may keep them or return views of them."""
     shared: set[Value] = set()
     for operation in operations:
         if (
@@ -65,7 +64,7 @@ def _shared(operations: Sequence[Operation]) -> set[Value]:
 
 
 def _caller(operations: Sequence[Operation], number: int) -> Operation:
-    """The operation whose kernel gave what operation `number` gives."""
+    """The operation that calls the kernel for operation `number`."""
     operation = operations[number]
     return operations[operation.inputs[0].producer] if operation.apart == JOIN else operation
 
@@ -75,12 +74,12 @@ def _makes_new(operation: Operation) -> bool:
 
 
 def _is_known_kernel(operation: Operation) -> bool:
-    """False for a kernel that a user put in the place of the op's own."""
+    """False for a kernel that a user put in place of the op's own."""
     return (getattr(operation.kernel, "__module__", None) or "numpy").partition(".")[0] in {"graphcore", "numpy"}
 
 
 def _has_axes(value: Value) -> bool:
-    """Whether it is certainly an array: without axes it may be a NumPy scalar."""
+    """True iff the value is certainly an array: a rank of 0 may give a NumPy scalar."""
     handles = value.tensor.node.output_handles
     return value.tensor.index < len(handles) and handles[value.tensor.index].rank > 0
 

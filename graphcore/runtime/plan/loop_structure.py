@@ -1,7 +1,7 @@
-"""The order in which a plan runs the `if`s and `while`s of a graph of Switch, Merge, Enter, Exit and NextIteration nodes.
+"""The order of `if`s and `while`s in a plan for a graph in Switch/Merge form.
 
-It follows from the loops and guards of the control-flow analysis: in a loop, what lies on no branch of the LoopCond runs before the test,
-what lies on its true branch after it, and what lies on its false branch after the loop.
+It follows from the loops and guards of the control-flow analysis: in a loop, nodes on no branch of the LoopCond run before the test, nodes
+on its true branch after it, and nodes on its false branch after the loop.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ BEFORE, INSIDE, AFTER = 0, 1, 2
 
 
 class Unit:
-    """Something to be run as one: a node, or a loop.
+    """A unit of execution: a node, or a loop.
 
     Attributes:
-        guard: the branches that it lies on, other than that of its loop's test.
-        phase: where in its loop it runs.
+        guard: the branches it is on, except that of its loop's test.
+        phase: its phase in the loop.
     """
 
     __slots__ = ("guard", "loop", "node", "phase")
@@ -41,14 +41,14 @@ class Unit:
 
 
 class PlannedLoop:
-    """A frame, or all that lies in none, with the order in which its parts run.
+    """A frame, or the root, with the order of its parts.
 
     Attributes:
-        name: the frame's name; "" of the outermost.
-        variables: what goes around; `constants` are the Enters of what stays the same.
+        name: the frame's name; "" for the root.
+        variables: the loop variables; `constants` are the Enters of loop invariants.
         pivot: the LoopCond.
-        phases: what runs before the test, in the body, and after the loop, in order. The outermost frame has only the first.
-        enters: what leads into it.
+        phases: the units before the test, in the body, and after the loop, in order. The root has only the first.
+        enters: the Enters of the frame.
     """
 
     __slots__ = ("constants", "depth", "enters", "name", "phases", "pivot", "variables")
@@ -80,15 +80,15 @@ class Structure(NamedTuple):
 
 
 def find_structure(nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor]) -> Structure:
-    """The branches and loops among `nodes`.
+    """Find the branches and loops among `nodes`.
 
     Args:
-        nodes: what a run needs, producers first.
+        nodes: the nodes of a run, producers first.
         info: their frames.
-        feeds: what is given.
+        feeds: the fed tensors.
 
     Raises:
-        UnimplementedError: it is not all made of branches and loops; the text says what is not.
+        UnimplementedError: it is not composed of branches and loops; the text names the exception.
     """
     return _Finder(nodes, info, feeds).find()
 
@@ -142,7 +142,7 @@ class _Finder:
         return "" if inside.parent_frame is None else self.info[inside.parent_frame].frame_name
 
     def _fill(self, loop: PlannedLoop) -> None:
-        """Find the variables of a loop, and where each of its nodes runs. The loops in it are filled already."""
+        """Find the variables of a loop, and the phase of each of its nodes. Inner loops come first."""
         if loop.name:
             self._find_variables(loop)
         headers = {variable.merge for variable in loop.variables} | {variable.next for variable in loop.variables}
@@ -193,7 +193,7 @@ class _Finder:
         return variable
 
     def _needs(self, loop: PlannedLoop, unit: Unit, units: Mapping[Node, Unit], loops: Mapping[str, Unit]) -> list[Unit]:
-        """What must have run before `unit`."""
+        """The units that must run before `unit`."""
         if unit.loop is None:
             assert unit.node is not None
             nodes = [unit.node]
@@ -218,10 +218,10 @@ class _Finder:
         inside = self.info[producer]
         if producer.op in EXIT and inside.frame_name != loop.name:
             return loops[inside.frame_name]
-        return units.get(producer)  # an Enter, a loop's Merge and a NextIteration are there when the iteration begins
+        return units.get(producer)  # Enters, Merges of loops and NextIterations are available when the iteration begins
 
     def _judge(self, loop: PlannedLoop, unit: Unit, needs: Collection[Unit], test: Tensor | None) -> None:
-        """Find where `unit` runs."""
+        """Find the guard and phase of `unit`."""
         if unit.loop is not None:
             node, guard = self.enters[unit.loop.name][0], self._guard_of_loop(unit.loop)
         else:
@@ -266,7 +266,7 @@ class _Finder:
             raise _unfit(switch, "what decides here decides elsewhere between another number of ways")
 
     def _check_turns(self, loop: PlannedLoop, units: Collection[Node], test: Tensor | None) -> None:
-        """Require that every value goes on when the test is true, and leaves when it is false."""
+        """Check that every value continues if the test is true, and leaves if it is false."""
         if test is None:
             return
         onward, out = frozenset([Branch(test, 1, 2)]), frozenset([Branch(test, 0, 2)])

@@ -1,4 +1,4 @@
-"""Plans with branches and loops: one generated Python function with `if` and `while` where the graph has Switch and Merge."""
+"""Plans with branches and loops: one generated Python function with `if` and `while`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LoopPlan(Plan):
     _text = staticmethod(loops_text)
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
-        """Run it recorded, node by node with loop and iteration, and stop before the next node when the step is cancelled.
+        """Run with recording by node, loop and iteration; cancellation stops it before the next node.
 
         Raises:
             CancelledError: it was cancelled.
@@ -42,13 +42,13 @@ class LoopPlan(Plan):
             watcher.close()
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
+        """The predicted peak of live arrays, from shapes; see `Program.peak_memory`."""
         assert isinstance(self.schedule, LoopSchedule)
         return peak_of_loops(self.schedule, sizes)
 
 
 class _LoopWatcher(Watcher):
-    """Keeps the step of a watched run at the loop and iteration that it is in."""
+    """Keeps loop and iteration of a watched run up to date."""
 
     __slots__ = ("_around", "_loops")
 
@@ -62,7 +62,7 @@ class _LoopWatcher(Watcher):
         }
 
     def turn(self, loop: int) -> None:
-        """An iteration of the loop that begins with operation `loop` begins."""
+        """Begin an iteration of the loop that begins with operation `loop`."""
         step = self._step
         self._check(loop)
         if self._around and self._around[-1][0] == loop:
@@ -72,12 +72,12 @@ class _LoopWatcher(Watcher):
         step.frame, step.iteration, step.around = self._loops[loop], 0, step.within()
 
     def leave(self) -> None:
-        """The innermost loop has ended."""
+        """End the innermost loop."""
         step = self._step
         _, step.frame, step.iteration, step.around = self._around.pop()
 
     def close(self) -> None:
-        """The run is over, also if in the middle of a loop."""
+        """End the run, also in the middle of a loop."""
         while self._around:
             self.leave()
         super().close()
@@ -91,11 +91,15 @@ def build_loop_plan(
     feeds: Sequence[Tensor],
     make_kernel: MakeKernel,
 ) -> LoopPlan:
-    """Compile `nodes`, which are what `fetches` and `targets` need when `feeds` are given, producers first; `info` says their frames.
+    """Compile `nodes`, the subgraph for `fetches` and `targets`, given `feeds`.
+
+    Args:
+        nodes: the nodes, producers first.
+        info: their frames.
 
     Raises:
-        UnimplementedError: they are not made of branches and loops only.
-        GraphError: a node carries an error or cannot run; a tensor is larger than the memory.
+        UnimplementedError: they are not composed of branches and loops only.
+        GraphError: a node has an error or cannot run; a tensor exceeds the allocation limit.
     """
     structure = find_structure(nodes, info, feeds)
     schedule = schedule_loops(structure, nodes, fetches, targets, feeds, make_kernel)

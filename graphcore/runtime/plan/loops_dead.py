@@ -1,7 +1,7 @@
-"""What a recorded run of a plan tells of branches that are not taken and loops that do not begin.
+"""Records of dead nodes in a plan: branches that are not taken, loops that do not begin.
 
-The rules are those of dead values: a node is dead if anything that it waits for is, a Merge if all its inputs are, a ControlTrigger never.
-A loop that does not begin is dead in its first iteration, other than what depends only on values that enter it alive.
+The rules are those of dead values: a node is dead if any input is, a Merge if all its inputs are, a ControlTrigger never.
+A loop that does not begin is dead in its first iteration, except for nodes that depend only on live values entering it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graphcore.runtime.plan.plan_instrumentation import Note
 
 
 def dead_phase(flow: ControlFlow, loop: PlannedLoop, phase: int) -> list[Note]:
-    """What is told of a phase of `loop` in an iteration in which it does not run."""
+    """The records of a phase of `loop` in an iteration in which it does not run."""
     notes: list[Note] = []
     for unit in loop.phases[phase]:
         if unit.node is not None:
@@ -34,7 +34,7 @@ def dead_phase(flow: ControlFlow, loop: PlannedLoop, phase: int) -> list[Note]:
 
 
 def dead_unit(flow: ControlFlow, around: PlannedLoop, unit: Unit) -> list[Note]:
-    """What is told of a loop on a branch that is not taken, other than of its Enters."""
+    """The records of a loop on a branch that is not taken, without its Enters."""
     assert unit.loop is not None
     enters = unit.loop.enters
     alive = [enter for enter in enters if enter_phase(flow, around, enter) == BEFORE and not enter_guard(flow, around, enter)]
@@ -42,7 +42,7 @@ def dead_unit(flow: ControlFlow, around: PlannedLoop, unit: Unit) -> list[Note]:
 
 
 def _dead_loop(loop: PlannedLoop, entering: Iterable[Node], around: tuple[str, ...] = ()) -> list[Note]:
-    """What is told of a loop that does not begin, nor do those around it; the Enters `entering` are alive."""
+    """The records of a loop that does not begin; the Enters `entering` are live."""
     alive, frames = set(entering), (*around, loop.name)
     notes = [Note(variable.merge.name, frames=frames) for variable in loop.variables]
     for unit in [unit for phase in loop.phases for unit in phase]:

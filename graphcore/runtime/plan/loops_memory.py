@@ -1,7 +1,7 @@
-"""A bound on what the arrays of a plan with branches and loops hold.
+"""A bound on the live arrays of a plan with branches and loops.
 
-All branches count as taken. What a branch or loop may leave without giving it free counts until the end, and twice in a loop, where the
-next iteration makes it anew before the old one goes.
+All branches count as taken. Arrays that a branch or loop may leave unreleased count until the end, and twice in a loop, where the next
+iteration makes them before the old ones are released.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from graphcore.runtime.plan.schedule import Value
 def peak_of_loops(schedule: LoopSchedule, sizes: Sizes) -> PeakMemory:
     """The bound."""
     operations = schedule.operations
-    segments: list[int] = []  # where something runs as often as something else: between the same turns and tests
+    segments: list[int] = []  # units that run equally often: between the same turns and tests
     around, depths = [0], []
     for number, operation in enumerate(operations):
         if isinstance(operation, End):

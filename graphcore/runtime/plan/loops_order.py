@@ -1,4 +1,4 @@
-"""An order to run things in: what they need first, and what is alike together."""
+"""An execution order: dependencies first, and units with equal guards together."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def in_order(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit] | None:
-    """`units`, each after what it needs; None if that cannot be."""
+    """`units` in topological order; None if there is a cycle."""
     found = _sorted(units, needs, together=False)
     return found if len(found) == len(units) else None
 
 
 def clustered(units: Sequence[Unit], needs: Mapping[Unit, Sequence[Unit]]) -> list[Unit]:
-    """The same, where those with the same guard follow each other as far as possible. `units` can be put in order."""
+    """`units` in topological order, with equal guards adjacent as far as possible."""
     return _sorted(units, needs, together=True)
 
 

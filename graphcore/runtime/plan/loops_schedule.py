@@ -1,4 +1,7 @@
-"""The schedule of loops and branches: each operation with the branches that it lies on, between marks where loops begin, test, turn and end."""
+"""The schedule of loops and branches: operations with guards, and marks of loops.
+
+Marks begin a loop, test its condition, start an iteration, and end it.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ _NOTHING: Final = frozenset({CONTROL_TRIGGER, NO_OP})
 
 
 class Mark(Operation):
-    """An operation that calls no kernel, but has a place in the text.
+    """An operation without a kernel, but with a place in the text.
 
     Attributes:
-        loop: of the marks of a loop: which.
+        loop: for the marks of a loop: its number.
     """
 
     __slots__ = ("loop",)
@@ -33,12 +36,12 @@ class Mark(Operation):
         self.loop = loop
 
     def may_fail(self) -> bool:
-        """It only hands on what others have made."""
+        """False: it only passes on values."""
         return False
 
 
 class Decide(Mark):
-    """Which way the Switches go that go by a value: its output is a bool, or a number."""
+    """The decision of Switches by a value: its output is a bool, or a number."""
 
     __slots__ = ("sides",)
 
@@ -48,7 +51,7 @@ class Decide(Mark):
 
 
 class Choose(Mark):
-    """The end of a branch: the first output is the input of the side that was taken, the second which input that is.
+    """The end of a branch: its outputs are the input of the side taken, and the index of that input.
 
     Attributes:
         branches: the side of each input.
@@ -63,10 +66,10 @@ class Choose(Mark):
 
 
 class Begin(Mark):
-    """A loop begins: each output takes its first value from the input of the same number.
+    """The begin of a loop: each output gets its initial value from the input of the same index.
 
     Attributes:
-        unit: the loop where it stands, and `around` the loop around it.
+        unit: the loop, and `around` the surrounding loop.
     """
 
     __slots__ = ("around", "unit")
@@ -81,11 +84,11 @@ class Begin(Mark):
 
 
 class Test(Mark):
-    """The loop ends here unless the input is true."""
+    """The end of the loop unless the input is true."""
 
 
 class Turn(Mark):
-    """The next iteration: each value that goes around takes its next value from the input of the same number."""
+    """The next iteration: each loop variable gets its next value from the input of the same index."""
 
     __slots__ = ("headers",)
 
@@ -96,20 +99,20 @@ class Turn(Mark):
 
 
 class End(Mark):
-    """The loop has ended."""
+    """The end of the loop."""
 
 
 class Leave(Mark):
-    """All that runs when the loop has ended has run."""
+    """The end of the operations after the loop."""
 
 
 class LoopSchedule(Schedule):
-    """What a plan with branches and loops does.
+    """The operations of a plan with branches and loops.
 
     Attributes:
-        guards: the branches that each operation lies on, within its loop.
-        decisions: what decides each branch, by its tensor.
-        fetches: what the results are the values of, and `result_guards` the branches that each lies on.
+        guards: the branches that each operation is on, within its loop.
+        decisions: the decision of each branch, by its tensor.
+        fetches: the fetched tensors, and `result_guards` the branches of each.
         flow: the loops and branches of the graph.
     """
 
@@ -142,10 +145,10 @@ def schedule_loops(
     """The operations that compute `fetches` and run `targets`.
 
     Args:
-        structure: the branches and loops among `nodes`, which is what a run needs.
+        structure: the branches and loops among the nodes of a run.
 
     Raises:
-        GraphError: a node carries an error or cannot run.
+        GraphError: a node has an error or cannot run.
     """
     scheduler = _LoopScheduler(structure, feeds, make_kernel)
     scheduler.run()
@@ -180,7 +183,7 @@ class _LoopScheduler(Scheduler):
         self.scopes: dict[tuple[PlannedLoop, int, Guard], ValueNumbering[Operation]] = {}
 
     def run(self) -> None:
-        """Lower everything."""
+        """Make all operations."""
         for tensor in self.flow.feeds:
             self._decide(tensor)
         self._add_phase(self.loop, 0)
@@ -201,7 +204,7 @@ class _LoopScheduler(Scheduler):
                 self._skip_enters(loop, unit, 0)
 
     def _skip_enters(self, around: PlannedLoop, unit: Unit, phase: int) -> None:
-        """Tell of the Enters of a loop that run in this phase of the loop around it: what stays the same may be there early."""
+        """Record the Enters of a loop in this phase of the surrounding loop; loop invariants may be early."""
         before = self.guard
         for enter in () if unit.loop is None else unit.loop.enters:
             if enter_phase(self.flow, around, enter) == phase:
@@ -211,7 +214,7 @@ class _LoopScheduler(Scheduler):
         self.guard = before
 
     def skip(self, node: Node, how: str) -> None:
-        """Note that `node` needs no kernel, and why."""
+        """Record that `node` needs no kernel, and the reason."""
         self.skips += 1
         self._append(Skipped(node, how))
 
@@ -245,7 +248,7 @@ class _LoopScheduler(Scheduler):
             self.add(node)
 
     def _passed(self, node: Node, value: Value) -> Value:
-        """What `node` passes on of `value`: a variable is read, unless it is wanted as such."""
+        """The value that `node` passes on from `value`: a variable is read, unless a reference is required."""
         if not value.is_reference or node.input_types[0].is_ref:
             return value
         read = self._value(node.outputs[0], 0)
@@ -261,7 +264,7 @@ class _LoopScheduler(Scheduler):
         self._append(Choose(node, values, outputs, self.flow.joined_branches(node) if len(node.inputs) > 1 else []))
 
     def _decide(self, tensor: Tensor) -> None:
-        """Look which way Switches go by `tensor`, now that it has a value."""
+        """Decide Switches by `tensor` once it has a value."""
         sides = self.structure.deciders.get(tensor)
         if sides is None or tensor in self.tests or tensor in self.decisions:
             return
@@ -316,7 +319,7 @@ class _LoopScheduler(Scheduler):
         self._decide(tensor)
 
     def _add_after(self, loop: PlannedLoop, unit: Unit) -> None:
-        """What runs when the loop has ended: on the branches that the loop lies on, and its own."""
+        """Add the units after the loop, on the loop's branches and their own."""
         for after in loop.phases[2]:
             after.guard |= unit.guard
         self._add_phase(loop, 2)
@@ -332,13 +335,13 @@ def _all_loops(loop: PlannedLoop) -> Iterable[PlannedLoop]:
 
 
 def enter_guard(flow: ControlFlow, around: PlannedLoop, enter: Node) -> Guard:
-    """The branches that an Enter lies on in the loop that it stands in, other than that of the test."""
+    """The guard of an Enter in the surrounding loop, without its test."""
     test = flow.test(around.name)
     return frozenset([branch for branch in _entering(flow, enter) if branch.pred is not test])
 
 
 def enter_phase(flow: ControlFlow, around: PlannedLoop, enter: Node) -> int:
-    """The phase of the loop around it in which an Enter runs."""
+    """The phase of the surrounding loop in which an Enter runs."""
     test = flow.test(around.name)
     side = next((branch.side for branch in _entering(flow, enter) if branch.pred is test), None)
     return BEFORE if side is None else INSIDE if side else AFTER
@@ -351,7 +354,7 @@ def _entering(flow: ControlFlow, enter: Node) -> Guard:
 def _wanted(
     operations: list[Operation], results: list[Value], awaited: Collection[Node], guards: dict[Operation, Guard]
 ) -> list[Operation]:
-    """Without what nobody reads or waits for."""
+    """Remove operations without readers."""
     used = set(results)
     kept: list[Operation] = []
     for operation in reversed(operations):
@@ -374,7 +377,7 @@ def _wanted(
 
 
 def _keep_through_loops(operations: list[Operation]) -> None:
-    """What a loop reads that is made before it, it reads in every iteration; and a turn gives what goes around a new value."""
+    """Extend lifetimes over loops: outer values are read in every iteration; loop variables are renewed."""
     begun: list[int] = []
     for place, operation in enumerate(operations):
         if isinstance(operation, Begin):

@@ -46,7 +46,7 @@ def loops_text(schedule: Schedule, *, watched: bool = False) -> PlanText:
 
 
 class _LoopWriter(Writer):
-    _takes_over = False  # a name may stay unset where a branch is not taken, or be set anew in the next iteration
+    _takes_over = False  # a name may be unset if a branch is not taken, or set again in the next iteration
 
     def __init__(self, schedule: LoopSchedule, watched: bool) -> None:
         super().__init__(schedule, watched)
@@ -56,7 +56,7 @@ class _LoopWriter(Writer):
         self.order = {value: place for place, value in enumerate(schedule.decisions.values())}
         self.flow = schedule.flow
         self.bases: list[Guard] = [NO_BRANCH]
-        self.unread: set[Value] = set()  # what a loop carries and nobody reads: it would only keep an array from going
+        self.unread: set[Value] = set()  # loop variables without readers would only keep arrays alive
         self.deaths: dict[Guard, list[Note]] = {}
         if watched:
             self.parameters = self.parameters.replace("note", "note, turn, leave", 1)
@@ -67,7 +67,7 @@ class _LoopWriter(Writer):
         self.around: list[tuple[int, Guard, dict[Guard, list[Note]]]] = []
 
     def write(self) -> PlanText:
-        """The text of everything."""
+        """Write the whole text."""
         for number, operation in enumerate(self.operations):
             self._tell_skipped(operation)
             if isinstance(operation, End):
@@ -93,7 +93,7 @@ class _LoopWriter(Writer):
             self.line_nodes[len(self.lines)] = node
 
     def _go_to(self, guard: Guard) -> None:
-        """Be on the branches of `guard`, and no others."""
+        """Open exactly the branches of `guard`."""
         if guard == self.guard:
             return
         left, self.guard = self.guard, NO_BRANCH
@@ -111,7 +111,7 @@ class _LoopWriter(Writer):
                 self._may_die(one)
 
     def _noted(self, operation: Operation | None) -> str:  # noqa: ARG002 - what is overridden takes it
-        return ""  # what is skipped may lie on other branches: it has lines of its own
+        return ""  # skipped nodes may be on other branches: they have their own lines
 
     def _told(self, notes: list[Note]) -> str:
         first = len(self.notes)
@@ -119,26 +119,26 @@ class _LoopWriter(Writer):
         return f"note({first}, {len(self.notes) - 1})"
 
     def _may_die(self, operation: Operation) -> None:
-        """Tell of an operation where the branches that it lies on are not taken."""
+        """Record an operation as dead if its branches are not taken."""
         if isinstance(operation, Begin):
             self._dies(dead_unit(self.flow, operation.around, operation.unit))
         else:
             self._dies([Note(operation.node.name)])
 
     def _dies(self, notes: list[Note]) -> None:
-        # Where the loop that something runs after does not begin, all of the loop is dead, and told of as such.
+        # Operations after a loop that does not begin are dead, and recorded with the loop.
         if self.watched and self.guard != self.bases[-1]:
             self.deaths.setdefault(self.bases[-1], []).extend(notes)
 
     def _tell_dead(self, left: Guard) -> None:
-        """Tell of what is dead where the branches that have just been left are not taken."""
+        """Record the dead nodes if the branches just closed are not taken."""
         for base, notes in self.deaths.items():
             begun = f"{self._condition(base)} and " if base else ""
             self._write(f"if {begun}not ({self._condition(left)}): {self._told(notes)}")
         self.deaths = {}
 
     def _condition(self, guard: Guard) -> str:
-        """True where the branches of `guard` are taken. What is decided on a branch stands after the decision on that branch."""
+        """The condition of the branches of `guard`. A nested decision comes after the decision on its branch."""
         parts = []
         for branch in sorted(guard, key=lambda branch: self.order[self.decisions[branch.pred]]):
             name = self.decisions[branch.pred].name
@@ -153,7 +153,7 @@ class _LoopWriter(Writer):
             self._clear(number)
             self.unread.update(value for value in self.released.get(number, ()) if value in mark.outputs)
             self._may_die(mark)
-            self._write("while True:", node)  # Python looks for Ctrl-C where it jumps back
+            self._write("while True:", node)  # Python checks for Ctrl-C at backward jumps
             self.around.append((self.indent, self.guard, self.deaths))
             self.indent, self.guard, self.deaths = self.indent + 1 + bool(self.guard), NO_BRANCH, {}
             self.bases.append(NO_BRANCH)
@@ -190,7 +190,7 @@ class _LoopWriter(Writer):
             self._write(f"{', '.join(names)} = {', '.join(values)}", node)
 
     def _clear(self, number: int) -> None:
-        """Give free what nobody needs after a mark: it may lie on a branch that was not taken, and not be there."""
+        """Release values after a mark: one on a branch that was not taken may be unset."""
         gone = [value.name for value in self.released.get(number, ())]
         if gone:
             self._write(" = ".join([*gone, "None"]))
@@ -231,7 +231,7 @@ class _LoopWriter(Writer):
 
     def _hold(self, value: Value, constant: Array) -> None:
         is_number = not constant.ndim and constant.dtype.kind in "biufc"
-        super()._hold(value, constant[()] if is_number else constant)  # a scalar costs less than an array without axes
+        super()._hold(value, constant[()] if is_number else constant)  # a scalar is faster than a rank-0 array
 
     def _result(self, number: int, value: Value, guard: Guard) -> str:
         text = self._argument(value, value.is_reference)
@@ -242,14 +242,14 @@ class _LoopWriter(Writer):
 
 
 def _truth(pred: Any) -> bool:
-    """Which way a Switch goes."""
+    """The condition of a Switch."""
     if pred.shape:
         raise InvalidArgumentError(f"The second input must be a scalar, but it has shape {list(pred.shape)}")
     return bool(pred)
 
 
 def _side(index: Any, sides: int) -> int:
-    """Which way a switch of many ways goes."""
+    """The branch index of a multi-way switch."""
     if index.shape:
         raise InvalidArgumentError(f"The second input must be a scalar, but it has shape {list(index.shape)}")
     number = int(index)
@@ -257,7 +257,7 @@ def _side(index: Any, sides: int) -> int:
 
 
 def _dead(number: int, tensor: Tensor) -> Any:
-    """What is called in place of a fetched value that was not computed."""
+    """Raise the error for a fetched value that was not computed."""
 
     def refuse() -> None:
         raise dead_fetch(number, tensor)

@@ -1,4 +1,4 @@
-"""Heavy nodes that do not depend on each other run at once, where that is quicker."""
+"""Concurrent execution of heavy independent nodes, if it pays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SORTED_PER_MICROSECOND: Final = 300.0
 
 
 def cost(node: Node) -> float:
-    """About how many microseconds the kernel of `node` takes by itself, as the shapes tell; 0 where they do not."""
+    """The approximate microseconds of the kernel of `node`, from shapes; 0 if unknown."""
     kind = node.registration.traits.cost
     if kind in _BY_FIRST_INPUT:
         known = node.inputs[0].shape.as_list() if node.inputs[0].shape.is_fully_defined else ()
@@ -49,7 +49,7 @@ def cost(node: Node) -> float:
         filters = next((tensor.shape for tensor in (*node.inputs, *node.outputs) if tensor.shape.rank == 4), None)
         window = 1 if filters is None else math.prod([size or 1 for size in filters.as_list()[:3]])
         return 2.0 * min(window, 10_000) * max(sizes) / _FLOPS_PER_MICROSECOND
-    if kind == "contraction":  # of two matrices: the root of (ij)(jk)(ik) is what a product costs
+    if kind == "contraction":  # of two matrices: the root of (ij)(jk)(ik) is the cost of a product
         return 2.0 * math.sqrt(math.prod(sizes)) / _FLOPS_PER_MICROSECOND
     return max(sizes) / (_SLOW_PER_MICROSECOND if kind == "transcendental" else _FAST_PER_MICROSECOND)
 
@@ -62,23 +62,23 @@ def _cost_by_first_input(kind: Cost, shape: tuple[int, ...]) -> float:
 
 
 def has_large(nodes: Iterable[Node], feeds: Iterable[Tensor] = ()) -> bool:
-    """Whether any kernel of `nodes`, where `feeds` are given, may be worth a thread of its own."""
+    """True iff a kernel of `nodes`, given `feeds`, may be worth a thread of its own."""
     tensors = chain(feeds, chain.from_iterable([node.outputs for node in nodes]))
     return any(tensor.shape.num_elements >= _LARGE for tensor in tensors)
 
 
 def is_long(node: Node) -> bool:
-    """Whether the kernel of `node` takes so long that who waits for it must be able to leave: it has no state, then."""
+    """True iff the kernel of `node` is so slow that Ctrl-C must be able to abandon it. It is stateless then."""
     if node.op_def.is_stateful or node.registration.is_function or any(dtype.is_ref for dtype in (*node.input_types, *node.output_types)):
         return False
     return cost(node) >= LONG_FROM and not any("func" in attr.type for attr in node.op_def.attr)
 
 
 def mark_long(schedule: Schedule, *, any_large: bool = True) -> None:
-    """Have kernels that take long called so that Ctrl-C need not wait for them.
+    """Make slow kernels interruptible by Ctrl-C.
 
     Args:
-        any_large: whether any known shape is large at all.
+        any_large: False if all known shapes are small.
     """
     for operation in schedule.operations:
         if any_large:
@@ -88,7 +88,7 @@ def mark_long(schedule: Schedule, *, any_large: bool = True) -> None:
 
 
 def aside_if_long(node: Node, kernel: Kernel) -> Kernel:
-    """`kernel`, called so that Ctrl-C need not wait for it, where the arrays that it gets tell that it takes long and no shape told before."""
+    """Make `kernel` interruptible if its actual inputs make it slow, for shapes unknown before."""
     kind = node.registration.traits.cost
     if kind not in _BY_FIRST_INPUT or node.inputs[0].shape.is_fully_defined:
         return kernel
@@ -102,13 +102,13 @@ def aside_if_long(node: Node, kernel: Kernel) -> Kernel:
 
 
 def run_apart(schedule: Schedule, nodes: Iterable[Node], threads: int = 0) -> None:
-    """Have heavy operations that do not depend on each other run at once, all but one in other threads.
+    """Schedule heavy independent operations for concurrent execution, all but one in other threads.
 
-    Operations with state keep their order.
+    Stateful operations keep their order.
 
     Args:
-        nodes: what the operations were made of, producers first.
-        threads: how many may run at once; 0 for as many as there are cores.
+        nodes: the nodes of the operations, producers first.
+        threads: the most concurrent operations; 0 for the number of cores.
     """
     if (threads or core_count()) < 2 or len(schedule.operations) < 3:
         return
@@ -133,7 +133,7 @@ def run_apart(schedule: Schedule, nodes: Iterable[Node], threads: int = 0) -> No
 
 
 def _may_move(operation: Operation) -> bool:
-    """True iff it may run in any thread: it has no state, calls nothing, and is no product, which BLAS has threads for."""
+    """True iff it may run in any thread: stateless, no calls, no product, for which BLAS has threads."""
     node = operation.node
     if operation.kernel is None or any(operation.reads) or not node.outputs:
         return False
@@ -145,7 +145,7 @@ def _may_move(operation: Operation) -> bool:
 
 
 def _levels(schedule: Schedule, nodes: Iterable[Node], heavy: set[Operation]) -> dict[Operation, int]:
-    """How many heavy operations must be done, one after the other, before each operation."""
+    """The number of heavy operations in sequence before each operation."""
     operations = {operation.node: operation for operation in schedule.operations}
     levels: dict[Operation, int] = {}
     values: dict[Value, int] = {}
@@ -167,7 +167,7 @@ def _levels(schedule: Schedule, nodes: Iterable[Node], heavy: set[Operation]) ->
 
 
 def _in_two_steps(operations: list[Operation], apart: set[Operation]) -> list[Operation]:
-    """Operations apart begin where they stand and are joined where somebody first needs them."""
+    """Split concurrent operations: they begin at their place and are joined at the first use."""
     ordered: list[Operation] = []
     under_way: dict[Value, Operation] = {}
 

@@ -1,7 +1,7 @@
-"""Prediction of the most memory that the arrays of a plan hold at once, from the shapes.
+"""Prediction of the peak memory of a plan's arrays, from shapes.
 
-The rules are those by which a recorded run is measured (see `holdings`): a view counts as what it looks at, and what was fed, constants,
-the values of variables and values without axes do not count. What kernels use while they run does not either.
+The rules are those of live-array accounting: a view counts as its base, and feeds, constants, values of variables and scalars do not count.
+Temporary memory of kernels does not count either.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _STRIDED: Final = frozenset({"strided view", "broadcast view"})
 
 
 class PeakMemory(msgspec.Struct, frozen=True):
-    """What the arrays of a run hold at most.
+    """The peak memory of a run's arrays.
 
     Args:
-        bytes: how much; None where it cannot be told.
-        is_bound: it will not be more, but may be less.
-        reason: why it is only a bound or cannot be told, "" where it is neither.
+        bytes: the peak; None if unknown.
+        is_bound: True for an upper bound.
+        reason: the reason for a bound or an unknown peak, else "".
     """
 
     bytes: int | None
@@ -38,10 +38,10 @@ class PeakMemory(msgspec.Struct, frozen=True):
 
 
 def taken_by(tensor: Tensor) -> int:
-    """What an array for `tensor` takes.
+    """The bytes of an array for `tensor`.
 
     Raises:
-        UnimplementedError: its shape is known only when it runs.
+        UnimplementedError: its shape is known only at run time.
     """
     if not tensor.shape.rank and tensor.shape.rank is not None:
         return 0
@@ -54,13 +54,13 @@ def taken_by(tensor: Tensor) -> int:
 
 
 def calls_functions(node: Node) -> bool:
-    """Whether `node` runs functions."""
+    """True iff `node` runs functions."""
     values = [value for attr in node.node_def.attr.values() for value in (attr if isinstance(attr, tuple) else (attr,))]
     return node.registration.is_function or any(isinstance(value, Func) for value in values)
 
 
 def check_keeps_nothing(node: Node) -> None:
-    """Refuse a node that puts arrays by, or takes what another has put by.
+    """Check that a node neither stores arrays nor takes stored ones.
 
     Raises:
         UnimplementedError: it does.
@@ -75,10 +75,10 @@ Within = Callable[[Node], PeakMemory]
 
 
 def nothing_within(node: Node) -> PeakMemory:
-    """What is said of what functions hold where nobody knows any.
+    """The default for the memory of functions, for nodes without functions.
 
     Raises:
-        UnimplementedError: the node runs functions, or puts values by.
+        UnimplementedError: the node runs functions, or stores values.
     """
     check_keeps_nothing(node)
     if calls_functions(node):
@@ -87,11 +87,11 @@ def nothing_within(node: Node) -> PeakMemory:
 
 
 class Sizes:
-    """How large things are in a run.
+    """The sizes of arrays in a run.
 
     Args:
-        graph: a copy of what runs, in which the shapes are those that are fed; None where what runs knows its shapes itself.
-        within: what functions hold.
+        graph: a copy with the shapes of the feeds; None if the program knows its shapes.
+        within: the memory of functions.
     """
 
     def __init__(self, graph: Graph | None = None, within: Within = nothing_within) -> None:
@@ -99,18 +99,18 @@ class Sizes:
         self._within = within
 
     def of(self, tensor: Tensor) -> int:
-        """What an array for `tensor` takes.
+        """The bytes of an array for `tensor`.
 
         Raises:
-            UnimplementedError: its shape is known only when it runs.
+            UnimplementedError: its shape is known only at run time.
         """
         return taken_by(self._known(tensor.node).outputs[tensor.index])
 
     def within(self, node: Node) -> PeakMemory:
-        """What the functions that `node` runs hold while it runs.
+        """The bytes held by the functions of `node` while it runs.
 
         Raises:
-            UnimplementedError: that cannot be told.
+            UnimplementedError: unknown.
         """
         return self._within(self._known(node))
 
@@ -122,7 +122,7 @@ OWN_SIZES: Final = Sizes()
 
 
 class Account:
-    """Arrays that are alive, each as long as something has hold of it."""
+    """Live arrays with reference counts."""
 
     def __init__(self) -> None:
         self.live = self.peak = 0
@@ -131,7 +131,7 @@ class Account:
         self._holders: dict[object, int] = {}
 
     def hold(self, owner: object, size: int = 0) -> None:
-        """One more has hold of the array `owner`, which takes `size` bytes."""
+        """Add a reference to the array `owner`, which takes `size` bytes."""
         if owner not in self._holders:
             self._holders[owner], self._sizes[owner] = 0, size
             self.live += size
@@ -139,13 +139,13 @@ class Account:
         self._holders[owner] += 1
 
     def use(self, within: PeakMemory) -> None:
-        """For a moment, what functions hold is there too."""
+        """Count the memory of functions for the duration of a call."""
         if within.is_bound and not self.reason:
             self.reason = within.reason
         self.peak = max(self.peak, self.live + (within.bytes or 0))
 
     def may_be_less(self, node: Node) -> None:
-        """What the variable of `node` takes counts here as long as others need it; in the run it is the variable's."""
+        """Count a variable's new value while others need it; in the run it belongs to the variable."""
         self.reason = self.reason or f"what '{node.name}' (op {node.op}) gives to a variable need not count any more"
 
     def result(self) -> PeakMemory:
@@ -153,7 +153,7 @@ class Account:
         return PeakMemory(self.peak, bool(self.reason), self.reason)
 
     def drop(self, owner: object) -> None:
-        """One fewer."""
+        """Drop a reference."""
         self._holders[owner] -= 1
         if not self._holders[owner]:
             self.live -= self._sizes.pop(owner)
@@ -161,7 +161,7 @@ class Account:
 
 
 class Owners:
-    """Which value owns the memory of each: it itself, or what it is a view of."""
+    """The owner of each value's memory: itself, or the base of a view."""
 
     def __init__(self) -> None:
         self._owner: dict[object, object] = {}
@@ -172,11 +172,11 @@ class Owners:
         return self._owner.get(value, value)
 
     def same(self, output: object, other: object) -> None:
-        """`output` uses the memory of `other`."""
+        """Let `output` share the memory of `other`."""
         self._owner[output] = self.of(other)
 
     def note(self, node: Node, output: object, first: object) -> None:
-        """`output` is what `node` gives for its first input, `first`."""
+        """Record `output`, made by `node` from its first input `first`."""
         memory = node.registration.traits.memory
         if memory in _STRIDED or first in self._strided:
             self._strided.add(output)
@@ -201,7 +201,7 @@ def _plan_peak(schedule: Schedule, sizes: Sizes) -> PeakMemory:
         if operation.apart != JOIN:
             account.use(sizes.within(operation.node))
         if operation.apart == BEGIN:
-            # The other thread makes the outputs at some time from now on.
+            # The other thread makes the outputs at an unknown time after this.
             not_counted.add(operation.outputs[0])
             tasks[operation.outputs[0]] = made = [Value(tensor, "") for tensor in operation.node.outputs]
             for value in made:

@@ -34,8 +34,8 @@ class Plan:
     """A compiled subgraph; several threads may run it at once.
 
     Attributes:
-        source: the generated code, one line a node, which it names; tracebacks and profilers point into it.
-        nodes: the nodes that really run, in order.
+        source: the generated code, one line for each node, with its name; tracebacks and profilers point into it.
+        nodes: the nodes that are run, in order.
         run: the function: fed arrays in, fetched arrays out.
         schedule: the operations behind the code.
     """
@@ -60,7 +60,7 @@ class Plan:
         return f"<{type(self).__name__} of {count} node{'s' * (count != 1)}: {given} -> {gives}; its code is in .source>"
 
     def run_step(self, step: Step, values: Sequence[Any]) -> list[Any]:
-        """Run it recorded, node by node, and stop before the next node when the step is cancelled.
+        """Run with recording by node; cancellation stops it before the next node.
 
         Raises:
             CancelledError: it was cancelled.
@@ -73,11 +73,11 @@ class Plan:
             watcher.close()
 
     def peak_memory(self, sizes: Sizes = OWN_SIZES) -> PeakMemory:
-        """The most that the arrays of a run will hold at once, as the shapes tell; see `Program.peak_memory`."""
+        """The predicted peak of live arrays, from shapes; see `Program.peak_memory`."""
         return peak_of_plan(self.schedule, sizes)
 
     def node_at(self, traceback: TracebackType | None) -> Node | None:
-        """The node whose line the innermost frame of this plan was at."""
+        """The node at the current line of the innermost frame of this plan."""
         found = None
         while traceback is not None:
             lines = self._line_nodes.get(traceback.tb_frame.f_code.co_filename)
@@ -87,9 +87,9 @@ class Plan:
         return found
 
     def explain(self, error: BaseException) -> BaseException:
-        """`error` as a GraphError that names the node, its inputs and the user's line.
+        """Convert `error` to a GraphError with node, inputs and the user's line.
 
-        What is no Exception (Ctrl-C) stays what it is and gets a note that says so.
+        Other exceptions than `Exception` (Ctrl-C) are returned with a note.
         """
         node = self.node_at(error.__traceback__)
         is_plain = isinstance(error, Exception) and not isinstance(error, GraphError)
@@ -100,7 +100,7 @@ class Plan:
         return explain_at(node, error, self._actual(error, node))
 
     def close(self) -> None:
-        """Forget the source text."""
+        """Release the source text."""
         for filename in self._line_nodes:
             linecache.cache.pop(filename, None)
 
@@ -115,7 +115,7 @@ class Plan:
             return self._watched
 
     def _actual(self, error: BaseException, node: Node) -> Iterator[Any]:
-        """What the inputs really were, where the plan's frame still tells."""
+        """The actual inputs, if the plan's frame still has them."""
         traceback, frame = error.__traceback__, None
         while traceback is not None:
             if traceback.tb_frame.f_code.co_filename in self._line_nodes:
@@ -132,7 +132,7 @@ class Plan:
 
 
 def _named(values: Sequence[Value]) -> str:
-    """The first few of `values`, for people."""
+    """The first few of `values`, in words."""
     names = [shown_name(value.tensor) for value in values[:_NAMED]] + [f"{len(values) - _NAMED} more"] * (len(values) > _NAMED)
     return ", ".join(names) or "nothing"
 
@@ -145,14 +145,14 @@ def build_plan(
     needed: Sequence[Node] | None = None,
     threads: int = 0,
 ) -> Plan:
-    """Compile what `fetches` and `targets` need when `feeds` are given.
+    """Compile the subgraph for `fetches` and `targets`, given `feeds`.
 
     Args:
-        needed: the nodes that this needs, producers first, where they are known already.
-        threads: how many heavy nodes may run at once; 0 for as many as pay on this machine.
+        needed: the nodes of the subgraph, producers first, if known.
+        threads: the number of heavy nodes to run concurrently; 0 for the best number on this machine.
 
     Raises:
-        GraphError: a needed node carries an error, cannot run, or depends on itself; a tensor is larger than the memory.
+        GraphError: a needed node has an error, cannot run, or is in a cycle; a tensor exceeds the allocation limit.
     """
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
     schedule = schedule_nodes(nodes, fetches, targets, feeds, make_kernel)
@@ -167,14 +167,14 @@ def build_plan(
 
 
 def _compiled(text: PlanText, source: str) -> tuple[str, Callable[..., list[Any]]]:
-    """Compile `text`, function by function, so that Ctrl-C and a time limit need not wait for all of a long one.
+    """Compile `text`, function by function, so that Ctrl-C and a time limit can interrupt.
 
-    Tracebacks show `source` in its place, line by line.
+    Tracebacks show the corresponding lines of `source`.
     """
     filename = f"<graphcore plan {next(_numbers)}>"
     lines = text.source.split("\n")
     for first, end in itertools.pairwise([*text.starts, len(lines)]):
-        node = text.line_nodes.get(first + 2)  # that of the first line within the function
+        node = text.line_nodes.get(first + 2)  # the first line within the function
         if node is not None:
             check_time(node.name, node.op)
         piece = "\n" * first + "\n".join(lines[first:end])

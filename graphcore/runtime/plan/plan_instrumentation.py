@@ -1,4 +1,4 @@
-"""What a watched run of a plan calls around each node."""
+"""Instrumentation of plans: callbacks around each node of a watched run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from graphcore.support.thread_pool import Task, kernel_pool
 
 
 class Note(NamedTuple):
-    """What is told of a node whose kernel is not called.
+    """The record of a node whose kernel is not called.
 
     Attributes:
         name: the node.
-        how: why it need not run (see `events.SKIPPED`); "" if it is dead.
-        frames: the loops that it would have run in, had they begun, outermost first; none for the one that the run is in.
+        how: the reason (see `events.SKIPPED`); "" if it is dead.
+        frames: the loops that it would have run in, outermost first; () for the current one.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Watcher:
     """Records the nodes of one run, and stops it when it is cancelled.
 
     Attributes:
-        before, after: to be called with a node's number, and after it with its outputs too (a sending node's input).
+        before, after: called with a node's number, the latter also with its outputs (a sending node's input).
     """
 
     __slots__ = ("_call", "_giving", "_live_arrays", "_names", "_notes", "_record", "_schedule", "_sends", "_step", "after", "before")
@@ -54,7 +54,7 @@ class Watcher:
         self._sends = {number for number, operation in enumerate(schedule.operations) if operation.node.op in SEND}
 
     def note(self, first: int, last: int) -> None:
-        """The notes from `first` to `last` are due now."""
+        """Emit the notes from `first` to `last`."""
         step, record, call = self._step, self._record, self._call
         if step.recorder is None:
             return
@@ -68,7 +68,7 @@ class Watcher:
             record("end" if how else "dead", name, frame=frame, iteration=iteration, call=call, how=how, around=around)
 
     def begin(self, number: int, kernel: Callable[..., Any], *inputs: Any) -> Task:
-        """Have a kernel called in another thread, which records when it does."""
+        """Call a kernel in another thread, which records its times."""
         if self._step.recorder is None:
             self._check(number)
             return kernel_pool.submit(kernel, *inputs)
@@ -90,7 +90,7 @@ class Watcher:
     def _check(self, number: int) -> None:
         step, node = self._step, self._schedule.operations[number].node
         cancellation = step.cancellation
-        step.node = node  # before asking: who cancels asks afterwards what is under way
+        step.node = node  # set before the check: a canceller reads it afterwards
         if cancellation is not None and (cancellation.is_cancelled() or cancellation.is_cancelling() or step.is_late()):
             raise CancelledError.at(node, f"The run was stopped before '{node.name}' (op {node.op})")
 
@@ -115,7 +115,7 @@ class Watcher:
             self._live_arrays.settle()
 
     def close(self) -> None:
-        """The run is over: what it gives belongs to who called it."""
+        """End the run: its results belong to the caller."""
         self._live_arrays.close()
 
 

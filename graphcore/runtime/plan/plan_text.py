@@ -1,4 +1,4 @@
-"""The text of a plan: one generated Python function, a line a node; a long one in parts."""
+"""The text of a plan: one generated Python function, a line for each node; a long one in parts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class PlanText:
 
     Attributes:
         source: the text; it defines `run`.
-        scope: the kernels and constants that it refers to.
+        scope: its kernels and constants.
         line_nodes: the node of each line, by line number from 1.
-        notes: what the watched text tells of without calling a kernel.
-        starts: the lines, from 0, that functions begin at: what can be compiled by itself.
+        notes: the notes of nodes without kernel calls, for the watched text.
+        starts: the first lines of functions, from 0, which can be compiled separately.
     """
 
     __slots__ = ("line_nodes", "notes", "scope", "source", "starts")
@@ -84,7 +84,7 @@ class Writer:
         self.notes: list[Note] = []
 
     def write(self) -> PlanText:
-        """The text of everything."""
+        """Write the whole text."""
         count = len(self.operations)
         if count <= PART:
             lines = [f"def run({self.parameters}):", *[self._line(i, operation) for i, operation in enumerate(self.operations)]]
@@ -94,7 +94,7 @@ class Writer:
         return self._in_parts()
 
     def _in_parts(self) -> PlanText:
-        """What one part makes and another reads lies in the list `v`."""
+        """Split into parts; values shared between parts are in the list `v`."""
         places = self._share_between_parts()
         lines: list[str] = []
         nodes: dict[int, Node] = {}
@@ -117,7 +117,7 @@ class Writer:
         return PlanText("\n".join(lines), self.scope, nodes, self.notes, starts)
 
     def _feeds_of(self, operations: Sequence[Operation]) -> list[str]:
-        """The feeds that these read: a part with all of many would take long to compile and to call."""
+        """The feeds that these operations read: passing all of many to each part would be slow."""
         read = {value.name for operation in operations for value in operation.inputs}
         return [name for name in self.feeds if name in read]
 
@@ -139,7 +139,7 @@ class Writer:
                 told = [value.name for value in (operation.inputs if operation.node.op in SEND else operation.outputs)]
                 line = f"before({number}); {line}; after({', '.join([str(number), *told])})"
                 taken = [value.name for value in ending if value not in released]
-                if taken:  # while the kernel ran there were both
+                if taken:  # while the kernel ran, both were live
                     line = f"old = {', '.join(taken)}; {line}; del old"
             line = self._noted(operation) + line
         if not released:
@@ -150,12 +150,12 @@ class Writer:
         return f"    {line}; del {', '.join(local)}" if local else f"    {line}"
 
     def _take_over(self, operation: Operation, released: Collection[Value]) -> Collection[Value]:
-        """Have results take the names of inputs that nobody needs any more: a function with few names is compiled sooner.
+        """Give results the names of dead inputs: functions with fewer names compile faster.
 
-        Who asks what a kernel that failed was given finds it under its name: nothing has been assigned by then.
+        The inputs of a failed kernel are still under their names: nothing has been assigned by then.
 
         Returns:
-            what is still to be given free.
+            The values still to be released.
         """
         if operation.apart or not self._takes_over:
             return released
@@ -173,7 +173,7 @@ class Writer:
         return left
 
     def _noted(self, operation: Operation | None) -> str:
-        """The call that tells of what is skipped before `operation`."""
+        """The call that records skipped nodes before `operation`."""
         due = self.skipped.get(operation) if self.watched else None
         if not due:
             return ""
@@ -196,7 +196,7 @@ class Writer:
             return f"{outputs[0]} = {arguments[0]}" if arguments else outputs[0]
         kernel = self._kernel(number, operation.kernel)
         if operation.into is not None:
-            # By position is quicker; NumPy wants it by keyword where people take the third for one more operand.
+            # By position is faster; NumPy requires the keyword if people may take the third argument for an operand.
             target = arguments[operation.into]
             arguments.append(f"out={target}" if operation.kernel in _BY_KEYWORD else target)
         if operation.apart == BEGIN and self.watched:
@@ -213,7 +213,7 @@ class Writer:
         return f"{', '.join(outputs)} = {call}{self._check(number, operation)}"
 
     def _kernel(self, number: int, kernel: Any) -> str:
-        """What the text calls a kernel. NumPy's functions go by their own names: each that many nodes call is one name to compile."""
+        """The name of a kernel in the text. NumPy's functions have their own names, shared by many nodes."""
         name = _NUMPY_NAMES.get(id(kernel))
         if name is None:
             name = f"k{number}"
@@ -221,7 +221,7 @@ class Writer:
         return name
 
     def _check(self, number: int, operation: Operation) -> str:
-        """What follows the call, to find a kernel that breaks its word."""
+        """The code after a call that checks its results."""
         kernel, node = operation.kernel, operation.node
         if id(kernel) in _NUMPY_NAMES or type(kernel) is np.ufunc or node.registration.is_function:
             return ""
@@ -242,7 +242,7 @@ class Writer:
         return f"{value.name}.read()" if read else value.name
 
     def _hold(self, value: Value, constant: Array) -> None:
-        """Have the text's name of a constant stand for it."""
+        """Bind a constant to its name in the text."""
         self.scope[value.name] = constant
 
     def _list_of_results(self) -> str:

@@ -1,4 +1,4 @@
-"""The schedule of a plan: from nodes to operations. Constants are folded, equal computations merged, what only passes values on is left out."""
+"""The schedule of a plan: operations after constant folding, merging and alias removal."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ JOIN: Final = "join"
 
 
 class Value(msgspec.Struct, eq=False):
-    """Something that operations read or give.
+    """A value read or made by operations.
 
     Attributes:
-        tensor: the first tensor that has this value.
-        name: what the generated text calls it.
+        tensor: the first tensor with this value.
+        name: its name in the generated text.
         constant: its value if it is the same in every run.
-        is_reference: a variable, which must be read to get an array.
-        producer: the number of the operation that gives it, -1 for feeds and constants.
-        last_use: the number of the last operation that reads it, -1 if none does.
-        is_kept: it is fetched.
+        is_reference: True for a variable, which must be read to get an array.
+        producer: the number of the operation that makes it, -1 for feeds and constants.
+        last_use: the number of the last operation that reads it, -1 for none.
+        is_kept: True if it is fetched.
     """
 
     tensor: Tensor
@@ -50,16 +50,16 @@ class Value(msgspec.Struct, eq=False):
 
 
 class Operation:
-    """One call of a kernel.
+    """A call of a kernel.
 
     Attributes:
-        kernel: what is called; None where the first input is passed on, or where a variable is named.
-        inputs: what it reads, by slot.
-        reads: which inputs are variables to be read.
-        into: the number of the input whose buffer takes the result, None if it gets one of its own.
-        apart: BEGIN where the kernel is handed to another thread, and the output is what to ask for the result; JOIN where that is
-            asked, and the outputs are the node's; "" for a call like any other.
-        is_long: the kernel takes so long that it is called aside, for Ctrl-C not to wait for it.
+        kernel: the callable; None to pass on the first input, or to name a variable.
+        inputs: its inputs, by slot.
+        reads: the inputs that are variables to be read.
+        into: the index of the input whose buffer takes the result, None for a new buffer.
+        apart: BEGIN if the kernel is submitted to another thread, with a task as output; JOIN if the task is joined, with the node's outputs;
+            "" for an ordinary call.
+        is_long: True if the kernel is called interruptibly, because it is slow.
     """
 
     __slots__ = ("apart", "inputs", "into", "is_long", "kernel", "node", "outputs", "reads")
@@ -75,15 +75,15 @@ class Operation:
         self.is_long = False
 
     def may_fail(self) -> bool:
-        """Whether running it may be an error, as far as is known before."""
+        """True iff it may raise an error, as far as known before the run."""
         return may_fail(self.node, [value.constant for value in self.inputs], reads_variable=any(self.reads))
 
 
 class Skipped(Operation):
-    """A node whose kernel need not be called: a recorded run tells of it all the same.
+    """A node whose kernel need not be called, as recorded by watched runs.
 
     Attributes:
-        how: why; see `events.SKIPPED`.
+        how: the reason; see `events.SKIPPED`.
     """
 
     __slots__ = ("how",)
@@ -94,13 +94,13 @@ class Skipped(Operation):
 
 
 class Schedule:
-    """What a plan does.
+    """The operations of a plan.
 
     Attributes:
-        operations: in the order to run them in.
-        feeds, results: values given and wanted.
-        variables: what names of variables stand for.
-        skipped: what a recorded run tells of before each operation, and at the end (None).
+        operations: in the order of execution.
+        feeds, results: given and wanted values.
+        variables: the values for names of variables.
+        skipped: the skipped nodes before each operation, and at the end (None).
     """
 
     __slots__ = ("feeds", "operations", "results", "skipped", "variables")
@@ -112,7 +112,7 @@ class Schedule:
         self.variables = variables
 
     def released(self) -> dict[int, list[Value]]:
-        """What nobody needs any more after each operation, by its number."""
+        """The values to release after each operation, by its number."""
         released: dict[int, list[Value]] = {}
         for operation in self.operations:
             for value in operation.outputs:
@@ -128,11 +128,11 @@ def schedule_nodes(
 
     Args:
         needed: the nodes, producers first.
-        feeds: tensors that are given.
+        feeds: the fed tensors.
         make_kernel: makes the kernel of a node.
 
     Raises:
-        GraphError: a node carries an error or cannot run.
+        GraphError: a node has an error or cannot run.
     """
     scheduler = Scheduler(feeds, make_kernel)
     nodes = list(needed)
@@ -159,7 +159,7 @@ def schedule_nodes(
 
 
 class Scheduler:
-    """Makes operations of nodes, one after the other; `values` says what stands for each tensor so far."""
+    """Converts nodes to operations, in order; `values` maps tensors to values."""
 
     def __init__(self, feeds: Sequence[Tensor], make_kernel: MakeKernel) -> None:
         self.make_kernel = make_kernel
@@ -172,14 +172,14 @@ class Scheduler:
 
     @property
     def next_number(self) -> int:
-        """What the values of the next operation are called after."""
+        """The number of the next operation, used in the names of its values."""
         return len(self.operations) - self.skips
 
     def add(self, node: Node) -> None:
         """Make the operation of a node, if it needs one.
 
         Raises:
-            GraphError: the node carries an error or cannot run.
+            GraphError: the node has an error or cannot run.
         """
         check_runs(node)
         values = self.values
@@ -194,7 +194,7 @@ class Scheduler:
             self._emit(node, inputs)
 
     def skip(self, node: Node, how: str) -> None:
-        """Note that `node` needs no kernel, and why."""
+        """Record that `node` needs no kernel, and the reason."""
         self.skips += 1
         self.operations.append(Skipped(node, how))
 
@@ -204,7 +204,7 @@ class Scheduler:
             self.values.setdefault(mine, self.values[theirs])
 
     def _fold(self, node: Node, inputs: list[Value]) -> bool:
-        """A node whose outputs are the same in every run becomes constants."""
+        """Replace a node whose outputs are the same in every run by constants."""
         if node.op != CONST and node.registration.traits.numbers_from_shapes is None:
             for value in inputs:
                 if value.constant is None:
@@ -220,7 +220,7 @@ class Scheduler:
         return True
 
     def _alias(self, node: Node, inputs: list[Value]) -> bool:
-        """A node that only passes its input on needs no call. Reading a variable does: it is a line of its own."""
+        """Replace a node that returns its input by that value. Reads of variables are operations."""
         if not inputs or inputs[0].is_reference or not (node.registration.is_alias or _keeps_all(node, inputs)):
             return False
         self.values.setdefault(node.outputs[0], inputs[0])
@@ -258,7 +258,7 @@ class Scheduler:
 
 
 def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
-    """The error for a node that changes a variable, where a value is fed in the variable's place."""
+    """The error for a node that changes a variable, when a value is fed in place of the variable."""
     return InvalidArgumentError.at(
         node,
         f"Input {slot} of {node.name} was passed {fed.dtype.base.name} from {node.inputs[slot].name}, which is fed, "
@@ -283,7 +283,7 @@ def _keeps_all(node: Node, inputs: list[Value]) -> bool:
 
 
 def _without_dead(operations: list[Operation], results: list[Value], nodes: list[Node], targets: Collection[Node]) -> list[Operation]:
-    """Without what nobody reads any more, because only the shape was wanted and that is known."""
+    """Remove operations without readers, such as those whose shape alone was needed."""
     wanted = set(targets)
     for node in nodes:
         wanted.update(node.control_inputs)
@@ -305,7 +305,7 @@ def _without_dead(operations: list[Operation], results: list[Value], nodes: list
 
 
 def _acts(node: Node) -> bool:
-    """Whether `node` does something beside what it gives."""
+    """True iff `node` has side effects."""
     return not node.outputs or node.op_def.is_stateful or any(dtype.is_ref for dtype in node.input_types)
 
 
@@ -327,7 +327,7 @@ def _without_skipped(operations: list[Operation]) -> tuple[list[Operation], dict
 
 
 def number(operations: list[Operation], results: list[Value]) -> None:
-    """Note for each value which operation gives it and which is the last to read it."""
+    """Number values: producer and last use."""
     for value in results:
         value.is_kept = True
     for place, operation in enumerate(operations):
@@ -338,7 +338,7 @@ def number(operations: list[Operation], results: list[Value]) -> None:
 
 
 def bind(operation: Operation, make_kernel: MakeKernel, variables: dict[str, Any]) -> None:
-    """Make the kernel of an operation; a variable is looked up now."""
+    """Make the kernel of an operation; variables are looked up now."""
     node = operation.node
     if node.registration.is_alias:
         return
@@ -350,14 +350,14 @@ def bind(operation: Operation, make_kernel: MakeKernel, variables: dict[str, Any
 
 
 def check_runs(node: Node) -> None:
-    """Require that `node` can run.
+    """Check that `node` can run.
 
     Raises:
-        GraphError: it carries an error, or its op has no kernel.
+        GraphError: it has an error, or its op has no kernel.
     """
     if node.error is not None:
         raise type(node.error).at(node, node.error.message)
-    if node.input_errors:  # something that it waits for is gone
+    if node.input_errors:  # an input is missing
         raise FailedPreconditionError.at(node, "; ".join(node.input_errors.values()))
     if node.registration.kernel is None and not node.registration.is_function:
         raise InvalidArgumentError.at(node, f"Op '{node.op}' of node '{node.name}' has no kernel: it can be seen but not run")

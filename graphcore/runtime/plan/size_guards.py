@@ -1,7 +1,7 @@
-"""The refusal of what can never fit: of tensors that are larger than the memory, before anything is allocated.
+"""Refusal of allocations: tensors that exceed the limit are refused before they are made.
 
-Where the shape is known it is refused before the run. Where it is not, the kernel of a node whose output may be larger than its inputs is
-called by a guard, which asks the op's shape function when, and only when, what the kernel gets could make something that large.
+Known shapes are checked before the run. Otherwise the kernel of a node with an output that may exceed its inputs is guarded: the op's shape
+function is called if, and only if, the actual inputs may give such an output.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _EMPTY: Final = 1 << 62
 
 
 def guard_sizes(schedule: Schedule, *, any_large: bool = True) -> None:
-    """Refuse what is larger than the memory, now where the shape is known, else before it is made.
+    """Refuse outputs beyond the allocation limit, at once for known shapes, else before they are made.
 
     Args:
-        any_large: whether any known shape is large at all.
+        any_large: False if all known shapes are small.
 
     Raises:
-        ResourceExhaustedError: a tensor can never fit.
+        ResourceExhaustedError: a tensor exceeds the limit.
     """
     for operation in schedule.operations:
         node = operation.node
@@ -55,10 +55,10 @@ def guard_sizes(schedule: Schedule, *, any_large: bool = True) -> None:
 
 
 def refuse_known(node: Node) -> None:
-    """Require that the outputs of `node` fit into the memory, as far as their shapes are known.
+    """Check the known outputs of `node` against the allocation limit.
 
     Raises:
-        ResourceExhaustedError: one can never fit.
+        ResourceExhaustedError: one exceeds it.
     """
     if not node.registration.traits.gives_view:
         for tensor in node.outputs:
@@ -66,10 +66,10 @@ def refuse_known(node: Node) -> None:
 
 
 def refuse_fetched(tensor: Tensor) -> None:
-    """The same for one tensor that is an array of its own, as is what is fetched.
+    """Check a fetched tensor, which is a separate array, against the allocation limit.
 
     Raises:
-        ResourceExhaustedError: it can never fit.
+        ResourceExhaustedError: it exceeds the limit.
     """
     size = tensor_bytes(tensor)
     if size is not None and size > memory_limit() and not tensor.dtype.is_ref:
@@ -77,7 +77,7 @@ def refuse_fetched(tensor: Tensor) -> None:
 
 
 def guarded(node: Node, kernel: Kernel, constants: Sequence[Array | None]) -> Kernel:
-    """`kernel`, which refuses to make what is larger than the memory, where that is known only when it runs.
+    """Guard `kernel` against outputs beyond the allocation limit, for shapes known only at run time.
 
     Args:
         constants: the inputs that are the same in every run.
@@ -90,12 +90,12 @@ def guarded(node: Node, kernel: Kernel, constants: Sequence[Array | None]) -> Ke
     guard = _Guard(node, constants, asked)
     is_of_both = not asked and node.registration.shape_fn is broadcast_binary_op_shape_fn
     call = _guarding_both(guard, kernel) if is_of_both else _guarding(guard, kernel, bool(asked))
-    call.__module__ = getattr(kernel, "__module__", None) or "numpy"  # whose kernel it is matters to who reuses buffers
+    call.__module__ = getattr(kernel, "__module__", None) or "numpy"  # buffer reuse depends on the origin of a kernel
     return call
 
 
 def _guarding_both(guard: _Guard, kernel: Kernel) -> Kernel:
-    """`kernel`, of two inputs that broadcast: loops call it all the time, so it asks little."""
+    """Guard `kernel` with two broadcast inputs, cheaply, since loops call it often."""
     most = guard.most
 
     def call(first: Any, second: Any) -> Any:
@@ -121,11 +121,11 @@ def _guarding(guard: _Guard, kernel: Kernel, asks: bool) -> Kernel:
 
 
 class _Guard:
-    """What is asked before a kernel runs.
+    """A check before a kernel runs.
 
     Attributes:
-        most: the elements that fit; fewer where attrs may multiply what comes in.
-        power: no output has more elements than all inputs together to this power, whatever their shapes.
+        most: the elements within the limit; fewer if attrs may multiply the inputs.
+        power: no output has more elements than all inputs together to this power, for any shapes.
     """
 
     __slots__ = ("_asked", "_constants", "_node", "_seen", "most", "power")
@@ -141,7 +141,7 @@ class _Guard:
         self._seen: tuple[Any, ...] | None = None
 
     def may_be_large(self, total: int, values: Sequence[Any]) -> bool:
-        """Whether what the inputs say may be a size beyond what fits."""
+        """True iff the input values may give a size beyond the limit."""
         for slot in self._asked:
             value = values[slot]
             if value.dtype.kind not in "iu" or value.size > _LONGEST_VALUE:
@@ -151,10 +151,10 @@ class _Guard:
         return total > self.most
 
     def check(self, values: Sequence[Any]) -> None:
-        """Require that the outputs fit.
+        """Check the outputs against the allocation limit.
 
         Raises:
-            ResourceExhaustedError: one never will.
+            ResourceExhaustedError: one exceeds it.
         """
         shapes = tuple([value.shape for value in values])
         if not self._asked and shapes == self._seen:
@@ -174,7 +174,7 @@ class _Guard:
         try:
             context.run(node.registration.shape_fn)
         except GraphError:
-            return  # the kernel will say what does not fit
+            return  # the kernel reports inconsistent inputs
         for handle, dtype in zip(context.outputs, node.output_types, strict=True):
             shape = Shape(None) if handle is None else handle_to_shape(handle)
             size = shape.num_elements * _itemsize(dtype)
@@ -196,7 +196,7 @@ def _is_of_unknown_size(node: Node) -> bool:
 
 
 def _asked_slots(node: Node, constants: Sequence[Array | None]) -> list[int]:
-    """The inputs whose values the shape function asks for, other than constants."""
+    """The inputs whose values the shape function reads, except constants."""
     shape_fn = node.registration.shape_fn
     if not node.asked_values or shape_fn is None:
         return []
@@ -213,8 +213,8 @@ def _asked_slots(node: Node, constants: Sequence[Array | None]) -> list[int]:
 
 
 def _may_outgrow(node: Node) -> bool:
-    """Whether what `node` gives may take more than each of its inputs because of their shapes, as far as the graph knows them."""
-    if len(node.output_handles) == 1:  # most nodes give what has the shape of something that they take
+    """True iff outputs of `node` may exceed each of its inputs by shape, as far as known."""
+    if len(node.output_handles) == 1:  # most outputs have the shape of an input
         dims, size = node.output_handles[0].dims, _itemsize(node.output_types[0])
         for tensor in node.inputs if dims is not None else ():
             if _handle(tensor).dims is dims and size <= _itemsize(tensor.dtype):
@@ -236,7 +236,7 @@ def _itemsize(dtype: DType) -> int:
 
 
 def _covers(source: ShapeHandle, source_itemsize: int, shape: ShapeHandle, itemsize: int) -> bool:
-    """Whether all that makes up `shape` is in `source` too, so that it takes no more."""
+    """True iff all factors of `shape` are in `source`, so that it is not larger."""
     if source is shape:
         return itemsize <= source_itemsize
     if source.dims is None or shape.dims is None:
@@ -267,7 +267,7 @@ def _parts(dims: tuple[DimensionHandle, ...]) -> tuple[list[DimensionHandle], in
 
 
 def _may_outgrow_both(x: ShapeHandle, y: ShapeHandle) -> bool:
-    """Whether two shapes may be broadcast to one that is larger than both: each must be the smaller one somewhere."""
+    """True iff the broadcast of two shapes may exceed both: each must be smaller in some dimension."""
     if x is y:
         return False
     if x.dims is None or y.dims is None:

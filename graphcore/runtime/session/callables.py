@@ -1,4 +1,4 @@
-"""Callables: a run that is prepared once and called with values."""
+"""Callables: prepared runs that are called with values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RELEASED = "Attempted to run callable after handle was released"
 
 
 class SessionCallable:
-    """A function of the feeds' values; made by `Session.make_callable`.
+    """A function of feed values, made by `Session.make_callable`.
 
-    It follows its graph: when a node that it depends on has changed it is prepared again.
+    It is prepared again when a node that it depends on changes.
     """
 
     __slots__ = ("_connections", "_feeds", "_fetches", "_is_released", "_prepared", "_session")
@@ -39,7 +39,7 @@ class SessionCallable:
         """The fetches, in their structure.
 
         Raises:
-            InvalidArgumentError: it was released, or got another number of values, or one that does not fit.
+            InvalidArgumentError: it was released, or a value does not fit, or their number is wrong.
         """
         prepared = self._prepared
         if prepared is None or self._is_released:
@@ -55,12 +55,12 @@ class SessionCallable:
 
     def _prepare_again(self) -> Prepared:
         prepared = self._prepared = self._session.planner.prepare(self._fetches, self._feeds, self, self._connections)
-        if self._is_released:  # by another thread meanwhile: this call still ends well, and nothing stays
+        if self._is_released:  # released by another thread meanwhile: this call still completes, and leaves nothing behind
             self.release()
         return prepared
 
     def release(self) -> None:
-        """Give it free; calling it is an error from then on. Calls that other threads have begun end well."""
+        """Release it; later calls are errors. Calls in progress complete."""
         self._is_released = True
         self._prepared = None
         self._session.planner.forget(self)

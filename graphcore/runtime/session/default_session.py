@@ -1,4 +1,4 @@
-"""The default session: the innermost that is entered with `with`, in each thread."""
+"""The default session of each thread: the innermost one entered with `with`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Entered(threading.local):
 
 
 class DefaultSession:
-    """The part of a `Session` that makes it the default one."""
+    """The part of a `Session` that makes it the default session."""
 
     graph: Graph
 

@@ -1,4 +1,4 @@
-"""DirectSession: a session that gets its graph as a GraphDef, and everything by name (the client API of the seeds)."""
+"""DirectSession: a session created from a GraphDef, with everything given by name."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _STRICT: Final = SessionOptions(allow_soft_placement=False)
 
 
 class CallableOptions(msgspec.Struct, frozen=True):
-    """What a callable of a `DirectSession` does.
+    """The specification of a callable of a `DirectSession`.
 
     Args:
-        feed: names of the tensors that its arguments feed.
-        fetch: names of the tensors that it gives.
-        target: names of nodes that run besides.
-        tensor_connection: names of tensors, from and to: the second takes the value of the first.
+        feed: names of the tensors to feed.
+        fetch: names of the tensors to fetch.
+        target: names of further nodes to run.
+        tensor_connection: pairs of tensor names: the second takes the value of the first.
     """
 
     feed: tuple[str, ...] = ()
@@ -38,10 +38,10 @@ class CallableOptions(msgspec.Struct, frozen=True):
 
 
 class DirectSession:
-    """Runs a GraphDef by names of its nodes.
+    """Runs a GraphDef by node names.
 
     Args:
-        options: as a Session's; unless given, a device that a node asks for must be there.
+        options: those of a Session; by default, requested devices must exist.
     """
 
     def __init__(self, options: SessionOptions | None = None) -> None:
@@ -54,10 +54,10 @@ class DirectSession:
         self._handles = count()
 
     def create(self, graph_def: GraphDef | Graph) -> None:
-        """Give it its graph.
+        """Set the graph.
 
         Args:
-            graph_def: a GraphDef, or a graph that is copied.
+            graph_def: a GraphDef, or a graph to copy.
 
         Raises:
             InvalidArgumentError: it has one already, or a node cannot be placed.
@@ -73,7 +73,7 @@ class DirectSession:
         """Add nodes to its graph.
 
         Raises:
-            FailedPreconditionError: the graph was promised not to change, or the session is finalized.
+            FailedPreconditionError: changes of the graph are forbidden, or the session is finalized.
             InvalidArgumentError: a node cannot be placed.
         """
         if self._session is None:
@@ -102,11 +102,11 @@ class DirectSession:
         Args:
             inputs: names (`x` or `x:0`) and values.
             output_tensor_names: names of tensors.
-            target_node_names: names of nodes that run besides.
+            target_node_names: names of further nodes to run.
             options, run_metadata: as `Session.run`.
 
         Raises:
-            InvalidArgumentError: no graph was created, nothing is to be run, or a feed or fetch does not fit.
+            InvalidArgumentError: no graph was created, there is nothing to run, or a feed or fetch does not fit.
             NotFoundError: no such name.
         """
         session = self._live("Run()")
@@ -121,10 +121,10 @@ class DirectSession:
         return list(session.run(fetches, values, options, run_metadata)[: len(output_tensor_names)])
 
     def make_callable(self, options: CallableOptions) -> int:
-        """The handle of a run that is prepared once.
+        """Prepare a run. Returns its handle.
 
         Raises:
-            InvalidArgumentError, NotFoundError: a name is unknown, a tensor is fed twice, a connection cannot be.
+            InvalidArgumentError, NotFoundError: a name is unknown, a tensor is fed twice, a connection is impossible.
         """
         session = self._live("MakeCallable()")
         feeds = [fed_tensor(session.graph, name) for name in options.feed]
@@ -136,11 +136,11 @@ class DirectSession:
         return handle
 
     def run_callable(self, handle: int, feed_tensors: Sequence[Any] = (), fetch_tensors: list[Any] | None = None) -> list[Any]:
-        """Run what `make_callable` prepared.
+        """Run a callable.
 
         Args:
-            feed_tensors: a value a feed, in their order.
-            fetch_tensors: gets the results, which are returned too; needed where there are any.
+            feed_tensors: one value for each feed, in order.
+            fetch_tensors: receives the results, which are returned too; required if there are any.
 
         Raises:
             InvalidArgumentError: no such handle, or it was released; a wrong number of feeds; no place for results.
@@ -156,7 +156,7 @@ class DirectSession:
         return results
 
     def release_callable(self, handle: int) -> None:
-        """Give a callable free.
+        """Release a callable.
 
         Raises:
             InvalidArgumentError: no such handle, or it was released before.
@@ -167,7 +167,7 @@ class DirectSession:
     def partial_run_setup(
         self, input_names: Sequence[str], output_tensor_names: Sequence[str], target_node_names: Sequence[str] = ()
     ) -> str:
-        """Begin a run that goes on in several steps; see `Session.partial_run_setup`.
+        """Begin a partial run; see `Session.partial_run_setup`.
 
         Raises:
             InvalidArgumentError, NotFoundError: a name is unknown.
@@ -177,7 +177,7 @@ class DirectSession:
         return session.partial_run_setup(self._fetches(session, output_tensor_names, target_node_names), feeds)
 
     def partial_run(self, handle: str, inputs: Sequence[tuple[str, Any]], output_tensor_names: Sequence[str]) -> list[Any]:
-        """Go on with a run; see `Session.partial_run`.
+        """Continue a partial run; see `Session.partial_run`.
 
         Raises:
             InvalidArgumentError: a fetch cannot be computed from the feeds so far, or something was not set up.
@@ -187,7 +187,7 @@ class DirectSession:
         return list(session.partial_run(handle, self._fetches(session, output_tensor_names, ()), feeds))
 
     def finalize(self) -> None:
-        """Promise that nothing new will be run; see `Session.finalize`.
+        """Forbid new runs; see `Session.finalize`.
 
         Raises:
             InvalidArgumentError: no graph was created.
@@ -196,15 +196,15 @@ class DirectSession:
         self._finalized = True
 
     def reset(self, containers: Sequence[str] = ()) -> None:
-        """Forget the variables in `containers`; see `Session.reset`."""
+        """Clear the variables in `containers`; see `Session.reset`."""
         self._live("Reset()").reset(containers)
 
     def list_devices(self) -> list[DeviceAttributes]:
-        """The devices that it can run on."""
+        """The available devices."""
         return list(local_devices())
 
     def close(self) -> None:
-        """Give everything free; runs that wait end."""
+        """Release everything; waiting runs end."""
         self._closed = True
         if self._session is not None:
             self._session.close()

@@ -1,4 +1,4 @@
-"""Which engine runs a subgraph: a plan where it can, the dataflow engine where it must."""
+"""The choice of an engine: a plan if possible, otherwise the dataflow engine."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _KEY: Final = ("send_device", "send_device_incarnation", "recv_device", "tensor_
 
 
 def check_engine(engine: object) -> Engine:
-    """`engine`, which must be one.
+    """Check the name of an engine.
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: there is none of this name.
     """
     for known in ENGINES:
         if isinstance(engine, str) and engine == known:
@@ -44,18 +44,18 @@ def build_program(
     needed: Sequence[Node] | None = None,
     threads: int = 0,
 ) -> Program:
-    """Make ready what `fetches` and `targets` need when `feeds` are given.
+    """Prepare the subgraph for `fetches` and `targets`, given `feeds`.
 
     Args:
         fetches, targets, feeds: of one graph.
         make_kernel: makes the kernel of a node.
-        engine: which engine to run it by.
-        needed: what `needed_nodes` says of the same, if it has been asked already.
-        threads: how many heavy nodes may run at once; 0 for as many as pay on this machine.
+        engine: the engine.
+        needed: the result of `needed_nodes`, if computed already.
+        threads: the number of heavy nodes to run concurrently; 0 for the best number on this machine.
 
     Raises:
-        GraphError: a needed node carries an error or cannot run, or a loop is malformed.
-        UnimplementedError: a plan is required, and the graph's control flow is not made of branches and loops only.
+        GraphError: a needed node has an error or cannot run, or a loop is malformed.
+        UnimplementedError: a plan is required, and the graph's control flow is not composed of branches and loops only.
     """
     nodes = needed_nodes(fetches, targets, feeds) if needed is None else needed
     if engine == "dataflow" or (engine == "auto" and any(node.op in RECV for node in nodes)):
@@ -83,7 +83,7 @@ def build_program(
 
 
 def _check_meetings(nodes: Sequence[Node]) -> None:
-    """Require that no node waits for what another of `nodes` sends: a plan runs one after the other, and might come to that one later.
+    """Check that no node receives from another of `nodes`, which a sequential plan might run later.
 
     Raises:
         UnimplementedError: one does.

@@ -1,4 +1,4 @@
-"""Executors by type: factories that make what runs the graph of an instantiated function, and the ones that are built in."""
+"""Executors by type: factories of runners for graphs of instantiated functions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from graphcore.runtime.session.engines import build_program
 
 
 class ExecutorParams(msgspec.Struct, frozen=True):
-    """The feeds, fetches and targets that an executor is made for; all belong to one graph.
+    """The feeds, fetches and targets of an executor, all of one graph.
 
     Args:
-        feeds: the tensors that a run is given values for, in this order: the function's arguments.
-        fetches: the tensors whose values a run gives, in this order: the function's returns.
-        targets: the nodes that have to run besides.
+        feeds: the fed tensors, in order: the function's arguments.
+        fetches: the fetched tensors, in order: the function's returns.
+        targets: further nodes to run.
         create_kernel: makes the kernel of a node.
     """
 
@@ -51,7 +51,7 @@ _FACTORIES: Final[dict[str, ExecutorFactory]] = {
 
 
 def register_executor_factory(executor_type: str, factory: ExecutorFactory) -> None:
-    """Have functions run by what `factory` makes, where `InstantiateOptions.executor_type` or attr `_executor` names `executor_type`.
+    """Register a factory for the executor type named by options or attr `_executor`.
 
     Raises:
         AlreadyExistsError: there is a factory for that type.
@@ -61,7 +61,7 @@ def register_executor_factory(executor_type: str, factory: ExecutorFactory) -> N
 
 
 def get_executor_factory(executor_type: str) -> ExecutorFactory:
-    """The factory for a type of executor; "" and "DEFAULT" name the one that functions have unless another is named.
+    """The factory of an executor type; "" and "DEFAULT" name the default.
 
     Raises:
         NotFoundError: there is none.
@@ -80,6 +80,6 @@ def new_executor(executor_type: str, params: ExecutorParams) -> Executor:
 
     Raises:
         NotFoundError: there is no factory for it.
-        GraphError: what the factory raises.
+        GraphError: an error of the factory.
     """
     return get_executor_factory(executor_type)(params)

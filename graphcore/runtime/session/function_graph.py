@@ -1,4 +1,4 @@
-"""From a function body to what runs: pruned, its calls inlined, optimised."""
+"""From a function body to a runnable graph: pruned, calls inlined, optimised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphcore.plumbing import ARG, CONTROL_FLOW, RETVAL
 
 
 class RunnableBody:
-    """A graph to run, with its arguments, its returns, and what must run besides the returns."""
+    """A graph to run, with its arguments, its returns, and further targets."""
 
     __slots__ = ("args", "graph", "rets", "targets")
 
@@ -23,9 +23,10 @@ class RunnableBody:
 
 
 def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> RunnableBody:
-    """A copy of `body` without the nodes that no return, control return or stateful node needs, unused arguments too; optimised.
+    """Copy `body` without unneeded nodes and unused arguments, optimised.
 
-    Calls are inlined, but for those of functions that call themselves and those that are marked `_noinline`.
+    Needed are returns, control returns and stateful nodes. Calls are inlined, except those of recursive functions and those marked
+    `_noinline`.
 
     Raises:
         InvalidArgumentError: its loops are malformed.
@@ -42,7 +43,7 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
     merge_redundant_calls(graph, standing_in)
     options = OptimizerOptions(keep=frozenset([node.name for node in awaited]))
     if optimize_graph(functions, graph, options):
-        # In the place of a call that somebody waits for there is another node of its name.
+        # A call with control outputs is replaced by another node of its name.
         awaited = [graph.get_operation_by_name(node.name) for node in awaited]
         prune_function_graph(graph, awaited)
     targets = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG and node.op not in RETVAL]
@@ -50,6 +51,9 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
 
 
 def prune_function_graph(graph: Graph, control_rets: list[Node]) -> bool:
-    """Remove what no return, control return, stateful or control-flow node needs, arguments among it. True iff there was any."""
+    """Remove nodes, arguments included, that no return or stateful or control-flow node needs.
+
+    True iff there were any.
+    """
     roots = [node for node in graph.op_nodes() if is_kept(node) and node.op not in ARG]
     return prune(graph, [*roots, *control_rets])

@@ -1,4 +1,4 @@
-"""The handles of instantiated functions, which all runtimes of a process share."""
+"""The handles of instantiated functions, shared by all runtimes of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphcore.support.critical_section import critical_section
 
 
 class FunctionHandles:
-    """Instantiations by handle, and handles by the device and the canonical name of what was instantiated."""
+    """Instantiations by handle, and handles by device and canonical name."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -20,7 +20,7 @@ class FunctionHandles:
         self._next = 0
 
     def get(self, key: tuple[str, str], make: Callable[[], FunctionItem]) -> int:
-        """The handle of what is known under `key`, made by `make` if nothing is."""
+        """The handle under `key`; `make` is called if there is none."""
         with self.lock:
             handle = self._by_key.get(key)
             if handle is None:
@@ -33,10 +33,10 @@ class FunctionHandles:
             return handle
 
     def item(self, handle: int) -> FunctionItem:
-        """What a handle stands for.
+        """The instantiation behind a handle.
 
         Raises:
-            NotFoundError: nothing, or it was released.
+            NotFoundError: there is none, or it was released.
         """
         item = self._items.get(handle)
         if item is None:
@@ -44,7 +44,7 @@ class FunctionHandles:
         return item
 
     def release(self, handle: int) -> None:
-        """Give a handle back; when all have been that were given for an instantiation, it ends.
+        """Release a handle; an instantiation ends with its last handle.
 
         Raises:
             NotFoundError: there is none, or it was released.

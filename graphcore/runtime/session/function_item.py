@@ -1,4 +1,4 @@
-"""One instantiation of a function: its body, what runs, its state."""
+"""An instantiation of a function: its body, executor and state."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Types = tuple[tuple[DType, ...], tuple[DType, ...]]
 
 
 class FunctionItem:
-    """One instantiation of a function.
+    """An instantiation of a function.
 
     Attributes:
-        name, attrs, options: what was instantiated.
-        runtime: what runs it.
-        body: the instantiated function; another one when a function behind it has been replaced.
-        types: what it takes and what it gives; the same object until one of them is another.
-        recursive: whether it can come to call itself.
+        name, attrs, options: the arguments of the instantiation.
+        runtime: its runtime.
+        body: the instantiated function; renewed when a function it depends on is replaced.
+        types: its argument and return types; the same object until one changes.
+        recursive: True if it is recursive.
         resources: its state.
-        runnable: the graph that runs, made when it first runs.
-        executor_type: the type of the executor that runs it.
-        executor: what runs it, made when it first runs.
-        specialised: the plans for the very shapes that it is called with, None where that makes no difference.
-        users: how many times a handle was given for it and not yet released.
-        version: that of the library when the body was last looked at.
+        runnable: the graph to run, made on the first run.
+        executor_type: the type of its executor.
+        executor: its executor, made on the first run.
+        specialised: the plans for specific shapes of arguments, None if these do not pay.
+        users: the number of unreleased handles.
+        version: the library's version at the last check of the body.
     """
 
     __slots__ = (
@@ -89,15 +89,15 @@ class FunctionItem:
 
     @property
     def graph(self) -> Graph:
-        """What runs: the body without what nothing needs, its calls inlined, optimised."""
+        """The graph to run: pruned, calls inlined, optimised."""
         assert self.runnable is not None
         return self.runnable.graph
 
     def renew(self) -> None:
-        """Look at the library again: if a function behind this one has been replaced, it is instantiated anew. Its state stays.
+        """Instantiate again if a function it depends on was replaced. The state is kept.
 
         Raises:
-            NotFoundError: the function is no longer there.
+            NotFoundError: the function was removed.
             InvalidArgumentError: it cannot be instantiated any more.
         """
         version = self.library.version
@@ -111,7 +111,7 @@ class FunctionItem:
         self.version = version
 
     def close(self) -> None:
-        """Give free what runs it."""
+        """Release the executor."""
         executor, self.executor, self.runnable = self.executor, None, None
         specialised, self.specialised = self.specialised, None
         if executor is not None:

@@ -1,4 +1,4 @@
-"""What the bodies of functions hold while a node runs them, as the shapes of its inputs tell."""
+"""The memory of function bodies while a node runs them, from the shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
-    """The most that the bodies of the functions that `node` runs hold at once; 0 where it runs none.
+    """The peak memory of the functions that `node` runs; 0 for none.
 
-    It is a bound: it may be less when the same shapes have come a few times.
+    An upper bound: it may be less once the same shapes have come a few times.
 
     Raises:
-        UnimplementedError: a function calls itself, the node runs it again and again or by an executor that it names, or a shape depends on values.
+        UnimplementedError: a recursive function, a loop of functions, a custom executor, or a shape that depends on values.
     """
     check_keeps_nothing(node)
     if not calls_functions(node):
@@ -46,7 +46,7 @@ def peak_within(runtime: FunctionLibraryRuntime, node: Node) -> PeakMemory:
     elif node.op in BRANCH:
         found = [_peak_of_body(runtime, func.name, func.attr, shapes[1:], why) for func in _functions(node)]
     elif node.op in WHILE:
-        # The values that go round are there while the body makes the next ones.
+        # The loop variables are live while the body makes the next ones.
         shapes = [tensor.shape for tensor in node.outputs]
         state = sum([taken_by(tensor) for tensor in node.outputs])
         found = [state + _peak_of_body(runtime, func.name, func.attr, shapes, why) for func in _functions(node)]
@@ -62,7 +62,7 @@ def _functions(node: Node) -> list[Func]:
 
 def _peak_of_body(runtime: FunctionLibraryRuntime, name: str, attrs: Attrs, shapes: list[Shape], why: str) -> int:
     item = runtime.get_or_create_item(runtime.instantiate(name, {key: value for key, value in attrs.items() if key[0] != "_"}))
-    runnable, program = item.runnable, cast("Program", item.executor)  # the usual executor is one
+    runnable, program = item.runnable, cast("Program", item.executor)  # the default executor is a Program
     assert runnable is not None
     if item.recursive:
         raise UnimplementedError(f"{why}, and '{name}' calls itself")
@@ -89,15 +89,15 @@ def peak_for_shapes(
     build: Callable[..., Program] | None,
     why: str = "",
 ) -> PeakMemory:
-    """The most that a program holds when `what` is fed arrays of these shapes.
+    """The peak memory of a program for feeds of these shapes.
 
     Args:
         general: the program for all shapes.
-        build: makes the one that takes its place when these shapes come again, of other fetches, targets and feeds; None if none does.
-        why: stands before the reason of an error.
+        build: makes the specialised program for repeated shapes; None if there is none.
+        why: the prefix of an error's reason.
 
     Raises:
-        UnimplementedError: it cannot be told.
+        UnimplementedError: it is unknown.
     """
     fetches, targets, feeds = copy_with_shapes(*what, shapes)
     sizes = Sizes([*[tensor.node for tensor in fetches], *targets][0].graph, partial(peak_within, runtime))

@@ -1,4 +1,4 @@
-"""The function runtimes of one process: one a device, which run each other's instantiations."""
+"""The function runtimes of one process, one for each device, which run each other's instantiations."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from graphcore.runtime.session.function_runtime import FunctionLibraryRuntime, K
 
 
 class ProcessFunctionLibraryRuntime:
-    """A FunctionLibraryRuntime for each of several devices.
+    """A group of FunctionLibraryRuntimes, one for each device.
 
-    A function whose options name a target device runs there, whichever of them is asked to run it.
+    A function with a target device in its options runs there, from any of the runtimes.
 
     Args:
         library: the functions.
         devices: the full names of the devices.
-        resources: the variables that functions share with whoever calls them; none unless given.
-        custom_kernel_creator: asked first for the kernel of each node.
+        resources: the variables that functions share with their callers; none by default.
+        custom_kernel_creator: tried first for the kernel of each node.
 
     Raises:
         InvalidArgumentError: there is no device, or one that is not fully named.
@@ -64,7 +64,7 @@ class ProcessFunctionLibraryRuntime:
         return found
 
     def instantiate(self, name: str, attrs: Mapping[str, object] | None = None, options: InstantiateOptions | None = None) -> int:
-        """The handle of a function on the target device of its options, on the first device if it has none.
+        """Instantiate a function on the target device of its options, by default the first one.
 
         Raises:
             NotFoundError, InvalidArgumentError: as `FunctionLibraryRuntime.instantiate`.
@@ -86,7 +86,7 @@ class ProcessFunctionLibraryRuntime:
         return self._first().run(handle, args)
 
     def release_handle(self, handle: int) -> None:
-        """Give an instantiation back.
+        """Release an instantiation.
 
         Raises:
             NotFoundError: there is none, or it was released.

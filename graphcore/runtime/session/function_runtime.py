@@ -44,15 +44,15 @@ _depth: Final = ContextVar("depth", default=0)
 class FunctionLibraryRuntime:
     """Runs the functions of a library on one device.
 
-    A function that is replaced in the library is instantiated anew when it next runs, and so is all that calls it.
+    A function that was replaced in the library is instantiated again on its next run, and so are its callers.
 
     Args:
         library: the functions.
-        resources: the variables that functions share with whoever calls them; none unless given.
-        custom_kernel_creator: asked first for the kernel of each node.
+        resources: the variables that functions share with their callers; none by default.
+        custom_kernel_creator: tried first for the kernel of each node.
         device: the device that this runtime is for.
         peers: the runtimes of one process by device, this one among them; they know each other's handles.
-        handles: what they know them by.
+        handles: the shared table of handles.
     """
 
     def __init__(
@@ -77,17 +77,17 @@ class FunctionLibraryRuntime:
     # ---- instantiating ---------------------------------------------------------------------------------------------
 
     def instantiate(self, name: str, attrs: Mapping[str, object] | None = None, options: InstantiateOptions | None = None) -> int:
-        """The handle of function `name` for these attrs; the same one for the same name, attrs and options.
+        """Instantiate function `name`. Equal name, attrs and options give the same handle.
 
-        What the function calls is instantiated when it runs.
+        Called functions are instantiated when it runs.
 
         Args:
             name: a function of the library, or SymbolicGradient.
             attrs: a value for each attr without a default.
-            options: a device to run it on, a library that counts for this instantiation only, a state of its own, an executor.
+            options: target device, library for this instantiation only, separate state, executor.
 
         Raises:
-            NotFoundError: no such function, op or device. An executor that does not exist is missed when the function is made ready to run.
+            NotFoundError: no such function, op or device. A missing executor is reported when the function is prepared.
             InvalidArgumentError: the function cannot be instantiated for these attrs.
         """
         handle = self._instantiated(name, attrs or {}, options or InstantiateOptions())
@@ -95,7 +95,7 @@ class FunctionLibraryRuntime:
         return handle
 
     def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
-        """Function `name` with these attrs; for SymbolicGradient the gradient of what attr `f` names. See `InstantiatedFunctions.body_of`.
+        """The body of a function; for SymbolicGradient the gradient. See `InstantiatedFunctions.body_of`.
 
         Raises:
             NotFoundError: no such function, or no gradient for such an op.
@@ -112,7 +112,7 @@ class FunctionLibraryRuntime:
         return self.body_of(GRADIENT_OP, {FUNC_ATTR: function})
 
     def function_def_to_body(self, fdef: FunctionDef, attrs: Mapping[str, object]) -> FunctionBody:
-        """A body for a definition that need not be in the library, with the functions of the library.
+        """The body of a definition that need not be in the library, with the functions of the library.
 
         Raises:
             NotFoundError, InvalidArgumentError: it cannot be instantiated for these attrs.
@@ -128,7 +128,7 @@ class FunctionLibraryRuntime:
         return self._current_item(handle).body
 
     def create_item(self, handle: int) -> FunctionItem:
-        """Make an instantiation ready to run, whether it was already or not: its graph, optimised, and what runs it.
+        """Prepare an instantiation anew: its optimised graph, and its executor.
 
         Raises:
             NotFoundError: there is none, or it was released; or the function calls one that does not exist.
@@ -140,7 +140,7 @@ class FunctionLibraryRuntime:
         return item
 
     def get_or_create_item(self, handle: int) -> FunctionItem:
-        """The instantiation behind a handle, ready to run.
+        """The prepared instantiation behind a handle.
 
         Raises:
             NotFoundError: there is none, or it was released; or the function calls one that does not exist.
@@ -151,7 +151,7 @@ class FunctionLibraryRuntime:
         return item
 
     def get_function_graph(self, handle: int) -> Graph:
-        """What runs: the body without what nothing needs, its calls inlined, optimised.
+        """The graph to run: pruned, calls inlined, optimised.
 
         Raises:
             NotFoundError: there is none, or it was released; or the function calls one that does not exist.
@@ -159,7 +159,7 @@ class FunctionLibraryRuntime:
         return self.get_or_create_item(handle).graph
 
     def debug_string(self, handle: int) -> str:
-        """What runs, as text.
+        """The graph to run, as text.
 
         Raises:
             NotFoundError: there is no such handle, or it was released.
@@ -167,7 +167,7 @@ class FunctionLibraryRuntime:
         return debug_string(self.get_function_graph(handle))
 
     def release_handle(self, handle: int) -> None:
-        """Give an instantiation back; the last one to do so ends it, its state with it.
+        """Release an instantiation; the last release ends it with its state.
 
         Raises:
             NotFoundError: there is none, or it was released.
@@ -186,14 +186,14 @@ class FunctionLibraryRuntime:
         """Call an instantiated function, on its device.
 
         Args:
-            handle: what `instantiate` gave, of this runtime or of one of its peers.
-            args: one array (or what NumPy makes one of) an argument; or a call frame, which has the arguments and gets the returns.
+            handle: from `instantiate`, of this runtime or of one of its peers.
+            args: one array (or a value NumPy converts) for each argument; or a call frame, which has the arguments and gets the returns.
 
         Returns:
-            One array a return; None if they are in the call frame.
+            One array for each return; None if they are in the call frame.
 
         Raises:
-            NotFoundError: no such handle, or it was released; or the function calls one that does not exist, or names an executor that does not.
+            NotFoundError: no such handle, or it was released; or a called function or a named executor does not exist.
             InvalidArgumentError: a wrong number of arguments, or one of a wrong type; a call frame for other arguments or returns.
             InternalError: a call frame that has no arguments yet, or has returns already.
         """
@@ -210,14 +210,14 @@ class FunctionLibraryRuntime:
         return frame.consume_retvals()
 
     def is_stateful(self, name: str) -> bool:
-        """True iff there is an op or function `name` and it has state."""
+        """True iff the op or function `name` is stateful."""
         try:
             return self.library.look_up_op_def(name).is_stateful
         except NotFoundError:
             return False
 
     def create_kernel(self, node: Node, context: KernelContext) -> Kernel:
-        """The kernel of a node: from the custom creator, of the function it calls, or of its op.
+        """The kernel of a node: of the custom creator, of its function, or of its op.
 
         Raises:
             NotFoundError, InvalidArgumentError: it calls a function that cannot be instantiated.
@@ -225,7 +225,7 @@ class FunctionLibraryRuntime:
         return self._kernel(node, context, InstantiateOptions())
 
     def function_kernel(self, name: str, attrs: Attrs, options: InstantiateOptions | None = None) -> Kernel:
-        """What calls function `name`: arrays in, out as kernels give them.
+        """A callable that runs function `name` on arrays, in the form of a kernel.
 
         Raises:
             NotFoundError, InvalidArgumentError: as `instantiate`.
@@ -241,7 +241,7 @@ class FunctionLibraryRuntime:
         return lambda *args: tuple(call(item, types, args))
 
     def function_types(self, name: str, attrs: Attrs, options: InstantiateOptions | None = None) -> Types:
-        """What function `name` takes and what it returns.
+        """The argument types and return types of function `name`.
 
         Raises:
             NotFoundError, InvalidArgumentError: as `instantiate`.
@@ -268,7 +268,7 @@ class FunctionLibraryRuntime:
         return item
 
     def _runtime_on(self, target: str) -> FunctionLibraryRuntime:
-        """The runtime of the device that `target` names; this one where it names none."""
+        """The runtime of device `target`; this one for ""."""
         if not target or target == self.device:
             return self
         wanted = DeviceSpec.parse(target)
@@ -299,7 +299,7 @@ class FunctionLibraryRuntime:
             item.renew()
 
     def _call(self, item: FunctionItem, types: Types, args: Sequence[Any]) -> list[Any]:
-        """Run an instantiation for who took it to be of these types."""
+        """Run an instantiation after a check that its types are those the caller expects."""
         if item.version != item.library.version:
             self._renew(item)
         if item.types is not types:
@@ -405,7 +405,7 @@ def _names(types: Sequence[DType]) -> str:
 
 
 class _Calls:
-    """How kernels call functions: within the library and the state of the instantiation that they are in."""
+    """Function calls of kernels, within the library and state of the surrounding instantiation."""
 
     __slots__ = ("_options", "_runtime")
 
@@ -423,7 +423,7 @@ class _Calls:
 
 
 def _read_only(value: Any) -> Any:
-    """A view that nothing can change the caller's array through."""
+    """A read-only view of the caller's array."""
     if not isinstance(value, np.ndarray):
         return value
     view: Any = value.view()

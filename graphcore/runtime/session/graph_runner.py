@@ -1,4 +1,4 @@
-"""GraphRunner: computes some tensors of a graph on the CPU, right here, for whoever needs a value while a graph is looked at."""
+"""GraphRunner: computes tensors of a graph on the CPU, for values needed in graph construction."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _CPU: Final = "/device:CPU:0"
 
 
 class GraphRunner:
-    """Runs small parts of graphs on one CPU device, without placement: for inference and constant folding, not for heavy work.
+    """Runs small subgraphs on one CPU device, for inference and constant folding.
 
     Args:
-        device: the device; only a CPU will do.
+        device: the device, a CPU.
 
     Raises:
-        NotFoundError: it is none.
+        NotFoundError: it is not a CPU.
     """
 
     __slots__ = ("device",)
@@ -42,16 +42,16 @@ class GraphRunner:
         output_names: Sequence[str] = (),
         function_library: FunctionLibraryRuntime | None = None,
     ) -> list[Array]:
-        """Compute the outputs; the graph is not changed, and variables that it initialises are gone afterwards.
+        """Compute the outputs. The graph is unchanged, and initialised variables are discarded.
 
         Args:
-            graph: what to run.
+            graph: the graph.
             inputs: values for tensors by `name:port`.
-            output_names: what to compute, by `name:port`.
-            function_library: where the functions are that the graph calls; its own library unless given.
+            output_names: tensors to compute, by `name:port`.
+            function_library: the functions that the graph calls; its own library by default.
 
         Returns:
-            One array an output, which stays valid whatever becomes of the runner and the graph.
+            One array for each output, independent of runner and graph.
 
         Raises:
             NotFoundError: no such node.

@@ -1,4 +1,4 @@
-"""Variables that keep a value although their initial value is another one now."""
+"""Variables that keep a value although their initial value has changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VARIABLES: Final = "variables"
 
 
 class InitialValues:
-    """Notes for one session which of its variables hold a value that a changed initializer no longer gives.
+    """Records which variables of a session hold a value from an initializer that has changed.
 
     Attributes:
         outdated: the names of such variables, by the names of their initializers.
@@ -23,7 +23,7 @@ class InitialValues:
         self.outdated: dict[str, str] = {}
 
     def note_changes(self, graph: Graph, resources: ResourceManager, changed: set[str]) -> None:
-        """These nodes have changed."""
+        """Record changed nodes."""
         with_value = {variable.owner for variable in list(resources.variables.values()) if variable.value is not None}
         listed: list[Any] = [each for each in graph.get_collection(_VARIABLES) if each.op.name in with_value]
         if listed and changed:
@@ -31,7 +31,7 @@ class InitialValues:
             self.outdated.update({each.initializer.name: each.op.name for each in listed if each.initializer.name in reached})
 
     def note_run(self, nodes: Iterable[Node]) -> None:
-        """A run of these nodes has been prepared: it gives the variables whose initializers are among them their new initial values."""
+        """Record a prepared run of these nodes: it initialises the variables of initializers among them."""
         if self.outdated:
             for node in nodes:
                 self.outdated.pop(node.name, None)

@@ -1,4 +1,4 @@
-"""Partial runs: one run in several steps, each with some of the feeds and some of the fetches."""
+"""Partial runs: one run in several steps, each with some of the feeds and fetches."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
 
 
 class PartialRun:
-    """A run under way, by the dataflow engine. A node runs once, as soon as all that it needs is there; branches and loops among them.
+    """A partial run in progress, by the dataflow engine. Each node runs once, as early as possible.
 
     Args:
-        structure: all that the steps may fetch.
-        feeds: all that the steps may feed.
+        structure: the fetches of all steps.
+        feeds: the feeds of all steps.
         make_kernel: makes the kernel of a node.
-        watched: who may stop the run, if anybody may.
+        watched: True if the run can be stopped.
 
     Attributes:
-        meets: whether its nodes send or receive.
+        meets: True if its nodes send or receive.
 
     Raises:
         GraphError: a node cannot run, or a loop is malformed, fed or fetched from.
@@ -67,14 +67,14 @@ class PartialRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether all has been fed and fetched, or a node has failed."""
+        """True iff all has been fed and fetched, or a node has failed."""
         return self._failed or not (self._unfed or self._waiting_fetches)
 
     def step_within(self, timeout_in_ms: int, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> Any:
-        """As `step`, in so many milliseconds at most, if somebody may stop the run; when they have passed the run is over.
+        """Make a step within a time limit, for runs that can be stopped; at the deadline the run ends.
 
         Raises:
-            DeadlineExceededError: they have passed.
+            DeadlineExceededError: the deadline passed.
         """
         watched = self._watched
         if watched is None:
@@ -82,15 +82,15 @@ class PartialRun:
         try:
             return run_watched(_OneStep(self, structure, feeds), (), watched, timeout_in_ms)[0]
         finally:
-            # Stopped: over, even where a kernel that nobody waits for has not come to its end.
+            # Stopped: over, even while an abandoned kernel still runs.
             self._failed = self._failed or (watched.cancellation is not None and watched.cancellation.is_cancelled())
 
     def step(self, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> Any:
-        """Take some feeds, give some fetches. If either is refused, nothing has happened.
+        """Take some feeds, return some fetches. After a refusal, nothing has happened.
 
         Raises:
-            InvalidArgumentError: a feed or fetch that was not announced or has been there before, a fetch whose feeds are missing, or
-                one that lies on a branch that was not taken, which ends the run.
+            InvalidArgumentError: a feed or fetch that was not announced or was used before, a fetch whose feeds are missing, or
+                one on a branch that was not taken, which ends the run.
             GraphError: a node failed, and with it the run.
         """
         with self._lock:
@@ -112,7 +112,7 @@ class PartialRun:
 
     def _go_on(self, values: Mapping[Tensor, Array]) -> None:
         for tensor, value in values.items():
-            # Later steps may read it, when the caller has long changed his array.
+            # Later steps may read it, after the caller has changed the array.
             self._fed[tensor] = kept = value.copy()
             kept.flags.writeable = False
             self._run.feed(self._feed_numbers[tensor], kept)
@@ -123,7 +123,7 @@ class PartialRun:
         self._run.go_on()
 
     def _result(self, tensor: Tensor) -> Any:
-        """A value that the caller may change."""
+        """A copy of a value for the caller."""
         value = self._fed[tensor] if tensor in self._fed else self._run.result(self._fetch_numbers[tensor])
         if not isinstance(value, np.ndarray):
             return value
@@ -147,7 +147,7 @@ class PartialRun:
             raise _refused(f"Tensor {fetch.name} can't be computed from the feeds that have been fed so far.", node)
 
     def _needs(self, fetch: Tensor | Node, unfed: Collection[Tensor]) -> bool:
-        """Whether something that `fetch` depends on is still to be fed."""
+        """True iff `fetch` depends on a missing feed."""
         pending: list[Tensor | Node] = [fetch]
         seen: set[Tensor | Node] = set()
         while pending:
@@ -163,7 +163,7 @@ class PartialRun:
                 pending += item.outputs
             else:
                 pending += [*item.inputs, *item.control_inputs]
-                if item.op in ENTER:  # no iteration of a loop ends before all that enters it is there
+                if item.op in ENTER:  # no iteration ends before all Enters of its loop have arrived
                     pending += self._enters.get(item.node_def.attr["frame_name"], ())
         return False
 
@@ -172,7 +172,7 @@ class PartialRun:
 
 
 class PartialRuns:
-    """The partial runs of a session that are under way, by their handles."""
+    """The partial runs of a session in progress, by handle."""
 
     def __init__(self, planner: Planner, runner: Runner) -> None:
         self._planner = planner
@@ -181,7 +181,7 @@ class PartialRuns:
         self._last_handle = 0
 
     def set_up(self, fetches: Any, feeds: Iterable[Any]) -> str:
-        """Begin a run; see `Session.partial_run_setup`."""
+        """Begin a partial run; see `Session.partial_run_setup`."""
         planner, graph, limit = self._planner, self._planner.graph, self._runner.timeout_in_ms
         with graph.lock, planner.lock, planning_within(limit):
             graph.settle()
@@ -194,7 +194,7 @@ class PartialRuns:
             return handle
 
     def step(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any]) -> Any:
-        """Go on with a run; see `Session.partial_run`."""
+        """Continue a partial run; see `Session.partial_run`."""
         run = self._runs.get(handle)
         if run is None:
             raise InvalidArgumentError(_SET_UP_FIRST)
@@ -212,12 +212,12 @@ class PartialRuns:
                 self._runs.pop(handle, None)
 
     def clear(self) -> None:
-        """Forget all runs."""
+        """Discard all runs."""
         self._runs.clear()
 
 
 class _OneStep:
-    """One step of a partial run, in the place of a program."""
+    """One step of a partial run, in the form of a program."""
 
     def __init__(self, run: PartialRun, structure: FetchStructure, feeds: Mapping[Tensor, Any]) -> None:
         self._run = run
@@ -225,7 +225,7 @@ class _OneStep:
         self._feeds = feeds
 
     def run_step(self, _step: Step, _values: Sequence[Any]) -> list[Any]:
-        """What the step gives, as the only result."""
+        """Make the step. Returns its result as a single item."""
         return [self._run.step(self._structure, self._feeds)]
 
 

@@ -1,4 +1,4 @@
-"""Planner: prepares runs of a graph, and keeps them until a node that they depend on changes."""
+"""The planner: prepares runs of a graph, and caches them until a node they depend on changes."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class Planner:
     """Prepares the runs of one session.
 
     Args:
-        graph: the graph to run.
-        options: how to run.
-        engine: the engine that runs are prepared for.
+        graph: the graph.
+        options: the session's options.
+        engine: the engine of the runs.
         runner: makes the kernels.
 
     Attributes:
         plans: the prepared runs, by key; the oldest first.
-        lock: held while something is prepared; the graph's is taken first.
-        is_closed: nothing may be prepared any more.
-        is_finalized: nothing new may be prepared.
+        lock: held during preparation; acquired after the graph's.
+        is_closed: True if nothing may be prepared any more.
+        is_finalized: True if nothing new may be prepared.
     """
 
     def __init__(self, graph: Graph, options: SessionOptions, engine: Engine, runner: Runner) -> None:
@@ -65,13 +65,13 @@ class Planner:
         weakref.finalize(self, graph.subscribe(_add_names_to(self._changed))).atexit = False
 
     def prepare(self, fetches: Any, feeds: Iterable[Any], key: Any = None, connections: Iterable[tuple[str, str]] = ()) -> Prepared:
-        """What running `fetches` with values for `feeds` takes.
+        """Prepare a run of `fetches` with values for `feeds`.
 
         Args:
-            fetches: as `Session.run` takes them.
+            fetches: those of `Session.run`.
             feeds: tensors or names.
-            key: what to keep it under, None not to keep it.
-            connections: names of tensors, from and to: the second takes the value of the first.
+            key: the cache key, None for no caching.
+            connections: pairs of tensor names: the second takes the value of the first.
 
         Raises:
             FailedPreconditionError: the session is closed or finalized, or its graph should not have changed.
@@ -112,7 +112,7 @@ class Planner:
         return prepared
 
     def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> PeakMemory:
-        """The most that the arrays of such a run will hold at once; see `Session.predicted_peak`."""
+        """The predicted peak of live arrays of such a run; see `Session.predicted_peak`."""
         prepared = self.prepare(fetches, feed_dict)
         shapes = [Shape(feed(value).shape) for feed, value in zip(prepared.feeders, feed_dict.values(), strict=True)]
         structure = prepared.structure
@@ -127,14 +127,14 @@ class Planner:
                 return PeakMemory(None, reason=error.message)
 
     def forget(self, key: Any) -> None:
-        """Drop the run that is kept under `key`."""
+        """Discard the run under `key`."""
         with self.lock:
             prepared = self.plans.pop(key, None)
         if prepared is not None:
             prepared.close()
 
     def check_may_plan(self) -> None:
-        """Refuse to plan for a session that is closed, or promised to plan nothing more.
+        """Check that the session is neither closed nor finalized.
 
         Raises:
             FailedPreconditionError: it is.
@@ -149,7 +149,7 @@ class Planner:
             )
 
     def list_devices(self) -> list[DeviceAttributes]:
-        """The devices that runs may use.
+        """The available devices.
 
         Raises:
             FailedPreconditionError: the session is closed.
@@ -159,20 +159,20 @@ class Planner:
         return list(local_devices())
 
     def variables_with_other_initial_values(self) -> list[str]:
-        """The names of the variables that keep their value although the graph gives them another initial value by now."""
+        """The names of the variables that keep their values although their initial values have changed."""
         with self.graph.lock, self.lock:
             self._forget_changed()
             return list(self._initial_values.outdated.values())
 
     def close(self, also: Callable[[], None]) -> None:
-        """Drop all plans, and do `also` before anything can be prepared again."""
+        """Discard all plans, and call `also` before anything can be prepared again."""
         self.is_closed = True
         with self.lock, critical_section:
             self._drop_plans()
             also()
 
     def _forget_changed(self) -> None:
-        """Drop the plans that depend on nodes that have changed; those that do not fit the new version of the graph as well."""
+        """Discard the plans that depend on changed nodes, or do not fit the graph's new version."""
         version = self.graph.version
         changed = self._changed.copy()
         for key, prepared in list(self.plans.items()):
@@ -183,7 +183,7 @@ class Planner:
         resources = self.runner.resources
         self._initial_values.note_changes(self.graph, resources, changed)
         resources.disown(lambda it: it.owner in changed and getattr(self.graph.find(it.owner), "op", None) != it.op)
-        self._changed -= changed  # not before: Ctrl-C may have come in between
+        self._changed -= changed  # only now, since Ctrl-C may have come in between
 
     def _drop_plans(self) -> None:
         self.runner.resources.redeclared = False
@@ -197,7 +197,7 @@ class Planner:
 
 
 def _add_names_to(changed: set[str]) -> Callable[[Change], None]:
-    """A subscriber that collects the names of changed nodes, and does not keep the planner alive."""
+    """A subscriber that collects the names of changed nodes, without keeping the planner alive."""
 
     def add(change: Change) -> None:
         changed.add(change.node)

@@ -1,4 +1,4 @@
-"""A run made ready: its feeds checked how, its program, its results put together how, and what it depends on."""
+"""A prepared run: feeders, program, result structure, and dependencies."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MEETING_OPS: Final = SEND | RECV
 
 
 class Prepared:
-    """What a session keeps for one set of feeds and fetches.
+    """The cached preparation of one set of feeds and fetches.
 
     Attributes:
-        version: the graph's version that it is known to fit.
-        names: the nodes that it depends on; a change of one of them makes it unfit.
-        meets: whether its nodes send or receive.
-        specialised: the plans for the very shapes that are fed, None where that makes no difference.
+        version: the version of the graph that it fits.
+        names: the nodes that it depends on, whose changes invalidate it.
+        meets: True if its nodes send or receive.
+        specialised: the plans for specific shapes of feeds, None if these do not pay.
     """
 
     __slots__ = ("feeders", "feeds", "meets", "names", "program", "specialised", "structure", "version")
@@ -47,7 +47,7 @@ class Prepared:
         self.meets = meets(needed)
 
     def finish(self, results: list[Any]) -> Any:
-        """The results as the caller gets them: arrays of his own, scalars as NumPy's, in the structure that he asked in."""
+        """The results for the caller: separate arrays, NumPy scalars, in the structure of the fetches."""
         for i, value in enumerate(results):
             if type(value) is np.ndarray:
                 if not value.ndim:
@@ -59,23 +59,23 @@ class Prepared:
         return self.structure.pack(results)
 
     def program_for(self, values: Sequence[Any]) -> Program:
-        """What to run on `values`."""
+        """The program for `values`."""
         return self.program if self.specialised is None else self.specialised.plan_for(values)
 
     def close(self) -> None:
-        """Give free what the programs hold."""
+        """Release the resources of the programs."""
         self.program.close()
         if self.specialised is not None:
             self.specialised.close()
 
 
 def meets(nodes: Iterable[Node]) -> bool:
-    """Whether any of `nodes` sends or receives."""
+    """True iff any of `nodes` sends or receives."""
     return any(node.op in _MEETING_OPS for node in nodes)
 
 
 def _tell_apart(results: list[Any]) -> None:
-    """What was fetched twice is two arrays: changing one is not to change the other."""
+    """Copy arrays that were fetched twice, so that they can be changed separately."""
     seen: set[int] = set()
     for i, value in enumerate(results):
         if id(value) in seen and isinstance(value, np.ndarray):

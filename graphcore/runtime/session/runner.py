@@ -1,4 +1,4 @@
-"""Runner: executes what a session has planned, and holds the state that its runs share."""
+"""The runner: executes planned runs, and holds their shared state."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Runner:
 
     Args:
         library: the functions that nodes may call.
-        timeout_in_ms: the longest that a run may take unless its options say another time; 0 for no limit.
+        timeout_in_ms: the time limit of runs without one in their options; 0 for none.
 
     Attributes:
         resources: the variables, queues and the like.
         functions: runs the functions that nodes call.
         rendezvous: passes values between `_Send` and `_Recv` nodes and the client.
-        trace: the last run that was recorded.
+        trace: the last recorded run.
     """
 
     def __init__(self, library: FunctionLibraryDefinition, timeout_in_ms: int) -> None:
@@ -75,7 +75,7 @@ class Runner:
     def execute_watched(
         self, prepared: Prepared, values: Sequence[Any], options: RunOptions | None, metadata: RunMetadata | None, begun: float = 0.0
     ) -> list[Any]:
-        """As `execute`, recorded and limited in time as `options` say; `metadata` gets the trace."""
+        """Run with recording and a time limit according to `options`; `metadata` gets the trace."""
         arguments.check_run(None, options, metadata)
         chosen = options or _NO_RUN_OPTIONS
         step = Step(Recorder() if chosen.is_traced else None)
@@ -94,7 +94,7 @@ class Runner:
                     metadata.trace = self.trace
 
     def _explained(self, prepared: Prepared, program: Program, error: BaseException) -> BaseException:
-        """The error to raise in the place of `error`."""
+        """The error to raise instead of `error`."""
         explained = program.explain(error)
         if explained is not error:
             explained.__cause__ = error
@@ -103,16 +103,16 @@ class Runner:
         return explained
 
     def abort_rendezvous(self, error: BaseException) -> None:
-        """Fail the sends and receives that wait, because of `error`; later runs get a new rendezvous."""
+        """Abort waiting sends and receives with `error`; later runs get a new rendezvous."""
         status = error if isinstance(error, GraphError) else CancelledError(f"The run was stopped: {error!r}")
         with critical_section:
-            with self._rendezvous_lock:  # two runs that fail at once abort one rendezvous each
+            with self._rendezvous_lock:  # two concurrent failures abort one rendezvous each
                 ended, self.rendezvous = self.rendezvous, Rendezvous()
                 self.resources.channel = self.rendezvous
             ended.start_abort(status)
 
     def make_kernel(self, node: Node, context: KernelContext) -> Kernel:
-        """The kernel of `node`; one with state lives as long as the session and its node's definition."""
+        """The kernel of `node`; a stateful one has the lifetime of the session and of its node's definition."""
         context.resources = self.resources
         context.functions = self.functions
         if node.registration.is_function:
@@ -123,14 +123,14 @@ class Runner:
             return factory(context)  # the ops of this package keep their state among the resources
         if not node.op_def.is_stateful:
             return checked(node, factory(context))
-        with self._kernels_lock:  # plans for the shapes of feeds are made while other threads run
+        with self._kernels_lock:  # plans for shapes of feeds are made while other threads run
             known = self._kernels.get(node.name)
             if known is None or known[0] != (node.op, node.node_def.attr):
                 known = self._kernels[node.name] = ((node.op, node.node_def.attr), checked(node, factory(context)))
             return known[1]
 
     def close(self) -> None:
-        """Give the variables free, and end the runs that wait."""
+        """Release the variables, and end waiting runs."""
         self._kernels.clear()
         self.abort_rendezvous(CancelledError("The session was closed"))
         self.resources.shared.close()

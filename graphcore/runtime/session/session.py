@@ -1,4 +1,4 @@
-"""Session: runs parts of a graph with feeds and fetches; keeps the variables."""
+"""Session: runs subgraphs with feeds and fetches, and keeps the variables."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ class Session(DefaultSession):
 
     Args:
         graph: the graph to run; the default graph if None.
-        options: how to run.
-        engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" takes a plan where the
-            graph allows one.
-        target: where it runs: "" or "local" is this process, and the only place that there is.
+        options: the options.
+        engine: "plan" runs one generated Python function, "dataflow" tokens, frames and iterations; "auto" uses a plan if possible.
+        target: "" or "local", for this process.
 
     Raises:
         NotFoundError: no such target.
@@ -47,7 +46,7 @@ class Session(DefaultSession):
 
     Attributes:
         target, options, graph, engine: as given.
-        planner: prepares its runs, and keeps them.
+        planner: prepares its runs, and caches them.
         runner: executes them, and holds its variables.
     """
 
@@ -66,12 +65,12 @@ class Session(DefaultSession):
 
     @property
     def resources(self) -> ResourceManager:
-        """Its variables, queues and the like."""
+        """The variables, queues and other resources."""
         return self.runner.resources
 
     @property
     def rendezvous(self) -> Rendezvous:
-        """The rendezvous at which its `_Send` and `_Recv` nodes pass values to the client and each other."""
+        """The rendezvous of its `_Send` and `_Recv` nodes and the client."""
         return self.runner.rendezvous
 
     @property
@@ -81,7 +80,7 @@ class Session(DefaultSession):
 
     @property
     def trace(self) -> Trace | None:
-        """The last run that was recorded."""
+        """The last recorded run."""
         return self.runner.trace
 
     def run(
@@ -95,7 +94,7 @@ class Session(DefaultSession):
 
         Args:
             fetches: a tensor, a node, a variable, a name (`"y:0"`, `"train"`), or nested lists, tuples, dicts of these.
-                A node gives None, a tensor its value.
+                The result of a node is None.
             feed_dict: values for tensors, by tensor or name; each is checked against dtype and shape first.
             options: a time limit, a trace.
             run_metadata: gets the trace.
@@ -103,12 +102,12 @@ class Session(DefaultSession):
         Raises:
             InvalidArgumentError: a fetch or feed that does not belong to the graph or does not fit, or an argument of another kind.
             FailedPreconditionError: an uninitialised variable, or the session is closed.
-            DeadlineExceededError: it took longer than it may.
+            DeadlineExceededError: the time limit was exceeded.
         """
         try:
             key = plan_key(fetches, feed_dict)
             prepared = self.planner.plans.get(key)
-        except (TypeError, ValueError):  # what has no hash cannot be a key
+        except (TypeError, ValueError):  # unhashable arguments cannot be a key
             key = prepared = None
         begun = 0.0
         if prepared is None or prepared.version != self.graph.version:
@@ -129,10 +128,10 @@ class Session(DefaultSession):
         return prepared.finish(self.runner.execute_watched(prepared, values, options, run_metadata, begun))
 
     def plan(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Plan:
-        """The plan that `run` with these arguments uses; its `source` shows what happens.
+        """The plan that `run` uses for these arguments, with its code in `source`.
 
         Raises:
-            UnimplementedError: the run is not done by a plan.
+            UnimplementedError: the run does not use a plan.
         """
         arguments.check_feed_dict(feed_dict)
         program = self.planner.prepare(fetches, feed_dict or ()).program
@@ -143,10 +142,10 @@ class Session(DefaultSession):
         return program
 
     def predicted_peak(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> PeakMemory:
-        """The most that the arrays of such a run will hold at once, as their shapes tell; nothing is run.
+        """The predicted peak of live arrays of such a run, from shapes; nothing is run.
 
-        What was fed, constants, the values of variables and values without axes are not counted: they are there anyway, or take next
-        to nothing. `Trace.peak_bytes` is what a recorded run held.
+        Feeds, constants, values of variables and scalars are not counted: they exist anyway, or are negligible. `Trace.peak_bytes` is the
+        measured peak of a recorded run.
 
         Raises:
             InvalidArgumentError, NotFoundError: as `run`.
@@ -155,32 +154,32 @@ class Session(DefaultSession):
         return self.planner.predicted_peak(fetches, feed_dict or {})
 
     def predicted_peak_bytes(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> int | None:
-        """The bytes of `predicted_peak`, None where it cannot be told."""
+        """The bytes of `predicted_peak`, None if unknown."""
         return self.predicted_peak(fetches, feed_dict).bytes
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, connections: Iterable[tuple[str, str]] = ()
     ) -> SessionCallable:
-        """A function of the feeds' values, in their order, that gives what `run` gives, with less work a call.
+        """Prepare a function of feed values that returns the results of `run`, with less overhead.
 
         Args:
-            fetches: as `run` takes them.
-            feed_list: tensors or names, one a value.
-            connections: names of tensors, from and to: in this callable the second takes the value of the first.
+            fetches: those of `run`.
+            feed_list: tensors or names, one for each value.
+            connections: pairs of tensor names: in this callable the second takes the value of the first.
 
         Raises:
-            InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph, or a connection that cannot be.
+            InvalidArgumentError, NotFoundError: a fetch or feed that does not belong to the graph, or an impossible connection.
         """
         return SessionCallable(
             self, fetches, tuple(arguments.listed("feed_list", "tensors or names", feed_list)), arguments.checked_connections(connections)
         )
 
     def partial_run_setup(self, fetches: Any, feeds: Iterable[Any] = ()) -> str:
-        """Begin a run that goes on in several steps.
+        """Begin a run in several steps.
 
         Args:
-            fetches: all that the steps will fetch, as `run` takes them.
-            feeds: all that the steps will feed: tensors or names.
+            fetches: the fetches of all steps, as for `run`.
+            feeds: the feeds of all steps: tensors or names.
 
         Returns:
             The handle for `partial_run`.
@@ -191,12 +190,12 @@ class Session(DefaultSession):
         return self._partial_runs.set_up(fetches, arguments.listed("feeds", "tensors or names", feeds))
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
-        """Go on with a run: take some of the feeds that were set up, give some of the fetches.
+        """Continue a partial run: take some of its feeds, return some of its fetches.
 
         Raises:
-            InvalidArgumentError: the handle is unknown or its run over; a feed or fetch was not set up or has been there before;
+            InvalidArgumentError: the handle is unknown or its run over; a feed or fetch was not set up or was used before;
                 a fetch cannot be computed from the feeds so far.
-            GraphError: a node failed, or it took longer than a run of this session may, which ends the run.
+            GraphError: a node failed, or the session's time limit was exceeded, which ends the run.
         """
         arguments.check_feed_dict(feed_dict)
         if not isinstance(handle, str):
@@ -204,7 +203,7 @@ class Session(DefaultSession):
         return self._partial_runs.step(handle, fetches, feed_dict or {})
 
     def list_devices(self) -> list[DeviceAttributes]:
-        """The devices that it can run on.
+        """The available devices.
 
         Raises:
             FailedPreconditionError: it is closed.
@@ -212,18 +211,18 @@ class Session(DefaultSession):
         return self.planner.list_devices()
 
     def finalize(self) -> None:
-        """Promise that nothing new will be run: from now on only what has been planned already.
+        """Forbid new runs: only runs that are planned already may be repeated.
 
-        A fetch that is not planned, and a change of the graph, are errors from then on.
+        Fetches that are not planned, and changes of the graph, are errors from then on.
         """
         self.planner.is_finalized = True
 
     def reset(self, containers: Sequence[str] = ()) -> None:
-        """Forget the values of the variables in `containers`, and the queues there; those in the default container if none is named."""
+        """Clear the variables and queues in `containers`, by default those in the default container."""
         self.resources.reset(frozenset(arguments.checked_names("containers", containers) or ("",)))
 
     def close(self) -> None:
-        """Give the variables and plans free; runs that wait for a value end."""
+        """Release variables and plans; waiting runs end."""
         self.planner.close(self._close_runs)
 
     def _close_runs(self) -> None:
@@ -231,12 +230,12 @@ class Session(DefaultSession):
         self.runner.close()
 
     def variables_with_other_initial_values(self) -> list[str]:
-        """The names of the variables that keep their value although the graph gives them another initial value by now."""
+        """The names of the variables that keep their values although their initial values have changed."""
         return self.planner.variables_with_other_initial_values()
 
     @property
     def is_closed(self) -> bool:
-        """True once `close` was called."""
+        """True after `close` was called."""
         return self.planner.is_closed
 
     def __repr__(self) -> str:
@@ -248,5 +247,5 @@ _live: Final[weakref.WeakSet[Session]] = weakref.WeakSet()
 
 
 def live_sessions() -> list[Session]:
-    """All sessions that somebody holds and that are not closed, in no particular order."""
+    """All sessions that are referenced and not closed, in no particular order."""
     return [session for session in list(_live) if not session.is_closed]

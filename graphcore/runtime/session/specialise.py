@@ -1,4 +1,4 @@
-"""Plans for the very shapes that are fed: then shapes are constants, and what only computes with them is computed once."""
+"""Specialised plans for specific shapes of feeds, in which shapes are constants."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Build = Callable[[Sequence[Tensor], Sequence[Node], list[Tensor]], Plan]
 
 
 class Specialised:
-    """The plans of one run, by the shapes of what is fed.
+    """The plans of one run, by the shapes of its feeds.
 
     Args:
         general: the plan for all shapes.
-        fetches, targets, feeds: what it is for.
+        fetches, targets, feeds: those of the run.
         build: makes a plan of other fetches, targets and feeds.
 
     Attributes:
-        is_useless: it is called with scalars, and a plan for them is no better: looking at shapes only takes time.
+        is_useless: True if it is called with scalars without any gain: checking shapes only costs time.
     """
 
     __slots__ = ("_build", "_counts", "_feeds", "_fetches", "_plans", "_targets", "general", "is_useless")
@@ -46,16 +46,16 @@ class Specialised:
 
     @staticmethod
     def pays(plan: Plan, feeds: Sequence[Tensor]) -> bool:
-        """Whether `plan` computes with shapes that are known only when they are fed."""
+        """True iff `plan` computes with shapes known only for specific feeds."""
         return any(not tensor.shape.is_fully_defined for tensor in feeds) and any(
             node.registration.traits.numbers_from_shapes is not None for node in plan.nodes
         )
 
     @staticmethod
     def pays_in_function(plan: Plan, feeds: Sequence[Tensor]) -> bool:
-        """Whether `plan`, the body of a function, can be better where the shapes of its arguments are known.
+        """True iff `plan`, the body of a function, can be improved by known argument shapes.
 
-        Then results go into the buffers of inputs, heavy nodes run at once, and what only computes with shapes is left out. The kernels
+        Then buffers are reused, heavy nodes run concurrently, and shape computations are left out. The kernels
         must be of this package: others may keep a state, which plans for other shapes would not share.
         """
         if len(plan.nodes) < 2 or all(tensor.shape.is_fully_defined for tensor in feeds):
@@ -79,12 +79,12 @@ class Specialised:
         try:
             copied = copy_with_shapes(self._fetches, self._targets, self._feeds, [Shape(shape) for shape in shapes])
             made = self._build(*copied)
-        except GraphError:  # the general plan will say what is wrong, when and if it comes to it
+        except GraphError:  # the general plan reports the error, if it occurs there
             made = self.general
         self.is_useless = not any(shapes) and len(made.schedule.operations) >= len(self.general.schedule.operations)
         return self._plans.setdefault(shapes, made)
 
     def close(self) -> None:
-        """Give free what the plans hold."""
+        """Release the resources of the plans."""
         for plan in self._plans.values():
             plan.close()
