@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
-    """Copy nodes, edges, versions, function library and gradient records of `src` into `dst`. Nodes keep the order of their ids.
+    """Copy nodes, edges, versions, functions and gradient records of `src` to `dst`, in order of ids.
 
     Returns:
         The copy of each node.

@@ -1,4 +1,4 @@
-"""The default graph: where new nodes go unless a graph is named."""
+"""The default graph, which gets new nodes unless another graph is named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _global: list[Graph] = []
 
 
 def get_default_graph() -> Graph:
-    """The graph of the innermost `with graph.as_default()`, else the one global graph."""
+    """The graph of the innermost `with graph.as_default()`, else the global graph."""
     graphs = stack.graphs
     if graphs:
         return graphs[-1]

@@ -1,4 +1,4 @@
-"""Which dimensions of a graph are the same number: found by inferring once more and watching what is merged."""
+"""Equality classes of dimensions, found by repeating inference and recording merges."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _BROADCASTING = (broadcast_binary_op_shape_fn, select_v2_shape)
 
 
 class _Classes:
-    """Sets of dimensions that are joined bit by bit."""
+    """Disjoint sets of dimensions, joined step by step."""
 
     __slots__ = ("_dims", "_parents")
 
     def __init__(self) -> None:
         self._parents: dict[int, int] = {}
-        self._dims: list[DimensionHandle] = []  # an id is a handle's own only while it lives
+        self._dims: list[DimensionHandle] = []  # an id is unique only while its handle lives
 
     def find(self, dim: DimensionHandle) -> int:
-        """What stands for the set of `dim`."""
+        """The representative of the set of `dim`."""
         parents, root = self._parents, id(dim)
         if root not in parents:
             self._dims.append(dim)
@@ -39,11 +39,11 @@ class _Classes:
         return root
 
     def join(self, first: DimensionHandle, second: DimensionHandle) -> None:
-        """Both are the same number."""
+        """Join the sets of two dimensions."""
         self._parents[self.find(first)] = self.find(second)
 
     def join_shapes(self, first: ShapeHandle | None, second: ShapeHandle | None) -> None:
-        """Both are the same shape."""
+        """Join the dimensions of two equal shapes."""
         if first is None or second is None or first.dims is None or second.dims is None:
             return
         for a, b in zip(first.dims, second.dims, strict=False):
@@ -51,20 +51,20 @@ class _Classes:
 
 
 class _Watching(LiveContext):
-    """A context that tells what its shape function merges."""
+    """A context that reports the merges of its shape function."""
 
     __slots__ = ("classes",)
 
     classes: _Classes
 
     def merge_dim(self, first: DimensionHandle, second: DimensionHandle) -> DimensionHandle:
-        """As ever, and told."""
+        """Merge and report."""
         merged = super().merge_dim(first, second)
         self.classes.join(first, second)
         return merged
 
     def merge(self, first: ShapeHandle, second: ShapeHandle) -> ShapeHandle:
-        """As ever, and told."""
+        """Merge and report."""
         merged = super().merge(first, second)
         self.classes.join_shapes(first, second)
         return merged
@@ -94,7 +94,7 @@ def _watch(graph: GraphReader, node: Node, classes: _Classes) -> None:
     try:
         graph.refiner.infer(context)
     except GraphError:
-        return  # the node has not been told of its error yet; it merges nothing
+        return  # the node has no error yet; it merges nothing
     for present, again in zip(node.output_handles, context.outputs, strict=True):
         classes.join_shapes(present, again)
     for index, other in node.like.items():
@@ -105,7 +105,7 @@ def _watch(graph: GraphReader, node: Node, classes: _Classes) -> None:
 
 
 def _join_broadcast(inputs: list[ShapeHandle], output: ShapeHandle | None, classes: _Classes) -> None:
-    """The dimensions of size above 1 that are put side by side; those of size 1 are stretched."""
+    """Join the broadcast dimensions of size above 1; those of size 1 are stretched."""
     if output is None or output.dims is None:
         return
     for shape in inputs:

@@ -1,4 +1,4 @@
-"""The graph: nodes and edges in one networkx.MultiDiGraph, changed through a few methods that publish what they did."""
+"""The graph: nodes and edges in one networkx.MultiDiGraph, changed by methods that publish changes."""
 
 from __future__ import annotations
 
@@ -50,17 +50,16 @@ _SINK_OP = OpRegistration(OpDef(name="_Sink"))
 class Graph(GraphReader, ChangePublisher):
     """A dataflow graph under construction.
 
-    Every method that fails leaves the graph as it was. Several threads may build one graph, and run it meanwhile: each is in its own
-    scopes, and what one does with the graph is done when the next gets it. While one is in a transaction, or Python functions of its are being
-    traced (`gc.function`, branches, loops), the others wait: within these it must not wait for a thread that builds the same graph. Let that
-    thread finish first, or build a graph of its own.
+    A method that fails leaves the graph unchanged. Several threads may build one graph and run it meanwhile; each has its own scopes, and
+    changes are atomic. While one is in a transaction, or traces Python functions (`gc.function`, branches, loops), the others wait; so it
+    must not wait for a thread that builds the same graph. Let that thread finish first, or build a separate graph.
 
     Args:
-        registry: where ops are looked up that are no function of its library (the global one by default), or a library to copy.
-        infer: "symbolic" gives unknown sizes names (`batch`, `n1`), keeps which are equal, and calculates with them.
+        registry: the registry of ops other than functions of its library (by default the global one), or a library to copy.
+        infer: "symbolic" gives unknown sizes names (`batch`, `n1`), with equalities and arithmetic.
 
     Raises:
-        InvalidArgumentError: there is no such way to infer.
+        InvalidArgumentError: there is no such mode of inference.
     """
 
     outer: Graph | None = None
@@ -99,7 +98,7 @@ class Graph(GraphReader, ChangePublisher):
     # ---- changing --------------------------------------------------------------------------------------------------
 
     def add_node(self, node_def: NodeDef, source: SourceLocation | None = None) -> Node:
-        """Add a node whose inputs are named in `node_def`; shapes are inferred.
+        """Add a node with the inputs named in `node_def`; shapes are inferred.
 
         A node that an earlier run of the same cell made under this name is replaced in place.
 
@@ -110,7 +109,7 @@ class Graph(GraphReader, ChangePublisher):
         return self.builder.add_node(node_def, source or caller_location())
 
     def remove_node(self, node: Node) -> None:
-        """Take a node out. Its consumers stay and are marked: they lack an input until a node of that name is back.
+        """Remove a node. Its consumers are kept and marked: they lack an input until a node of that name is added.
 
         Raises:
             InvalidArgumentError: it is not in this graph, or its own source or sink.
@@ -126,21 +125,21 @@ class Graph(GraphReader, ChangePublisher):
         return copied
 
     def clear(self) -> None:
-        """Remove all nodes; ids go on from where they were."""
+        """Remove all nodes; ids are not reused."""
         edit(self, rewiring.clear)
 
     def add_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> Edge:
-        """Feed input `dst_input` of `dst`, which nothing feeds at present, from output `src_output` of `src`.
+        """Connect output `src_output` of `src` to the open input `dst_input` of `dst`.
 
         An edge from a node to itself may be added; the node is marked with the error.
 
         Raises:
-            InvalidArgumentError: no such output or input, it is fed already, another dtype, or the edge would close a cycle.
+            InvalidArgumentError: no such output or input, it is connected already, another dtype, or the edge would close a cycle.
         """
         return edit(self, node_edits.add_edge, src, src_output, dst, dst_input)
 
     def remove_edge(self, edge: Edge) -> None:
-        """Take an edge away. Its consumer is marked until something feeds that input again.
+        """Remove an edge. Its consumer is marked until the input is connected again.
 
         Raises:
             InvalidArgumentError: it is not in this graph.
@@ -148,7 +147,7 @@ class Graph(GraphReader, ChangePublisher):
         edit(self, node_edits.remove_edge, edge)
 
     def update_edge(self, src: Node, src_output: int, dst: Node, dst_input: int) -> None:
-        """Feed input `dst_input` of `dst` from output `src_output` of `src` instead; shapes follow.
+        """Reconnect input `dst_input` of `dst` to output `src_output` of `src`; shapes are inferred again.
 
         An edge from a node to itself is allowed, as in `add_edge`; the node is marked with the error.
 
@@ -158,7 +157,9 @@ class Graph(GraphReader, ChangePublisher):
         edit(self, node_edits.update_edge, src, src_output, dst, dst_input)
 
     def add_control_edge(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> Edge | None:
-        """Make `dst` wait for `src`; `^src` becomes an input of its NodeDef, unless one of them is the graph's source or sink.
+        """Add a control edge from `src` to `dst`, with an input `^src` in the NodeDef of `dst`.
+
+        The graph's source and sink have no such inputs.
 
         Args:
             src, dst: nodes of this graph.
@@ -177,7 +178,7 @@ class Graph(GraphReader, ChangePublisher):
         return edit(self, rewiring.remove_control_edge, src, dst)
 
     def set_attr(self, node: Node, name: str, value: object) -> None:
-        """Set attr `name` of `node`, or take it away with None; shapes follow.
+        """Set attr `name` of `node`, or remove it with None; shapes are inferred again.
 
         Raises:
             InvalidArgumentError: the op allows no such attr or value, or needs it, or the types of inputs and outputs depend on it.
@@ -185,40 +186,42 @@ class Graph(GraphReader, ChangePublisher):
         edit(self, node_edits.set_attr, node, name, value)
 
     def shrink_type_info(self, node: Node, index_mapping: Mapping[int, int], type_attr_name: str = "T") -> None:
-        """Keep of the list attr `type_attr_name`, and of the inputs and outputs it types, only the entries that are keys of `index_mapping`.
+        """Keep only the entries in `index_mapping` of the list attr `type_attr_name`.
+
+        The inputs and outputs typed by it are reduced likewise.
 
         Raises:
-            InvalidArgumentError: there is no such list, or an output that would go feeds something.
+            InvalidArgumentError: there is no such list, or a removed output has consumers.
         """
         edit(self, node_edits.shrink_type_info, node, index_mapping, type_attr_name)
 
     def add_function_library(self, library: FunctionDefLibrary | FunctionLibraryDefinition) -> None:
-        """Add the functions and gradients of `library`; equal ones may be there already.
+        """Add the functions and gradients of `library`; equal ones may exist already.
 
         Raises:
-            InvalidArgumentError: something in it conflicts with what is here; nothing is added then.
+            InvalidArgumentError: one conflicts with an existing one; nothing is added then.
         """
         with self.lock, critical_section:
             refuse_finalized(self)
             self.library.add_library(library)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Make what a `with` block changes happen together or not at all: if it raises, the graph is exactly as it was before.
+        """Make the changes of a `with` block atomic: after an error the graph is unchanged.
 
-        Subscribers learn of the changes when the (outermost) block has ended well.
+        Subscribers are notified when the (outermost) block has succeeded.
         """
         return transaction(self)
 
     def set_shape(self, tensor: Tensor, shape: object) -> None:
-        """Add what is known of a tensor's shape; what follows from it is inferred again.
+        """Merge `shape` into the shape of a tensor; shapes downstream are inferred again.
 
         Raises:
-            InvalidArgumentError: incompatible with what is known.
+            InvalidArgumentError: incompatible with the known shape.
         """
         edit(self, node_edits.set_shape, tensor, as_shape(shape))
 
     def set_shape_like(self, tensor: Tensor, other: Tensor) -> None:
-        """Say that `tensor` always has the shape of `other`; it follows when that changes with what `tensor` depends on.
+        """Declare that `tensor` always has the shape of `other`, also after later changes.
 
         Raises:
             InvalidArgumentError: `tensor` is not in this graph.
@@ -228,7 +231,9 @@ class Graph(GraphReader, ChangePublisher):
     # ---- building --------------------------------------------------------------------------------------------------
 
     def apply_op(self, op: str, inputs: Sequence[Any] = (), attrs: Mapping[str, Any] | None = None, name: str | None = None) -> Node:
-        """Add a node of type `op`: inputs in the order of its OpDef (a list for a list input), values become constants.
+        """Add a node of type `op`.
+
+        Inputs are in the order of its OpDef (a list for a list input); values become constants.
 
         Raises:
             NotFoundError: unknown op.
@@ -249,22 +254,22 @@ class Graph(GraphReader, ChangePublisher):
         return device_scope(self, spec)
 
     def control_dependencies(self, inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
-        """Make nodes made within a `with` block wait for `inputs`."""
+        """Add control inputs from `inputs` to nodes made within a `with` block."""
         return control_dependencies(self, inputs)
 
     def unique_name(self, name: str) -> str:
-        """`name` within the current scope, made unique. Does not take it."""
+        """`name` within the current scope, made unique, without reserving it."""
         scope = self.scopes.name
         with self.lock:
             return self.names.unique(scope + name if scope else name)
 
     def new_name(self, prefix: str) -> str:
-        """A name beginning with `prefix` that no node has and that this method has not given before."""
+        """An unused name that begins with `prefix`, and that this method has not returned before."""
         with self.lock:
             return self.node_store.new_name(prefix)
 
     def add_to_collection(self, name: str, item: Any) -> None:
-        """Put `item` into a collection; one with the same `.name` is replaced, as re-run cells need it."""
+        """Put `item` into a collection; one with the same `.name` is replaced, as cells that run again need."""
         with self.lock:
             refuse_finalized(self)
             items = self.collections.get(name, ())
@@ -279,17 +284,17 @@ class Graph(GraphReader, ChangePublisher):
                 self.collections[name].append(item)
 
     def finalize(self) -> None:
-        """Make the graph read-only: every change is a FailedPreconditionError from then on. It can still be run, copied and explained."""
+        """Make the graph read-only: every later change is a FailedPreconditionError. It can be run and copied."""
         self.finalized = self.library.finalized = True
 
     # ---- cells -----------------------------------------------------------------------------------------------------
 
     def begin_cell(self, run: CellRun) -> None:
-        """From now on `run` runs: what earlier runs of the same cell made may be made again under the same names."""
+        """Begin the cell run `run`: it may make the nodes of the cell's earlier runs again by name."""
         undivided(self, cell_edits.begin_cell, run)
 
     def end_cell(self, run: CellRun, *, failed: bool = False) -> list[str]:
-        """The cell has ended. What it did not make again is removed; after a failure it stays, marked.
+        """End the cell run. Nodes it did not make again are removed; after a failure they are kept, marked.
 
         Returns:
             The names of the removed nodes.
@@ -299,11 +304,11 @@ class Graph(GraphReader, ChangePublisher):
         return removed
 
     def drop_unmade(self, but_for: Iterable[Tensor]) -> None:
-        """Remove at once what the end of the running cell would remove now, but for what some tensors depend on."""
+        """Remove now the nodes that the end of the cell would remove, except those that some tensors need."""
         undivided(self, cell_edits.drop_unmade, but_for)
 
     def drop_cell(self, cell: str) -> list[str]:
-        """A cell is gone: remove what it made. Returns the names."""
+        """Remove the nodes of a deleted cell. Returns their names."""
         return undivided(self, cell_edits.drop_cell, cell)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Graphs as text and as GraphDefs whose names are stable, whatever passes have made of the nodes' own names."""
+"""Graphs as text and as GraphDefs with stable names, independent of names made by passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphcore.text.statements import LookUp
 
 
 class OfFunction(Protocol):
-    """What was made of one function definition, such as one instantiation of a `gc.function`, or its body."""
+    """The protocol of objects made from one function definition, such as an instantiation."""
 
     @property
     def fdef(self) -> FunctionDef:
@@ -28,16 +28,17 @@ Printable = Graph | FunctionDef | OfFunction | OpDef | NodeDef | GraphDef | Sequ
 
 
 def debug_string(value: Printable, look_up: LookUp | None = None) -> str:
-    """The text of a function, an op's signature, a node, instantiated nodes, a GraphDef, or of a graph (its nodes renamed `n<id>`).
+    """Print a function, op signature, node, instantiated nodes, GraphDef, or graph.
 
-    `parse_function`, `parse_op_signature` and `parse_nodes` read it back. Docs and debug info are left out.
+    Nodes of a graph are renamed to `n<id>`. `parse_function`, `parse_op_signature` and `parse_nodes` read the text back. Docs and debug
+    info are left out.
 
     Args:
-        value: what to print; of an instantiation of a `gc.function` its definition.
-        look_up: the ops that a reader of a function will know; those of the global registry unless given.
+        value: the value to print; for an instantiation of a `gc.function` its definition.
+        look_up: the ops known to a later reader of a function; those of the global registry by default.
 
     Raises:
-        InvalidArgumentError: it is nothing that has a text.
+        InvalidArgumentError: the value has no text form.
     """
     if isinstance(value, Graph):
         return text_of(to_graph_def(value), look_up)
@@ -52,18 +53,18 @@ def debug_string(value: Printable, look_up: LookUp | None = None) -> str:
 
 
 def to_graph_def(graph: Graph, pretty: bool = False) -> GraphDef:
-    """The graph as a value in an order in which it can run, its nodes renamed: `n<id>`, or with `pretty` `<op><id>`.
+    """Convert a graph to a GraphDef in execution order, with nodes renamed to `n<id>`.
 
     Args:
-        graph: what to convert.
-        pretty: names that tell the op.
+        graph: the graph.
+        pretty: use the names `<op><id>`.
     """
     nodes = [_renamed(node, pretty) for node in _last_visited(graph)]
     return GraphDef(node=tuple(nodes), versions=graph.versions)
 
 
 def _last_visited(graph: Graph) -> list[Node]:
-    """All nodes, each after its inputs: depth first, backwards from the nodes that nothing takes anything from."""
+    """All nodes in topological order, by depth-first search backwards from the leaves."""
     used = {other for node in graph.op_nodes() for other in _producers(node)}
     stack: list[tuple[Node, bool]] = [(node, False) for node in graph.op_nodes() if node not in used]
     seen: set[Node] = set()

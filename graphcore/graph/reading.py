@@ -1,4 +1,4 @@
-"""Looking at a graph: the half of `Graph` that changes nothing."""
+"""Reading a graph: the read-only half of `Graph`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 class GraphReader:
-    """What can be asked of a graph.
+    """The read-only interface of a graph.
 
     Attributes:
-        registry: where ops are looked up that are no function of the library.
+        registry: the registry of ops other than functions of the library.
         library: the graph's functions.
-        versions: who made what was imported, and who may read it.
-        other_fields: what a file says of a graph beside all that is known here, serialised; it is written back.
-        signatures: ways to call a graph that was loaded from a saved model, by name.
+        versions: the producer of the graph, and its possible consumers.
+        other_fields: further fields of the graph's file, serialised, to be written back.
+        signatures: the signatures of a saved model, by name.
     """
 
     registry: OpRegistry
@@ -56,9 +56,9 @@ class GraphReader:
     node_store: NodeStore
 
     def settle(self) -> None:
-        """Derive anew what follows from nodes that have changed: gradients, training steps, groups of initializers, calls of functions.
+        """Rebuild nodes derived from changed ones: gradients, training steps, initializers, calls.
 
-        Sessions, views and what writes a graph do this first. What cannot follow is marked (`Node.error`) and refuses to run.
+        Sessions, views and writers of graphs call this first. Nodes that cannot be rebuilt are marked (`Node.error`) and refuse to run.
         """
         self.derivations.settle()
 
@@ -66,7 +66,7 @@ class GraphReader:
 
     @property
     def nx(self) -> nx.MultiDiGraph[str]:
-        """The graph as networkx sees it, read-only and live.
+        """The graph as a networkx graph, read-only and live.
 
         Nodes are keyed by name (data: `node`), edges by (src_output, dst_input), control edges by (-1, -1) (data: `id`); a second
         control edge between the same nodes has the key (-1, -2).
@@ -79,11 +79,11 @@ class GraphReader:
         return list(self.node_store.by_name.values())
 
     def op_nodes(self) -> Iterator[Node]:
-        """The op nodes in the order of their ids, those that there are now: others may build on meanwhile."""
+        """A snapshot of the op nodes in the order of their ids."""
         return iter(self.nodes)
 
     def edges(self) -> list[Edge]:
-        """All edges, those of source and sink included, by id."""
+        """All edges, including those of source and sink, by id."""
         return self.edge_store.all_edges()
 
     @property
@@ -103,16 +103,16 @@ class GraphReader:
 
     @property
     def num_edge_ids(self) -> int:
-        """One more than the largest edge id ever given."""
+        """The largest edge id so far, plus one."""
         return self.edge_store.num_edge_ids
 
     @property
     def num_edges(self) -> int:
-        """The number of edges, those of source and sink included."""
+        """The number of edges, including those of source and sink."""
         return self.edge_store.view().number_of_edges()
 
     def __bool__(self) -> bool:
-        """True, however empty it is: `graph or other` is about whether there is one."""
+        """True, even if it is empty: `graph or other` tests for None."""
         return True
 
     def __len__(self) -> int:
@@ -132,11 +132,11 @@ class GraphReader:
 
     @property
     def scopes(self) -> ScopeStack:
-        """What applies to the node that this thread builds next."""
+        """The scopes of this thread for new nodes."""
         return self.thread_scopes.here
 
     def evaluate(self, what: Tensor | Node, feed_dict: dict[Any, Any] | None, session: Any) -> Any:
-        """Run `what` in `session` or the default session."""
+        """Compute `what` in `session` or the default session."""
         return evaluate(what, feed_dict, session)
 
     # ---- by name, by id --------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class GraphReader:
         return self.node_store.by_name.get(name)
 
     def present(self, tensor: Tensor) -> Tensor:
-        """The tensor that has the name of `tensor` now: its node may have been removed, and made anew since.
+        """The current tensor of the name of `tensor`, whose node may have been replaced.
 
         Raises:
             InvalidArgumentError: there is none.
@@ -159,13 +159,13 @@ class GraphReader:
         return node.outputs[tensor.index]
 
     def find_node_id(self, node_id: int) -> Node | None:
-        """The node with that id, source and sink included; None if there is none or it has been removed."""
+        """The node with that id, source and sink included; None if there is none or it was removed."""
         if node_id <= 1:
             return self.source_node if node_id == 0 else self.sink_node if node_id == 1 else None
         return self.node_store.by_id.get(node_id)
 
     def find_edge_id(self, edge_id: int) -> Edge | None:
-        """The edge with that id, None if there is none or it has been removed."""
+        """The edge with that id, None if there is none or it was removed."""
         return next((edge for edge in self.edges() if edge.id == edge_id), None)
 
     def build_node_name_index(self) -> dict[str, Node]:
@@ -199,7 +199,7 @@ class GraphReader:
         return node.outputs[index]
 
     def as_graph_element(self, obj: object) -> Node | Tensor:
-        """The node or tensor that `obj` (a Node, a Tensor, a name, or something with `as_graph_element`) stands for.
+        """Convert `obj` (a Node, a Tensor, a name, or an object with `as_graph_element`).
 
         Raises:
             InvalidArgumentError: it is none of these, or belongs to another graph.
@@ -215,10 +215,10 @@ class GraphReader:
         return self.owned(obj)
 
     def owned(self, obj: Node | Tensor) -> Node | Tensor:
-        """`obj` itself, which must be in this graph.
+        """Return `obj` if it is in this graph.
 
         Raises:
-            InvalidArgumentError: it is not, or not any more.
+            InvalidArgumentError: it is not.
         """
         node = obj.node if isinstance(obj, Tensor) else obj
         if node.graph is not self:
@@ -233,7 +233,7 @@ class GraphReader:
         """True; a node that is not in this graph (its source and sink are) is an error.
 
         Raises:
-            InvalidArgumentError: it is None, or another node or none has its id here.
+            InvalidArgumentError: it is None, or not the node of its id here.
         """
         if node is None:
             raise InvalidArgumentError("Node is null")
@@ -258,31 +258,31 @@ class GraphReader:
     # ---- around a node ---------------------------------------------------------------------------------------------
 
     def consumers(self, node: Node) -> list[tuple[Node, int]]:
-        """The nodes that take an output of `node`, each with its input slot; -1 for a control edge."""
+        """The consumers of outputs of `node`, each with the input slot; -1 for a control edge."""
         return self.edge_store.fed_by(node)
 
     def tensor_consumers(self, tensor: Tensor) -> list[tuple[Node, int]]:
-        """The nodes that take `tensor`, each with its input slot."""
+        """The consumers of `tensor`, each with the input slot."""
         return [(edge.dst, edge.dst_input) for edge in self.edge_store.out_edges(tensor.node) if edge.src_output == tensor.index]
 
     def dimension_classes(self, names: Iterable[str] | None = None) -> dict[str, tuple[int, ...]]:
-        """Which dimensions are the same number wherever they occur: what a view lights up together.
+        """The classes of equal dimensions, which a view highlights together.
 
         Args:
-            names: of which tensors; all unless given.
+            names: the tensors; all by default.
 
         Returns:
-            For each tensor of known rank a number a dimension. Equal numbers: one dimension, that goes from op to op or was found to be
-            equal when two were merged. Sizes that merely happen to be equal have different numbers.
+            For each tensor of known rank a number for each dimension. Equal numbers: one dimension, passed from op to op or found to be
+            equal by a merge. Sizes that merely happen to be equal have different numbers.
         """
         return dimension_classes(self, names)
 
     def symbols(self) -> Symbols:
-        """What the names of unknown sizes stand for, of a graph made with `infer="symbolic"`; of another one nothing."""
+        """The names of unknown sizes of a graph made with `infer="symbolic"`; empty for others."""
         return symbols_of(self)
 
     def size_texts(self, tensor: Tensor) -> list[str]:
-        """The sizes of a tensor of known rank as text: a number, `?`, or the name that an unknown size has."""
+        """The sizes of a tensor of known rank as text: a number, `?`, or the name of an unknown size."""
         handles = tensor.node.output_handles
         if not isinstance(self.refiner, SymbolicRefiner) or tensor.index >= len(handles):
             return ["?" if size is None else str(size) for size in tensor.shape.dims or ()]
@@ -290,11 +290,11 @@ class GraphReader:
         return [symbols.text(dim) for dim in handles[tensor.index].dims or ()]
 
     def shape_text(self, tensor: Tensor) -> str:
-        """The shape of a tensor, in a graph made with `infer="symbolic"` with the names of what is unknown: `[batch,2*n1+1]`."""
+        """The shape of a tensor as text, with names in symbolic graphs: `[batch,2*n1+1]`."""
         return "?" if tensor.shape.dims is None else f"[{','.join(self.size_texts(tensor))}]"
 
     def get_collection(self, name: str) -> list[Any]:
-        """The items of a collection whose nodes are still in the graph, as a new list."""
+        """The items of a collection with nodes that are still in the graph, as a new list."""
         return [item for item in self.collections.get(name, []) if self._is_alive(item)]
 
     def _is_alive(self, item: object) -> bool:
@@ -302,9 +302,9 @@ class GraphReader:
         return not isinstance(node, Node) or node in self
 
     def look_up(self, op: str) -> OpRegistration:
-        """What is known of an op: a function of this graph's library, else what its registry has.
+        """The registration of an op: a function of this graph's library, or an op of its registry.
 
         Raises:
-            NotFoundError: neither knows it.
+            NotFoundError: there is neither.
         """
         return self.library.look_up(op)

@@ -1,4 +1,4 @@
-"""The body of a function while Python builds it: tensors of the graph around it become arguments."""
+"""Tracing: the body of a function under construction, with captures of outer tensors as arguments."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from graphcore.shapes import Shape
 
 
 class FunctionGraph(Graph):
-    """A graph that becomes the body of a function of the graph around it; see `within`.
+    """The body of a function of the graph around it; see `within`.
 
     Attributes:
-        label: what the function is called in names made from it.
-        captures: the tensors of the graph around it that are used here, and the arguments that stand for them.
+        label: the function's name, for names made from it.
+        captures: the captured tensors of the surrounding graph, with their arguments.
     """
 
     def __init__(self, registry: OpRegistry | None = None) -> None:
@@ -31,7 +31,7 @@ class FunctionGraph(Graph):
 
     @classmethod
     def within(cls, outer: Graph, label: str) -> FunctionGraph:
-        """An empty body of a function of `outer`; both have one function library."""
+        """An empty body of a function of `outer`; both share one function library."""
         made = cls(outer.registry)
         made.library = outer.library
         made.outer = outer
@@ -41,10 +41,10 @@ class FunctionGraph(Graph):
         return made
 
     def argument(self, name: str, dtype: DType, shape: Shape, index: int | None = None, handle: HandleData | None = None) -> Tensor:
-        """A new argument; which one it is, its `index`, counts from 0 in the order in which they are made unless it is given.
+        """Add an argument; by default its `index` counts from 0 in order of creation.
 
         Args:
-            handle: what it points to if it is a handle, as far as that is known.
+            handle: the known handle data of a handle.
         """
         if index is None:
             index = sum(node.op == "_Arg" for node in self.op_nodes())
@@ -56,14 +56,14 @@ class FunctionGraph(Graph):
             return self.apply_op("_Arg", (), attrs, name).outputs[0]
 
     def as_graph_element(self, obj: object) -> Node | Tensor:
-        """See `Graph.as_graph_element`; a tensor of a graph around this one becomes an argument."""
+        """See `Graph.as_graph_element`; a tensor of a surrounding graph becomes an argument."""
         tensor = obj.as_graph_element() if hasattr(obj, "as_graph_element") and not isinstance(obj, Graph) else obj
         if isinstance(tensor, Tensor) and tensor.graph is not self and tensor.graph in self._around():
             return self.capture(tensor)
         return super().as_graph_element(obj)
 
     def capture(self, tensor: Tensor) -> Tensor:
-        """The argument that stands for a tensor of a graph around this one.
+        """The argument for a tensor of a surrounding graph.
 
         Raises:
             InvalidArgumentError: it is a reference, or no longer in its graph.
@@ -87,7 +87,7 @@ class FunctionGraph(Graph):
         return made
 
     def number_arguments(self, arguments: Sequence[Tensor]) -> None:
-        """Make these the arguments in this order."""
+        """Renumber the arguments in this order."""
         for index, tensor in enumerate(arguments):
             node = tensor.node
             node.node_def = msgspec.structs.replace(node.node_def, attr={**node.node_def.attr, "index": index})
@@ -102,6 +102,6 @@ class FunctionGraph(Graph):
 
 
 def _plain(tensor: Tensor) -> str:
-    """A name for the argument: that of the tensor's node, without its scopes."""
+    """The preferred name of an argument: that of the tensor's node, without its scopes."""
     name = tensor.node.name.rpartition("/")[2].lstrip("_") or "input"
     return name if tensor.index == 0 else f"{name}_{tensor.index}"

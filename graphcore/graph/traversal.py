@@ -1,4 +1,4 @@
-"""Walks over a graph, all without recursion: depth first, post order, topological order, cycles."""
+"""Iterative graph walks: depth first, post order, topological order, cycles."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ EdgeFilter = Callable[[Edge], bool]
 
 
 def by_name(node: Node) -> str:
-    """Sorts by name."""
+    """A sort key: the name."""
     return node.name
 
 
 def by_id(node: Node) -> int:
-    """Sorts by id."""
+    """A sort key: the id."""
     return node.id
 
 
@@ -35,11 +35,11 @@ def dfs(
     """Walk depth first from the source along the edges.
 
     Args:
-        graph: where.
-        enter: called when a node is reached, before what follows it.
-        leave: called when all that follows a node has been left.
-        key: what to sort the followers of a node by; by the ids of the edges unless given.
-        edge_filter: which edges to follow; all unless given.
+        graph: the graph.
+        enter: a callback when a node is reached.
+        leave: a callback after all descendants of a node.
+        key: the order of a node's successors; by edge id by default.
+        edge_filter: selects the edges to follow; all by default.
     """
     dfs_from(graph, [graph.source_node], enter, leave, key, edge_filter)
 
@@ -59,7 +59,7 @@ def dfs_from(
         edges = store.all_out_edges(node)
         return [edge.dst for edge in edges if edge_filter is None or edge_filter(edge)]
 
-    plain = edge_filter is None and (key is by_id or key is by_name)  # then the edges' ids decide nothing
+    plain = edge_filter is None and (key is by_id or key is by_name)  # then the order is by edge id
     _walk(start, store.all_successors if plain else following, enter, leave, key)
 
 
@@ -94,7 +94,7 @@ def _walk(
 ) -> None:
     pending = list(start)
     visited: set[Node] = set()
-    path: list[Node] = []  # what has been entered and is still to be left; each waits below what follows it
+    path: list[Node] = []  # entered nodes still to be left, each below its descendants
     while pending:
         node = pending.pop()
         if node in visited:
@@ -116,12 +116,12 @@ def _walk(
 
 
 def post_order(graph: Graph, key: NodeKey | None = None, edge_filter: EdgeFilter | None = None) -> list[Node]:
-    """All nodes that the source reaches, source and sink included, each after all that follows it.
+    """All nodes reachable from the source, including both ends, descendants first.
 
     Args:
-        graph: whose nodes.
-        key: makes the order independent of how the graph was made (`by_name`); see `dfs`.
-        edge_filter: which edges to follow.
+        graph: the graph.
+        key: makes the order independent of the graph's construction (`by_name`); see `dfs`.
+        edge_filter: selects the edges to follow.
     """
     order: list[Node] = []
     dfs(graph, None, order.append, key, edge_filter)
@@ -129,12 +129,12 @@ def post_order(graph: Graph, key: NodeKey | None = None, edge_filter: EdgeFilter
 
 
 def reverse_post_order(graph: Graph, key: NodeKey | None = None, edge_filter: EdgeFilter | None = None) -> list[Node]:
-    """All nodes that the source reaches, source and sink included, producers before consumers: `post_order` reversed."""
+    """All nodes reachable from the source, including both ends, producers first: `post_order` reversed."""
     return post_order(graph, key, edge_filter)[::-1]
 
 
 def topological_order(graph: Graph, key: NodeKey = by_id) -> list[Node]:
-    """The op nodes, producers before consumers, loops' back edges left aside; of those that may come next the least by `key`.
+    """The op nodes in topological order without loop back edges; ties are broken by `key`.
 
     Raises:
         InvalidArgumentError: there is a cycle.
@@ -146,7 +146,7 @@ def topological_order(graph: Graph, key: NodeKey = by_id) -> list[Node]:
 
 
 def validate_graph_has_no_cycle(graph: Graph) -> None:
-    """Require that no node depends on itself, other than around a loop (NextIteration to Merge).
+    """Check that no node depends on itself, except by a loop (NextIteration to Merge).
 
     Raises:
         InvalidArgumentError: one does.
@@ -155,7 +155,7 @@ def validate_graph_has_no_cycle(graph: Graph) -> None:
 
 
 def find_cycle(graph: Graph) -> list[Node]:
-    """The nodes of a cycle (each feeds the next, the last the first) that is no loop; empty if there is none."""
+    """The nodes of a cycle other than a loop, in order; empty if there is none."""
     _, left = _sorted_and_left(graph, by_id)
     if not left:
         return []
@@ -170,7 +170,7 @@ def find_cycle(graph: Graph) -> list[Node]:
 
 
 def _sorted_and_left(graph: Graph, key: NodeKey) -> tuple[list[Node], list[Node]]:
-    """The nodes in topological order, and those that a cycle keeps from it."""
+    """The nodes in topological order, and those in or behind a cycle."""
     store = graph.edge_store
     waiting = {node: len(_producers(graph, node)) for node in graph.op_nodes()}
     ready = [(key(node), node.id, node) for node, count in waiting.items() if not count]

@@ -1,1 +1,1 @@
-"""Adds nodes: from values and attrs, from NodeDefs, one by one; within scopes."""
+"""Adding nodes: from values and attrs, from NodeDefs, by chained calls; within scopes."""

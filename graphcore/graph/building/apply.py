@@ -1,7 +1,6 @@
-"""Adding one op: values become constants, attrs follow from the inputs, the name is made unique.
+"""Adding one op: values become constants, attrs are inferred from the inputs, the name is made unique.
 
-The short way here takes what fits exactly. Whatever does not goes to NodeDefBuilder, which knows every rule and
-says what is wrong.
+The fast path handles inputs that fit exactly. All others go to NodeDefBuilder, which knows every rule and reports errors.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _Match = tuple[dict[str, AttrValue], tuple[DType, ...], tuple[DType, ...]]
 
 
 class _Plan:
-    """What is needed to match inputs to an OpDef quickly."""
+    """The precomputed data for matching inputs to an OpDef."""
 
     __slots__ = ("allowed", "args", "attr_kinds", "checks", "defaults", "matched", "outputs", "required", "simple")
 
@@ -66,7 +65,7 @@ class _Plan:
 def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, name: str | None) -> Node:
     """See `Graph.apply_op`."""
     source = caller_location(2)
-    with graph.lock:  # from the choice of a name on nobody else may take it
+    with graph.lock:  # from the choice of a name on, other threads may not take it
         registration = graph.library.look_up(op)
         op_def = registration.op_def
         if op_def.deprecation is not None:
@@ -79,7 +78,7 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
         tensors: list[Any]
         first_new = 0
         try:
-            for item in inputs:  # most often all are tensors of this graph, and one look at each is enough
+            for item in inputs:  # most often all are tensors of this graph, and one check of each suffices
                 if type(item) is not Tensor or item.node.graph is not graph:
                     first_new = graph.num_node_ids
                     tensors = _as_tensors(graph, plan, op_def, inputs, given, name)
@@ -112,7 +111,7 @@ def apply_op(graph: Graph, op: str, inputs: Sequence[Any], attrs: Mapping[str, A
 
 
 def _take_back_constants(graph: Graph, first_new: int) -> None:
-    """Remove what was made of an op's plain values, once it turns out that the op itself cannot be."""
+    """Remove the constants made of an op's plain values, after the op itself was refused."""
     for number in reversed(range(first_new, graph.num_node_ids)):
         node = graph.find_node_id(number)
         if node is not None and node.op == "Const" and not graph.consumers(node):
@@ -120,10 +119,10 @@ def _take_back_constants(graph: Graph, first_new: int) -> None:
 
 
 def exact_name(graph: Graph, name: str) -> str:
-    """The name of a new node: `name` made unique in the current scope, or without its trailing "/" if it has one.
+    """The name of a new node: `name` made unique in the current scope, or exact with a trailing "/".
 
     Raises:
-        InvalidArgumentError: no node may be called so.
+        InvalidArgumentError: it is no valid node name.
     """
     exact = name[:-1] if name[-1:] == "/" else graph.names.unique(graph.scopes.name + name)
     if not is_valid_node_name(exact, allow_internal_ops=True):
@@ -132,7 +131,7 @@ def exact_name(graph: Graph, name: str) -> str:
 
 
 def _remembered_match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -> _Match | None:
-    """Inputs of the same types, without further attrs, give the same attrs every time: one dict serves all such nodes."""
+    """The cached attrs for inputs of the same types without further attrs, shared by all such nodes."""
     if given:
         return _match(plan, types, given)
     matched = plan.matched.get(types)
@@ -142,7 +141,7 @@ def _remembered_match(plan: _Plan, types: tuple[DType, ...], given: dict[str, At
 
 
 def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -> _Match | None:
-    """Attrs and types if everything fits exactly, None if anything is to be looked at more closely."""
+    """Attrs and types if everything fits exactly, None if a closer check is needed."""
     if len(types) != len(plan.args) or not _are_right(given, plan.checks):
         return None
     attrs: dict[str, Any] = {**plan.defaults, **given} if given else dict(plan.defaults)
@@ -177,7 +176,7 @@ def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -
 
 
 def _are_right(given: dict[str, AttrValue], checks: Mapping[str, AttrCheck]) -> bool:
-    """False if an attr is unknown to the op, of another kind, or beyond its limits: the builder says which and why."""
+    """False if an attr is unknown to the op, of another kind, or beyond its limits; the builder reports it."""
     for name, value in given.items():
         check = checks.get(name)
         if check is None:
@@ -233,7 +232,7 @@ def _given_attrs(plan: _Plan, attrs: Mapping[str, Any], op: str, name: str | Non
 def _as_tensors(
     graph: Graph, plan: _Plan, op_def: OpDef, inputs: Sequence[Any], given: dict[str, AttrValue], name: str | None
 ) -> list[Any]:
-    """Every input as a tensor of this graph (a list of them for a list input)."""
+    """Convert every input to a tensor of this graph (a list of them for a list input)."""
     result: list[Any] = []
     for item in inputs:
         if type(item) is not Tensor:
@@ -281,9 +280,10 @@ def _default_dtype(plan: _Plan, type_attr: str) -> DType | None:
 
 
 def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
-    """What holds a tensor (a variable, a node) as that tensor, lists element by element; everything else as it is.
+    """Replace holders of tensors (variables, nodes) by their tensors, elementwise in lists.
 
-    A variable gives its value, or with `reference` the reference or handle that an assignment needs.
+    A variable is replaced by its value, or with `reference` by the reference or handle that an assignment needs. Other values are returned
+    unchanged.
     """
     if isinstance(item, Tensor):
         return graph.as_graph_element(item)
@@ -299,7 +299,7 @@ def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
 
 
 def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str) -> Tensor:
-    """`value` as a tensor: itself if it is one, else a Const of `dtype` (of its own type if None).
+    """Convert `value` to a tensor: itself if it is one, else a Const of `dtype` (of its own type if None).
 
     Raises:
         InvalidArgumentError: it cannot be a constant of that dtype.
@@ -312,10 +312,10 @@ def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str)
 
 
 def as_constant_array(value: Any, dtype: DType | None, where: str) -> TensorValue:
-    """A Python or NumPy value as a constant; Python floats become float32, ints int32, as in TF1.
+    """Convert a Python or NumPy value to a constant; Python floats become float32, ints int32, as in TF1.
 
     Raises:
-        InvalidArgumentError: it does not fit the dtype, and nothing is rounded away silently.
+        InvalidArgumentError: the dtype cannot represent it; nothing is rounded silently.
     """
     if isinstance(value, TensorValue):
         return value

@@ -1,4 +1,4 @@
-"""Inputs that an op does not take, in words that need no knowledge of its definition: each input's dtype, and the line that made it."""
+"""Errors for unsupported input dtypes, in plain words: each input's dtype, and the line that made it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Given = Sequence[Tensor | list[Tensor]]
 
 
 def dtype_misfit(op_def: OpDef, given: Given, attrs: Mapping[str, AttrValue]) -> tuple[str, str]:
-    """The first input whose dtype the op does not take.
+    """Find the first input with an unsupported dtype.
 
     Args:
         op_def: the op.
         given: its inputs.
-        attrs: the attrs that were given with them.
+        attrs: the attrs given with them.
 
     Returns:
-        The input's name, and what is wrong with it; two empty texts if the dtypes are right.
+        The input's name, and the error; two empty texts if the dtypes are right.
     """
     told: dict[str, tuple[str, DType]] = {}
     for attr, value in attrs.items():
@@ -52,7 +52,7 @@ def dtype_misfit(op_def: OpDef, given: Given, attrs: Mapping[str, AttrValue]) ->
 
 
 def inputs_text(op_def: OpDef, given: Given) -> str:
-    """The inputs, each on a line of its own: name, tensor, dtype, shape, and the line that made it."""
+    """The inputs, one a line: name, tensor, dtype, shape, and the line that made it."""
     named = list(_named(op_def, given))
     lines = [f"\n  {name}: '{tensor.name}' {tensor.dtype.name} {tensor.shape}{_made(tensor)}" for name, _, tensor in named[:_MOST_INPUTS]]
     return "".join(lines) + (f"\n  ... ({len(named)} inputs in all)" if len(named) > _MOST_INPUTS else "")

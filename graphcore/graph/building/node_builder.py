@@ -1,4 +1,4 @@
-"""Builds a node of a graph in a chain: what is wrong with an input waits for `finalize`, which adds the node or nothing."""
+"""Builds a node of a graph by chained calls; `finalize` reports all errors, or adds the node."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def get_output_type(node: Node | None, index: int) -> DType:
     """The dtype of output `index` of `node`.
 
     Raises:
-        InvalidArgumentError: there is no such output, or no node.
+        InvalidArgumentError: there is no such output, or the node is None.
     """
     if node is None:
         raise InvalidArgumentError("Attempt to get an output of a node that is null")
@@ -50,9 +50,9 @@ class NodeBuilder:
     """`NodeBuilder("sum", "AddV2").input(a).input(b, 1).finalize(graph)`.
 
     Args:
-        name: the node's name, taken as it is.
+        name: the node's name, not made unique.
         op: an OpDef, or the name of an op in `registry`.
-        registry: where to look up a name: the global registry unless given; `graph.library` knows a graph's functions too.
+        registry: where to look up a name: the global registry by default; `graph.library` knows a graph's functions too.
     """
 
     __slots__ = ("_assigned_device", "_builder", "_controls", "_errors", "_inputs", "_op")
@@ -66,36 +66,36 @@ class NodeBuilder:
         self._assigned_device = ""
 
     def input(self, source: Source | Sequence[Source], index: int = 0) -> NodeBuilder:
-        """Give the next input: output `index` of a node, a tensor, or a list of these for a list input."""
+        """Add the next input: output `index` of a node, a tensor, or a list of these for a list input."""
         if isinstance(source, list | tuple):
             outs = [self._out(each, 0) for each in source]
             if all(out is not None for out in outs):
                 self._builder.input([out for out in outs if out is not None])
             return self
-        out = self._out(source, index)  # type: ignore[arg-type]  # lists are dealt with above
+        out = self._out(source, index)  # type: ignore[arg-type]  # lists are handled above
         if out is not None:
             self._builder.input(out)
         return self
 
     def control_input(self, source: Node) -> NodeBuilder:
-        """Run only after `source`."""
+        """Add a control input from `source`."""
         self._controls.append(source)
         self._builder.control_input(source.name)
         return self
 
     def control_inputs(self, sources: Iterable[Node]) -> NodeBuilder:
-        """Run only after all `sources`."""
+        """Add control inputs from all `sources`."""
         for source in sources:
             self.control_input(source)
         return self
 
     def device(self, spec: str) -> NodeBuilder:
-        """Ask for a device."""
+        """Set the requested device."""
         self._builder.device(spec)
         return self
 
     def assigned_device(self, device: str) -> NodeBuilder:
-        """Say where the node runs."""
+        """Set the assigned device."""
         self._assigned_device = device
         return self
 
@@ -105,10 +105,12 @@ class NodeBuilder:
         return self
 
     def finalize(self, graph: Graph) -> Node:
-        """Add the node to `graph`. An input that a NodeOut names is fed when a node of that name is added; till then it is marked.
+        """Add the node to `graph`.
+
+        An input given as NodeOut is connected when a node of that name is added; until then the node is marked.
 
         Raises:
-            InvalidArgumentError: something was wrong with inputs or attrs, or does not fit the graph. Nothing is added then.
+            InvalidArgumentError: inputs or attrs have errors, or do not fit the graph. Nothing is added then.
             UnimplementedError: the op is deprecated at the graph's version.
         """
         if self._errors:
@@ -135,7 +137,7 @@ class NodeBuilder:
         return node
 
     def _out(self, source: Source, index: int) -> NodeOut | None:
-        """The input by name; None if there is no such output, which is kept as an error."""
+        """The input by name; None, with a recorded error, if there is no such output."""
         if isinstance(source, NodeOut):
             self._inputs.append(source)
             return source

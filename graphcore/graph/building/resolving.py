@@ -1,4 +1,4 @@
-"""The inputs that a NodeDef names, as tensors and nodes of a graph."""
+"""Resolution of the inputs in a NodeDef to tensors and nodes of a graph."""
 
 from __future__ import annotations
 

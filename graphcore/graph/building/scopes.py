@@ -1,4 +1,4 @@
-"""The scopes that a graph is built in: name, device and control dependencies."""
+"""The scopes of graph construction: name, device and control dependencies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _new_scope(graph: Graph, name: str) -> str:
 
 @critical_contextmanager
 def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
-    """Request `spec` for new nodes, merged over the surrounding request; None clears it."""
+    """Request `spec` for new nodes, merged into the surrounding request; None clears it."""
     scopes = graph.scopes
     outer = scopes.device
     try:
@@ -63,7 +63,7 @@ def device_scope(graph: Graph, spec: str | DeviceSpec | None) -> Iterator[None]:
 
 @critical_contextmanager
 def control_dependencies(graph: Graph, inputs: Sequence[Any] | None) -> Iterator[None]:
-    """Make new nodes wait for `inputs` (nodes, tensors, variables); None forgets the surrounding ones."""
+    """Add control inputs to new nodes (from nodes, tensors, variables); None clears the surrounding ones."""
     scopes = graph.scopes
     outer = scopes.controls
     added: list[Node] = []

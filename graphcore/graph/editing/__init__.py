@@ -1,1 +1,1 @@
-"""Changes what a graph has: removes and rewires nodes, sets attrs and shapes; transactions."""
+"""Edits of graphs: removal and rewiring of nodes, attrs and shapes; transactions."""

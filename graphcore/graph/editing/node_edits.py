@@ -1,4 +1,4 @@
-"""Changing single edges and attrs of nodes that are there."""
+"""Edits of single edges and attrs of existing nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ABSENT = OpRegistration(OpDef(name=""), is_opaque=True)
 
 
 def absent_tensor(graph: Graph, name: str, index: int, dtype: DType = INVALID) -> Tensor:
-    """Output `index` of a node that is not in the graph yet; nothing is known of its shape."""
+    """Output `index` of a missing node; its shape is unknown."""
     node = Node(graph, -1, name, NodeDef(name, ""), _ABSENT, [], NO_CONTROLS, (), (dtype,) * (index + 1), None)
     node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
     return node.outputs[index]
@@ -50,7 +50,7 @@ def add_edge(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int
 
 
 def _fitting(graph: Graph, src: Node, src_output: int, dst: Node, dst_input: int) -> Tensor:
-    """The output, which may feed the input. A node may be fed by itself, and is marked then; a longer cycle is refused."""
+    """Check that the output may feed the input. Self-loops are allowed and marked; cycles are refused."""
     graph.owned(src)
     graph.owned(dst)
     if not 0 <= src_output < len(src.outputs):
@@ -176,7 +176,7 @@ def shrink_type_info(graph: Graph, node: Node, index_mapping: Mapping[int, int],
 
 
 def _kept_slots(spans: list[tuple[bool, int, int]], kept: list[int]) -> list[int]:
-    """The slots that stay, in order: all of other args, and of the list's own those in `kept`."""
+    """The slots that are kept, in order: all of other args, and those of the list in `kept`."""
     return [slot for is_list, start, end in spans for slot in range(start, end) if not is_list or slot - start in kept]
 
 

@@ -1,7 +1,7 @@
-"""Changing what is there: replacing nodes in place, moving edges, inferring again what follows.
+"""Edits of existing nodes: in-place replacement, moved edges, and new inference downstream.
 
-A live graph may be wrong for a while: what no longer fits is marked on the consumer (`Node.error`,
-`Node.input_errors`) and is well again as soon as it fits.
+A live graph may be inconsistent for a while: misfits are marked on the consumer (`Node.error`, `Node.input_errors`), and the marks are
+removed once it fits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESERVED: Final = frozenset({"_SOURCE", "_SINK"})
 
 
 def remove_all(graph: Graph, nodes: Sequence[Node]) -> None:
-    """Remove nodes, consumers before producers if they are in the order in which they were made, and what was made for them alone."""
+    """Remove nodes, consumers before producers if given in creation order, with their private nodes."""
     for node in reversed(nodes):
         _remove(graph, node)
     for companion in graph.library.companions if nodes else ():
@@ -66,11 +66,11 @@ def _forget(graph: Graph, node: Node) -> None:
 
 
 def require_new(graph: Graph, name: str, op: str) -> None:
-    """Refuse a new node that cannot be.
+    """Check that a new node may be added.
 
     Raises:
         FailedPreconditionError: the graph is finalized.
-        InvalidArgumentError: the name is another node's, which the running cell may not replace.
+        InvalidArgumentError: the name belongs to another node, which the running cell may not replace.
     """
     if graph.finalized:
         raise FailedPreconditionError(FINALIZED, node=name, op=op)
@@ -105,7 +105,7 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
 
 
 def _made_again(graph: Graph, node: Node, source: SourceLocation | None) -> None:
-    """Code at `source` has made `node` again."""
+    """Record that code at `source` has made `node` again."""
     graph.cells.disown(node)
     node.source = source
     graph.cells.own(node)
@@ -167,7 +167,7 @@ def mark_orphans(graph: Graph, removed: Node, orphans: list[tuple[Node, int]]) -
 
 
 def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
-    """Feed consumers that wait for a node of this name from `node`. Gives those that it depends on itself: they go on waiting."""
+    """Connect consumers that wait for a node of this name. Returns those that it depends on, which keep waiting."""
     graph.edge_store.sync()
     fed: list[tuple[Node, int]] = []
     refused: list[tuple[Node, int]] = []
@@ -193,14 +193,14 @@ def attach(graph: Graph, node: Node, waiting: list[tuple[Node, int]]) -> list[tu
 
 
 def _waits_for(consumer: Node, slot: int, name: str) -> bool:
-    """False if it has been fed from elsewhere in the meantime."""
+    """False if it was connected to another node meanwhile."""
     if slot < 0:
         return any(control.name == name for control in consumer.control_inputs)
     return slot < len(consumer.inputs) and consumer.inputs[slot].node.name == name
 
 
 def feed(graph: Graph, tensor: Tensor, dst: Node, slot: int) -> None:
-    """Feed input `slot` of `dst`, which nothing feeds, from `tensor`, which fits."""
+    """Connect the open input `slot` of `dst` to `tensor`, which fits."""
     graph.note(dst)
     graph.node_store.stop_awaiting(dst, (slot,))
     dst.inputs = [*dst.inputs[:slot], tensor, *dst.inputs[slot + 1 :]]

@@ -1,4 +1,4 @@
-"""Transactions: changes to a graph that happen together or not at all."""
+"""Transactions: groups of changes that are made atomically."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _state_of: Final = attrgetter(*_STATE)
 
 @critical_contextmanager
 def transaction(graph: Graph) -> Iterator[None]:
-    """Do what the block does, or nothing: if it raises, the graph is exactly as it was and nobody was told of any change.
+    """Run the block atomically: after an error the graph is unchanged, and subscribers heard nothing.
 
-    That holds for nodes and their ids, edges, names, collections, function library, versions, gradient records, cell ownership and
-    `graph.version`. Subscribers learn of the changes when the outermost block has ended well. Other threads wait meanwhile. Ctrl-C within
-    the block raises there, as any error does.
+    This covers nodes and their ids, edges, names, collections, function library, versions, gradient records, cell ownership and
+    `graph.version`. Subscribers are notified when the outermost block has succeeded. Other threads wait meanwhile. Ctrl-C within the block
+    raises there, like any error.
     """
     critical_section.acquire(graph.lock)
     try:
@@ -59,10 +59,9 @@ def transaction(graph: Graph) -> Iterator[None]:
 
 
 class Before:
-    """What a graph was when a transaction began.
+    """The state of a graph at the beginning of a transaction.
 
-    Each node is noted when it is first touched. The top-level dicts are copied whole, because the order of their entries is part of what
-    must come back.
+    Each node is saved before its first change. The top-level dicts are copied whole, because the order of their entries must be restored.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -94,7 +93,7 @@ class Before:
         graph.unpublished = self._unpublished
 
     def note(self, node: Node) -> None:
-        """Keep what `node` is now, once; nothing is kept of a new one."""
+        """Save the state of `node`, once; new nodes are not saved."""
         if node.id < self._first_new_id and node not in self._nodes:
             self._nodes[node] = _state_of(node)
 
@@ -103,7 +102,7 @@ class Before:
         self.graph.unpublished = self._outer_unpublished
 
     def keep(self) -> None:
-        """All went well: what is around this one takes over what was noted, or else the subscribers are told."""
+        """Commit: an outer transaction takes over the saved state, or else the subscribers are notified."""
         self.graph.edge_store.keep(self._edges)
         self._end()
         if self._outer is not None:
@@ -116,7 +115,7 @@ class Before:
             self._outer_unpublished += self._unpublished
 
     def restore(self) -> None:
-        """Bring everything back."""
+        """Restore the state."""
         graph = self.graph
         graph.edge_store.restore(self._edges)
         for node, state in self._nodes.items():

@@ -1,1 +1,1 @@
-"""Derives nodes again (gradients, training steps, calls) when what they follow from changes."""
+"""Derivation of nodes (gradients, training steps, calls) after changes of their origins."""

@@ -1,4 +1,4 @@
-"""What the beginning and the end of a cell do to its graph."""
+"""The effects of a cell's beginning and end on its graph."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Nodes that follow from others by a rule, and are derived anew when these change: gradients, training steps, groups of initializers.
+"""Derived nodes, rebuilt by rules after changes: gradients, training steps, groups of initializers.
 
-A derivation is remembered with the rule that built its nodes. The book of a graph listens to what changes; before the next run or picture it
-builds anew what is affected, under the names that it had, so that consumers and Python handles keep their nodes. Nodes that cannot follow are
-marked with the reason and refuse to run until they can.
+A derivation records the rule that built its nodes. The book of a graph listens to changes; before the next run or picture it rebuilds what
+is affected, under the same names, so that consumers and Python handles keep their nodes. Nodes that cannot be rebuilt are marked with the
+reason and refuse to run.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _MOST_ROUNDS: Final = 3
 
 
 class Derivation:
-    """One call whose nodes follow from others.
+    """A call whose nodes are derived from others.
 
     Args:
-        what: what it is in words, such as "the gradients of 'loss'".
-        build: builds the nodes in the default graph and gives what the call gives.
-        follows: the tensors from whose producers, direct and indirect, it follows.
-        fingerprint: gives what else it depends on, as a value to compare.
-        keeps_result: True iff callers hold the result itself, which must then stay as it was.
-        check: instead of building again, raises the error to mark the nodes with, if they do not fit any more.
+        what: a description, such as "the gradients of 'loss'".
+        build: builds the nodes in the default graph and returns the result of the call.
+        follows: the tensors that it depends on, with their producers.
+        fingerprint: returns its other dependencies, as a comparable value.
+        keeps_result: True iff callers hold the result itself, which must then stay the same.
+        check: instead of a rebuild, raises the error to mark the nodes with, if they do not fit any more.
 
     Attributes:
         source: the line of user code that made the call.
-        number: its place among all derivations of the graph, in the order of the calls.
-        names: the node and scope names that it took.
-        result: what the last build gave.
-        parent: the derivation in which it was built, None outside of any.
-        parts: the derivations that were built in it.
-        error: why it could not follow the last change, None if it could.
+        number: its index among all derivations of the graph, in the order of the calls.
+        names: the node and scope names that it has taken.
+        result: the result of the last build.
+        parent: the surrounding derivation, None outside of any.
+        parts: the derivations built in it.
+        error: the reason for which it could not follow the last change, None if it could.
     """
 
     def __init__(
@@ -87,27 +87,27 @@ class DerivationBook:
     """The derivations of one graph.
 
     Attributes:
-        count: how many there have been.
+        count: the number of derivations so far.
     """
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._all: dict[int, Derivation] = {}
-        self._owners: dict[str, Derivation] = {}  # by the names that they took; of one within another the outer one
+        self._owners: dict[str, Derivation] = {}  # by their names; of nested derivations the outer one
         self._building: list[Derivation] = []
         self._taken: list[str] = []
         self._is_settling = False
         self.count = 0
         self._is_asked = False
         self._changed: set[str] = set()
-        self._version = 0  # of the last change that is known
+        self._version = 0  # of the last known change
 
     def state(self) -> tuple[Any, ...]:
-        """A copy that `restore` takes."""
+        """A copy for `restore`."""
         return dict(self._all), dict(self._owners), [(each, each.names, each.result, each.seen, each.error) for each in self._all.values()]
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        """Bring the book back to a copy that `state` gave."""
+        """Restore a copy made by `state`."""
         self._all, self._owners, kept = state
         for each, names, result, seen, error in kept:
             each.names, each.result, each.seen, each.error = names, result, seen, error
@@ -124,18 +124,18 @@ class DerivationBook:
         keeps_result: bool = False,
         check: Callable[[], None] | None = None,
     ) -> Any:
-        """Build nodes for the first time, and remember how; the arguments are those of `Derivation`.
+        """Build nodes for the first time, and record the rule; the arguments are those of `Derivation`.
 
-        Within a derivation that has a fingerprint another one of that kind is built as part of it.
+        Within a derivation that has a fingerprint, another one of that kind is built as part of it.
 
         Returns:
-            What `build` gives.
+            The result of `build`.
 
         Raises:
-            FailedPreconditionError: something that it follows from has an error.
+            FailedPreconditionError: one of its dependencies has an error.
         """
         graph = self._graph
-        if graph.outer is not None:  # the function that is being traced is followed as a whole
+        if graph.outer is not None:  # the function being traced is derived as a whole
             return build()
         made = Derivation(what, build, follows, fingerprint, keeps_result=keeps_result, check=check)
         with graph.lock:
@@ -157,7 +157,7 @@ class DerivationBook:
         return made.result
 
     def take_over(self, other: DerivationBook) -> None:
-        """Know what follows from what in a copy of another graph: nothing is derived anew here, what a change affects is marked."""
+        """Copy the dependencies to a copy of the graph, where affected nodes are marked and not rebuilt."""
         for each in other._all.values():
             if each.follows and each.parent is None:
                 made = Derivation(each.what, each.build, (), None, check=_refuse_in_copy)
@@ -185,7 +185,7 @@ class DerivationBook:
 
     @critical_contextmanager
     def _recording(self, made: Derivation) -> Iterator[None]:
-        """Note the names that the building of `made` takes."""
+        """Record the names taken while `made` is built."""
         outer, self._taken = self._taken, []
         self._building.append(made)
         try:
@@ -216,13 +216,13 @@ class DerivationBook:
                 del self._owners[name]
 
     def reconsider(self) -> None:
-        """Look at all derivations before the next run: something that is no node of the graph, and that some may depend on, has changed."""
+        """Check all derivations before the next run, after a change outside of the graph's nodes."""
         self._is_asked = True
         self._graph.outdate()
 
     @critical_contextmanager
     def kept(self) -> Iterator[None]:
-        """Leave the derivations as they are in a block that rewrites the graph and keeps what it computes."""
+        """Suspend derivations in a block that rewrites the graph and preserves its results."""
         self.settle()
         try:
             yield
@@ -234,7 +234,7 @@ class DerivationBook:
     # ---- following --------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Derive anew what has been affected by changes; what cannot be is marked. Nothing where nothing has changed."""
+        """Rebuild derivations affected by changes; mark those that cannot be rebuilt."""
         graph = self._graph
         if not self._all or self._is_settling or self._building or graph.finalized:
             return
@@ -244,7 +244,7 @@ class DerivationBook:
 
     @critical_contextmanager
     def _settling(self) -> Iterator[None]:
-        """Settle once at a time; what has not been followed when something stops it is followed next time."""
+        """Settle once at a time; after an interruption the rest is settled next time."""
         self._is_settling = True
         try:
             yield
@@ -259,14 +259,14 @@ class DerivationBook:
             self._changed.add(change.node)
 
     def _notice(self, *, nodes_only: bool = False) -> bool:
-        """Note which derivations are affected by what has changed; False if nothing has."""
+        """Collect the affected derivations; False if nothing has changed."""
         graph = self._graph
         for change in graph.unpublished_changes():
             self._heard(change)
         changed, self._changed, self._version = self._changed, set(), graph.version
         if not changed and (nodes_only or not self._is_asked):
             return False
-        self._is_asked = nodes_only  # what a build has changed may concern collections and definitions, too
+        self._is_asked = nodes_only  # a rebuild may have changed collections and definitions, too
         reached = names_downstream(graph, changed)
         for each in self._all.values():
             if any(name in reached or (each.error is None and graph.find(name) is None) for name, _ in each.follows):
@@ -294,14 +294,14 @@ class DerivationBook:
             is_new = self._notice()
 
     def _forget_gone(self) -> None:
-        """Forget calls of which no node is left: their cell is gone, or makes others."""
+        """Discard derivations without nodes, which were removed or replaced with their cell."""
         find = self._graph.find
         for each in list(self._all.values()):
             if all(find(name) is None for name in each.names):
                 self._drop(each)
 
     def _first(self, outdated: list[Derivation]) -> Derivation:
-        """The one that depends on no other, by the order of the nodes that they follow from and have made."""
+        """The first derivation in order of dependencies: one whose inputs depend on no other."""
         graph = self._graph
         renew_stale_ranks(graph)
 
@@ -333,7 +333,7 @@ class DerivationBook:
             self._mark(each, error)
 
     def problem_of(self, tensors: Iterable[tuple[str, int]]) -> GraphError | None:
-        """The error of these tensors (node names and indices) or of anything that they depend on; None if there is none."""
+        """The error of these tensors (node names and indices) or their ancestors; None if there is none."""
         graph = self._graph
         found: set[Node] = set()
         pending: list[Node] = []
@@ -387,7 +387,7 @@ class DerivationBook:
         graph.cells.begin_again(left)
 
     def _unmark(self, each: Derivation) -> None:
-        """All is again as it was when the nodes were built."""
+        """Remove the marks: everything is as it was when the nodes were built."""
         each.seen = None if each.fingerprint is None else each.fingerprint()
         was_marked, each.error = each.error is not None, None
         for name in each.names if was_marked else ():
@@ -396,7 +396,7 @@ class DerivationBook:
                 unmark(self._graph, node)
 
     def _mark(self, each: Derivation, error: GraphError) -> None:
-        """Mark the nodes of a call that could not follow: they refuse to run, with the reason."""
+        """Mark the nodes of a call that could not be rebuilt: they refuse to run, with the reason."""
         each.error = error
         for name in each.names:
             node = self._graph.find(name)
@@ -406,7 +406,7 @@ class DerivationBook:
 
 @critical_contextmanager
 def _made_by(run: CellRun | None, source: SourceLocation) -> Iterator[None]:
-    """Have nodes belong to the call at `source` that `run` made."""
+    """Attribute nodes to the call at `source`, made by `run`."""
     cell, execution, label = (run.cell, run.execution, run.label) if run else ("", 0, "")
     token = current_run.set(DerivedAnew(cell=cell, execution=execution, label=label, location=source))
     try:
@@ -420,7 +420,7 @@ def _refuse_in_copy() -> None:
 
 
 def _require_same(before: Any, after: Any) -> None:
-    """Refuse a result in which other places are None than before: who holds it cannot see the difference."""
+    """Refuse a result that is None in other places than before: its holder could not see the difference."""
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         if (old is None) is not (new is None):
             text = "was None and would be a tensor now" if old is None else "would be None now"

@@ -1,4 +1,4 @@
-"""Marks on nodes that could not follow a change: they stay, with the reason, until the node is made again."""
+"""Marks on nodes that could not follow a change; they are kept until the node is made again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def mark(graph: Graph, node: Node, error: GraphError) -> None:
-    """Say what is wrong with `node`: it refuses to run with this error, and shape inference leaves it alone, until it is replaced."""
+    """Mark `node` with an error: it refuses to run, and inference skips it, until it is replaced."""
     if node.error is not None and node.error.is_mark and node.error.message == error.message:
         return
     graph.note(node)
@@ -25,7 +25,7 @@ def mark(graph: Graph, node: Node, error: GraphError) -> None:
 
 
 def unmark(graph: Graph, node: Node) -> None:
-    """Take a mark away: the node is inferred again."""
+    """Remove a mark; the node is inferred again."""
     if node.error is not None and node.error.is_mark:
         graph.note(node)
         node.error = None

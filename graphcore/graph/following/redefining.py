@@ -1,4 +1,4 @@
-"""Functions of a graph that are defined again: what calls them follows, or is marked where it does not fit any more."""
+"""Redefinition of functions in a graph: callers use the new one, or are marked if it does not fit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
 
 def redefine_function(graph: Graph, function: FunctionDef, where: str) -> None:
-    """Put `function` in the place of the one that has its name in the library of `graph`.
+    """Replace the function of the same name in the library of `graph`.
 
-    Nodes that call it, directly or through other functions, run it from then on; where the types of its arguments or results are others, they
-    are marked.
+    Nodes that call it, directly or through other functions, run the new one; if its argument or result types differ, they are marked.
 
     Args:
         graph: the graph.
@@ -51,14 +50,14 @@ def _results(function: FunctionDef) -> list[tuple[str, object]]:
 
 
 def _takes(node: Node, function: FunctionDef) -> bool:
-    """True unless `node` calls `function` with arguments that it does not take."""
+    """True unless `node` calls `function` with arguments of wrong types."""
     if node.op != function.name:
         return True
     return [dtype.base for dtype in node.input_types] == [arg.type for arg in function.signature.input_arg]
 
 
 def _bodies_fit(library: FunctionLibraryDefinition, function: FunctionDef, node: Node) -> bool:
-    """True unless a function that `node` runs calls `function` with another number of arguments than that takes."""
+    """True unless a function run by `node` calls `function` with a wrong number of arguments."""
     count = len(function.signature.input_arg)
     calls = [call for body in library.reachable_definitions([node.node_def]) for call in body.node_def if call.op == function.name]
     return all(sum(text[:1] != "^" for text in call.input) == count for call in calls)
@@ -75,7 +74,7 @@ def _misfit(node: Node, function: FunctionDef, where: str) -> GraphError:
 
 
 def _functions_that_call(library: FunctionLibraryDefinition, name: str) -> set[str]:
-    """The names of the functions whose bodies call function `name`, directly or through others, and its own."""
+    """The names of the functions that call function `name`, directly or not, and its own."""
     found = {name}
     bodies = {function.name: {called for node in function.node_def for called in names_in_node(node)} for function in library}
     grew = True

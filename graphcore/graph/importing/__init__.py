@@ -1,1 +1,1 @@
-"""Graphs from GraphDefs: names, inputs, options, checks."""
+"""Import of GraphDefs: names, inputs, options, checks."""

@@ -16,15 +16,15 @@ from graphcore.plumbing import is_back_edge
 
 
 def graph_from_nodes(nodes: Sequence[NodeDef], library: FunctionLibraryDefinition | None = None) -> Graph:
-    """A graph of these nodes; each is added as soon as its inputs are there, the first of the list before others.
+    """A graph of these nodes; each is added once its inputs are present, in list order.
 
     Args:
         nodes: complete NodeDefs (defaults filled in) in any order.
-        library: where their ops are looked up, the graph's own from then on; an empty one unless given.
+        library: the library of their ops, which becomes the graph's own; an empty one by default.
 
     Raises:
         NotFoundError: an op is not registered.
-        InvalidArgumentError: an input is missing, or of another type, or nodes wait for each other.
+        InvalidArgumentError: an input is missing, or of another type, or there is a cycle.
     """
     graph = graph_with_library(library)
     fill_in_order(graph, nodes)
@@ -32,7 +32,7 @@ def graph_from_nodes(nodes: Sequence[NodeDef], library: FunctionLibraryDefinitio
 
 
 def graph_with_library(library: FunctionLibraryDefinition | None) -> Graph:
-    """An empty graph whose function library is `library` itself, not a copy."""
+    """An empty graph with `library` itself, not a copy, as function library."""
     if library is None:
         return Graph()
     graph = Graph(library.default_registry)
@@ -41,16 +41,16 @@ def graph_with_library(library: FunctionLibraryDefinition | None) -> Graph:
 
 
 def copy_sharing_library(graph: Graph) -> tuple[Graph, dict[Node, Node]]:
-    """A copy whose function library is that of `graph` itself, and which of its nodes stands for which."""
+    """A copy that shares the function library of `graph`, and the mapping of its nodes."""
     made = graph_with_library(graph.library)
     return made, copy_graph(graph, made)
 
 
 def in_order(graph: Graph) -> list[Node]:
-    """The op nodes, producers first, other than around a loop; by id where that does not matter.
+    """The op nodes in topological order without loop back edges; ties are broken by id.
 
     Raises:
-        InvalidArgumentError: nodes wait for each other.
+        InvalidArgumentError: there is a cycle.
     """
     nodes = graph.nodes
     if all(other.id < node.id or is_back_edge(other.op, node.op) for node in nodes for other in producers_of(node)):
@@ -79,5 +79,5 @@ def in_order(graph: Graph) -> list[Node]:
 
 
 def producers_of(node: Node) -> list[Node]:
-    """The nodes that `node` takes values from or waits for."""
+    """The nodes that `node` has inputs or control inputs from."""
     return [tensor.node for tensor in node.inputs] + node.control_inputs

@@ -1,4 +1,4 @@
-"""import_graph_def: the nodes of a GraphDef become nodes of a graph, all of them or none."""
+"""`import_graph_def`: adds all nodes of a GraphDef to a graph, or none."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ def import_graph_def(
     refiner: ShapeRefiner | None = None,
     results: ImportResults | None = None,
 ) -> None:
-    """Add the nodes and functions of `graph_def` to `graph`; if anything is wrong the graph stays exactly as it was.
+    """Add the nodes and functions of `graph_def` to `graph`. After an error the graph is unchanged.
 
-    Nodes may stand in any order. In a notebook, nodes that an earlier run of the same cell imported are replaced in place.
+    Nodes may be in any order. In a notebook, nodes imported by an earlier run of the same cell are replaced in place.
 
     Args:
-        graph_def: what to import.
-        graph: where to.
+        graph_def: the GraphDef.
+        graph: the target.
         options: see `ImportOptions`.
-        refiner: infers the shapes too, beside the graph itself, and keeps what it finds. Like the graph it sees the lowest of the producer
-            versions it has met.
-        results: an empty one, which is filled.
+        refiner: infers the shapes too, beside the graph itself, and keeps them. Like the graph it uses the lowest producer
+            version so far.
+        results: an empty object to fill.
 
     Raises:
         NotFoundError: an op is not registered.
         UnimplementedError: an op is deprecated in the version of the GraphDef.
-        InvalidArgumentError: the GraphDef is wrong in itself or does not fit the graph or the options.
+        InvalidArgumentError: the GraphDef is invalid, or does not fit the graph or the options.
     """
     options = options or ImportOptions()
     check_results(options, results)
@@ -91,7 +91,10 @@ def import_graph_def(
 
 
 class _OpPlan(msgspec.Struct, eq=False):
-    """What is needed for each node of one op; `completed` remembers attrs that many nodes share, by the id of their dict (which it holds)."""
+    """The precomputed data for the nodes of one op.
+
+    `completed` caches attrs shared by many nodes, by the id of their dict (to which it holds a reference).
+    """
 
     registration: OpRegistration
     op_def: OpDef
@@ -100,7 +103,7 @@ class _OpPlan(msgspec.Struct, eq=False):
 
 
 class _Import:
-    """One import under way."""
+    """An import in progress."""
 
     def __init__(
         self, graph: Graph, graph_def: GraphDef, options: ImportOptions, refiner: ShapeRefiner | None, source: SourceLocation
@@ -125,7 +128,7 @@ class _Import:
         """Import everything.
 
         Raises:
-            GraphError: something is wrong.
+            GraphError: an error in the GraphDef.
         """
         graph, options = self.graph, self.options
         self.names = import_names(graph, self.graph_def, options)
@@ -139,12 +142,12 @@ class _Import:
         self._close_loops()
         graph.versions = merge_versions(graph.versions, self.graph_def.versions)
         if self.plain and self.graph_def.other_fields not in graph.other_fields:
-            # Serialised messages one after the other are the message that holds what both say. Under new names it would be wrong.
+            # Concatenated serialised messages are the merged message. Under new names it would be wrong.
             graph.other_fields += self.graph_def.other_fields
         if results is not None:
             self._fill(results)
 
-    # ---- the order: the first in the file of those whose inputs are there -------------------------------------------
+    # ---- the order: the first in the file of those with all inputs present ---------------------------------------------
 
     def _make_all(self) -> None:
         ready = self.ready
@@ -190,7 +193,7 @@ class _Import:
         return plan
 
     def _try_fully(self, number: int, node_def: NodeDef, plan: _OpPlan) -> None:
-        """As `_try`, for nodes with control inputs, ports, inputs that come later, and for imports that change inputs."""
+        """Variant of `_try` for control inputs, ports, later inputs, and imports that change inputs."""
         if self._is_mapped(node_def, plan):
             self.skipped[node_def.name] = self._num_outputs(node_def, plan)
             self._wake(node_def.name)
@@ -209,7 +212,7 @@ class _Import:
                 self.back_edges.append((node, slot, item.tensor))
 
     def _must_wait(self, number: int, node_def: NodeDef, plan: _OpPlan, inputs: list[Input]) -> bool:
-        """False if all inputs are there, or come around a loop. If not, the node is tried again when they are."""
+        """False if all inputs are present, or loop back edges. Otherwise the node is tried again later."""
         missing = [item for item in inputs if not item.exists and item.tensor.node not in self.made]
         if not missing:
             return False
@@ -245,7 +248,7 @@ class _Import:
                 heappush(self.ready, number)
 
     def _cycle(self) -> list[str]:
-        """The names along one of the cycles that keep nodes waiting."""
+        """The names along one of the cycles that block nodes."""
         waits_for = {self.nodes[number].name: name for name, numbers in self.waiting.items() for number in numbers}
         path: dict[str, None] = {}
         name = next(iter(waits_for))
@@ -310,7 +313,7 @@ class _Import:
             )
 
     def _finish(self, own_name: str, node_def: NodeDef, plan: _OpPlan, inputs: list[Tensor], controls: list[Node]) -> Node:
-        """Complete, check and add the node, whose inputs are known."""
+        """Complete, check and add a node with known inputs."""
         graph, registration = self.graph, plan.registration
         if registration.is_opaque:
             types: _Types = tuple([tensor.dtype for tensor in inputs]), self.opaque.get(own_name, ())
@@ -343,7 +346,7 @@ class _Import:
             check_output_shapes(refiner, self.refiner, node)
 
     def _completed(self, node_def: NodeDef, plan: _OpPlan) -> tuple[NodeDef, _Types]:
-        """The node with the op's defaults, and its types. Attrs of which nodes share one dict are looked at once."""
+        """The node with defaults of attrs, and its types. Shared attr dicts are checked once."""
         given = node_def.attr
         node_def = add_default_attrs(node_def, plan.op_def)
         validate_node_def(node_def, plan.op_def)
@@ -351,7 +354,7 @@ class _Import:
         plan.completed[id(given)] = given, node_def.attr, types
         return node_def, types
 
-    # ---- when all nodes are there -----------------------------------------------------------------------------------
+    # ---- after all nodes -----------------------------------------------------------------------------------------------
 
     def _close_loops(self) -> None:
         if not self.back_edges:
@@ -412,6 +415,6 @@ class _Import:
 
 
 def _way(names: list[str]) -> str:
-    """The names along a cycle, of a long one its beginning and its end."""
+    """The names along a cycle, abbreviated for a long one."""
     shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES // 2], "...", *names[-_MOST_NAMES // 2 :]]
     return " -> ".join(shown)

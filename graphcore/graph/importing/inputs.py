@@ -1,4 +1,4 @@
-"""What the inputs of imported nodes become: mapped to tensors that are there, with control inputs added, under new names."""
+"""Rewriting of imported inputs: mapped to existing tensors, with control inputs, under new names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AFTER_SOURCE: Final = TensorId("_SOURCE", CONTROL)
 
 
 class Input(msgspec.Struct, gc=False):
-    """One input of a node that is being imported: how it is written, what it is, and whether it was in the graph before."""
+    """One input of an imported node: its text, its tensor, and True if it existed in the graph before."""
 
     text: str
     tensor: TensorId
@@ -28,19 +28,19 @@ class Input(msgspec.Struct, gc=False):
 
 
 class InputRewriter:
-    """Changes the inputs of the nodes of one import.
+    """Rewrites the inputs of the nodes of one import.
 
     Args:
-        graph: where to.
-        options: what is asked for.
-        names: the names in the GraphDef and what they become.
+        graph: the target.
+        options: the options.
+        names: the names in the GraphDef with their new names.
 
     Raises:
-        InvalidArgumentError: the options speak of nodes that are not in the graph, or map data to control inputs.
+        InvalidArgumentError: the options refer to nodes that are not in the graph, or map data to control inputs.
 
     Attributes:
-        input_map: what takes the place of what, by name.
-        used_keys: the keys of it that an input was mapped by.
+        input_map: the replacements, by name.
+        used_keys: the keys that were used for an input.
     """
 
     def __init__(self, graph: Graph, options: ImportOptions, names: ImportNames) -> None:
@@ -52,11 +52,11 @@ class InputRewriter:
 
     @property
     def changes_nothing(self) -> bool:
-        """True iff every node is taken over as it is."""
+        """True iff every node is imported unchanged."""
         return not (self.input_map or self._controls or self._default_device or self._names.prefix or self._names.renamed)
 
     def mapped(self, node_def: NodeDef) -> list[Input]:
-        """The inputs after mapping; of several control inputs mapped to one node one is left."""
+        """The inputs after mapping; several control inputs mapped to one node become one."""
         inputs: list[Input] = []
         controls: set[TensorId] = {_AFTER_SOURCE}
         for text in node_def.input:
@@ -74,7 +74,7 @@ class InputRewriter:
         return inputs
 
     def add_controls(self, inputs: list[Input], made: Mapping[str, Node]) -> None:
-        """Add the control dependencies of the import to a node that does not get them from another imported node."""
+        """Add the import's control dependencies to a node without control inputs from imported nodes."""
         if not self._controls or any(not item.exists and item.tensor.node in made for item in inputs):
             return
         present = {item.text for item in inputs}
@@ -89,7 +89,7 @@ class InputRewriter:
         return map_colocation(changed, names.final) if names.prefix or names.renamed else changed
 
     def _text(self, item: Input) -> str:
-        """How a node of this import is written as an input: a prefix goes before what is there, a new name brings its port along."""
+        """The text of an input: with a prefix or new name for imported nodes, and its port."""
         name, index = item.tensor
         new = self._names.renamed.get(name)
         if new is not None:

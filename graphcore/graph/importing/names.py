@@ -1,4 +1,4 @@
-"""The names that imported nodes get: under a prefix, and free."""
+"""The names of imported nodes: prefixed and unique."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ImportNames(msgspec.Struct, frozen=True):
 
     Attributes:
         own: the names in the GraphDef.
-        prefix: what goes before all of them, with its slash.
-        renamed: those that become something else altogether because they are taken.
+        prefix: the prefix of all names, with its slash.
+        renamed: the new names of those that are taken.
     """
 
     own: dict[str, None]
@@ -26,7 +26,7 @@ class ImportNames(msgspec.Struct, frozen=True):
     renamed: dict[str, str]
 
     def final(self, name: str) -> str:
-        """What a node of the GraphDef is called in the graph."""
+        """The name in the graph of a node of the GraphDef."""
         return self.renamed.get(name) or self.prefix + name
 
 
@@ -34,7 +34,7 @@ def import_names(graph: Graph, graph_def: GraphDef, options: ImportOptions) -> I
     """Find a name for each node of the GraphDef.
 
     Raises:
-        InvalidArgumentError: a name is no name, there twice, or taken; or the prefix makes no names.
+        InvalidArgumentError: a name is invalid, repeated, or taken; or the prefix is invalid.
     """
     own = _checked_names(graph_def, allow_internal_ops=options.allow_internal_ops)
     taken = _TakenNames(graph)
@@ -79,7 +79,7 @@ def _free_prefix(options: ImportOptions, own: dict[str, None], taken: _TakenName
 
 
 def _free_names(own: dict[str, None], prefix: str, taken: _TakenNames) -> dict[str, str]:
-    """Each name that is taken becomes the first free one; a new name is neither one of the GraphDef's nor one of its scopes."""
+    """Rename each taken name to the first free one, avoiding names and scopes of the GraphDef."""
     renamed: dict[str, str] = {}
     if taken.is_empty:
         return renamed
@@ -106,7 +106,7 @@ def _refuse_taken(own: dict[str, None], prefix: str, taken: _TakenNames) -> None
 
 
 def _scopes_of(names: Iterable[str]) -> set[str]:
-    """All that stands before a slash in `names`."""
+    """All scopes in `names`."""
     scopes: set[str] = set()
     for name in names:
         end = name.rfind("/")
@@ -117,7 +117,7 @@ def _scopes_of(names: Iterable[str]) -> set[str]:
 
 
 class _TakenNames:
-    """What a new node may not be called: nodes that are there, unless this run of their cell may replace them, and their scopes."""
+    """The taken names: existing nodes, unless the running cell may replace them, and their scopes."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -129,12 +129,12 @@ class _TakenNames:
         return len(self.graph) == 0
 
     def has_node(self, name: str) -> bool:
-        """True iff a node is called so."""
+        """True iff a node has this name."""
         node = self.graph.find(name)
         return (node is not None and not self.graph.cells.may_replace(node)) or name in {"_SOURCE", "_SINK"}
 
     def has(self, name: str) -> bool:
-        """True iff a node, or a scope of one, is called so."""
+        """True iff a node, or a scope of one, has this name."""
         if self.has_node(name):
             return True
         if self._scopes is None:

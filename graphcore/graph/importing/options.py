@@ -1,4 +1,4 @@
-"""What an import may be asked to do, and what it gives back."""
+"""Options and results of an import."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ TensorLike = str | TensorId | Tensor | Node
 
 
 class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How `import_graph_def` imports.
+    """Options of `import_graph_def`.
 
     Attributes:
         prefix: a name scope for all imported nodes.
-        uniquify_names: give a node whose name is taken the first free one of `name_1`, `name_2`, ... instead of refusing it.
-        uniquify_prefix: do so with the prefix, so that all imported names stay as they are under it.
-        input_map: which tensors of the graph take the place of tensors of the GraphDef (named without the prefix); `^a` to `^b` maps
-            control inputs.
+        uniquify_names: rename a node with a taken name to the first free one of `name_1`, `name_2`, ... instead of refusing it.
+        uniquify_prefix: likewise for the prefix, so that all names under it are kept.
+        input_map: the tensors of the graph that replace tensors of the GraphDef (named without the prefix); `^a` to `^b` maps control inputs.
         skip_mapped_nodes: leave out nodes all of whose outputs are mapped.
-        control_dependencies: nodes of the graph that imported nodes without an imported input must wait for.
-        return_tensors: tensors of the GraphDef that the results shall give, as mapped.
-        return_nodes: nodes of the GraphDef that the results shall give.
-        validate_colocation_constraints: refuse a node that is to be colocated with a node that is not imported with it.
-        validate_shape: infer the shapes and refuse what does not fit; else shapes are unknown.
+        control_dependencies: control inputs of imported nodes without an imported input.
+        return_tensors: tensors of the GraphDef to return, after mapping.
+        return_nodes: nodes of the GraphDef to return.
+        validate_colocation_constraints: refuse colocation with a node that is not imported.
+        validate_shape: infer the shapes and refuse contradictions; otherwise shapes are unknown.
         default_device: the device of nodes that request none.
-        allow_unknown_ops: import nodes whose op is not registered as opaque nodes, which can be seen but not run.
-        allow_internal_ops: take names that begin with `_`, as the nodes have that feeds and fetches become.
+        allow_unknown_ops: import nodes of unregistered ops as opaque nodes, which can be shown but not run.
+        allow_internal_ops: accept names that begin with `_`, as those of feed and fetch nodes do.
     """
 
     prefix: str = ""
@@ -51,11 +50,11 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportResults:
-    """What an import gives.
+    """The results of an import.
 
     Attributes:
-        return_tensors, return_nodes: what the options asked for, in that order.
-        missing_unused_input_map_keys: keys of the input map that were not used and name nothing in the GraphDef.
+        return_tensors, return_nodes: those requested by the options, in order.
+        missing_unused_input_map_keys: keys of the input map that were not used and are not names of the GraphDef.
     """
 
     __slots__ = ("missing_unused_input_map_keys", "return_nodes", "return_tensors")
@@ -73,10 +72,10 @@ class ImportResults:
 
 
 def check_results(options: ImportOptions, results: ImportResults | None) -> None:
-    """Require empty results where something is to be returned.
+    """Check that empty results are given if something is to be returned.
 
     Raises:
-        InvalidArgumentError: there are none, or they hold something.
+        InvalidArgumentError: there are none, or they are not empty.
     """
     if options.return_tensors and results is None:
         raise InvalidArgumentError("results argument to ImportGraphDef() must be non-null if opts.return_tensors is non-empty")
@@ -89,7 +88,7 @@ def check_results(options: ImportOptions, results: ImportResults | None) -> None
 
 
 def tensor_id_of(item: TensorLike, *, control: bool = False) -> TensorId:
-    """The name that `item` stands for; a node stands for its control output where `control` says that one is meant.
+    """Convert `item` to a tensor name; for a node with `control`, to its control output.
 
     Raises:
         InvalidArgumentError: it names nothing.

@@ -1,4 +1,4 @@
-"""The shapes of imported nodes: what the file says beside what is inferred."""
+"""The shapes of imported nodes, merged from file and inference."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _OUTPUT_SHAPES: Final = "_output_shapes"
 
 
 def forget_shapes(node: Node) -> None:
-    """Know nothing of the node's outputs."""
+    """Make the shapes of the node's outputs unknown."""
     node.output_handles = tuple([ShapeHandle() for _ in node.outputs])
 
 
 def check_output_shapes(refiner: LiveRefiner, other: ShapeRefiner | None, node: Node) -> None:
-    """Merge the shapes of the attr `_output_shapes` into the inferred ones, and drop the attr, which later changes would make wrong.
+    """Merge the shapes in attr `_output_shapes` into the inferred ones, and remove the attr.
 
-    An opaque node keeps it: nothing else will ever tell its shapes.
+    Later changes would make it wrong. An opaque node keeps it as the only source of its shapes.
 
     Raises:
-        InvalidArgumentError: the attr has too few shapes, or shapes that cannot be.
+        InvalidArgumentError: the attr has too few or invalid shapes.
     """
     shapes = node.node_def.attr[_OUTPUT_SHAPES]
     if isinstance(shapes, NoValue):
-        shapes = ()  # an empty list and one that is not set are the same
+        shapes = ()  # an empty list equals an unset one
     if not isinstance(shapes, tuple) or not all(isinstance(shape, Shape) for shape in shapes):
         return
     if len(shapes) < len(node.outputs):

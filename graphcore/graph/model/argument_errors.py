@@ -10,7 +10,7 @@ from graphcore.graph.model.node import Node, Tensor
 
 
 def refuse(argument: str, required: str, value: object) -> NoReturn:
-    """Say what `argument` must be, and what it is.
+    """Raise an error with the requirement on `argument` and its actual value.
 
     Raises:
         InvalidArgumentError: always.

@@ -1,4 +1,4 @@
-"""Single changes of a graph: Ctrl-C does not come into the middle of one, and subscribers learn of it when it is done."""
+"""Atomic changes of a graph: Ctrl-C is deferred to the end, when subscribers are notified."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 def refuse_finalized(graph: Graph) -> None:
-    """Refuse to change a graph that is read-only.
+    """Check that a graph is not read-only.
 
     Raises:
         FailedPreconditionError: it has been finalized.
@@ -27,7 +27,7 @@ def refuse_finalized(graph: Graph) -> None:
 
 
 def edit(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """As `undivided`, for what changes nodes or edges. `change` refuses what it must before it changes anything.
+    """Make an atomic edit of nodes or edges. `change` must check its arguments before any change.
 
     Raises:
         FailedPreconditionError: the graph has been finalized.
@@ -38,7 +38,7 @@ def edit(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.a
 
 
 def undivided(graph: Graph, change: Callable[Concatenate[Graph, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Call `change` with the graph and these arguments without a break; subscribers are told of its changes at its end."""
+    """Call `change` atomically with the graph and these arguments; subscribers are notified at its end."""
     with graph.lock, critical_section:
         if graph.unpublished is not None:
             return change(graph, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Which cell made which node, and what a cell that runs again may replace."""
+"""Ownership of nodes by cells, and replacement by cells that run again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class CellBook:
     """Nodes by the cell that made them.
 
     Attributes:
-        failed: cells whose last run ended with an error; what they made is partial.
+        failed: cells whose last run failed; their nodes are incomplete.
     """
 
     __slots__ = ("_first_runs", "_owned", "_stale", "failed", "running")
@@ -25,22 +25,22 @@ class CellBook:
         self.running: CellRun | None = None
 
     def state(self) -> tuple[Any, ...]:
-        """What `restore` needs to bring the book back to what it is now."""
+        """A snapshot for `restore`."""
         return {cell: dict(nodes) for cell, nodes in self._owned.items()}, dict(self._stale), set(self.failed), self.running
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        """Be again what the book was at `state`."""
+        """Return to the snapshot `state`."""
         self._owned, self._stale, self.failed, self.running = state
 
     def begin(self, run: CellRun) -> list[str]:
-        """Start a run; returns the names of the nodes that it may replace."""
+        """Start a run. Returns the names of the nodes that it may replace."""
         self.running = run
         self._first_runs.setdefault(run.cell, len(self._first_runs))
         self._stale = dict(self._owned.get(run.cell, {}))
         return list(self._stale)
 
     def end(self, run: CellRun, *, failed: bool) -> list[Node]:
-        """End a run; returns the nodes of earlier runs that it did not make again."""
+        """End a run. Returns the nodes of earlier runs that it did not make again."""
         left = list(self._stale.values())
         self._stale = {}
         self.running = None
@@ -48,17 +48,17 @@ class CellBook:
         return left
 
     def begin_again(self, nodes: dict[str, Node]) -> dict[str, Node]:
-        """A derivation is built anew and may replace `nodes`; gives what `end_again` needs."""
+        """Allow a rebuilt derivation to replace `nodes`. Returns a token for `end_again`."""
         before, self._stale = self._stale, nodes
         return before
 
     def end_again(self, before: dict[str, Node]) -> list[Node]:
-        """The derivation has been built; returns the nodes that it did not make again."""
+        """End the rebuild of a derivation. Returns the nodes that it did not make again."""
         left, self._stale = list(self._stale.values()), before
         return left
 
     def comes_before(self, node: Node, run: CellRun | None) -> bool:
-        """True iff the cell that made `node` first ran before the cell of `run` did: a notebook runs from the top."""
+        """True iff the cell of `node` first ran before the cell of `run`, and so is above it."""
         made_in = None if node.source is None else node.source.run
         if made_in is None or run is None or made_in.cell == run.cell:
             return False
@@ -67,21 +67,21 @@ class CellBook:
 
     @property
     def unmade(self) -> list[Node]:
-        """The nodes that an earlier run of the running cell made and this one has not made again yet."""
+        """The nodes of an earlier run of the running cell that were not made again yet."""
         return list(self._stale.values())
 
     def may_replace(self, node: Node) -> bool:
-        """True iff an earlier run of the running cell made `node` and this run has not yet."""
+        """True iff an earlier run of the running cell made `node`, and this run has not yet."""
         return self._stale.get(node.name) is node
 
     def own(self, node: Node) -> None:
-        """`node` was made (again) by the cell in its source."""
+        """Make `node` the property of the cell in its source."""
         self._stale.pop(node.name, None)
         if node.source is not None and node.source.run is not None:
             self._owned.setdefault(node.source.run.cell, {})[node.name] = node
 
     def disown(self, node: Node) -> None:
-        """`node` is gone, or is about to be another cell's."""
+        """Remove the owner of `node`, which is removed or gets another one."""
         source = node.source
         if source is None or source.run is None:
             return
@@ -91,7 +91,7 @@ class CellBook:
             self._owned.pop(source.run.cell, None)
 
     def nodes_of(self, cell: str) -> list[Node]:
-        """What a cell has made, in order."""
+        """The nodes of a cell, in order."""
         return list(self._owned.get(cell, {}).values())
 
     def is_partial(self, node: Node) -> bool:

@@ -29,7 +29,10 @@ class ChangePublisher:
         self._last_version = 0
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Have `subscriber` called after each change with its record, by the thread that makes it. Returns what ends it."""
+        """Call `subscriber` after each change with its record, in the changing thread.
+
+        Returns a function that unsubscribes.
+        """
         self._subscribers.append(subscriber)
 
         def unsubscribe() -> None:
@@ -39,14 +42,14 @@ class ChangePublisher:
         return unsubscribe
 
     def publish(self, kind: ChangeKind, node: Node) -> None:
-        """Count a change, and tell the subscribers when the edit or transaction under way has ended."""
-        # A number that a failed transaction took is not used again: plans are kept by it.
+        """Count a change, and notify the subscribers at the end of the current edit or transaction."""
+        # Versions taken by failed transactions are not reused: plans are cached by them.
         self.version = self._last_version = self._last_version + 1
         if self._subscribers:
             self._announce(kind, node)
 
     def outdate(self) -> None:
-        """Count a change that concerns no node by itself: what was made of this graph before is looked at again."""
+        """Count a change of no particular node, which invalidates results derived from the graph."""
         self.version = self._last_version = self._last_version + 1
 
     def _announce(self, kind: ChangeKind, node: Node) -> None:
@@ -64,7 +67,7 @@ class ChangePublisher:
         """Call each subscriber with each change.
 
         Raises:
-            Exception: the first that a subscriber raised, when all know of all.
+            Exception: the first error of a subscriber, after all were notified.
         """
         failure: Exception | None = None
         for change in changes:
@@ -77,6 +80,6 @@ class ChangePublisher:
             raise failure
 
     def note(self, node: Node) -> None:
-        """Called before an existing node changes: a transaction keeps what it was."""
+        """Save the state of an existing node before it changes, for transactions."""
         if self.before is not None:
             self.before.note(node)

@@ -1,4 +1,4 @@
-"""What happened to a graph, one small record a change."""
+"""Records of changes of a graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ChangeKind = Literal["added", "removed", "replaced", "inputs", "shapes"]
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """`node` was added, removed, replaced in place, fed from elsewhere, or has other shapes now."""
+    """A change of `node`: added, removed, replaced in place, reconnected, or with other shapes."""
 
     kind: ChangeKind
     node: str

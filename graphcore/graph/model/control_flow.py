@@ -1,8 +1,8 @@
-"""Control-flow analysis: the loops among some nodes, and the branches that each node lies on.
+"""Control-flow analysis: the loops among some nodes, and the branches that each node is on.
 
-A node runs if the branches that it lies on are taken. Its *guard* is the set of those branches within its frame: an output of a Switch
-has the guard of the Switch and one branch more, a Merge that joins all sides of a branch has that one less, and any other node has the
-guards of all its inputs together. The test of a loop is a branch like others.
+A node runs if the branches that it is on are taken. Its *guard* is the set of those branches within its frame: an output of a Switch has
+the guard of the Switch and one branch more, a Merge that joins all sides of a branch has that one less, and any other node has the guards
+of all its inputs together. The test of a loop is a branch like others.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 class Branch(NamedTuple):
-    """One side of a choice.
+    """One side of a conditional.
 
     Attributes:
         pred: the tensor that decides.
         side: the output of the Switch: 0 for false, 1 for true.
-        sides: the number of outputs of the Switch; 0 stands for a Merge of which the analysis cannot say if any input is alive.
+        sides: the number of outputs of the Switch; 0 stands for a Merge with inputs of unknown liveness.
     """
 
     pred: Tensor
@@ -98,26 +98,26 @@ class Loop:
         return self.conditions[-1]
 
     def invariants(self) -> list[Node]:
-        """The Enter nodes of values that stay the same in all iterations."""
+        """The Enter nodes of loop invariants."""
         varying = {variable.enter for variable in self.variables}
         return [enter for enter in self.enters if enter not in varying]
 
 
 class ControlFlow:
-    """The loops and branches among some nodes.
+    """The loops and branches among given nodes.
 
     Args:
-        nodes: the nodes, with all that they depend on but for what is fed.
-        info: their frames, of `control_flow_info`.
-        feeds: the tensors that are fed.
+        nodes: the nodes, with all their ancestors up to feeds.
+        info: their frames, from `control_flow_info`.
+        feeds: the fed tensors.
 
     Attributes:
         nodes: the nodes, as given.
-        frames: the name of the frame in which each node gives its outputs; "" for the outermost.
+        frames: the name of the frame of each node's outputs; "" for the root.
         loops: the loops by frame name.
-        guards: the branches that each node lies on in that frame.
-        consumers: the nodes that take a tensor, each with its slot.
-        open_merges: the Merges of which the analysis cannot say if any input is alive, each with the reason.
+        guards: the branches that each node is on in that frame.
+        consumers: the consumers of a tensor, each with its slot.
+        open_merges: the Merges with inputs of unknown liveness, each with the reason.
     """
 
     def __init__(self, nodes: Sequence[Node], info: Mapping[Node, NodeFrame], feeds: Collection[Tensor] = ()) -> None:
@@ -140,20 +140,20 @@ class ControlFlow:
         self._find_guards()
 
     def decider(self, pred: Tensor) -> Tensor:
-        """The tensor that decides where a Switch goes by `pred`: the one that `pred` is passed on from."""
+        """The tensor that decides a Switch on `pred`: the source of `pred` behind Identities."""
         while pred.node.registration.is_alias and pred.node.op not in FRAME_OPS and pred not in self.feeds:
             pred = pred.node.inputs[0]
         return pred
 
     def test(self, frame: str) -> Tensor | None:
-        """The tensor that decides if the loop of a frame goes on; None for a frame without one LoopCond."""
+        """The tensor that decides the continuation of a loop; None for a frame without one LoopCond."""
         if frame not in self._tests:
             conditions = self.loops[frame].conditions if frame in self.loops else ()
             self._tests[frame] = self.decider(conditions[0].inputs[0]) if len(conditions) == 1 else None
         return self._tests[frame]
 
     def guard_of(self, tensor: Tensor) -> Guard:
-        """The branches that a tensor lies on."""
+        """The guard of a tensor: the branches it is on."""
         node = tensor.node
         if tensor in self.feeds:
             return NO_BRANCH
@@ -166,7 +166,7 @@ class ControlFlow:
         return guard | {branch}
 
     def guard_of_inputs(self, node: Node) -> Guard:
-        """The branches that the inputs and control inputs of a node lie on."""
+        """The guard of the inputs and control inputs of a node."""
         found = NO_BRANCH
         for tensor in node.inputs:
             guard = self.guard_of(tensor)
@@ -181,15 +181,15 @@ class ControlFlow:
         return self.loops[self.frames[exit_node.inputs[0].node]]
 
     def add_exit(self, exit_node: Node, loop: Loop) -> None:
-        """Take in an Exit node that was made after the analysis."""
+        """Add an Exit node made after the analysis."""
         self.frames[exit_node], self.guards[exit_node] = loop.parent, loop.guard
 
     def branches_of(self, tensor: Tensor) -> list[tuple[Tensor, int]]:
-        """The predicate and side of each branch that a tensor lies on, outermost first, without the test of its loop."""
+        """The predicate and side of each branch around a tensor, outermost first, without the loop's test."""
         return self._ordered(self.frames[tensor.node], self.guard_of(tensor))
 
     def branches_around(self, loop: Loop) -> list[tuple[Tensor, int]]:
-        """The predicate and side of each branch that a loop lies on, outermost first."""
+        """The predicate and side of each branch around a loop, outermost first."""
         return self._ordered(loop.parent, loop.guard)
 
     def _ordered(self, frame: str, guard: Guard) -> list[tuple[Tensor, int]]:
@@ -199,7 +199,7 @@ class ControlFlow:
         return [(branch.pred, branch.side) for branch in found]
 
     def joined_branches(self, merge: Node) -> list[Branch]:
-        """The side of a branch that each input of a Merge comes from; none if they are not sides of one branch."""
+        """The branch side of each input of a Merge; () if they are not sides of one branch."""
         guards = [self.guard_of(tensor) for tensor in merge.inputs]
         common = frozenset.intersection(*guards)
         ends = [tuple(guard - common) for guard in guards]
@@ -213,7 +213,7 @@ class ControlFlow:
 
     @staticmethod
     def is_loop_merge(node: Node) -> bool:
-        """True iff a Merge begins the iteration of a loop."""
+        """True iff a Merge is the head of a loop."""
         return any(tensor.node.op in NEXT_ITERATION for tensor in node.inputs)
 
     def _find_frame(self, node: Node, info: Mapping[Node, NodeFrame]) -> None:
@@ -245,7 +245,7 @@ class ControlFlow:
                 loop.variables.append(variable)
 
     def _find_guards(self) -> None:
-        """Find the guard of each node after those of what it depends on, and of an Exit after those of all Enters of its loop."""
+        """Find the guard of each node after its inputs, and of an Exit after all Enters of its loop."""
         guards, frames, begun = self.guards, self.frames, set[Node]()
         for root in self.nodes:
             pending = [root]
@@ -303,7 +303,7 @@ class ControlFlow:
 
 
 def ancestors_of(starts: Iterable[Node]) -> list[Node]:
-    """The nodes `starts` and all that they depend on, producers first but for the back edges of loops."""
+    """The nodes `starts` and all their ancestors, producers first except for loop back edges."""
     order: list[Node] = []
     done: dict[Node, bool] = {}
     roots = list(starts)
@@ -327,12 +327,12 @@ def ancestors_of(starts: Iterable[Node]) -> list[Node]:
 
 
 def uncertain_nodes(graph: GraphReader) -> set[Node]:
-    """The nodes on a branch that may not be taken, and those in a loop, where values may differ between iterations."""
+    """The nodes on a branch that may not be taken, and those in a loop, where values vary."""
     nodes = list(graph.op_nodes())
     if not any(node.op in ANY_SWITCH or node.op in ENTER for node in nodes):
         return set()
     try:
         flow = ControlFlow(nodes, control_flow_info(nodes))
-    except GraphError:  # a malformed loop: nothing is certain before it is mended
+    except GraphError:  # a malformed loop: nothing is certain before it is repaired
         return set(nodes)
     return {node for node in nodes if flow.frames[node] or flow.guards[node]}

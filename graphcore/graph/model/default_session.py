@@ -1,4 +1,4 @@
-"""The default session of each thread: what `Tensor.eval` and `Node.run` run in."""
+"""The default session of each thread, used by `Tensor.eval` and `Node.run`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def evaluate(what: Node | Tensor, feed_dict: Mapping[Any, Any] | None, session: 
 
     Raises:
         FailedPreconditionError: no session is entered.
-        InvalidArgumentError: `session` is no session.
+        InvalidArgumentError: `session` is not a session.
     """
     chosen = default_session.get() if session is None else session
     if chosen is None:

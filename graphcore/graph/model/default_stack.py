@@ -1,4 +1,4 @@
-"""The stack of default graphs, one a thread."""
+"""The stack of default graphs of each thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ stack = _DefaultGraphStack()
 
 
 def building(graph: Graph) -> Graph:
-    """Where an operator on a tensor of `graph` puts its node: into the function body that is being traced within that graph, if one is."""
+    """The graph for nodes of operators on tensors of `graph`: the function body being traced, or itself."""
     graphs = stack.graphs
     if not graphs or graphs[-1].outer is None:
         return graph
@@ -39,7 +39,7 @@ def default_graph(graph: Graph) -> Iterator[Graph]:
     """Make `graph` the default within the block.
 
     Raises:
-        FailedPreconditionError: blocks are left in another order than they were entered.
+        FailedPreconditionError: the blocks are not nested.
     """
     stack.graphs.append(graph)
     try:

@@ -1,4 +1,4 @@
-"""One edge of a graph, as its users hold it."""
+"""One edge of a graph, in the public form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONTROL_KEY: Final = (CONTROL_SLOT, CONTROL_SLOT)
 
 
 class Edge(msgspec.Struct, frozen=True, gc=False):
-    """Output `src_output` of `src` feeds input `dst_input` of `dst`; both are -1 for a control edge."""
+    """An edge from output `src_output` of `src` to input `dst_input` of `dst`; both -1 for a control edge."""
 
     id: int
     src: Node
@@ -24,7 +24,7 @@ class Edge(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_control_edge(self) -> bool:
-        """True iff it only orders."""
+        """True iff it is a control edge."""
         return self.src_output == CONTROL_SLOT
 
     def __str__(self) -> str:
@@ -32,5 +32,5 @@ class Edge(msgspec.Struct, frozen=True, gc=False):
 
 
 def _end_name(node: Node | None) -> str:
-    """The name of an end; one that has left the graph since is shown as missing."""
+    """The name of an end; missing if it was removed."""
     return "<NULL>" if node is None or node.graph.find_node_id(node.id) is not node else node.name

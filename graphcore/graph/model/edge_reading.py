@@ -1,4 +1,4 @@
-"""Looking at the edges: the half of an `EdgeStore` that changes nothing."""
+"""Reading edges: the read-only half of an `EdgeStore`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ONLY_CONTROL: Final = {CONTROL_KEY}
 
 
 class EdgeReader(ABC):
-    """What can be asked of the edges of a graph.
+    """The read-only interface of the edges of a graph.
 
     Attributes:
-        lock: held while edges change or are looked at. What says so is for those who hold it already.
+        lock: held during changes and reads. Methods that say so are for callers that hold it already.
     """
 
     __slots__ = ("_nodes", "_pred", "_sink", "_source", "_succ", "lock")
@@ -34,20 +34,20 @@ class EdgeReader(ABC):
 
     @abstractmethod
     def sync(self) -> None:
-        """Enter the nodes added since the last look."""
+        """Enter the nodes added since the last read."""
 
     @abstractmethod
     def _anchor(self) -> None:
-        """Do that, and let the edges of source and sink be as they must."""
+        """Enter new nodes, and update the edges of source and sink."""
 
     def has(self, tensor: Tensor, dst: Node, slot: int) -> bool:
-        """True iff `tensor` feeds input `slot` of `dst`."""
+        """True iff `tensor` is connected to input `slot` of `dst`."""
         with self.lock:
             self.sync()
             return self.feeds(tensor, dst, slot)
 
     def feeds(self, tensor: Tensor, dst: Node, slot: int) -> bool:
-        """The same for who holds the lock, if no node waits to be entered."""
+        """Variant of `has` for callers with the lock, when no node waits to be entered."""
         return (tensor.index, slot) in self._succ.get(tensor.node.name, {}).get(dst.name, ())
 
     def has_control(self, src: Node, dst: Node) -> bool:
@@ -64,7 +64,7 @@ class EdgeReader(ABC):
         return None if data is None else Edge(data["id"], src, key[0], dst, max(key[1], CONTROL_SLOT))
 
     def last_control(self, src: Node, dst: Node) -> Edge:
-        """The control edge that was added last between two nodes."""
+        """The control edge added last between two nodes."""
         with self.lock:
             self.sync()
             keys = self._succ[src.name][dst.name]
@@ -72,17 +72,17 @@ class EdgeReader(ABC):
         return Edge(number, src, CONTROL_SLOT, dst, CONTROL_SLOT)
 
     def out_edges(self, node: Node) -> list[Edge]:
-        """The edges to op nodes that leave `node`, by destination and slot."""
+        """The edges from `node` to op nodes, by destination and slot."""
         return [edge for edge in self._edges_from(node) if edge.dst.id > 1]
 
     def all_out_edges(self, node: Node) -> list[Edge]:
-        """The edges that leave `node`, that to the sink included, by id."""
+        """The edges from `node`, including that to the sink, by id."""
         with self.lock:
             self._anchor()
             return sorted(self._edges_from(node), key=_by_id)
 
     def all_in_edges(self, node: Node) -> list[Edge]:
-        """The edges that enter `node`, that from the source included, by id."""
+        """The edges to `node`, including that from the source, by id."""
         with self.lock:
             self._anchor()
             found = []
@@ -108,11 +108,11 @@ class EdgeReader(ABC):
             return sorted([edge for data in self._nodes.values() for edge in self._edges_from(data["node"])], key=_by_id)
 
     def input_edge(self, node: Node, slot: int) -> Edge:
-        """The edge that feeds input `slot`.
+        """The edge to input `slot`.
 
         Raises:
             InvalidArgumentError: the node has no such input.
-            NotFoundError: nothing feeds it at present.
+            NotFoundError: it is not connected at present.
         """
         self.sync()
         if not 0 <= slot < len(node.inputs):
@@ -127,10 +127,10 @@ class EdgeReader(ABC):
         return edge
 
     def input_edges(self, node: Node) -> list[Edge]:
-        """The edges that feed the inputs, one a slot.
+        """The edges to the inputs, one for each slot.
 
         Raises:
-            InvalidArgumentError: nothing feeds one of them.
+            InvalidArgumentError: one is not connected.
         """
         edges = []
         for slot in range(len(node.inputs)):
@@ -141,7 +141,7 @@ class EdgeReader(ABC):
         return edges
 
     def fed_by(self, node: Node) -> list[tuple[Node, int]]:
-        """The op nodes that take anything from `node`, each with the slot that takes it, -1 for a control edge."""
+        """The op nodes with inputs from `node`, each with the slot, -1 for a control edge."""
         with self.lock:
             self.sync()
             nodes = self._nodes
@@ -149,7 +149,7 @@ class EdgeReader(ABC):
             return [(dst, slot if slot >= 0 else CONTROL_SLOT) for dst, keys in fed if dst.id > 1 for _, slot in keys]
 
     def successors(self, node: Node) -> list[Node]:
-        """The op nodes that take anything from `node`, control edges included."""
+        """The op nodes with inputs or control inputs from `node`."""
         with self.lock:
             self.sync()
             nodes = self._nodes
@@ -157,18 +157,21 @@ class EdgeReader(ABC):
         return [other for other in found if other.id > 1]
 
     def has_successors(self, node: Node) -> bool:
-        """True iff an op node takes anything from `node`: told at once, however many do."""
+        """True iff an op node has inputs from `node`; constant time."""
         self.sync()
         after = self._succ[node.name]
         return len(after) > 1 or (bool(after) and self._sink.name not in after)
 
     def consumers_of(self, node: Node) -> list[Node]:
-        """The op nodes that take an output of `node`, each once. Without control edges or nodes that wait to be entered; for who holds the lock."""
+        """The distinct op nodes with data inputs from `node`, without nodes not yet entered.
+
+        The caller holds the lock.
+        """
         nodes = self._nodes
         return [nodes[name]["node"] for name, keys in self._succ[node.name].items() if name != "_SINK" and keys.keys() != _ONLY_CONTROL]
 
     def data_successors(self) -> Callable[[Node], list[Node]]:
-        """A quicker `consumers_of`, for as long as no edge changes; for who holds the lock."""
+        """A faster `consumers_of`, valid until an edge changes. The caller holds the lock."""
         nodes, succ = self._nodes, self._succ
 
         def successors(node: Node) -> list[Node]:
@@ -178,7 +181,7 @@ class EdgeReader(ABC):
         return successors
 
     def predecessors(self, node: Node) -> list[Node]:
-        """The op nodes that `node` takes anything from, control edges included."""
+        """The op nodes that `node` has inputs or control inputs from."""
         with self.lock:
             self.sync()
             nodes = self._nodes
@@ -186,14 +189,14 @@ class EdgeReader(ABC):
         return [other for other in found if other.id > 1]
 
     def all_successors(self, node: Node) -> list[Node]:
-        """The nodes that edges lead to from `node`, each once, the sink included."""
+        """The distinct targets of edges from `node`, including the sink."""
         with self.lock:
             self._anchor()
             nodes = self._nodes
             return [nodes[name]["node"] for name in self._succ[node.name]]
 
     def all_predecessors(self, node: Node) -> list[Node]:
-        """The nodes that edges lead from to `node`, each once, the source included."""
+        """The distinct origins of edges to `node`, including the source."""
         with self.lock:
             self._anchor()
             nodes = self._nodes

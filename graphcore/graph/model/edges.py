@@ -1,4 +1,4 @@
-"""The edges, kept in one networkx.MultiDiGraph."""
+"""The edges of a graph, kept in one networkx.MultiDiGraph."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _Key = tuple[int, int]
 
 
 class EdgeStore(EdgeReader):
-    """Owns the MultiDiGraph. New nodes are entered when somebody looks, as are the edges of source and sink.
+    """Owns the MultiDiGraph. New nodes, and the edges of source and sink, are entered lazily on reads.
 
-    Building a graph asks nothing of it, and entering a node costs as much as making it. So networkx's three dicts (`_node`, `_succ`,
-    `_pred`) are written directly: its own methods take three times as long. A test compares the result with what they make.
-    networkx itself, slow to import, is called upon when somebody asks for the graph as a whole.
+    Graph construction does not need them, and entering a node costs as much as making it. So networkx's three dicts (`_node`, `_succ`,
+    `_pred`) are written directly: its own methods take three times as long. A test compares the result with theirs. networkx itself, slow
+    to import, is used when the graph as a whole is requested.
 
-    Whoever looks enters nodes, so several threads that look take turns.
+    Reads enter nodes, so several reading threads alternate.
 
     Args:
         lock: the graph's.
 
     Attributes:
-        journal: where to note edges before they change, while a transaction is under way.
+        journal: records edges before they change, during a transaction.
     """
 
     __slots__ = (
@@ -54,13 +54,13 @@ class EdgeStore(EdgeReader):
         self._pred = {}
         self._next_id = 0
         self._loose: dict[Node, None] = {}
-        self.detached: set[str] = set()  # nodes that passes left without consumers: nobody asked for them
+        self.detached: set[str] = set()  # nodes left without consumers by passes, which were not requested as leaves
         self._pending: list[Node] = []
         self._pinned: frozenset[tuple[str, str]] = frozenset()
         self.journal: EdgeJournal | None = None
 
     def add_ends(self, source: Node, sink: Node) -> None:
-        """The graph's own source and sink, with the control edge between them."""
+        """Add the graph's source and sink, with the control edge between them."""
         self._source, self._sink = source, sink
         for end in (source, sink):
             self._nodes[end.name] = {"node": end}
@@ -69,7 +69,7 @@ class EdgeStore(EdgeReader):
         self._add(source.name, sink.name, CONTROL_KEY)
 
     def view(self) -> nx.MultiDiGraph[str]:
-        """The read-only graph, as it is now."""
+        """The current graph, read-only."""
         with self.lock:
             self._anchor()
             if self._view is None:
@@ -81,7 +81,7 @@ class EdgeStore(EdgeReader):
 
     @property
     def num_edge_ids(self) -> int:
-        """One more than the largest edge id ever given."""
+        """The largest edge id so far, plus one."""
         with self.lock:
             self._anchor()
             return self._next_id
@@ -89,9 +89,9 @@ class EdgeStore(EdgeReader):
     # ---- transactions ----------------------------------------------------------------------------------------------
 
     def begin(self, first_new_id: int) -> tuple[Any, ...]:
-        """Note from now on what changes, for a transaction. Gives what `keep` and `restore` need.
+        """Record changes for a transaction. Returns a token for `keep` and `restore`.
 
-        Nodes that nobody has looked at stay pending.
+        Nodes not yet read stay pending.
         """
         inner = EdgeJournal(first_new_id, self._nodes, self._succ, self._pred)
         state = self.journal, inner, self._next_id, dict(self._loose), self._pinned, set(self.detached), list(self._pending)
@@ -99,14 +99,14 @@ class EdgeStore(EdgeReader):
         return state
 
     def keep(self, state: tuple[Any, ...]) -> None:
-        """The transaction has ended well."""
+        """Commit the transaction."""
         outer, inner = state[:2]
         if outer is not None:
             outer.absorb(inner)
         self.journal = outer
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        """Be again what the edges were when it began."""
+        """Restore the edges at its beginning."""
         self.journal, inner, self._next_id, self._loose, self._pinned, self.detached, self._pending = state
         inner.restore()
 
@@ -117,7 +117,7 @@ class EdgeStore(EdgeReader):
         self._pending.append(node)
 
     def sync(self) -> None:
-        """Enter the nodes added since the last look."""
+        """Enter the nodes added since the last read."""
         if not self._pending:
             return
         with self.lock, critical_section:
@@ -128,10 +128,10 @@ class EdgeStore(EdgeReader):
                 if self._nodes.get(producer.name, {}).get("node") is producer:
                     self._add(producer.name, node.name, key)
                     self._loose[producer] = None
-            self._pending = []  # not before: others see by it that there is something to wait for
+            self._pending = []  # only now: other threads see by it that there is something to wait for
 
     def _enter(self, node: Node, late: list[tuple[Node, _Key, Node]]) -> None:
-        """Enter a node; an edge from one that is not there (it comes after it and closes a loop, or is awaited) is left for later."""
+        """Enter a node; edges from nodes that are not present (loop back edges, waits) are left for later."""
         name = node.name
         succ, loose, journal = self._succ, self._loose, self.journal
         number = self._next_id
@@ -164,7 +164,7 @@ class EdgeStore(EdgeReader):
                 loose[control] = None
 
     def copy_from(self, other: EdgeStore, copies: Mapping[Node, Node]) -> None:
-        """Enter the copies of another graph's nodes with the edges that those have, in the order of their ids."""
+        """Enter the copies of another graph's nodes with their edges, in the order of ids."""
         other.view()
         self.sync()
         for copied in copies.values():
@@ -208,11 +208,11 @@ class EdgeStore(EdgeReader):
         self.sync()
         self._remove(tensor.node.name, dst.name, (tensor.index, slot))
         self._loose[dst] = None
-        if tensor.node.name in self._nodes:  # what is gone already needs no anchor, and is not to be held
+        if tensor.node.name in self._nodes:  # removed nodes need no anchor, and must not be kept alive
             self._loose[tensor.node] = None
 
     def add_control(self, src: Node, dst: Node, *, allow_duplicates: bool = False) -> None:
-        """Add a control edge if it is not there; another one beside it with `allow_duplicates`, under the next key (-1, -2), ..."""
+        """Add a control edge if there is none; with `allow_duplicates` another one, keyed (-1, -2), ..."""
         self.sync()
         keys = self._succ[src.name].get(dst.name, {})
         slot = CONTROL_SLOT

@@ -1,4 +1,4 @@
-"""Adding many nodes to a graph whatever their order."""
+"""Adding many nodes to a graph in any order."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
-    """Add complete nodes to an empty graph, each as soon as its inputs are there, the first of the list before others.
+    """Add complete nodes to an empty graph; each once its inputs are present, in list order.
 
-    The Merge that a loop begins with is added before what comes around to it.
+    The Merge at the head of a loop is added before its back edges.
 
     Raises:
         NotFoundError: an op is not registered.
-        InvalidArgumentError: an input is missing, or of another type, or nodes wait for each other.
+        InvalidArgumentError: an input is missing, or of another type, or there is a cycle.
     """
     numbers = {node.name: number for number, node in enumerate(nodes)}
     if len(numbers) != len(nodes):
@@ -41,7 +41,7 @@ def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
 
 
 def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: dict[str, int]) -> None:
-    """Add the nodes from number `first` on, which takes something from a later one."""
+    """Add the nodes from index `first` on, which has an input from a later one."""
     waiting: dict[int, int] = {}
     waited_for: dict[int, list[int]] = {}
     ready: list[int] = []
@@ -74,7 +74,7 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
 
 
 def _cut(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
-    """`node`, where what comes around a loop is another of its inputs for now; `around` notes each."""
+    """The `node` with loop back edges replaced by another input for now; recorded in `around`."""
     missing = [slot for slot, text in enumerate(node.input) if graph.find(_producer(text)) is None and _producer(text) in numbers]
     there = next((text for text in node.input if graph.find(_producer(text)) is not None and text[0] != "^"), None)
     if not missing or there is None:
@@ -91,7 +91,7 @@ def _producer(text: str) -> str:
 
 
 def _add(graph: Graph, node_def: NodeDef, later: Mapping[str, int]) -> bool:
-    """Add a node; False if it takes something from one of `later` that is not there yet."""
+    """Add a node; False if it has inputs from `later` nodes that are missing yet."""
     inputs: list[Tensor] = []
     controls: list[Node] = []
     for text in node_def.input:

@@ -1,4 +1,4 @@
-"""The frames of a graph's loops: which node runs in which, and whether the loops are well formed."""
+"""The frames of a graph's loops: the frame of each node, and checks of loops."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LOOP_COUNTER: Final = "LoopCounter"
 
 
 class NodeFrame(NamedTuple):
-    """Where a node runs.
+    """The frame of a node.
 
     Attributes:
-        frame: the Enter node by which the walk came into its frame; None for the outermost frame. An Enter node is in the frame that
+        frame: the Enter node through which the walk entered its frame; None for the root frame. An Enter node is in the frame that
             it opens.
-        parent_frame: the same of the frame around it.
-        frame_name: the frame's name, "" for the outermost.
+        parent_frame: the same for the surrounding frame.
+        frame_name: the frame's name, "" for the root.
     """
 
     frame: Node | None
@@ -35,7 +35,9 @@ OUTERMOST: Final = NodeFrame(None, None, "")
 
 
 def build_control_flow_info(graph: GraphReader) -> dict[Node, NodeFrame]:
-    """The frame of every node that anything leads to; `Exit` nodes are in the frame that they leave, the source is its own frame and parent.
+    """The frame of every node with incoming edges.
+
+    `Exit` nodes are in the frame that they leave; the source is its own frame and parent.
 
     Raises:
         InvalidArgumentError: a node has inputs from different frames, an Enter has no frame name, a loop has two LoopConds.
@@ -45,7 +47,7 @@ def build_control_flow_info(graph: GraphReader) -> dict[Node, NodeFrame]:
 
 
 def control_flow_info(nodes: Iterable[Node], fed: Collection[Tensor] = ()) -> dict[Node, NodeFrame]:
-    """The same for some nodes of a graph, where `fed` is given from outside.
+    """The frames of some nodes of a graph, given feeds `fed`.
 
     Raises:
         InvalidArgumentError, InternalError: as `build_control_flow_info`.
@@ -92,7 +94,7 @@ def _successors(nodes: list[Node], fed: Collection[Tensor]) -> tuple[list[Node],
 
 
 def frame_name(enter: Node) -> str:
-    """The name of the frame that an Enter leads into, "" if it has none."""
+    """The name of the frame of an Enter, "" if it has none."""
     value = enter.node_def.attr.get("frame_name", b"")
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 

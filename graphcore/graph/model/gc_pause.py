@@ -1,4 +1,4 @@
-"""Holding back Python's cyclic collector while many nodes are made."""
+"""Suspension of Python's garbage collector while many nodes are made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphcore.support.critical_section import critical_contextmanager
 
 @critical_contextmanager
 def paused_collector() -> Iterator[None]:
-    """No cyclic collection within the block: it would visit all the new nodes again and again, and find nothing."""
+    """Suspend garbage collection within the block: it would visit all the new nodes repeatedly, for nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:

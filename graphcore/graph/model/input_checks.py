@@ -10,10 +10,10 @@ from graphcore.source import SourceLocation
 
 
 def check_inputs(node_def: NodeDef, input_types: tuple[DType, ...], inputs: list[Tensor], source: SourceLocation | None) -> None:
-    """Refuse inputs of the wrong number or dtype.
+    """Check the number and dtypes of inputs.
 
     Raises:
-        InvalidArgumentError: saying which input was passed what.
+        InvalidArgumentError: one is wrong; the text names it.
     """
     if len(inputs) != len(input_types):
         wanted = ", ".join(dtype.name for dtype in input_types)
@@ -33,9 +33,9 @@ def check_inputs(node_def: NodeDef, input_types: tuple[DType, ...], inputs: list
 
 
 def type_misfit(name: str, slot: int, tensor: Tensor, expected: DType) -> str:
-    """What is wrong with the dtype of an input, "" if nothing is.
+    """The error in the dtype of an input, "" if there is none.
 
-    A reference is accepted where its base is expected, and what an opaque node gives or takes (INVALID) is never wrong.
+    A reference is accepted for its base type, and inputs and outputs of opaque nodes (INVALID) always fit.
     """
     actual = tensor.node.output_types[tensor.index]
     if actual is expected or actual.base is expected or actual is INVALID or expected is INVALID:

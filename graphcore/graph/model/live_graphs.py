@@ -1,4 +1,4 @@
-"""The graphs that exist: whoever follows cells must tell them all, however the user holds them."""
+"""The registry of live graphs, for notifications of all graphs however they are held."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _live: Final[WeakSet[Graph]] = WeakSet()
 
 
 def note_graph(graph: Graph) -> None:
-    """Count `graph` among the living; it leaves by itself when nobody holds it any more."""
+    """Register `graph`; it is removed when it is garbage-collected."""
     _live.add(graph)
 
 
 def live_graphs() -> list[Graph]:
-    """All graphs that somebody holds, in no particular order."""
+    """All live graphs, in no particular order."""
     return list(_live)

@@ -1,4 +1,4 @@
-"""Names that are taken, and how a wanted name becomes one that is not."""
+"""Taken names, and making names unique."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SCOPE_NAME: Final = re.compile(r"[A-Za-z0-9_.\-/]*\Z")
 class NameTable:
     """Node and scope names of one graph.
 
-    While a cell runs again, the names that its earlier run took are free for it (`release`), and counting starts
-    over, so that the same code gets the same names.
+    While a cell runs again, the names of its earlier run are free for it (`release`), and numbering starts over, so that the same code gets
+    the same names.
 
     Attributes:
-        heard: called with each name of a node or scope that is taken, where there are derivations.
+        heard: a callback for each name of a node or scope that is taken, for derivations.
     """
 
     __slots__ = ("_given", "_given_for", "_next", "_owned_scopes", "_released", "_taken", "heard")
@@ -33,7 +33,7 @@ class NameTable:
         self.heard: Callable[[str], None] | None = None
 
     def unique(self, name: str) -> str:
-        """`name`, or the first of `name_1`, `name_2`, ... that is free. Does not take it."""
+        """`name`, or the first free one of `name_1`, `name_2`, ... It is not taken by this."""
         if name not in self._taken or name in self._released:
             return name
         count = self._next.get(name, 1)
@@ -51,7 +51,7 @@ class NameTable:
         self._taken[name] = ""
         if self.heard is not None:
             self.heard(name)
-        if name is self._given:  # the next one need not try it again
+        if name is self._given:  # the next call need not try it again
             self._given = ""
             self._next[self._given_for] = self._next.get(self._given_for, 0) + 1
         if self._released:
@@ -64,21 +64,21 @@ class NameTable:
             self._released.difference_update(names)
 
     def state(self) -> tuple[Any, ...]:
-        """What `restore` needs to bring the table back to what it is now."""
+        """A snapshot for `restore`."""
         return dict(self._taken), dict(self._next), set(self._released), {cell: set(names) for cell, names in self._owned_scopes.items()}
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        """Be again what the table was at `state`."""
+        """Return to the snapshot `state`."""
         self._taken, self._next, self._released, self._owned_scopes = state
         self._given = ""
 
     def free(self, name: str) -> None:
-        """Give a name back."""
+        """Free a name."""
         self._taken.pop(name, None)
         self._next.pop(_stem(name), None)
 
     def take_scope(self, scope: str, cell: str) -> None:
-        """Mark a scope (and the scopes around it) as taken by a cell ("" for none)."""
+        """Mark a scope and the scopes around it as taken by a cell ("" for none)."""
         parts = scope.split("/")
         for end in range(1, len(parts) + 1):
             outer = "/".join(parts[:end])
@@ -90,18 +90,18 @@ class NameTable:
             self._owned_scopes.setdefault(cell, set()).add(scope)
 
     def release(self, cell: str, node_names: list[str]) -> None:
-        """Let the cell that runs now take these node names and its own scopes again."""
+        """Free these node names, and the cell's scopes, for the running cell."""
         self._released = self._owned_scopes.pop(cell, set()).union(node_names)
         self._count_anew()
 
     def begin_again(self, names: Iterable[str]) -> set[str]:
-        """Let a derivation take these names again; gives what `end_again` needs."""
+        """Free these names for a rebuilt derivation. Returns a token for `end_again`."""
         before, self._released = self._released, set(names)
         self._count_anew()
         return before
 
     def end_again(self, before: set[str]) -> None:
-        """Free what was not taken again; what the running cell may take stays as it was."""
+        """Free names that were not taken again; those released for the running cell stay so."""
         self.end_release()
         self._released = before
 
@@ -110,13 +110,13 @@ class NameTable:
             self._next.pop(_stem(name), None)
 
     def end_release(self) -> None:
-        """What was released and not taken again is free for everybody."""
+        """Free released names that were not taken again for all cells."""
         for name in self._released:
             self.free(name)
         self._released = set()
 
     def keep_released(self, cell: str) -> None:
-        """What was released and not taken again stays taken (the cell failed)."""
+        """Keep released names that were not taken again as taken (the cell failed)."""
         kept = [name for name in self._released if self._taken.get(name) == cell]
         self._owned_scopes = {**self._owned_scopes, cell: self._owned_scopes.get(cell, set()).union(kept)}
         self._released = set()
@@ -128,10 +128,10 @@ def _stem(name: str) -> str:
 
 
 def checked_scope(name: str, *, inner: bool) -> str:
-    """`name` if it may be (part of) a scope.
+    """Return `name` if it may be (part of) a scope.
 
     Raises:
-        InvalidArgumentError: it has characters that no node name may have.
+        InvalidArgumentError: it has characters that node names may not have.
     """
     valid = _SCOPE_NAME.match(name) if inner else is_valid_node_name(name)
     if not valid:

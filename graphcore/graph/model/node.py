@@ -1,4 +1,4 @@
-"""Nodes and tensors: what a graph is made of, as its users hold it."""
+"""Nodes and tensors of graphs, in the public form."""
 
 from __future__ import annotations
 
@@ -23,31 +23,30 @@ if TYPE_CHECKING:
     from graphcore.graph.model.edge import Edge
 
 
-# The cyclic collector visits every container of a large graph: so nodes that have none of something share an empty one (they are
-# replaced, never changed), a single output is held without a list, and a definition is written when somebody reads it.
+# The garbage collector visits every container of a large graph: so empty containers are shared (they are replaced, never changed), a single
+# output is held without a list, and a definition is written on first access.
 NO_CONTROLS: Final[list[Node]] = []
 _NO_ERRORS: Final[dict[int, str]] = {}
 _NOTHING_ALIKE: Final[dict[int, Tensor | ShapeHandle]] = {}
 
 
 class Node:
-    """One operation of a graph. A graph makes its nodes; nobody else does.
+    """One operation of a graph, made by the graph only.
 
     Attributes:
         name, op: the node's name and its op type.
-        node_def, op_def: the definitions behind it.
-        inputs: the tensor that feeds each input slot.
-        control_inputs: nodes that must have run before this one.
-        outputs: the tensors it gives.
-        input_types, output_types: dtypes by slot, as the OpDef and the attrs say.
-        assigned_device: where it will run, "" before placement.
+        node_def, op_def: its definitions.
+        inputs: the tensor of each input slot.
+        control_inputs: nodes that run before this one.
+        outputs: its tensors.
+        input_types, output_types: dtypes by slot, from OpDef and attrs.
+        assigned_device: its device, "" before placement.
         source: the line of user code that made it.
-        error: what is wrong with it at present (a misfit after a change upstream), None if nothing is.
-        input_errors: what is wrong with single inputs, by slot.
-        rank: its place in an order in which producers come first; see `graphcore.graph.model.topological_order`.
-        like: outputs of which more is known than their op can tell: the shape of another tensor (a gradient has that of what it is for), or
-            one that the user gave.
-        handle_data: what resource and variant outputs point to, by output; None if nothing is known.
+        error: its current error (a misfit after a change upstream), None if there is none.
+        input_errors: the errors of single inputs, by slot.
+        rank: its position in a topological order; see `graphcore.graph.model.topological_order`.
+        like: outputs with a shape from elsewhere: that of another tensor (a gradient has its tensor's), or one that the user gave.
+        handle_data: the handle data of resource and variant outputs, by output; None if nothing is known.
     """
 
     __slots__ = (
@@ -105,7 +104,7 @@ class Node:
         self.output_handles: tuple[ShapeHandle, ...] = ()
         self.handle_data: dict[int, HandleData] | None = None
         self.constants: dict[int, Array | None] | None = None
-        self.asked_values = 0  # a bit an input whose value its shape function has asked for
+        self.asked_values = 0  # a bit for each input whose value its shape function has requested
         self.like: dict[int, Tensor | ShapeHandle] = _NOTHING_ALIKE
         self.assigned_device = ""
         self.source = source
@@ -114,7 +113,7 @@ class Node:
 
     @property
     def node_def(self) -> NodeDef:
-        """The definition. It is written when somebody asks for it first; whoever changes it replaces it."""
+        """The definition, written on first access; changes replace it."""
         definition = self._definition
         if isinstance(definition, NodeDef):
             return definition
@@ -128,13 +127,13 @@ class Node:
 
     @property
     def attr(self) -> Mapping[str, AttrValue]:
-        """The attrs, not to be changed."""
+        """The attrs; must not be changed."""
         definition = self._definition
         return definition.attr if isinstance(definition, NodeDef) else definition
 
     @property
     def outputs(self) -> list[Tensor]:
-        """The tensors it gives."""
+        """The output tensors."""
         outputs = self._outputs
         return outputs if isinstance(outputs, list) else [outputs]
 
@@ -165,7 +164,7 @@ class Node:
 
     @property
     def is_opaque(self) -> bool:
-        """True iff its op is not registered: it was imported all the same, can be seen and exported, but not run."""
+        """True iff its op is not registered: an imported node that can be shown and exported, but not run."""
         return self.registration.is_opaque
 
     @property
@@ -189,44 +188,44 @@ class Node:
         self.graph.set_attr(self, name, value)
 
     def clear_attr(self, name: str) -> None:
-        """Take an attr away; see `Graph.set_attr`."""
+        """Remove an attr; see `Graph.set_attr`."""
         self.graph.set_attr(self, name, None)
 
     def consumers(self) -> list[tuple[Node, int]]:
-        """The nodes that take an output of this one, each with its input slot; -1 for a control edge."""
+        """The consumers of outputs of this node, each with the input slot; -1 for a control edge."""
         return self.graph.consumers(self)
 
     def input_node(self, index: int) -> Node:
-        """The node that feeds input `index`; fails as `input_edge` does."""
+        """The producer of input `index`; fails as `input_edge` does."""
         return self.input_edge(index).src
 
     def input_edge(self, index: int) -> Edge:
-        """The edge that feeds input `index`.
+        """The edge to input `index`.
 
         Raises:
             InvalidArgumentError: the node has no such input.
-            NotFoundError: nothing feeds it at present.
+            NotFoundError: it is not connected at present.
         """
         return self.graph.edge_store.input_edge(self, index)
 
     def input_edges(self) -> list[Edge]:
-        """The edges that feed the inputs, in the order of their slots.
+        """The edges to the inputs, in the order of their slots.
 
         Raises:
-            InvalidArgumentError: nothing feeds one of them.
+            InvalidArgumentError: one is not connected.
         """
         return self.graph.edge_store.input_edges(self)
 
     def in_edges(self) -> list[Edge]:
-        """All edges that enter, control edges and that from the source included, by id."""
+        """All edges to it, including control edges and that from the source, by id."""
         return self.graph.edge_store.all_in_edges(self)
 
     def out_edges(self) -> list[Edge]:
-        """All edges that leave, control edges and that to the sink included, by id."""
+        """All edges from it, including control edges and that to the sink, by id."""
         return self.graph.edge_store.all_out_edges(self)
 
     def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
-        """Run it, and what it depends on, in `session` (the default session if None)."""
+        """Run it, with its ancestors, in `session` (the default session if None)."""
         self.graph.evaluate(self, feed_dict, session)
 
     def __repr__(self) -> str:
@@ -234,29 +233,29 @@ class Node:
 
 
 def only_output(node: Node) -> Tensor:
-    """The output of a node whose op always has just one."""
+    """The output of a node whose op always has exactly one."""
     outputs = node._outputs
     return outputs[0] if isinstance(outputs, list) else outputs
 
 
 def input_text(tensor: Tensor) -> str:
-    """How a NodeDef names this input: output 0 goes without its number."""
+    """The text of an input in a NodeDef: output 0 has no number."""
     return tensor.node.name if tensor.index == 0 else f"{tensor.node.name}:{tensor.index}"
 
 
 def no_value(tensor: Tensor, so: str) -> InvalidArgumentError:
-    """The error of whatever asks a tensor for its value while the graph is built; `so` is what follows from there being none."""
+    """The error of a request for a tensor's value during construction; `so` states the consequence."""
     text = f"The tensor '{tensor.name}' has no value until a Session runs it, so {so}: `session.run(...)` or `eval()` gives its value"
     return InvalidArgumentError.at(tensor.node, text)
 
 
 class Tensor(msgspec.Struct, eq=False):
-    """Output `index` of `node`: a value that will exist when the graph runs."""
+    """Output `index` of `node`: a value that exists at run time."""
 
     node: Node
     index: int
 
-    __array_ufunc__ = None  # an array on the left leaves `array + tensor` to the methods here
+    __array_ufunc__ = None  # leaves `array + tensor` to the methods here
 
     @property
     def name(self) -> str:
@@ -270,7 +269,7 @@ class Tensor(msgspec.Struct, eq=False):
 
     @property
     def op(self) -> Node:
-        """The node that gives it (TF1's word)."""
+        """The node of the tensor (TF1's name)."""
         return self.node
 
     @property
@@ -280,16 +279,16 @@ class Tensor(msgspec.Struct, eq=False):
 
     @property
     def shape(self) -> Shape:
-        """What is known of the shape."""
+        """The known shape."""
         handles = self.node.output_handles
         return handle_to_shape(handles[self.index]) if self.index < len(handles) else Shape(None)
 
     def get_shape(self) -> Shape:
-        """What is known of the shape (TF1's word)."""
+        """The known shape (TF1's name)."""
         return self.shape
 
     def set_shape(self, shape: object) -> None:
-        """Add what you know of the shape; see `Graph.set_shape`."""
+        """Merge a shape into the known one; see `Graph.set_shape`."""
         self.node.graph.set_shape(self, shape)
 
     @property
@@ -298,18 +297,18 @@ class Tensor(msgspec.Struct, eq=False):
         return self.node.device
 
     def consumers(self) -> list[tuple[Node, int]]:
-        """The nodes that take this tensor, each with its input slot."""
+        """The consumers of this tensor, each with the input slot."""
         return self.node.graph.tensor_consumers(self)
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
-        """Run what is needed for this tensor in `session` (the default session if None) and give its value."""
+        """Compute its value in `session` (the default session if None)."""
         return self.node.graph.evaluate(self, feed_dict, session)
 
     def __repr__(self) -> str:
         return f"<gc.Tensor '{self.name}' {self.dtype.name} {self.node.graph.shape_text(self)}>"
 
     def numpy(self) -> NoReturn:
-        """Refused, as all that asks a tensor for its value: only a Session that runs it gives one.
+        """Raise an error: only a Session computes values.
 
         Raises:
             InvalidArgumentError: always.

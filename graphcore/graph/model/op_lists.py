@@ -1,4 +1,4 @@
-"""Which ops a GraphDef uses, and what a reader with older ops can make of it."""
+"""Ops used by a GraphDef, and conversion for consumers with older ops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Removed = set[tuple[str, str]]
 
 
 def ops_used_by_graph(graph_def: GraphDef) -> list[str]:
-    """The ops of the nodes and of the bodies of the functions that they call, directly or not, sorted by name."""
+    """The ops of the nodes and of the bodies of functions reachable from them, sorted by name."""
     functions = {function.name: function for function in graph_def.library.function}
     used: set[str] = set()
     waiting = [graph_def.node]
@@ -38,11 +38,11 @@ def ops_used_by_graph(graph_def: GraphDef) -> list[str]:
 
 
 def stripped_op_list(graph_def: GraphDef, registry: OpDefSource | None = None) -> list[OpDef]:
-    """The OpDefs that a reader of the GraphDef needs, without docs, sorted by name.
+    """The OpDefs needed by a consumer of the GraphDef, without docs, sorted by name.
 
     Args:
         graph_def: the graph.
-        registry: where its ops are; the global registry unless given.
+        registry: the registry of its ops; the global one by default.
 
     Raises:
         NotFoundError: an op is not registered.
@@ -52,15 +52,15 @@ def stripped_op_list(graph_def: GraphDef, registry: OpDefSource | None = None) -
 
 
 def remove_new_default_attrs(graph_def: GraphDef, consumer: OpDefSource, producer: OpDefSource) -> tuple[GraphDef, Removed]:
-    """Take away, in nodes and function bodies, attrs that the consumer's op does not know and that have the producer's default value.
+    """Remove attrs with default values that the consumer does not know, also in function bodies.
 
     Args:
         graph_def: a graph made with the producer's ops.
-        consumer: the ops of who shall read it.
-        producer: the ops it was made with.
+        consumer: the ops of the consumer.
+        producer: the ops of the producer.
 
     Returns:
-        The changed GraphDef, and op and attr of what was removed.
+        The changed GraphDef, and op and name of each removed attr.
 
     Raises:
         NotFoundError: one of the two does not know an op.
@@ -101,19 +101,19 @@ def _has_default(node: NodeDef, name: str, made_with: OpDef) -> bool:
 
 
 def register_ops(op_defs: Iterable[OpDef], registry: OpRegistry | None = None) -> list[str]:
-    """Register ops of which nothing but the signature is known: nodes of them have unknown shapes and cannot be run.
+    """Register ops by signature only: their nodes have unknown shapes and cannot be run.
 
-    Ops that are registered already stay as they are.
+    Ops that are registered already are unchanged.
 
     Args:
         op_defs: the ops.
-        registry: where to; the global registry unless given.
+        registry: the target; the global registry by default.
 
     Returns:
-        The names of those that were new.
+        The names of the new ops.
 
     Raises:
-        InvalidArgumentError: an OpDef makes no sense. Those before it are registered.
+        InvalidArgumentError: an OpDef is inconsistent. Those before it are registered.
     """
     target = op_registry if registry is None else registry
     added: list[str] = []

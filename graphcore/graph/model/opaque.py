@@ -1,4 +1,4 @@
-"""Nodes whose op is not registered: they are held, seen and exported as they came; only their connections are known."""
+"""Opaque nodes, of unregistered ops: held, shown and exported unchanged; only edges are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OutputTypes = Mapping[str, tuple[DType, ...]]
 
 @lru_cache(maxsize=1024)
 def opaque_registration(op: str) -> OpRegistration:
-    """What stands for an op that nobody registered. It counts as stateful: nothing may merge, fold or drop its nodes."""
+    """The registration of an unregistered op. It counts as stateful: passes may not merge, fold or drop it."""
     return OpRegistration(OpDef(name=op, is_stateful=True), unknown_shape, is_opaque=True)
 
 
@@ -33,7 +33,7 @@ def is_known(op: str, library: FunctionLibraryDefinition) -> bool:
 
 
 def opaque_outputs(graph_def: GraphDef, library: FunctionLibraryDefinition, wanted: Iterable[TensorId]) -> OutputTypes:
-    """The outputs of the nodes whose op is unknown: as many as anything takes, with the types that known ops take them as."""
+    """The outputs of nodes of unknown ops: as many as are used, with the types their consumers expect."""
     known = {op: is_known(op, library) for op in {node.op for node in graph_def.node}}
     counts = {node.name: _declared_outputs(node) for node in graph_def.node if not known[node.op]}
     if not counts:
@@ -63,4 +63,4 @@ def _input_types(node: NodeDef, library: FunctionLibraryDefinition) -> tuple[DTy
     try:
         return in_out_types_for_node(add_default_attrs(node, op_def), op_def)[0]
     except GraphError:
-        return ()  # the import says what is wrong when it comes to this node
+        return ()  # the import reports the error at this node

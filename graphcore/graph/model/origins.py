@@ -1,4 +1,4 @@
-"""Why a shape is what it is: records that say where each number entered and on which way it came. Plain data, to be shown."""
+"""Origins of shapes: records of the place and the path of each number. Plain data for display."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SHOWN_STEPS = 8
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """Something that is or could be known of a tensor before any run.
+    """A fact about a tensor that is or could be known before a run.
 
     Args:
         tensor: its name, `node:index`.
-        kind: its rank, the size of a dimension, the size of a dimension of what a handle stands for, its value, an element of that; or
-            what the op of its node asks for.
-        index: the dimension or element; -1 where there is only one.
+        kind: the kind: rank, size of a dimension, size of a dimension behind a handle, value, element of a value; or
+            a requirement of the node's op.
+        index: the dimension or element; -1 if there is only one.
     """
 
     tensor: str
@@ -42,21 +42,21 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Why one fact holds.
+    """The reason for one fact.
 
     Args:
-        fact: what is explained.
-        size: the number, None where it is known only when the graph runs.
-        how: "literal": it was written there; "passed": it is a fact about an input; "computed": it follows from several;
-            "unknown": nothing tells it before the graph runs; "given": somebody set it; "required": the op itself asks for it;
-            "cut": the way goes on, but is not shown.
-        node, op: where that was decided.
+        fact: the fact.
+        size: the number, None if it is known only at run time.
+        how: "literal": written there; "passed": a fact about an input; "computed": from several facts;
+            "unknown": not known before the run; "given": set by the user; "required": required by the op;
+            "cut": the path continues, but is not shown.
+        node, op: the node that decides it.
         text: the same in words, without the place.
         source: the line of user code that made the node.
-        because: what it follows from.
-        merged_with: the facts that were found to be the same number there.
-        value: the value as text where the fact is about one; the name of an unknown size that has one.
-        left_out: for how many nodes of a long way this one stands; 0 where it stands for itself.
+        because: the origins of facts it depends on.
+        merged_with: the facts found to be the same number there.
+        value: the value as text for a fact about one; the name of a named unknown size.
+        left_out: the number of omitted nodes of a long path that this one stands for; 0 for none.
     """
 
     fact: Fact
@@ -80,16 +80,16 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> str:
-        """The number, or the whole value; `?` where it is known only when the graph runs."""
+        """The number, or the whole value; `?` if it is known only at run time."""
         return self.value or ("?" if self.size is None else str(self.size))
 
     @property
     def where(self) -> str:
-        """`cell In [3], line 2`, empty if the node was made by no line of code."""
+        """`cell In [3], line 2`; "" if the node was made by no line of code."""
         return "" if self.source is None else self.source.where
 
     def walk(self) -> Iterator[Origin]:
-        """This one and all that it follows from, nearest first."""
+        """Iterate over this origin and all its causes, nearest first."""
         pending = [self]
         while pending:
             current = pending.pop()
@@ -98,11 +98,11 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def roots(self) -> tuple[Origin, ...]:
-        """Where the numbers entered: what follows from nothing else."""
+        """The places where the numbers entered: origins without causes."""
         return tuple([origin for origin in self.walk() if not origin.because])
 
     def lines(self, indent: str = "") -> list[str]:
-        """The chain in words, one step a line; what follows from several things is indented below."""
+        """The chain in words, one step a line; several causes are indented."""
         steps = [self]
         while len(steps[-1].because) == 1:
             steps.append(steps[-1].because[0])
@@ -127,15 +127,15 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class ShapeExplanation(msgspec.Struct, frozen=True):
-    """Why a tensor has its shape.
+    """The explanation of a tensor's shape.
 
     Args:
         tensor, dtype, shape: the tensor, as text.
-        rank: why it has that many dimensions.
-        dimensions: one a dimension; none if the rank is unknown.
-        held: where the tensor is a handle, the dimensions of what it stands for.
-        error: what is wrong with the tensor's node, empty if nothing is.
-        chains: where the numbers that clash there came from.
+        rank: the origin of its rank.
+        dimensions: one origin for each dimension; () if the rank is unknown.
+        held: for a handle, the dimensions of the resource.
+        error: the error of the tensor's node, "" if there is none.
+        chains: the origins of the numbers that clash there.
     """
 
     tensor: str
@@ -149,7 +149,7 @@ class ShapeExplanation(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Dimension by dimension, in words."""
+        """The explanation in words, by dimension."""
         found = [f"{self.tensor} {self.dtype} {self.shape}"]
         if self.error:
             found.append(f"  {self.error}")
@@ -163,7 +163,7 @@ class ShapeExplanation(msgspec.Struct, frozen=True):
         return "\n".join(found)
 
     def as_data(self) -> dict[str, object]:
-        """The whole as dicts, lists, strings and numbers."""
+        """The explanation as dicts, lists, strings and numbers."""
         built: dict[str, object] = msgspec.to_builtins(self)
         return built
 
@@ -174,6 +174,6 @@ class ShapeExplanation(msgspec.Struct, frozen=True):
         return self.text
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The display in notebooks."""
         escaped = self.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return f'<pre style="font-family: monospace; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere">{escaped}</pre>'

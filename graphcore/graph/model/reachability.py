@@ -1,4 +1,4 @@
-"""Nodes that depend on given nodes."""
+"""Reachability: nodes that depend on given nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def names_downstream(graph: Graph, names: Iterable[str]) -> set[str]:
-    """`names`, and the names of all nodes that take anything, directly or indirectly, from the nodes called so; control edges do not count."""
+    """`names` with the names of all nodes reachable from these along data edges."""
     with graph.lock:
         reached = set(names)
         graph.edge_store.sync()

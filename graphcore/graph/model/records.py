@@ -1,4 +1,4 @@
-"""What a graph remembers besides nodes and edges."""
+"""Further data of a graph besides nodes and edges."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class GradientRecord:
-    """Why a gradient node is there.
+    """The origin of a gradient node.
 
     Attributes:
         forward: the name of the node it differentiates.
         function: the registered gradient function of that node's op, None for sums and seeds of the backward pass.
         attrs: the attrs the function was instantiated with.
-        body_node: which node of the function's body it is.
+        body_node: the corresponding node of the function's body.
     """
 
     __slots__ = ("attrs", "body_node", "forward", "function")
@@ -32,12 +32,12 @@ class GradientRecord:
 
 
 class ScopeStack:
-    """What applies to the node that is built next.
+    """The scopes of the next node.
 
     Attributes:
         name: the current name scope with a trailing "/", "" at the top.
         device: the merged device request.
-        controls: the nodes every new node waits for.
+        controls: the control inputs of every new node.
     """
 
     __slots__ = ("controls", "device", "name")
@@ -49,10 +49,10 @@ class ScopeStack:
 
 
 class ThreadScopes(threading.local):
-    """The scopes that each thread is in: what one thread opens does not concern the nodes that another builds meanwhile.
+    """The scopes of each thread, which do not affect the nodes of other threads.
 
     Attributes:
-        here: those of this thread; a new thread is in none.
+        here: those of this thread; a new thread has none.
     """
 
     def __init__(self) -> None:

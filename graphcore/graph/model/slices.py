@@ -23,7 +23,7 @@ Place = tuple[Any, Any, Any]
 
 
 def sliced(graph: Graph, tensor: Tensor, key: Any) -> Tensor:
-    """The part of `tensor` that `key` says, as NumPy takes it: ints, slices, `...`, None, each also in a tuple.
+    """The part of `tensor` selected by `key`, with NumPy's rules: ints, slices, `...`, None, or a tuple.
 
     Ints may be scalar tensors of int32 or int64. The node is made in `graph`; if `key` is refused, nothing is made.
 
@@ -33,7 +33,7 @@ def sliced(graph: Graph, tensor: Tensor, key: Any) -> Tensor:
     entries = key if isinstance(key, tuple) else (key,)
     numbers = [number for entry in entries for number in ((entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,))]
     several = any(isinstance(number, type(tensor)) for number in numbers)
-    with graph.transaction() if several else nullcontext():  # one node takes back by itself what was made for it
+    with graph.transaction() if several else nullcontext():  # a single node is rolled back by itself
         places, masks = _read(tensor, entries)
         wide = _is_wide(places)
         bounds = [_vector(graph, [place[which] for place in places], wide) for which in range(3)]
@@ -41,7 +41,7 @@ def sliced(graph: Graph, tensor: Tensor, key: Any) -> Tensor:
 
 
 def _read(tensor: Tensor, entries: Sequence[Any]) -> tuple[list[Place], dict[str, int]]:
-    """Begin, end and stride of each entry, and what the masks say of them."""
+    """Begin, end and stride of each entry, and the masks."""
     masks = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
     places: list[Place] = []
     for i, entry in enumerate(entries):
@@ -69,7 +69,7 @@ def _read(tensor: Tensor, entries: Sequence[Any]) -> tuple[list[Place], dict[str
 
 
 def _index(tensor: Tensor, at: int, given: Any) -> Any:
-    """An int or a scalar tensor of ints."""
+    """Convert an int or a scalar tensor of ints to an index."""
     if isinstance(given, type(tensor)):
         if given.dtype.base.name not in {"int32", "int64"} or given.shape.rank not in {0, None}:
             raise _refused(tensor, at, f"the {given.dtype.name} tensor '{given.name}' of shape {given.shape}")
@@ -86,7 +86,7 @@ def _index(tensor: Tensor, at: int, given: Any) -> Any:
 
 
 def _is_wide(places: Sequence[Place]) -> bool:
-    """Whether any number needs 64 bits."""
+    """True iff a number needs 64 bits."""
     numbers = [number for place in places for number in place]
     return any(
         not _INT32.min <= number <= _INT32.max if isinstance(number, int) else number.dtype.base.name == "int64" for number in numbers
@@ -94,7 +94,7 @@ def _is_wide(places: Sequence[Place]) -> bool:
 
 
 def _vector(graph: Graph, numbers: Sequence[Any], wide: bool) -> Any:
-    """The numbers as a value or, with tensors among them, packed together."""
+    """The numbers as a value or, with tensors among them, packed."""
     dtype = np.int64 if wide else np.int32
     if all(isinstance(number, int) for number in numbers):
         return np.asarray(numbers, dtype)

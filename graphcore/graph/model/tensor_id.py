@@ -12,14 +12,14 @@ class TensorId(NamedTuple):
     """Output `index` of the node called `node`; index -1 stands for a control input. Prints `node:1`, `^node`."""
 
     node: str
-    index: int  # type: ignore[assignment]  # nobody looks for an element's position in this tuple
+    index: int  # type: ignore[assignment]  # replaces tuple's own method `index`, which is not used
 
     def __str__(self) -> str:
         return f"^{self.node}" if self.index == CONTROL else f"{self.node}:{self.index}"
 
 
 def parse_tensor_name(name: str) -> TensorId:
-    """The parts of `name`, `name:digits` or `^name`. Digits after ":" count only if nothing else follows it."""
+    """The parts of `name`, `name:digits` or `^name`. Digits after ":" count only at the end."""
     head, colon, tail = name.rpartition(":")
     if colon and head and tail.isdecimal() and tail.isascii():
         return TensorId(head, int(tail))

@@ -1,4 +1,4 @@
-"""A topological order that is kept while edges come and go, so that a new edge is seen to close a cycle without a walk over the graph.
+"""A topological order maintained under edge changes, so that cycles are detected without a full walk.
 
 Each node has a rank; an edge goes to a node of higher rank, other than a loop's back edge. A new edge against the ranks moves only
 the nodes between its ends (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2007).
@@ -22,7 +22,7 @@ _rank: Final = attrgetter("rank")
 
 
 def refuse_cycle(graph: Graph, node: Node, producers: Iterable[Node]) -> None:
-    """Require that none of `producers`, which `node` is about to take as inputs, depends on it, other than around a loop.
+    """Check that none of `producers`, the new inputs of `node`, depends on it, except by a loop.
 
     Raises:
         InvalidArgumentError: one does.
@@ -40,7 +40,7 @@ def refuse_cycle(graph: Graph, node: Node, producers: Iterable[Node]) -> None:
 
 
 def _advice(graph: Graph, producer: Node) -> str:
-    """For `h = tanh(h)` in a cell that runs again: what it takes as `h` is what it made the last time."""
+    """A hint for `h = tanh(h)` in a cell that runs again: its input `h` is its own last result."""
     running, source = graph.cells.running, producer.source
     if running is None or source is None or source.run is None or source.run.cell != running.cell:
         return ""
@@ -51,13 +51,13 @@ def _advice(graph: Graph, producer: Node) -> str:
 
 
 def renew_stale_ranks(graph: Graph) -> None:
-    """Make sure that producers have lower ranks than what they feed, other than around a loop."""
+    """Restore ranks after bulk changes: producers below consumers, except for loop back edges."""
     if graph.ranks_are_stale:
         _renew(graph)
 
 
 def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
-    """True iff `producer` does not depend on `node`, or only around a loop. The ranks are right for the edge then."""
+    """True iff `producer` does not depend on `node`, except by a loop. Ranks are updated for the edge."""
     renew_stale_ranks(graph)
     if producer.rank < node.rank or is_back_edge(producer.op, node.op) or not (producer.is_op and node.is_op):
         return True
@@ -69,7 +69,7 @@ def may_feed(graph: Graph, producer: Node, node: Node) -> bool:
 
 
 def _renew(graph: Graph) -> None:
-    """Give all ranks anew, after a pass that moved many edges without asking about each."""
+    """Compute all ranks again, after a pass that moved many edges without checks."""
     graph.ranks_are_stale = False
     waiting = {node: len(_before(graph, node)) for node in graph.op_nodes()}
     ready = [(node.id, node) for node, count in waiting.items() if not count]
@@ -89,7 +89,7 @@ def _renew(graph: Graph) -> None:
 
 
 def _below(graph: Graph, node: Node, producer: Node) -> set[Node] | None:
-    """What depends on `node` and is ranked up to `producer`; None if `producer` is among it."""
+    """The descendants of `node` ranked up to `producer`; None if `producer` is one."""
     found = {node}
     pending = [node]
     while pending:
@@ -103,7 +103,7 @@ def _below(graph: Graph, node: Node, producer: Node) -> set[Node] | None:
 
 
 def _above(graph: Graph, producer: Node, lowest: int) -> set[Node]:
-    """What `producer` depends on and is ranked from `lowest` on."""
+    """The ancestors of `producer` ranked from `lowest` on."""
     found = {producer}
     pending = [producer]
     while pending:
@@ -115,17 +115,17 @@ def _above(graph: Graph, producer: Node, lowest: int) -> set[Node]:
 
 
 def _after(graph: Graph, node: Node) -> list[Node]:
-    """What takes anything from `node`, other than around a loop."""
+    """The consumers of `node`, except by loop back edges."""
     return [other for other in graph.edge_store.successors(node) if other is not node and not is_back_edge(node.op, other.op)]
 
 
 def _before(graph: Graph, node: Node) -> list[Node]:
-    """What `node` takes anything from, other than around a loop."""
+    """The producers of `node`, except by loop back edges."""
     return [other for other in graph.edge_store.predecessors(node) if other is not node and not is_back_edge(other.op, node.op)]
 
 
 def _reorder(graph: Graph, above: set[Node], below: set[Node]) -> None:
-    """Give what is above the lower ones of all their ranks, and what is below the higher ones."""
+    """Permute ranks so that the upper nodes get the lower ones."""
     order = sorted(above, key=_rank) + sorted(below, key=_rank)
     ranks = sorted([node.rank for node in order])
     for node, rank in zip(order, ranks, strict=True):

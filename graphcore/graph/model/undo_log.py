@@ -1,4 +1,4 @@
-"""The edges that a transaction changes, noted as they change: that costs what changes, not what the graph holds."""
+"""The undo log of edges in a transaction; its size depends on the changes, not on the graph."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Adjacency = dict[str, dict[str, Keys]]
 
 
 class EdgeJournal:
-    """The edges of nodes that changed.
+    """The saved edges of changed nodes.
 
     Args:
-        first_new_id: nodes from this id on are new and need not be noted.
-        nodes, succ, pred: networkx's dicts; they are filled again in place.
+        first_new_id: nodes from this id on are new and not saved.
+        nodes, succ, pred: networkx's dicts; they are restored in place.
     """
 
     __slots__ = ("_dicts", "_kept", "_pred", "_succ", "_top", "first_new_id")
@@ -29,14 +29,14 @@ class EdgeJournal:
         self._kept: dict[str, tuple[list[Any], list[Any]]] = {}
 
     def note(self, *names: str) -> None:
-        """Keep the edges that these nodes have now."""
+        """Save the current edges of these nodes."""
         for name in names:
             if name not in self._kept and name in self._top[0]:
                 leaving = [(other, keys, dict(keys)) for other, keys in self._succ[name].items()]
                 self._kept[name] = leaving, list(self._pred[name].items())
 
     def restore(self) -> None:
-        """Bring the edges back, in their order."""
+        """Restore the edges, in their order."""
         for each, before in zip(self._dicts, self._top, strict=True):
             each.clear()
             each.update(before)
@@ -51,7 +51,7 @@ class EdgeJournal:
             pred.update(entering)
 
     def absorb(self, inner: EdgeJournal) -> None:
-        """Take over what a transaction within this one noted: it has succeeded."""
+        """Take over the log of an inner transaction that succeeded."""
         for name, kept in inner._kept.items():
             if name in self._top[0]:
                 self._kept.setdefault(name, kept)

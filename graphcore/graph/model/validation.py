@@ -1,4 +1,4 @@
-"""Checks GraphDefs against a registry or a list of ops, without making a graph of them."""
+"""Validation of GraphDefs against a registry or a list of ops, without building a graph."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from graphcore.registry import OpRegistry, op_registry
 
 
 def validate_graph_def(graph_def: GraphDef, registry: OpRegistry | None = None) -> None:
-    """Require every node to fit its op as it stands: an attr that is missing is missing even if the op has a default for it.
+    """Check that every node fits its op as written: defaults do not replace missing attrs.
 
     Args:
-        graph_def: what to check; calls of its own functions are checked too.
-        registry: where the ops are; the global registry unless given.
+        graph_def: the GraphDef; calls of its own functions are checked too.
+        registry: the registry of the ops; the global one by default.
 
     Raises:
         NotFoundError: an op is not registered.
@@ -39,12 +39,12 @@ def validate_graph_def(graph_def: GraphDef, registry: OpRegistry | None = None) 
 
 
 def validate_graph_def_against_op_registry(graph_def: GraphDef, registry: OpRegistry | None = None) -> None:
-    """As `validate_graph_def`, after the ops' defaults have been filled in."""
+    """As `validate_graph_def`, after filling in the ops' defaults."""
     validate_graph_def(add_default_attrs_to_graph_def(graph_def, registry), registry)
 
 
 def validate_graph_def_against_op_list(graph_def: GraphDef, op_list: Iterable[OpDef]) -> None:
-    """As `validate_graph_def_against_op_registry`, with these ops and no others.
+    """As `validate_graph_def_against_op_registry`, with these ops only.
 
     Raises:
         AlreadyExistsError: an op is in the list twice.
@@ -56,17 +56,17 @@ def validate_graph_def_against_op_list(graph_def: GraphDef, op_list: Iterable[Op
 
 
 def get_op_list_for_validation(registry: OpRegistry | None = None) -> list[OpDef]:
-    """The ops of a registry (the global one unless given) without their docs, each once, sorted by name."""
+    """The ops of a registry (by default the global one) without their docs, sorted by name."""
     return [without_docs(op_def) for op_def in (registry or op_registry).export(include_internal=False)]
 
 
 def add_default_attrs_to_graph_def(graph_def: GraphDef, registry: OpRegistry | None = None, node_offset: int = 0) -> GraphDef:
-    """The GraphDef with the ops' defaults for attrs that nodes lack.
+    """The GraphDef with the ops' defaults for missing attrs.
 
     Args:
-        graph_def: what to complete.
-        registry: where the ops are; the global registry unless given.
-        node_offset: the number of the first node that is looked at.
+        graph_def: the GraphDef.
+        registry: the registry of the ops; the global one by default.
+        node_offset: the index of the first node to complete.
 
     Raises:
         NotFoundError: an op is not registered.
@@ -77,7 +77,7 @@ def add_default_attrs_to_graph_def(graph_def: GraphDef, registry: OpRegistry | N
 
 
 def verify_no_duplicate_node_names(graph_def: GraphDef) -> None:
-    """Require all nodes to have different names.
+    """Check that all nodes have different names.
 
     Raises:
         AlreadyExistsError: two have the same.

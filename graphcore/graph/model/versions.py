@@ -1,4 +1,4 @@
-"""GraphDef versions: which graphs are understood, and what a graph made of several carries."""
+"""GraphDef versions: compatibility checks, and merging of versions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FORWARD_COMPATIBILITY: Final = 21
 
 
 def check_versions(versions: VersionDef) -> None:
-    """Require a GraphDef of these versions to be one that may be read here.
+    """Check that GraphDefs of these versions may be read.
 
     Raises:
-        InvalidArgumentError: its producer is too old, or it says that this version must not read it.
+        InvalidArgumentError: the producer is too old, or this version is excluded.
     """
     if versions.producer < MIN_PRODUCER:
         raise InvalidArgumentError(
@@ -36,13 +36,13 @@ def check_versions(versions: VersionDef) -> None:
 
 
 def merge_versions(present: VersionDef, imported: VersionDef) -> VersionDef:
-    """The versions of a graph after an import: who made it is the older of both, who may read it must satisfy both."""
+    """The versions of a graph after an import: the older producer, and the stricter consumer limits."""
     bad = sorted({*present.bad_consumers, *imported.bad_consumers}) if imported.bad_consumers else present.bad_consumers
     return VersionDef(min(present.producer, imported.producer), max(present.min_consumer, imported.min_consumer), tuple(bad))
 
 
 def explain_newer_producer(error: GraphError, versions: VersionDef) -> None:
-    """Say in `error` that the graph comes from a much newer producer, if it does."""
+    """Add to `error` that the graph comes from a much newer producer, if it does."""
     if versions.producer <= PRODUCER_VERSION + FORWARD_COMPATIBILITY:
         return
     error.message = (

@@ -1,1 +1,1 @@
-"""Explanations of shapes: the nodes and values that each one came from."""
+"""Explanations of shapes: the nodes and values each depends on."""

@@ -1,4 +1,4 @@
-"""Finds out why a shape is what it is, by running shape functions again on the way back from it."""
+"""Explains shapes by running shape functions again, backwards from the result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Local = tuple[How, str, list[Fact], int | None]
 
 
 def explain_tensor(tensor: Tensor) -> ShapeExplanation:
-    """Why `tensor` has its shape, dimension by dimension."""
+    """Explain the shape of `tensor`, by dimension."""
     node = tensor.node
     trail = _Trail(node.graph)
     handle = _handle(tensor)
@@ -57,7 +57,7 @@ def explain_tensor(tensor: Tensor) -> ShapeExplanation:
 
 
 def explain_error(node: Node) -> tuple[Origin, ...]:
-    """The chains of what clashes at `node`, whose shape function refuses its inputs: a smallest part of what is known that it refuses."""
+    """The chains of a clash at `node`: a smallest set of facts that its shape function refuses."""
     wrong = replay(node).error
     if wrong is None:
         return ()
@@ -72,7 +72,7 @@ def explain_error(node: Node) -> tuple[Origin, ...]:
 
 
 def _names_attr(node: Node, error: GraphError) -> bool:
-    """True iff a number that the error names is one of the node's attrs."""
+    """True iff a number in the error is one of the node's attrs."""
     named = re.findall(r"\d+", error.message.partition(" for '")[0])
     lengths = {arg.number_attr for arg in node.op_def.input_arg}
     return any(
@@ -81,12 +81,12 @@ def _names_attr(node: Node, error: GraphError) -> bool:
 
 
 def _kind_of(error: GraphError) -> str:
-    """What an error says, whatever the numbers are."""
+    """The text of an error without numbers."""
     return _NUMBERS.sub("#", error.message.partition(" for '")[0].partition(". Shapes are")[0])
 
 
 def _merged_values(found: list[tuple[Fact, Tensor]]) -> list[tuple[Fact, Tensor]]:
-    """The same with the elements of a value as the value where all of them are needed."""
+    """The facts with elements of a value merged to the value if all are needed."""
     merged: dict[Fact, Tensor] = {}
     for fact, tensor in found:
         size = tensor.shape.num_elements
@@ -97,14 +97,14 @@ def _merged_values(found: list[tuple[Fact, Tensor]]) -> list[tuple[Fact, Tensor]
 
 
 def _required(node: Node) -> Origin:
-    """The side of the op itself: it asks for a rank, or one of its attrs does not fit."""
+    """The op's side of a clash: a required rank, or an attr that does not fit."""
     settings = _settings(node)
     text = f"`{node.name}` (op {node.op}) asks for it" + (f", with {settings}" if settings else "")
     return Origin(Fact(f"{node.name}:0", "requirement"), None, "required", node.name, node.op, text, node.source)
 
 
 class _Trail:
-    """One explanation: what has been found is not looked for twice."""
+    """One explanation, with a cache of origins."""
 
     def __init__(self, graph: GraphReader) -> None:
         self._symbols = graph.symbols()
@@ -114,7 +114,7 @@ class _Trail:
         self._left_out: dict[Fact, int] = {}
 
     def origin(self, fact: Fact, tensor: Tensor, depth: int = 0) -> Origin:
-        """Why `fact`, which is about `tensor`, holds."""
+        """The origin of `fact`, which is about `tensor`."""
         chain: list[tuple[Fact, Tensor, _Local, tuple[Fact, ...]]] = []
         while fact not in self._found and fact not in self._under_way and (not depth or self._behind_forks < _MOST_FACTS):
             self._under_way.add(fact)
@@ -143,14 +143,14 @@ class _Trail:
         return because[0]
 
     def _name(self, fact: Fact, tensor: Tensor) -> str:
-        """What an unknown size is called, empty where it has no name."""
+        """The name of an unknown size, "" if it has none."""
         dims = _handle(tensor).dims if fact.kind == "dimension" else None
         if dims is None or fact.index >= len(dims) or dims[fact.index].value >= 0 or dims[fact.index].origin is None:
             return ""
         return self._symbols.text(dims[fact.index])
 
     def _because(self, chain: Sequence[tuple[Fact, Tensor, _Local, object]], fact: Fact, tensor: Tensor, depth: int) -> tuple[Origin, ...]:
-        """What the last link of the chain follows from."""
+        """The causes of the last link of the chain."""
         if not chain or chain[-1][0] != fact:
             return (self._found.get(fact) or _cut(fact, tensor),)
         facts = chain[-1][2][2]
@@ -181,7 +181,7 @@ def _handle(tensor: Tensor) -> ShapeHandle:
 
 
 def _tensor(node: Node, fact: Fact) -> Tensor:
-    """The tensor that a fact is about: an input of `node`, or what its output is said to be like."""
+    """The tensor of a fact: an input of `node`, or the tensor whose shape its output has."""
     others = [other for other in node.like.values() if isinstance(other, Tensor)]
     return next(tensor for tensor in (*node.inputs, *others) if tensor.name == fact.tensor)
 
@@ -191,7 +191,7 @@ def _fact_of(node: Node, known: Known) -> Fact:
 
 
 def _size(fact: Fact, tensor: Tensor) -> int | None:
-    """The number that the fact says."""
+    """The number in the fact."""
     if fact.kind == "rank":
         return tensor.shape.rank
     if fact.kind == "held":
@@ -208,7 +208,7 @@ def _size(fact: Fact, tensor: Tensor) -> int | None:
         try:
             partial = tensor.node.graph.refiner.constant_partial_shape(tensor.node, tensor.index)
         except GraphError:
-            return None  # the value is none of a shape
+            return None  # the value is not a shape
         return None if partial is None else _number(partial.dims, fact.index)
     return None
 
@@ -224,7 +224,7 @@ def _value(tensor: Tensor) -> Array | None:
 
 
 class _Step:
-    """One step back: from a fact about an output of a node to facts about its inputs."""
+    """One step backwards: from a fact about an output of a node to facts about its inputs."""
 
     def __init__(self, fact: Fact, tensor: Tensor) -> None:
         self.fact = fact
@@ -233,7 +233,7 @@ class _Step:
         self.size = _size(fact, tensor)
 
     def explain(self) -> _Local:
-        """The step."""
+        """Make the step."""
         if self.fact.kind in {"value", "element"}:
             return self._of_value()
         like = self.node.like.get(self.tensor.index)
@@ -253,7 +253,7 @@ class _Step:
         return "given", f"was given by set_shape of `{self.tensor.name}`", [], self.size
 
     def _read(self, result: Result) -> int | None:
-        """The number in another run, None if it is not known there."""
+        """The number in another run of the shape function, None if it is unknown there."""
         dims = (result.held if self.fact.kind == "held" else result.shapes)[self.tensor.index]
         if dims is None or dims.dims is None:
             return None
@@ -281,11 +281,11 @@ class _Step:
         return self._of_needed() if self.size is not None else self._of_unknown(result)
 
     def _of_needed(self) -> _Local:
-        """What must be known for this number: everything else may be hidden."""
+        """The facts needed for this number: all others may be hidden."""
         found = needed(self.node, lambda result: result.error is None and self._read(result) == self.size)
         facts = [fact for fact, _ in _merged_values([(_fact_of(self.node, known), self.node.inputs[known.slot]) for known in found])]
         if len(facts) > 1 and self.fact.kind != "rank":
-            facts = [fact for fact in facts if fact.kind != "rank"] or facts  # where a dimension stands is no number that goes into it
+            facts = [fact for fact in facts if fact.kind != "rank"] or facts  # the position of a dimension is not part of its number
         settings = _settings(self.node)
         if not facts:
             return (
@@ -298,7 +298,7 @@ class _Step:
         return "computed", text, facts, self.size
 
     def _of_unknown(self, result: Result) -> _Local:
-        """What would have to be known for a number to be there."""
+        """The facts that would have to be known for a number to be known."""
         node = self.node
         if is_loop_head(node):
             return "unknown", f"differs from one iteration to the next at `{node.name}`", [], None
@@ -316,14 +316,14 @@ class _Step:
         return "computed", f"is computed by `{node.name}` (op {node.op}) from what is known only when the graph runs", facts, None
 
     def _of_unknown_sizes(self, slot: int, shape: ShapeHandle) -> list[Fact]:
-        """The unknown dimensions of an input of which this one depends: guessing them changes what is known of it."""
+        """The unknown dimensions of an input that determine this one, found by guessing their sizes."""
         unknown = [Known("dimension", slot, i) for i, dim in enumerate(shape.dims or ()) if dim.value < 0]
         guesses = [replay(self.node, sizes={known: _GUESS}) for known in unknown]
         hits = [known for known, guess in zip(unknown, guesses, strict=True) if guess.error is not None or self._read(guess) is not None]
         return [_fact_of(self.node, known) for known in hits]
 
     def _of_value(self) -> _Local:
-        """From an element of a value, or all of it, to what it was made of."""
+        """The sources of an element of a value, or of all of it."""
         node = self.node
         if node.op == CONST:
             return "literal", f"is a literal: {self._literal()}", [], self.size
@@ -368,7 +368,7 @@ def _first_of_each(facts: list[Fact]) -> list[Fact]:
 
 
 def _agreeing(fact: Fact, tensor: Tensor) -> tuple[Fact, ...]:
-    """The dimensions of other inputs that had to be the same number as this one: another size there is refused."""
+    """The dimensions of other inputs that must equal this one: another size there is refused."""
     node = tensor.node
     size = _size(fact, tensor)
     result = replay(node)
@@ -392,13 +392,13 @@ def _agreeing(fact: Fact, tensor: Tensor) -> tuple[Fact, ...]:
 
 
 def _is_bound(node: Node, known: Known, own: Known, size: int) -> bool:
-    """True iff both must be the same: another size of one is refused, of both it is not."""
+    """True iff both must be equal: another size of one is refused, of both it is not."""
     changed = replay(node, sizes={known: size + 1})
     return changed.error is not None and replay(node, sizes={known: size + 1, own: size + 1}).error is None
 
 
 def _settings(node: Node) -> str:
-    """The attrs of a node that say anything of shapes."""
+    """The attrs of a node that concern shapes."""
     shown = [
         f"{name}={_shown(value)}" for name, value in node.node_def.attr.items() if not name.startswith("_") and _counts(node, name, value)
     ]

@@ -1,4 +1,4 @@
-"""Which parts of the inputs an element of a computed value was made of, as far as the rules for partial values tell."""
+"""The sources of elements of computed values, by the rules for partial values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Element(msgspec.Struct, frozen=True):
 
 
 def element_sources(tensor: Tensor, index: int) -> list[Element] | None:
-    """What element `index` of the value of `tensor` (0 for a scalar) was made of, None if no rule tells."""
+    """The sources of element `index` of the value of `tensor` (0 for a scalar), None without a rule."""
     node = tensor.node
     rule = node.registration.traits.partial_rule
     if rule is None:
@@ -64,7 +64,7 @@ def element_sources(tensor: Tensor, index: int) -> list[Element] | None:
 
 
 def _operands(rule: Rule, elements: list[Element], position: int, count: int) -> list[Element]:
-    """The elements that went into a computed one: those at its position (or the only one) for elementwise ops, all for the others."""
+    """The operand elements of a computed one: those at its position for elementwise ops, else all."""
     if rule.combines:
         return elements
     lengths = {slot: sum(element.slot == slot for element in elements) for slot in {element.slot for element in elements}}

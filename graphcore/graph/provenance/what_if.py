@@ -1,7 +1,7 @@
-"""Running the shape function of one node again, with some of what is known hidden: what the result depends on shows by that.
+"""Repeated shape inference of one node with some inputs hidden, to find dependencies.
 
-Nothing is noted while a graph is built. An explanation asks: which inputs must be known for this result? Hiding them one after the other
-answers that for every op, whatever its shape function does.
+Nothing is recorded while a graph is built. Hiding inputs one after the other finds those needed for a result, for every op and any shape
+function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_ELEMENTS = 32
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Something a shape function may use: the rank of an input, one of its sizes, its value, an element of its value as a shape."""
+    """A fact that a shape function may use: rank or size of an input, its value, or an element of it."""
 
     kind: Literal["rank", "dimension", "held", "value", "element"]
     slot: int
@@ -30,7 +30,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, eq=False):
-    """What a run gave: the shapes and what handles point to by output; or the error."""
+    """The result of a run: shapes and handle data by output; or the error."""
 
     shapes: tuple[ShapeHandle, ...]
     held: tuple[ShapeHandle | None, ...]
@@ -39,7 +39,7 @@ class Result(msgspec.Struct, frozen=True, eq=False):
 
 
 class ReplayContext(LiveContext):
-    """The context of such a run: inputs have handles of their own, so that it can be told where a dimension came from."""
+    """The context of such a run: inputs have new handles, which identify the origins of dimensions."""
 
     __slots__ = ("_hidden", "_sizes", "copies", "places")
 
@@ -47,7 +47,9 @@ class ReplayContext(LiveContext):
         self._hidden = hidden
         self._sizes = sizes
         self.copies: dict[int, DimensionHandle] = {}
-        self.places: dict[int, tuple[DimensionHandle, list[Known]]] = {}  # the handles themselves too: an id is theirs while they live
+        self.places: dict[
+            int, tuple[DimensionHandle, list[Known]]
+        ] = {}  # the handles themselves too: an id is unique only while its handle lives
         present = [_present_shape(node, slot) for slot in range(len(node.inputs))]
         super().__init__(node.graph.refiner, node, [self._copy(shape, "dimension", slot) for slot, shape in enumerate(present)])
 
@@ -59,7 +61,7 @@ class ReplayContext(LiveContext):
         return self.refiner.evaluate_constant_tensor(tensor.node, tensor.index)
 
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
-        """The value as a shape, without what is hidden."""
+        """The value as a shape, without hidden parts."""
         if Known("value", index) in self._hidden:
             return None
         tensor = self.node.inputs[index]
@@ -67,12 +69,12 @@ class ReplayContext(LiveContext):
         return None if found is None else self._copy(found, "element", index)
 
     def input_handle_shapes_and_types(self, index: int) -> HandleData | None:
-        """What the handle points to, with handles of its own."""
+        """The handle data, with new handles."""
         data = super().input_handle_shapes_and_types(index)
         return None if data is None else [ShapeAndType(self._copy(entry.shape, "held", index), entry.dtype) for entry in data]
 
     def places_of(self, dim: DimensionHandle) -> list[Known]:
-        """Where among the inputs a dimension is found, dimensions of shapes first."""
+        """The positions of a dimension among the inputs, dimensions of shapes first."""
         found = self.places.get(id(dim))
         return [] if found is None else sorted(found[1], key=lambda known: (known.kind != "dimension", known.slot, known.index))
 
@@ -100,12 +102,12 @@ def _present_shape(node: Node, slot: int) -> ShapeHandle:
 
 
 def replay(node: Node, hidden: Iterable[Known] = (), sizes: dict[Known, int] | None = None) -> Result:
-    """Infer `node` once more without changing it.
+    """Infer `node` again without changing it.
 
     Args:
         node: the node.
-        hidden: what is not to be known.
-        sizes: dimensions that are to have another size.
+        hidden: the facts to hide.
+        sizes: dimensions with other sizes.
     """
     context = ReplayContext(node, frozenset(hidden), sizes or {})
     error: GraphError | None = None
@@ -120,7 +122,7 @@ def replay(node: Node, hidden: Iterable[Known] = (), sizes: dict[Known, int] | N
 
 
 def needed(node: Node, holds: Callable[[Result], bool]) -> list[Known]:
-    """A smallest part of what is known of the inputs from which the result that `holds` recognises still follows.
+    """A smallest set of facts about the inputs that implies the result recognised by `holds`.
 
     Args:
         node: the node.
@@ -143,7 +145,7 @@ def needed(node: Node, holds: Callable[[Result], bool]) -> list[Known]:
         if dims is None or try_to_hide(rank):
             continue
         sizes = [Known("dimension", slot, i) for i, dim in enumerate(dims) if dim.value >= 0]
-        # What comes first is looked at first by shape functions too: hidden last, it is what stays.
+        # Shape functions check the first facts first; hidden last, these are kept.
         found += [known for known in reversed(sizes) if not try_to_hide(known)][::-1] or [rank]
     for slot, tensor in enumerate(node.inputs):
         data = (tensor.node.handle_data or {}).get(tensor.index)
@@ -158,7 +160,7 @@ def _needed_elements(node: Node, slot: int, try_to_hide: Callable[[Known], bool]
     try:
         partial = node.graph.refiner.constant_partial_shape(tensor.node, tensor.index)
     except GraphError:
-        return []  # no value of a shape: it is looked at as a whole
+        return []  # not the value of a shape: it is treated as a whole
     if partial is None or partial.dims is None or len(partial.dims) > _MOST_ELEMENTS:
         return []
     elements = [Known("element", slot, i) for i in range(len(partial.dims))]

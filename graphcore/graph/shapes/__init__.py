@@ -1,1 +1,1 @@
-"""Shapes in a graph: refinement of nodes, propagation after an edit, constant values."""
+"""Shapes in a graph: inference of nodes, propagation after edits, constant values."""

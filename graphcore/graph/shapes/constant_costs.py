@@ -1,4 +1,4 @@
-"""What is computed once, before any run, because it is the same in all: not what would take long."""
+"""Cost limits for constant folding before a run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PAIRING: Final = frozenset({"pairs", "convolution", "contraction"})
 
 
 def is_cheap(node: Node, shape_of: Callable[[Tensor], Shape]) -> bool:
-    """Whether computing `node` takes about a tenth of a second at most, if its tensors are no larger than a million elements.
+    """True iff computing `node` takes at most about 0.1 s for tensors of up to a million elements.
 
-    What calls functions is not: nobody knows how long they run.
+    Calls of functions do not count as cheap, as their costs are unknown.
     """
     kind = node.registration.traits.cost
     if kind == "product" or kind in _PAIRING:

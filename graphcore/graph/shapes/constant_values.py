@@ -1,4 +1,4 @@
-"""Values known before any run: constants and what follows from constants alone."""
+"""Constant values: constants, and nodes that depend on constants only."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _REFUSALS: Final = (GraphError, ValueError, TypeError, LookupError, ArithmeticEr
 
 
 class ValueSource(Protocol):
-    """Where evaluation looks shapes up and keeps what it finds."""
+    """The protocol of shape look-ups and caches for evaluation."""
 
     def shape_of(self, tensor: Tensor) -> Shape:
-        """What is known of the shape of `tensor`."""
+        """The known shape of `tensor`."""
 
     def known(self, node: Node) -> Values | None:
-        """The values of the outputs of `node` that are known, None if it has not been looked at."""
+        """The cached values of the outputs of `node`, None if they were not computed."""
 
     def keep(self, node: Node, values: Values) -> None:
-        """These are the values of the outputs of `node`."""
+        """Cache the values of the outputs of `node`."""
 
     def forget_large(self, node: Node) -> None:
-        """The values of `node` are too large to be kept."""
+        """Discard the values of `node`, which are too large."""
 
 
 class _OnNodes:
-    """Values are kept on the nodes of a graph, which forgets them when they change."""
+    """A cache on the nodes of a graph, cleared when they change."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class _OnNodes:
         return None if node.constants is FORGOTTEN else node.constants
 
     def keep(self, node: Node, values: Values) -> None:
-        node.graph.note(node)  # they may follow from what is taken back
+        node.graph.note(node)  # they may depend on changes that are rolled back
         node.constants = values
 
     def forget_large(self, node: Node) -> None:
@@ -65,11 +65,11 @@ class _OnNodes:
 
 
 class ValueCache:
-    """Values that are kept beside the graph.
+    """A cache beside the graph.
 
     Args:
-        shape_of: what is known of the shape of a tensor.
-        argument: the value of an argument of the function that is being looked at.
+        shape_of: returns the known shape of a tensor.
+        argument: returns the value of an argument of the function being inferred.
     """
 
     __slots__ = ("_argument", "_found", "shape_of")
@@ -83,26 +83,26 @@ class ValueCache:
         return len(self._found)
 
     def value_of(self, tensor: Tensor) -> Array | None:
-        """The value that `tensor` has in every run, None if none is known or it is too large to be a shape, an axis or the like."""
+        """The constant value of `tensor`, None if unknown or too large for a shape, an axis or the like."""
         return None if self.shape_of(tensor).num_elements > MAX_INFERRED_ELEMENTS else _value_of(tensor, self)
 
     def forget(self) -> None:
-        """Shapes have changed, and values may follow from shapes."""
+        """Clear the cache after changes of shapes, on which values may depend."""
         self._found.clear()
 
     def known(self, node: Node) -> Values | None:
-        """The values of `node`; those of an argument are asked for."""
+        """The values of `node`; those of an argument are looked up."""
         found = self._found.get(node)
         if found is None and self._argument is not None and node.op in ARG:
             found = self._found[node] = {0: self._argument(node)}
         return found
 
     def keep(self, node: Node, values: Values) -> None:
-        """Keep them until they are too large or shapes change."""
+        """Cache them until shapes change."""
         self._found[node] = values
 
     def forget_large(self, node: Node) -> None:
-        """Drop them."""
+        """Discard them."""
         self._found.pop(node, None)
 
 
@@ -110,12 +110,12 @@ _ON_NODES: Final = _OnNodes()
 
 
 def constant_value(tensor: Tensor) -> Array | None:
-    """The value that `tensor` has in every run, None if it has none that is known."""
+    """The constant value of `tensor`, None if it has none that is known."""
     return _value_of(tensor, _ON_NODES)
 
 
 def constant_outputs(node: Node) -> list[Array] | None:
-    """The values of all outputs of a node in every run; None if one is not known, or too large to be computed before a run."""
+    """The constant values of all outputs of a node; None if one is unknown, or too large to compute."""
     found: list[Array] = []
     for tensor in node.outputs:
         value = constant_value(tensor)
@@ -126,21 +126,21 @@ def constant_outputs(node: Node) -> list[Array] | None:
 
 
 def inferred_value(tensor: Tensor) -> Array | None:
-    """constant_value for shape functions: None also for what is too large to be a shape, an axis or the like."""
+    """The constant value for shape functions: None also if it is too large for a shape or an axis."""
     return None if tensor.shape.num_elements > MAX_INFERRED_ELEMENTS else _value_of(tensor, _ON_NODES)
 
 
 def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
-    """Works without recursion, so a chain of any length is fine."""
+    """Compute the value iteratively, so that chains may be of any length."""
     node = tensor.node
     if node.op == CONST:
         return const_array(node)
-    pending: list[tuple[Tensor, Node | None]] = [(tensor, None)]  # each with the node that waits for it
+    pending: list[tuple[Tensor, Node | None]] = [(tensor, None)]  # each with its consumer
     while pending:
         wanted, waiter = pending[-1]
         current = wanted.node
         if waiter is not None and source.known(waiter) is not None:
-            pending.pop()  # one of its inputs has no value: what the others have makes no difference
+            pending.pop()  # one of its inputs has no value, so the others do not matter
         elif (found := source.known(current)) is not None:
             pending.pop()
             if waiter is not None and found.get(wanted.index) is None:
@@ -159,7 +159,7 @@ def _value_of(tensor: Tensor, source: ValueSource) -> Array | None:
 
 
 def _unvisited_inputs(node: Node, source: ValueSource) -> list[Tensor] | None:
-    """The inputs to look at first; None if the node can never be constant."""
+    """The inputs to compute first; None if the node can never be constant."""
     if _shape_constants(node, source) is not None:
         return []
     if not _may_be_constant(node, source):
@@ -187,7 +187,7 @@ def _evaluate(node: Node, source: ValueSource) -> Values:
         values.append(value)
     try:
         results = evaluate_node(node, values)
-    except _REFUSALS:  # a run will say so, if it comes to that: here nothing is known
+    except _REFUSALS:  # a run reports the error, if it occurs there: here nothing is known
         return {}
     return {
         i: _as_declared(tensor, np.asarray(item), source.shape_of(tensor))
@@ -196,7 +196,7 @@ def _evaluate(node: Node, source: ValueSource) -> Values:
 
 
 def _as_declared(tensor: Tensor, value: Array, shape: Shape) -> Array | None:
-    """`value` if it is what shape functions may rely on: of the declared type, of a rank that is known."""
+    """Return `value` if shape functions may rely on it: of the declared type and a consistent rank."""
     fits = value.dtype == tensor.dtype.as_numpy and shape.rank == value.ndim
     return value if fits else None
 

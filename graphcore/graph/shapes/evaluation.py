@@ -1,4 +1,4 @@
-"""Evaluation of single nodes before any run: by their kernels, or by the static shapes of their inputs."""
+"""Evaluation of single nodes before a run: by kernels, or by the static shapes of inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kernel_context(node: Node, constants: tuple[Array | None, ...]) -> KernelCon
 
 
 def may_be_evaluated(node: Node) -> bool:
-    """True iff the node gives the same for the same inputs in every run, and has a kernel that needs nothing but its inputs."""
+    """True iff the node is deterministic, and has a kernel that needs only its inputs."""
     registration = node.registration
     if node.op in _GIVEN_BY_THE_RUN or node.op_def.is_stateful or node.error is not None:
         return False
@@ -47,7 +47,7 @@ def may_be_evaluated(node: Node) -> bool:
 
 
 def const_array(node: Node) -> Array | None:
-    """The value of a Const; None if it does not have the type that the node declares, which is an error of the run."""
+    """The value of a Const; None if its type differs from the declared one, an error of the run."""
     value = node.attr.get("value")
     return value.array if isinstance(value, TensorValue) and value.dtype is node.output_types[0] else None
 
@@ -56,7 +56,7 @@ def evaluate_node(node: Node, inputs: Sequence[Array]) -> list[Any]:
     """The outputs of the kernel of `node`.
 
     Raises:
-        Exception: whatever the kernel raises.
+        Exception: an error of the kernel.
     """
     factory = node.registration.kernel
     assert factory is not None
@@ -68,7 +68,7 @@ def evaluate_node(node: Node, inputs: Sequence[Array]) -> list[Any]:
 
 
 def values_from_shapes(node: Node, shapes: Sequence[Shape]) -> list[Array] | None:
-    """The outputs of a node that the shapes of its inputs tell; None if they do not, or if its op reads values.
+    """The outputs of a node determined by the shapes of its inputs; None if there are none.
 
     Raises:
         InvalidArgumentError: a number is too large for the type of the output.

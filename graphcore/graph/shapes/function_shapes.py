@@ -1,4 +1,4 @@
-"""The bodies of functions as graphs, kept for shape inference: one for each function and its attrs."""
+"""Function bodies as graphs for shape inference, cached by function and attrs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _MOST_KEPT: Final = 64
 
 
 class InferredBody(msgspec.Struct, frozen=True, eq=False):
-    """The nodes of a function, producers first; its arguments and what it returns by index.
+    """The nodes of a function, producers first; its arguments and returns by index.
 
-    `outputs` keeps the shapes of what calls have given: many calls of one function are alike.
+    `outputs` caches the shapes of calls: many calls of one function are alike.
     """
 
     order: list[Node]
@@ -36,14 +36,14 @@ class InferredBody(msgspec.Struct, frozen=True, eq=False):
     outputs: dict[tuple[object, ...], tuple[ShapeHandle, ...]] = msgspec.field(default_factory=dict)
 
     def keep(self, key: tuple[object, ...], outputs: tuple[ShapeHandle, ...]) -> None:
-        """Keep what a call has given; older ones make room."""
+        """Cache the result of a call, and discard the oldest."""
         if len(self.outputs) >= _MOST_KEPT:
             self.outputs.clear()
         self.outputs[key] = outputs
 
 
 class FunctionShapes:
-    """Function bodies by function and attrs. One that is replaced in its library is made anew."""
+    """Function bodies by function and attrs. After a replacement in the library, they are made anew."""
 
     __slots__ = ("_bodies", "_left")
 
@@ -52,14 +52,14 @@ class FunctionShapes:
         self._left = 0
 
     def may_enter(self, body: InferredBody, *, is_nested: bool) -> bool:
-        """Whether to infer the nodes of `body` for a call: ten functions that call the next ten times would be 10^10 nodes."""
+        """True iff the nodes of `body` may be inferred for a call, to limit nested calls (10^10 nodes)."""
         self._left = self._left - len(body.order) if is_nested else MOST_NESTED_NODES
         return self._left >= 0
 
     def body_of(
         self, library: FunctionLibraryDefinition, graph_class: Any, name: str, attrs: Mapping[str, AttrValue]
     ) -> InferredBody | None:
-        """The body of function `name`, None if the library does not have it or it cannot be instantiated: a run will say why."""
+        """The body of function `name`, None if it does not exist or cannot be instantiated."""
         definition = library.find(name)
         if definition is None:
             return None
@@ -76,7 +76,7 @@ def _made(
 ) -> InferredBody | None:
     graph = graph_class(library.default_registry)
     graph.library = library
-    graph.refiner.infers_functions = False  # this is done for each call, and a function may call itself
+    graph.refiner.infers_functions = False  # done for each call, since a function may be recursive
     try:
         fill_in_order(graph, instantiate_function(definition, attrs, library.look_up_op_def).nodes)
     except GraphError:

@@ -1,4 +1,4 @@
-"""The shapes of a graph under construction, kept on its nodes: inferred as nodes are added, and again as what they depend on changes."""
+"""The shapes of a graph under construction, kept on nodes, inferred on addition and after changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Explainer = Callable[[Node], tuple[Any, ...]]
 
 
 class LiveContext(ExtendedInferenceContext):
-    """The context of a graph's own inference. It notes on the node on which values its shapes depend."""
+    """The context of a graph's own inference. It records on the node the values that its shapes depend on."""
 
     __slots__ = ()
 
@@ -35,12 +35,12 @@ class LiveContext(ExtendedInferenceContext):
         return self.refiner.evaluate_constant_tensor(tensor.node, tensor.index)
 
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
-        """What is known of input `index` as a shape, None if nothing is."""
+        """The value of input `index` as a partial shape, None if nothing is known."""
         self.node.asked_values |= 1 << index
         return super().evaluate_input_as_partial_shape(index)
 
     def input_handle_shapes_and_types(self, index: int) -> HandleData | None:
-        """What the handle at input `index` points to, None if unknown."""
+        """The handle data of input `index`, None if unknown."""
         tensor = self.node.inputs[index]
         data = tensor.node.handle_data
         return None if data is None else data.get(tensor.index)
@@ -51,7 +51,7 @@ class LiveRefiner(ShapeInference):
 
     Args:
         graph_def_version: the producer version that shape functions see.
-        explain: finds the origins of the numbers that clash at a node, when an error is asked for them.
+        explain: finds the origins of numbers that clash at a node, for errors.
     """
 
     context_type: type[LiveContext] = LiveContext
@@ -65,10 +65,10 @@ class LiveRefiner(ShapeInference):
         self.loop_heads: WeakSet[Node] = WeakSet()
 
     def add_node(self, node: Node) -> None:
-        """Infer the outputs of `node` from its inputs and keep them on it.
+        """Infer the outputs of `node` from its inputs and store them on it.
 
         Raises:
-            InvalidArgumentError: its op has no shape function, or the inputs do not fit. The node is as before then.
+            InvalidArgumentError: its op has no shape function, or the inputs do not fit. The node is unchanged then.
         """
         registration = node.registration
         if registration.direct_shape is not None and self.is_direct and self._infer_directly(node, registration.direct_shape):
@@ -87,7 +87,7 @@ class LiveRefiner(ShapeInference):
         self.finish(context)
 
     def _infer_directly(self, node: Node, shape_of: Callable[..., ShapeHandle]) -> bool:
-        """Infer a node whose shape function says how without a context. False if there is more to it, or the inputs do not fit."""
+        """Infer a node by a direct shape function, without a context. False if that does not apply."""
         inputs = node.inputs
         handles: list[ShapeHandle] = []
         for tensor in inputs:
@@ -107,7 +107,7 @@ class LiveRefiner(ShapeInference):
         return True
 
     def infer(self, context: LiveContext) -> None:
-        """Find the outputs of a context, whatever the node is.
+        """Run the inference of a context.
 
         Raises:
             InvalidArgumentError: its op has no shape function, or the inputs do not fit.
@@ -118,7 +118,7 @@ class LiveRefiner(ShapeInference):
             self.run_shape_fn(context)
 
     def finish(self, context: LiveContext) -> None:
-        """Keep what has been inferred on the node."""
+        """Store the results on the node."""
         node, outputs = context.node, context.outputs
         handles = tuple([ShapeHandle() if handle is None else handle for handle in outputs])
         if node.like:
@@ -130,11 +130,11 @@ class LiveRefiner(ShapeInference):
             node.handle_data = data
 
     def get_context(self, node: Node) -> LiveContext:
-        """A context on the present shapes of the node's inputs, without outputs."""
+        """A context with the current shapes of the node's inputs, without outputs."""
         return self.context_type(self, node, [tensor.node.output_handles[tensor.index] for tensor in node.inputs])
 
     def key_of_call(self, library: FunctionLibraryDefinition, node: Node, shapes: Sequence[ShapeHandle]) -> tuple[object, ...] | None:
-        """See `ShapeInference.key_of_call`: sizes, where all are known and no input is a handle of something."""
+        """See `ShapeInference.key_of_call`: sizes, if all are known and no input is a handle."""
         if not self.is_direct or any(tensor.node.handle_data is not None for tensor in node.inputs):
             return None
         sizes: list[tuple[int, ...]] = []
@@ -147,20 +147,22 @@ class LiveRefiner(ShapeInference):
         return (library.version, self.graph_def_version, *sizes)
 
     def state(self) -> Any:
-        """What `restore` needs to bring back what is kept beside the nodes."""
+        """A snapshot for `restore` of the data beside the nodes."""
         return self.graph_def_version
 
     def restore(self, state: Any) -> None:
-        """Be again what the refiner was at `state`."""
+        """Return to the snapshot `state`."""
         self.graph_def_version = state
 
     def copy_from(self, other: LiveRefiner, copies: Mapping[Node, Node]) -> None:
-        """Take over what is kept beside the nodes of another graph for their copies."""
+        """Copy the data beside the nodes of another graph for their copies."""
         self.graph_def_version = other.graph_def_version
         self.loop_heads.update([copies[head] for head in other.loop_heads if head in copies])
 
     def set_shape(self, node: Node, index: int, shape: Shape) -> bool:
-        """Merge `shape` into what is known of output `index`, and into all that will be inferred for it. True iff it says anything new.
+        """Merge `shape` into the shape of output `index`, now and after later inferences.
+
+        True iff that changed it.
 
         Raises:
             InvalidArgumentError: no such output, or the shapes are incompatible.
@@ -179,7 +181,7 @@ class LiveRefiner(ShapeInference):
             node.like = {**node.like, index: merged}
         return True
 
-    # ---- loops: the shapes of the first iteration, relaxed until all iterations agree ------------------------------------
+    # ---- loops: the shapes of the first iteration, relaxed to a fixed point --------------------------------------------------
 
     def _infer_at_loop(self, context: LiveContext) -> None:
         node = context.node
@@ -198,13 +200,13 @@ class LiveRefiner(ShapeInference):
                 self._relax(context, slot)
 
     def open_loop(self, node: Node) -> None:
-        """Infer a loop head as if there were the first iteration only."""
+        """Infer a loop head from the first iteration only."""
         context = self.get_context(node)
         self._infer_first_iteration(context)
         self.finish(context)
 
     def relax_loop(self, node: Node) -> bool:
-        """Take back what does not hold in later iterations. True iff that is anything."""
+        """Relax shapes that do not hold in later iterations. True iff that changed any."""
         context = self.get_context(node)
         before, data = node.output_handles, node.handle_data
         context.outputs = list(before)
@@ -233,29 +235,29 @@ class LiveRefiner(ShapeInference):
             first = [context.input_handle_shapes_and_types(at) or [] for at in forward]
             context.set_output_handle_shapes_and_types(0, relaxed_data(data, context.input_handle_shapes_and_types(slot), first))
 
-    # ---- what contexts ask -------------------------------------------------------------------------------------------------
+    # ---- services for contexts -----------------------------------------------------------------------------------------------
 
     def library_of(self, node: Node) -> FunctionLibraryDefinition | None:
         """The functions of the node's graph."""
         return node.graph.library if self.infers_functions else None
 
     def output_shape(self, node: Node, index: int) -> ShapeHandle:
-        """What is known of output `index`."""
+        """The shape of output `index`."""
         return node.output_handles[index]
 
     def output_handle_data(self, node: Node, index: int) -> HandleData | None:
-        """What the handle at output `index` points to, None if unknown."""
+        """The handle data of output `index`, None if unknown."""
         return None if node.handle_data is None else node.handle_data.get(index)
 
     def evaluate_constant_tensor(self, node: Node, index: int) -> Array | None:
-        """The value that output `index` has in every run, None if none is known."""
+        """The constant value of output `index`, None if unknown."""
         if self.disable_constant_propagation and node.op != CONST:
             return None
         return inferred_value(node.outputs[index])
 
 
 def _refined(context: LiveContext, inferred: ShapeHandle, like: Tensor | ShapeHandle | None) -> ShapeHandle:
-    """`inferred` with what `like` adds; a tensor's shape itself where it says it all. While a changed graph does not fit, `inferred` alone."""
+    """Merge `inferred` with the shape from `like`; `inferred` alone if they contradict each other."""
     if like is None:
         return inferred
     try:

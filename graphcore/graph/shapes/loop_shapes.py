@@ -1,4 +1,4 @@
-"""What is known of a loop variable: the shape of its first value, less what other iterations contradict."""
+"""Shapes of loop variables: those of initial values, relaxed by later iterations."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _MOST_AHEAD: Final = 200
 
 
 def enters_loop(node: Node) -> bool:
-    """True iff the node takes a value into a loop: into the first iteration, as it is."""
+    """True iff the node passes a value into the first iteration of a loop unchanged."""
     return node.op in ENTER
 
 
 def is_loop_head(node: Node) -> bool:
-    """True iff values come around a loop into `node`, or are awaited from there."""
+    """True iff `node` has loop back edges, present or awaited."""
     return node.op in MERGE and len(forward_slots(node)) < len(node.inputs)
 
 
 def forward_slots(node: Node) -> list[int]:
-    """The inputs of a Merge that do not come around a loop; all if none of them does not."""
+    """The inputs of a Merge except back edges; all if it has nothing else."""
     slots = [slot for slot, tensor in enumerate(node.inputs) if tensor.node.id >= 0 and not is_back_edge(tensor.node.op, node.op)]
     return slots or list(range(len(node.inputs)))
 
 
 def relaxed_data(known: HandleData, again: HandleData | None, first: Sequence[HandleData]) -> HandleData:
-    """What a handle still points to if later iterations have `again`; an empty list if nothing is known of that."""
+    """The handle data common to `known` and later iterations' `again`; [] if nothing is known."""
     if again is None or len(again) != len(known):
         return []
     shapes = [relaxed_shape(a.shape, b.shape, [entry.shape for data in first for entry in data]) for a, b in zip(known, again, strict=True)]
@@ -44,14 +44,14 @@ def relaxed_data(known: HandleData, again: HandleData | None, first: Sequence[Ha
 
 
 class LoopsAround:
-    """The loops that nodes lie on, for as long as the graph keeps its edges.
+    """The loops around nodes, valid while the graph keeps its edges.
 
-    Most questions are of a node or two from which few others can be reached: a loop that is being closed feeds nothing yet.
-    Then only loops that end within reach are walked through; otherwise all of them, once.
+    Most queries are for one or two nodes with few descendants: a loop that is being closed has no consumers yet. Then only loops within
+    reach are walked through; otherwise all of them, once.
 
     Args:
         graph: the graph.
-        heads: where values come around its loops.
+        heads: the heads of its loops.
     """
 
     __slots__ = ("_asked", "_ends", "_graph", "_on", "_table")
@@ -61,14 +61,14 @@ class LoopsAround:
         self._asked = 0
         self._on: dict[Node, set[Node]] = {}
         self._table: dict[Node, list[Node]] | None = None
-        self._ends: dict[Node, list[Node]] = {}  # by what comes around, the heads
+        self._ends: dict[Node, list[Node]] = {}  # the heads, by back edges
         for head in heads:
             for tensor in head.inputs if head in graph else ():
                 if is_back_edge(tensor.node.op, head.op) and tensor in graph:
                     self._ends.setdefault(tensor.node, []).append(head)
 
     def heads(self, node: Node) -> Iterable[Node]:
-        """The heads of the loops that `node` lies on."""
+        """The heads of the loops around `node`."""
         if self._table is None:
             ahead = self._ahead(node)
             if ahead is not None:
@@ -80,7 +80,7 @@ class LoopsAround:
         return self._table.get(node, ())
 
     def _ahead(self, node: Node) -> list[Node] | None:
-        """The heads of the loops whose ends depend on `node`; None if that is not known soon."""
+        """The heads of the loops whose back edges depend on `node`; None if the search is too long."""
         self._asked += 1
         if self._asked > _MOST_ASKED:
             return None
@@ -106,7 +106,7 @@ class LoopsAround:
 
 
 def _between(graph: GraphReader, head: Node, back: list[Node]) -> set[Node]:
-    """What depends on `head` and is needed for `back`."""
+    """The nodes on paths from `head` to `back`."""
     before = {head, *back}
     pending = [*back]
     while pending:

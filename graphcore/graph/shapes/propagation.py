@@ -1,7 +1,7 @@
-"""Inferring again what follows from a change: only what depends on it, and of that only what the change reaches.
+"""Propagation of shapes after changes, limited to the nodes that are affected.
 
-A node is inferred again if a shape that it takes has changed, or a value that its shapes depend on. Unknown dimensions are numbers too:
-a result that differs from the last one only in which new unknowns it has is the same result, and the old one stays.
+A node is inferred again if the shape of an input has changed, or a value that its shapes depend on. Unknown dimensions count by identity,
+but a result that differs only in new unknowns equals the old one, which is kept.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -> None:
-    """Infer again what depends on `starts`, whose outputs have changed, as far as anything changes.
+    """Infer the descendants of `starts`, whose outputs have changed, as far as anything changes.
 
     Args:
         graph: the graph.
-        starts: what has changed.
-        include_start: infer these themselves first; only if that changes them is anything else looked at.
+        starts: the changed nodes.
+        include_start: infer these first; continue only if that changes them.
     """
     wave = _Wave(graph)
     for node in starts:
@@ -39,14 +39,17 @@ def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -
 
 
 def infer_orphan(graph: Graph, node: Node, removed: Node) -> None:
-    """Infer again what depends on `node`, the only one that `removed`, which is no longer in the graph, fed."""
+    """Infer the descendants of `node`, the only consumer of `removed`, which is no longer in the graph."""
     wave = _Wave(graph)
     wave.orphan(node, removed)
     wave.run()
 
 
 def note_replaced(graph: Graph, node: Node, *, same_shapes: bool) -> None:
-    """Infer again what depends on `node`, which has another definition now. With `same_shapes` only its value may have changed."""
+    """Infer the descendants of `node`, which has a new definition.
+
+    With `same_shapes` only its value may have changed.
+    """
     wave = _Wave(graph)
     if same_shapes:
         wave.changed_value(node)
@@ -56,14 +59,14 @@ def note_replaced(graph: Graph, node: Node, *, same_shapes: bool) -> None:
 
 
 def close_loops(graph: Graph, heads: list[Node]) -> None:
-    """Take back what was inferred for the first iteration of loops and does not hold in all; `heads` are fed from all sides now."""
+    """Relax shapes inferred from the first iteration of loops, whose `heads` are now fully connected."""
     wave = _Wave(graph)
     wave.open.update(dict.fromkeys(heads))
     wave.run()
 
 
 def same_outputs(before: Node, after: Node) -> bool:
-    """True iff the outputs have the types they had, and shapes that differ at most in which new unknowns they have."""
+    """True iff the outputs have the same types, and shapes that differ at most in new unknowns."""
     if before.output_types != after.output_types or before.asked_values or after.asked_values or before.like or after.like:
         return False
     if len(before.output_handles) != len(after.output_handles):
@@ -74,7 +77,7 @@ def same_outputs(before: Node, after: Node) -> bool:
 
 
 class _Wave:
-    """One propagation: what waits to be inferred, in an order in which producers come first."""
+    """One propagation: a queue of nodes in topological order."""
 
     __slots__ = (
         "_before",
@@ -97,10 +100,10 @@ class _Wave:
         self._graph = graph
         self._heap: list[tuple[int, int, Node]] = []
         self._queued: set[Node] = set()
-        self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # of what has changed in this wave
+        self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # of outputs changed in this wave
         self._starts: set[Node] = set()
-        self._heirs: dict[Node, Node] = {}  # what alone took the outputs of a removed node, whose shapes nobody knew
-        self._careful: set[Node] = set()  # what has other inputs, or takes something whose types may have changed too
+        self._heirs: dict[Node, Node] = {}  # the only consumers of removed nodes, whose shapes were unknown elsewhere
+        self._careful: set[Node] = set()  # nodes with new inputs, or with inputs whose types may have changed
         self._infer = graph.refiner.add_node
         self._successors = graph.edge_store.data_successors()
         heads = graph.refiner.loop_heads
@@ -109,19 +112,19 @@ class _Wave:
         self.open: dict[Node, None] = {}
 
     def start(self, node: Node) -> None:
-        """Have `node` inferred, which has other inputs or attrs now."""
+        """Queue `node`, which has new inputs or attrs."""
         self._starts.add(node)
         self._careful.add(node)
         self.infer(node)
 
     def orphan(self, node: Node, removed: Node) -> None:
-        """Have `node` inferred, which nothing but this removed node fed, and which nothing else was fed by."""
+        """Queue `node`, the only consumer of this removed node, and without other producers."""
         if removed.error is not None:
             self._heirs[node] = removed
         self.start(node)
 
     def infer(self, node: Node) -> None:
-        """Have `node` inferred."""
+        """Queue `node`."""
         if node not in self._queued:
             self._queued.add(node)
             heappush(self._heap, (node.rank, node.id, node))
@@ -140,12 +143,12 @@ class _Wave:
                 return
 
     def replaced(self, node: Node) -> None:
-        """`node` is another one now, its types included."""
+        """Handle a node with a new definition, including types."""
         self._careful.update(self._graph.edge_store.consumers_of(node))
         self.changed(node)
 
     def changed(self, node: Node) -> None:
-        """The outputs of `node` have other shapes now: infer what takes them."""
+        """Queue the consumers of `node`, whose output shapes have changed."""
         opened, queued = self._opened, self._queued
         if node.constants is not None:
             self._graph.note(node)
@@ -154,13 +157,13 @@ class _Wave:
             if opened and consumer in opened:
                 if is_back_edge(node.op, consumer.op):
                     continue
-                opened.discard(consumer)  # what enters the loop has changed: it begins anew
+                opened.discard(consumer)  # an input of the loop has changed: it is inferred anew
             if consumer not in queued:
                 queued.add(consumer)
                 heappush(self._heap, (consumer.rank, consumer.id, consumer))
 
     def changed_value(self, node: Node) -> None:
-        """The values of `node` may be others now, its shapes are not: what has been made of them is forgotten."""
+        """Forget values derived from `node`, whose values may have changed, but not its shapes."""
         graph = self._graph
         pending = [node]
         while pending:
@@ -186,7 +189,7 @@ class _Wave:
         graph.note(node)
         if had_error is None and node not in self._careful and node.op not in MERGE:
             try:
-                self._infer(node)  # only shapes have changed: the inputs are as good as they were
+                self._infer(node)  # only shapes have changed: the inputs are still valid
             except Exception as error:  # noqa: BLE001 - a shape function may be the user's
                 _mark(node, error, {})
         else:
@@ -201,7 +204,7 @@ class _Wave:
             graph.publish("shapes", node)
             return
         elif node in self._heirs and _same_handles(before, self._heirs[node].output_handles):
-            # Unknown shapes that a wrong node made, and passed on to this one only, are now this one's: all follows from it as before.
+            # Unknown shapes of a faulty node that only this one had received are now its own: results downstream are unchanged.
             node.output_handles = before
             self.changed_value(node)
             graph.publish("shapes", node)
@@ -212,13 +215,13 @@ class _Wave:
         graph.publish("shapes", node)
 
     def _begin_anew(self, node: Node, loops: LoopsAround) -> None:
-        """What was taken back because of later iterations may hold now: loops through `node` begin with their first."""
+        """Restart the loops through `node` from their first iterations, as relaxed facts may hold again."""
         for head in loops.heads(node):
             if head not in self._opened:
                 self.infer(head)
 
     def _unchanged(self, node: Node, before: tuple[ShapeHandle, ...], data: object) -> bool:
-        """True iff the shapes of `node` differ from those it had at most in which new unknowns they have."""
+        """True iff the shapes of `node` differ from the former ones at most in new unknowns."""
         after = node.output_handles
         if not _same_data(data, node):
             return False
@@ -251,7 +254,7 @@ class _Wave:
         node.error = None
 
     def _relax(self, head: Node) -> bool:
-        """Let what comes around a loop take back what does not hold. True iff that is anything."""
+        """Relax shapes by loop back edges. True iff that changed any."""
         if head not in self._graph or head.error is not None:
             return False
         self._graph.note(head)
@@ -263,7 +266,7 @@ class _Wave:
 
 
 def _input_problems(graph: Graph, node: Node) -> dict[int, str]:
-    """What is wrong with the inputs, by slot."""
+    """The errors of the inputs, by slot."""
     feeds, types = graph.edge_store.feeds, node.input_types
     problems: dict[int, str] = {}
     for slot, tensor in enumerate(node.inputs):
@@ -295,7 +298,7 @@ def _input_problem(graph: Graph, node: Node, slot: int, tensor: Tensor) -> str:
 
 
 def _mark(node: Node, error: Exception, controls: dict[int, str]) -> None:
-    """The inputs of `node` do not fit each other, or its shape function cannot cope with them."""
+    """Mark `node` with inputs that contradict each other, or that break its shape function."""
     if not isinstance(error, GraphError):
         error = InternalError(f"The shape function of op {node.op} raised {type(error).__name__}: {error}")
     node.error = error.with_node(node.name, op=node.op, source=node.source)
@@ -304,14 +307,14 @@ def _mark(node: Node, error: Exception, controls: dict[int, str]) -> None:
 
 
 def forget_shapes(node: Node) -> None:
-    """Nothing is known of the outputs of `node`, which has an error."""
+    """Make the outputs of `node`, which has an error, unknown."""
     node.output_handles = tuple([ShapeHandle(None) for _ in node.outputs])
     node.handle_data = None
     node.constants = None
 
 
 def _differ(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...]) -> bool:
-    """True if a size or rank has certainly changed: the quick answer."""
+    """True if a size or rank has certainly changed: a fast test."""
     if len(before) != len(after):
         return True
     for a, b in zip(before, after, strict=True):
@@ -331,12 +334,12 @@ def _differ(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...]) -> 
 
 
 def _same_handles(shapes: tuple[ShapeHandle, ...], others: tuple[ShapeHandle, ...]) -> bool:
-    """Is each of `shapes` of unknown rank and one of the others, not only equal to it?"""
+    """True iff each of `shapes` has an unknown rank and is identical to one of the others."""
     return all(shape.dims is None and any(shape is other for other in others) for shape in shapes)
 
 
 def _unknowns(shapes: list[ShapeHandle]) -> set[int]:
-    """What is unknown in them: dimensions, and shapes of unknown rank."""
+    """The unknowns in them: dimensions, and shapes of unknown rank."""
     found = {id(dim) for shape in shapes for dim in shape.dims or () if dim.value < 0}
     found.update([id(shape) for shape in shapes if shape.dims is None])
     return found
@@ -351,7 +354,7 @@ def _same_data(before: object, node: Node) -> bool:
 
 
 def _same_but_for_names(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...], inputs: set[int] | None) -> bool:
-    """Are these the same shapes, if unknowns that were made for them may be called anything? None: all unknowns may come from elsewhere."""
+    """True iff the shapes are equal up to renaming of unknowns made for them (None: of any)."""
     if len(before) != len(after):
         return False
     there: dict[int, object] = {}
@@ -372,7 +375,7 @@ def _same_but_for_names(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandl
 
 
 def _may_be_called(old: object, new: object, inputs: set[int] | None, there: dict[int, object], back: dict[int, object]) -> bool:
-    """True iff `new` may take the name of `old`: both were made by the node itself, and no other pair says otherwise."""
+    """True iff `new` may be renamed to `old`: both made by the node, and consistent with other pairs."""
     if inputs is None or id(old) in inputs or id(new) in inputs:
         return False
     return there.setdefault(id(old), new) is new and back.setdefault(id(new), old) is old

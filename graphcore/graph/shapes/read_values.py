@@ -1,4 +1,7 @@
-"""Values that were read while the graph was built, to infer shapes: an axis, a shape, a permutation. What follows from them is in the graph."""
+"""Values read for shape inference during construction: axes, shapes, permutations.
+
+Their consequences are part of the graph.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from graphcore.inference.partial_values import partial_value
 
 
 def value_read(node: Node, tensor: Tensor) -> Array | None:
-    """The value of an input of `node` that its shape function has read, None if it has not, or if it is none that is the same in every run."""
+    """The value of an input of `node` read by its shape function, None if it was not, or not constant."""
     asked = node.asked_values
     if any(asked >> slot & 1 for slot, given in enumerate(node.inputs) if given is tensor):
         return constant_value(tensor)
@@ -19,7 +22,10 @@ def value_read(node: Node, tensor: Tensor) -> Array | None:
 
 
 def value_kept(tensor: Tensor) -> tuple[Node, list[Any]] | None:
-    """A node that has read the value of `tensor`, and the elements that are known of it (None for one that is not); None if there is none."""
+    """A node that has read the value of `tensor`, with the known elements; None if there is none.
+
+    Unknown elements are None.
+    """
     reader = _reader_of(tensor) if _is_known(tensor) else None
     if reader is None:
         return None
@@ -28,7 +34,7 @@ def value_kept(tensor: Tensor) -> tuple[Node, list[Any]] | None:
 
 
 def _known_elements(tensor: Tensor) -> list[int | None] | None:
-    """The elements of an int scalar or vector of which only some are known; None if none is."""
+    """The elements of a partly known int scalar or vector; None if none is known."""
     if not tensor.dtype.base.is_integer or tensor.shape.rank not in {0, 1} or tensor.node.error is not None:
         return None
     refiner = tensor.graph.refiner
@@ -41,7 +47,7 @@ def _known_elements(tensor: Tensor) -> list[int | None] | None:
 
 
 def _reader_of(tensor: Tensor) -> Node | None:
-    """A node whose shapes were inferred from the known value of `tensor`, or from a value that is made of it; None if there is none."""
+    """A node whose shapes depend on the value of `tensor`, directly or not; None if there is none."""
     seen = {tensor}
     pending = [tensor]
     while pending:

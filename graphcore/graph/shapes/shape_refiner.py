@@ -1,7 +1,7 @@
-"""Shape inference over a graph: runs each op's shape function on what is known of its inputs.
+"""Shape inference over a graph: runs each op's shape function on the shapes of its inputs.
 
-`ShapeInference` is what every way of keeping the results shares: finding values, and looking into function bodies.
-`ShapeRefiner` keeps a context for each node it is given. A graph keeps its own shapes on its nodes (`LiveRefiner`).
+`ShapeInference` is the common part: look-up of values, and of function bodies. `ShapeRefiner` keeps a context for each node. A graph keeps
+its own shapes on its nodes (`LiveRefiner`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CallResult = list[tuple[ShapeHandle, HandleData | None]]
 
 
 class ExtendedInferenceContext(InferenceContext):
-    """The inference context of a graph's node: values are looked up in the graph when a shape function asks."""
+    """The inference context of a graph's node: values are looked up in the graph on request."""
 
     __slots__ = ("node", "refiner")
 
@@ -40,7 +40,7 @@ class ExtendedInferenceContext(InferenceContext):
     """The contexts of the nodes of a function that this node calls."""
 
     def __init__(self, refiner: ShapeInference, node: Node, input_shapes: list[ShapeHandle]) -> None:
-        # Written out: a graph makes one of these for every node.
+        # Written out for speed: a graph makes one of these for every node.
         self.node_name = node.name
         self.op_def = node.op_def
         self.attrs = node.attr
@@ -73,7 +73,7 @@ class ExtendedInferenceContext(InferenceContext):
         return output_type_for_node(self.node.node_def, self.op_def, index)
 
     def get_context(self) -> InferenceContext:
-        """The inference context: here it is one with what extends it."""
+        """The inference context, which is this object."""
         return self
 
     def evaluate_input(self, index: int) -> Array | None:
@@ -82,14 +82,14 @@ class ExtendedInferenceContext(InferenceContext):
         return self.refiner.evaluate_constant_tensor(tensor.node, tensor.index)
 
     def evaluate_input_as_partial_shape(self, index: int) -> ShapeHandle | None:
-        """What is known of input `index` as a shape, None if nothing is."""
+        """The value of input `index` as a partial shape, None if nothing is known."""
         tensor = self.node.inputs[index]
         return self.refiner.constant_partial_shape(tensor.node, tensor.index)
 
     def function_outputs(
         self, name: str, attrs: Mapping[str, AttrValue], shapes: Sequence[ShapeHandle], slots: Sequence[int | None]
     ) -> CallResult | None:
-        """What a call of function `name` gives; see `InferenceContext.function_outputs`."""
+        """The results of a call of function `name`; see `InferenceContext.function_outputs`."""
         return self.refiner.function_outputs(self, name, attrs, shapes, slots)
 
 
@@ -97,11 +97,11 @@ ExtendedInferenceContext.within = ExtendedInferenceContext
 
 
 class ShapeInference(ABC):
-    """What there is to know for inferring shapes, wherever the results are kept.
+    """The common part of shape inference, independent of the storage of results.
 
     Args:
-        graph_def_version: the producer version that shape functions see.
-        library: the functions into whose bodies to look; without them what a call gives is unknown.
+        graph_def_version: the producer version for shape functions.
+        library: the functions to infer calls through; without them results of calls are unknown.
     """
 
     def __init__(self, graph_def_version: int, library: FunctionLibraryDefinition | None = None) -> None:
@@ -113,23 +113,23 @@ class ShapeInference(ABC):
         self.enclosing: tuple[str, ...] = ()
 
     def library_of(self, node: Node) -> FunctionLibraryDefinition | None:  # noqa: ARG002 - a graph's own refiner asks it
-        """The functions that `node` may call, None if what calls give is not inferred."""
+        """The functions that `node` may call, None if calls are not inferred."""
         return self.function_library
 
     @abstractmethod
     def output_shape(self, node: Node, index: int) -> ShapeHandle:
-        """What is known of output `index` of `node`."""
+        """The shape of output `index` of `node`."""
 
     @abstractmethod
     def output_handle_data(self, node: Node, index: int) -> HandleData | None:
-        """What the handle at output `index` of `node` points to, None if unknown."""
+        """The handle data of output `index` of `node`, None if unknown."""
 
     @abstractmethod
     def evaluate_constant_tensor(self, node: Node, index: int) -> Array | None:
-        """The value that output `index` has in every run, None if none is known."""
+        """The constant value of output `index`, None if unknown."""
 
     def constant_partial_shape(self, node: Node, index: int) -> ShapeHandle | None:
-        """The value of output `index` understood as a shape of which parts may be unknown, None if nothing is known of it.
+        """The value of output `index` as a partial shape, None if nothing is known.
 
         Raises:
             InvalidArgumentError: a size below -1.
@@ -144,7 +144,10 @@ class ShapeInference(ABC):
         shapes: Sequence[ShapeHandle],
         slots: Sequence[int | None],
     ) -> CallResult | None:
-        """What function `name` gives for arguments of these shapes, None if it is not known, calls itself, or goes too far."""
+        """The results of function `name` for arguments of these shapes.
+
+        None if it is unknown, recursive, or too deep.
+        """
         library = self.library_of(context.node)
         if library is None or name in self.enclosing or len(self.enclosing) > MOST_NESTED_CALLS:
             return None
@@ -170,11 +173,11 @@ class ShapeInference(ABC):
         node: Node,  # noqa: ARG002
         shapes: Sequence[ShapeHandle],  # noqa: ARG002
     ) -> tuple[object, ...] | None:
-        """What the shapes that a call gives follow from if values are not asked for; None if each call has to be looked at."""
+        """A cache key for the result shapes of a call if no values are read; None if they are."""
         return None
 
     def run_shape_fn(self, context: ExtendedInferenceContext) -> None:
-        """Run the shape function of the context's node; outputs that it does not set are unknown then.
+        """Run the shape function of the context's node; outputs that it does not set become unknown.
 
         Raises:
             InvalidArgumentError: the op has no shape function and needs one, or the inputs do not fit.
@@ -191,11 +194,11 @@ class ShapeInference(ABC):
 
 
 class ShapeRefiner(ShapeInference):
-    """Infers shapes of the nodes it is given, producers first, and keeps a context for each. The graph is not changed.
+    """Infers shapes of given nodes, producers first, and keeps a context for each; the graph is unchanged.
 
     Args:
         versions: the graph, its versions, or the producer version alone.
-        registry: where ops are looked up; what the node itself was made with unless given.
+        registry: the registry of ops; that of each node by default.
     """
 
     context_type: type[ExtendedInferenceContext] = ExtendedInferenceContext
@@ -208,11 +211,11 @@ class ShapeRefiner(ShapeInference):
         self._values = ValueCache(self._shape_of)
 
     def set_function_library_for_shape_inference(self, library: FunctionLibraryDefinition | None) -> None:
-        """Look into the bodies of the functions of `library`; None: into none."""
+        """Set the library for inference through function bodies; None disables it."""
         self.function_library = library
 
     def add_node(self, node: Node) -> None:
-        """Infer the outputs of `node`. Inputs that have not been added yet (they come around a loop) count as unknown.
+        """Infer the outputs of `node`. Inputs that have not been added yet (loop back edges) count as unknown.
 
         Raises:
             NotFoundError: its op is not in the registry.
@@ -231,7 +234,7 @@ class ShapeRefiner(ShapeInference):
 
         Args:
             node: a node that has been added; one that has not is added.
-            relax: let the present shapes take the place of what was known, even if they say less. Otherwise both must hold.
+            relax: replace known shapes by the present ones, even if less specific. Otherwise both must hold.
 
         Raises:
             FailedPreconditionError: one of its inputs has not been added.
@@ -262,7 +265,7 @@ class ShapeRefiner(ShapeInference):
         before, now = context.input(slot), producer.output(index)
         moved = context.relax_input(slot, now) if relax else context.merge_input(slot, now)
         changed = moved and not same_defined_shape(before, context.input(slot))
-        # A value may have changed although its shape has not, and there is no way to tell.
+        # A value may have changed without its shape, which cannot be detected.
         changed = changed or slot in context.requested_input_tensors_as_partial_shapes
         data = producer.output_handle_shapes_and_types(index)
         if data is None:
@@ -274,7 +277,7 @@ class ShapeRefiner(ShapeInference):
         return changed or (learned and not same_handle_data(known, context.input_handle_shapes_and_types(slot)))
 
     def set_shape(self, node: Node, output_port: int, shape: Shape | ShapeHandle) -> bool:
-        """Merge `shape` into what is known of an output. True iff something new was learned.
+        """Merge `shape` into the shape of an output. True iff that changed it.
 
         Raises:
             InternalError: the node has not been added.
@@ -293,7 +296,7 @@ class ShapeRefiner(ShapeInference):
         return merged is not known
 
     def set_unknown_shape(self, node: Node, output_port: int) -> None:
-        """Forget what is known of the shape of an output.
+        """Make the shape of an output unknown.
 
         Raises:
             InternalError: the node has not been added.
@@ -303,27 +306,27 @@ class ShapeRefiner(ShapeInference):
         context.set_output(output_port, context.unknown_shape())
 
     def get_context(self, node: Node) -> ExtendedInferenceContext | None:
-        """What is known of `node`, None if it has not been added. What is changed in it counts from then on."""
+        """The context of `node`, None if it has not been added. Changes of it take effect."""
         return self._contexts.get(node)
 
     def get_extended_context(self, node: Node) -> ExtendedInferenceContext | None:
-        """The same: here every context knows its node."""
+        """Same as `get_context`: every context knows its node."""
         return self._contexts.get(node)
 
     def output_shape(self, node: Node, index: int) -> ShapeHandle:
-        """What is known of output `index`: nothing if the node has not been added."""
+        """The shape of output `index`; unknown if the node has not been added."""
         context = self._contexts.get(node)
         return ShapeHandle() if context is None else context.output(index)
 
     def output_handle_data(self, node: Node, index: int) -> HandleData | None:
-        """What the handle at output `index` points to, None if unknown."""
+        """The handle data of output `index`, None if unknown."""
         context = self._contexts.get(node)
         return None if context is None else context.output_handle_shapes_and_types(index)
 
     def evaluate_constant_tensor(self, node: Node, index: int) -> Array | None:
-        """The value that output `index` has in every run, None if none is known.
+        """The constant value of output `index`, None if unknown.
 
-        Small ones are kept. With `disable_constant_propagation` only constants themselves are read.
+        Small ones are cached. With `disable_constant_propagation` only constants themselves are read.
         """
         if self.disable_constant_propagation and node.op != CONST:
             return None
@@ -345,12 +348,12 @@ class ShapeRefiner(ShapeInference):
 
 
 def _is_plain(shape: ShapeHandle) -> bool:
-    """True iff all of a shape is known and there is nothing to say of where it comes from."""
+    """True iff a shape is fully known and has no origins attached."""
     return shape.dims is not None and all(dim.value >= 0 and dim.origin is None for dim in shape.dims)
 
 
 class _BodyRefiner(ShapeRefiner):
-    """Infers a function body for one call: arguments have the shapes, values and handle data of the call's inputs."""
+    """Infers a function body for one call, with shapes, values and handle data of its arguments."""
 
     def __init__(
         self,
@@ -387,7 +390,7 @@ class _BodyRefiner(ShapeRefiner):
         self._contexts[node] = context
 
     def constant_partial_shape(self, node: Node, index: int) -> ShapeHandle | None:
-        """As for any node; an argument's value is that of the call's input."""
+        """The partial shape; for an argument, from the value of the call's input."""
         return partial_shape(node, index, self.output_shape, self.evaluate_constant_tensor, self._partial_argument)
 
     def _argument(self, node: Node) -> Array | None:

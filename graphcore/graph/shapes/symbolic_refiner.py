@@ -1,4 +1,4 @@
-"""Shapes whose unknown sizes have names: `[batch,2*n1+1]`. What is merged is kept as an equality, and arithmetic goes on with the names."""
+"""Symbolic shapes with names for unknown sizes: `[batch,2*n1+1]`. Merges are kept as equations."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ Equation = tuple[Expression, Expression]
 
 
 class _NamedArithmetic(InferenceContext):
-    """Arithmetic that gives expressions where the reference gives up."""
+    """Arithmetic with expressions for unknown results."""
 
     __slots__ = ()
 
     is_symbolic = True
 
     def add(self, first: DimensionHandle, second: DimensionOrConstant) -> DimensionHandle:
-        """The sum, as an expression where it is unknown."""
+        """The sum, as an expression if it is unknown."""
         return self._named("+", super().add(first, second), first, second)
 
     def subtract(self, first: DimensionHandle, second: DimensionOrConstant) -> DimensionHandle:
-        """The difference, as an expression where it is unknown."""
+        """The difference, as an expression if it is unknown."""
         return self._named("-", super().subtract(first, second), first, second)
 
     def multiply(self, first: DimensionHandle, second: DimensionOrConstant) -> DimensionHandle:
-        """The product, as an expression where it is unknown."""
+        """The product, as an expression if it is unknown."""
         return self._named("*", super().multiply(first, second), first, second)
 
     def divide(self, dividend: DimensionHandle, divisor: DimensionOrConstant, evenly_divisible: bool) -> DimensionHandle:
-        """The quotient, as an expression where it is unknown."""
+        """The quotient, as an expression if it is unknown."""
         return self._named("/", super().divide(dividend, divisor, evenly_divisible), dividend, divisor)
 
     @staticmethod
@@ -54,13 +54,13 @@ class _NamedArithmetic(InferenceContext):
 
 
 class _InBody(_NamedArithmetic, ExtendedInferenceContext):
-    """The same within the body of a function that is called: names come in with arguments, and go out with results."""
+    """The context of nodes in a called function: names enter with arguments and leave with results."""
 
     __slots__ = ()
 
 
 class SymbolicContext(_NamedArithmetic, LiveContext):
-    """A context whose arithmetic gives expressions where the reference gives up."""
+    """A context with symbolic arithmetic."""
 
     __slots__ = ()
 
@@ -71,10 +71,9 @@ _InBody.within = _InBody
 
 
 class SymbolicRefiner(LiveRefiner):
-    """Keeps a name for every unknown size, and of every node what it found to be equal.
+    """Keeps a name for every unknown size, and the equations found at every node.
 
-    What the names say is true of every run but one in which two sizes of a tensor are 0 and a Reshape is to find one of them: it takes
-    sizes of 0 for 1 then.
+    Names are true of every run, except if two sizes of a tensor are 0 and a Reshape computes one of them: it takes sizes of 0 for 1 then.
     """
 
     context_type = SymbolicContext
@@ -87,7 +86,7 @@ class SymbolicRefiner(LiveRefiner):
         self.symbols: tuple[int, Symbols | None] = (-1, None)
 
     def finish(self, context: LiveContext) -> None:
-        """Give names to what has none, and keep what was merged."""
+        """Name unnamed sizes, and store the merges."""
         node = context.node
         found = _equations_of(context)
         super().finish(context)
@@ -101,31 +100,31 @@ class SymbolicRefiner(LiveRefiner):
             self._equations.pop(node, None)
 
     def _new_name(self, node: Node, index: int, position: int) -> str:
-        """`batch` for the first dimension of what is fed, `n1`, `n2`, ... for all else."""
+        """`batch` for the first dimension of a placeholder, `n1`, `n2`, ... for all others."""
         stem = "batch" if node.op in FEEDABLE and index == position == 0 else "n"
         number = self._taken[stem] = self._taken.get(stem, 0) + 1
         return stem if stem == "batch" and number == 1 else f"{stem}{number}"
 
     def state(self) -> Any:
-        """What `restore` needs."""
+        """A snapshot for `restore`."""
         return super().state(), dict(self._equations)
 
     def restore(self, state: Any) -> None:
-        """Be again what the refiner was at `state`. Names that were given since are not given again."""
+        """Return to the snapshot `state`. Names given since are not reused."""
         super().restore(state[0])
         self._equations = state[1]
 
     def copy_from(self, other: LiveRefiner, copies: Mapping[Node, Node]) -> None:
-        """Take over names and equations."""
+        """Copy names and equations."""
         super().copy_from(other, copies)
         if isinstance(other, SymbolicRefiner):
             self._taken = dict(other._taken)
             self._equations = {copies[node]: found for node, found in other._equations.items() if node in copies}
 
     def equations_in(self, graph: GraphReader) -> list[Equation]:
-        """What the nodes of `graph` were found to need to be equal.
+        """The equations found at the nodes of `graph`.
 
-        On a branch that is not taken nothing needs to be, and in a loop only for one turn: what is said there does not count.
+        Those on branches, which may not be taken, and in loops, which hold for one iteration only, do not count.
         """
         self._equations = {node: found for node, found in self._equations.items() if node in graph}
         if not self._equations:
@@ -135,7 +134,7 @@ class SymbolicRefiner(LiveRefiner):
 
 
 class BodyRefiner(SymbolicRefiner):
-    """For the body of a function as it is seen by one call: the names of the caller go on in it, and what has none gets none.
+    """The refiner of a function body for one call: the caller's names are used, and no new ones given.
 
     Args:
         caller: the graph of the call.
@@ -146,12 +145,12 @@ class BodyRefiner(SymbolicRefiner):
         self.caller = caller
 
     def finish(self, context: LiveContext) -> None:
-        """Keep the shapes. What needs to be equal in here is no equality of the caller: the body may not run, or run again and again."""
+        """Store the shapes. Equations in here do not hold for the caller: the body may not run, or run repeatedly."""
         LiveRefiner.finish(self, context)
 
 
 def refiner_within(caller: GraphReader) -> LiveRefiner:
-    """The refiner of a function body into which shapes of `caller` go."""
+    """The refiner of a function body called from `caller`."""
     return (
         BodyRefiner(caller)
         if isinstance(caller.refiner, SymbolicRefiner)
@@ -160,10 +159,10 @@ def refiner_within(caller: GraphReader) -> LiveRefiner:
 
 
 def refiner_for(infer: str, graph_def_version: int, explain: Explainer) -> LiveRefiner:
-    """The refiner of a graph that infers in this way: "" or "symbolic".
+    """The refiner of a graph for an inference mode: "" or "symbolic".
 
     Raises:
-        InvalidArgumentError: there is no such way.
+        InvalidArgumentError: there is no such mode.
     """
     if infer not in {"", "symbolic"}:
         raise InvalidArgumentError(f"Required infer='symbolic' or nothing, got infer={infer!r}")
@@ -171,11 +170,11 @@ def refiner_for(infer: str, graph_def_version: int, explain: Explainer) -> LiveR
 
 
 class Symbols(msgspec.Struct, frozen=True):
-    """What is known of the names of a graph.
+    """The names of a graph and their equations.
 
     Args:
-        values: what a name stands for, where it was found to be equal to something else.
-        open: equations that do not tell what a single name stands for.
+        values: the expressions that names are equal to.
+        open: equations that determine no single name.
         contradictions: equations that cannot hold.
     """
 
@@ -184,7 +183,7 @@ class Symbols(msgspec.Struct, frozen=True):
     contradictions: tuple[Equation, ...] = ()
 
     def text(self, dim: DimensionHandle) -> str:
-        """A size: a number or an expression, `?` for what has no name."""
+        """A size as text: a number or an expression, `?` without a name."""
         expression = expression_of(dim)
         return "?" if expression is None else str(self._resolved(expression))
 
@@ -194,7 +193,7 @@ class Symbols(msgspec.Struct, frozen=True):
 
     @property
     def equalities(self) -> list[str]:
-        """`n1 = batch`, ... in the order in which the names were given."""
+        """`n1 = batch`, ... in the order of the names."""
         known = [f"{name} = {self._resolved(value)}" for name, value in self.values.items()]
         return [*known, *[f"{left} = {right}" for left, right in (*self.open, *self.contradictions)]]
 
@@ -203,7 +202,7 @@ class Symbols(msgspec.Struct, frozen=True):
 
 
 def symbols_of(graph: GraphReader) -> Symbols:
-    """Work out what the names of a graph stand for."""
+    """Solve the equations of a graph."""
     refiner = graph.refiner
     if not isinstance(refiner, SymbolicRefiner):
         return Symbols({})
@@ -262,7 +261,7 @@ def _resolved(expression: Expression, values: dict[str, Expression]) -> Expressi
 
 
 def _solved(a: Expression, b: Expression) -> tuple[str, Expression] | None:
-    """What a name stands for if `a` and `b` are equal: of two names the younger for the older."""
+    """The substitution that makes `a` and `b` equal: the younger name is replaced by the older."""
     if a.name and b.name:
         younger, older = sorted((a, b), key=_age, reverse=True)
         return younger.name, older
@@ -286,7 +285,7 @@ def _age(expression: Expression) -> tuple[bool, int, str]:
 
 
 def _cannot_be(difference: Expression) -> bool:
-    """True iff the difference is never 0: a number other than 0, or terms that can never add up to one."""
+    """True iff the difference is never 0: a number other than 0, or terms that cannot add up to one."""
     names = [coefficient for factors, coefficient in difference.terms if factors]
     number = dict(difference.terms).get((), 0)
     if not names:
