@@ -73,7 +73,7 @@ def layer_of(module: str) -> int:
     return max(parts, default=-1)
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     """The top-level package of a module: `graphcore.graph` for `graphcore.graph.model.node`."""
     return ".".join(module.split(".")[: 2 if module.startswith("graphcore.") else 1])
 
@@ -132,7 +132,7 @@ def test_imports_point_only_to_lower_layers(path: Path) -> None:
         and imported != module
         and layer_of(imported) > own
         # Within a package a lower module may name a higher one in an annotation: a node has a graph.
-        and ((line, imported) in needed or room_of(imported) != room_of(module))
+        and ((line, imported) in needed or package_of(imported) != package_of(module))
     ]
     assert not wrong, "imports against the direction of the layers:\n" + "\n".join(wrong)
 

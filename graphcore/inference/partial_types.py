@@ -111,13 +111,13 @@ class ValueView:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """The rule by which the value of an output follows from values that are known in part.
+    """The rule by which the value of an output follows from partially known values.
 
     Args:
-        apply: gives what is known of the output, None if that is nothing.
-        reads_values: False if the shapes of the inputs are enough.
-        reads_rank: True if it tells the rank of its input.
-        combines: True if every element of the input goes into each of the output.
+        apply: returns the partial value of the output, None if nothing is known.
+        reads_values: False if the shapes of the inputs suffice.
+        reads_rank: True if it returns the rank of its input.
+        combines: True if every element of the output depends on every element of the input.
     """
 
     apply: Callable[[ValueView], PartialValue | None]

@@ -32,7 +32,7 @@ def compared(size: int) -> str:
     return f"that takes {size / GIB:.2f} GiB, and there are {memory_limit() / GIB:.2f} GiB"
 
 
-class NoRoomError(MemoryError):
+class AllocationLimitError(MemoryError):
     """An allocation of a kernel was refused because it exceeds the allocation limit.
 
     Attributes:
@@ -46,25 +46,25 @@ class NoRoomError(MemoryError):
         self.size = size
 
 
-def require_room(sizes: Sequence[int], dtype: np.dtype[Any]) -> None:
+def check_allocation(sizes: Sequence[int], dtype: np.dtype[Any]) -> None:
     """Check the size of an array against the allocation limit.
 
     Raises:
-        NoRoomError: the array exceeds the limit.
+        AllocationLimitError: the array exceeds the limit.
     """
     size = math.prod(sizes) * dtype.itemsize
     if size > memory_limit():
-        raise NoRoomError(f"has shape [{','.join(map(str, sizes))}] and type {as_dtype(dtype).name}", size)
+        raise AllocationLimitError(f"has shape [{','.join(map(str, sizes))}] and type {as_dtype(dtype).name}", size)
 
 
-def require_places(count: int, each: int) -> None:
+def check_list_allocation(count: int, each: int) -> None:
     """Check the size of a list against the allocation limit.
 
     Args:
         each: the bytes of an element.
 
     Raises:
-        NoRoomError: the list exceeds the limit.
+        AllocationLimitError: the list exceeds the limit.
     """
     if count * each > memory_limit():
-        raise NoRoomError(f"is a list of {count} elements", count * each)
+        raise AllocationLimitError(f"is a list of {count} elements", count * each)

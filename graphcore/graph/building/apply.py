@@ -1,4 +1,4 @@
-"""Adding one op: values become constants, attrs are inferred from the inputs, the name is made unique.
+"""Adding one op: values become constants, attrs are inferred, the name is made unique.
 
 The fast path handles inputs that fit exactly. All others go to NodeDefBuilder, which knows every rule and reports errors.
 """
@@ -176,7 +176,7 @@ def _match(plan: _Plan, types: tuple[DType, ...], given: dict[str, AttrValue]) -
 
 
 def _are_right(given: dict[str, AttrValue], checks: Mapping[str, AttrCheck]) -> bool:
-    """False if an attr is unknown to the op, of another kind, or beyond its limits; the builder reports it."""
+    """False if an attr is unknown to the op, of another kind, or beyond its limits."""
     for name, value in given.items():
         check = checks.get(name)
         if check is None:
@@ -299,7 +299,7 @@ def as_held_tensor(graph: Graph, item: Any, *, reference: bool = False) -> Any:
 
 
 def convert_to_tensor(graph: Graph, value: Any, dtype: DType | None, where: str) -> Tensor:
-    """Convert `value` to a tensor: itself if it is one, else a Const of `dtype` (of its own type if None).
+    """Convert `value` to a tensor: itself if it is one, else a Const of `dtype` (default: its own type).
 
     Raises:
         InvalidArgumentError: it cannot be a constant of that dtype.

@@ -58,16 +58,16 @@ class GraphBuilder:
         fits: bool = False,
         infer: Callable[[Node], None] | None = None,
     ) -> Node:
-        """Add a node whose inputs are resolved; an earlier node of that name that may be replaced is replaced in place.
+        """Add a node with resolved inputs, or replace one of its name in place if that is allowed.
 
         Args:
-            definition: the NodeDef; with `name` and `fits`, the attrs alone are enough if it has nothing else but the inputs.
+            definition: the NodeDef; with `name` and `fits`, the attrs alone suffice if it has no other fields than inputs.
             registration: the op.
-            inputs, controls: what feeds the node.
-            input_types, output_types: as `definition` gives them.
+            inputs, controls: its inputs and control inputs.
+            input_types, output_types: the types according to `definition`.
             source: the line of user code that adds the node.
             name: the name; that of `definition` by default.
-            fits: the number and the types of the inputs are checked already.
+            fits: True if the number and the types of the inputs were checked already.
             infer: sets the shapes of the outputs; the graph's own inference by default.
 
         Raises:

@@ -16,9 +16,9 @@ class ChangePublisher:
     """The part of a `Graph` that publishes its changes.
 
     Attributes:
-        version: grows with every change.
-        before: what the innermost transaction under way keeps of what was before, None if there is none.
-        unpublished: what the subscribers will be told when the edit or transaction under way has ended; None if there is none.
+        version: increases with every change.
+        before: the saved state of the innermost transaction, None if there is none.
+        unpublished: the pending notifications of the current edit or transaction; None if there is none.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ CONTROL_KEY: Final = (CONTROL_SLOT, CONTROL_SLOT)
 
 
 class Edge(msgspec.Struct, frozen=True, gc=False):
-    """An edge from output `src_output` of `src` to input `dst_input` of `dst`; both -1 for a control edge."""
+    """An edge from output `src_output` of `src` to input `dst_input` of `dst`; both are -1 for control."""
 
     id: int
     src: Node

@@ -10,7 +10,7 @@ from graphcore.support.critical_section import critical_contextmanager
 
 @critical_contextmanager
 def paused_collector() -> Iterator[None]:
-    """Suspend garbage collection within the block: it would visit all the new nodes repeatedly, for nothing."""
+    """Suspend garbage collection within the block, which would visit all the new nodes repeatedly."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -18,7 +18,7 @@ class NodeStore:
         by_name: the op nodes by name, in the order of their ids.
         by_id: the same by id.
         next_id: the id of the next node.
-        awaited: by the name of a node that is not there, the inputs that await it.
+        awaited: by the name of a missing node, the inputs that wait for it.
     """
 
     __slots__ = ("_next_number", "awaited", "by_id", "by_name", "next_id")
@@ -61,7 +61,7 @@ class NodeStore:
             entries.append((consumer, slot))
 
     def stop_awaiting(self, consumer: Node, slots: Collection[int] | None = None) -> None:
-        """Forget what some input slots of `consumer` await, all if None: they are gone or about to be fed."""
+        """Cancel the waits of input slots of `consumer` (None: all)."""
         for name in {tensor.node.name for tensor in consumer.inputs} | {control.name for control in consumer.control_inputs}:
             left = [
                 entry for entry in self.awaited.get(name, ()) if entry[0] is not consumer or (slots is not None and entry[1] not in slots)

@@ -194,7 +194,9 @@ class ShapeInference(ABC):
 
 
 class ShapeRefiner(ShapeInference):
-    """Infers shapes of given nodes, producers first, and keeps a context for each; the graph is unchanged.
+    """Infers shapes of given nodes, producers first, and keeps a context for each.
+
+    The graph is unchanged.
 
     Args:
         versions: the graph, its versions, or the producer version alone.

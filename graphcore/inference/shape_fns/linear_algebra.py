@@ -40,7 +40,7 @@ def _batch_matmul(c: InferenceContext, *, broadcast: bool) -> ShapeHandle:
 
 
 def bias_add_shape(c: InferenceContext) -> None:
-    """`value: [..., n]  bias: [n] -> [..., n]`; with data_format NCHW the bias is added along dimension 1."""
+    """`value: [..., n]  bias: [n] -> [..., n]`; with data_format NCHW the bias is along dimension 1."""
     channels_first = c.text_attr("data_format", "NHWC") == "NCHW"
     value = c.with_rank_at_least(c.input(0), 3 if channels_first else 2)
     bias = c.with_rank(c.input(1), 1)

@@ -12,7 +12,7 @@ from graphcore.opset.framework.gradient_text import scalar
 from graphcore.opset.framework.kernels import combining_at, invalid, narrow
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, REAL
 from graphcore.registry import KernelFactory
-from graphcore.support.memory_limits import require_room
+from graphcore.support.memory_limits import check_allocation
 
 _X: Final = [[1.0, -2.0], [3.0, 0.5], [-4.0, 2.0], [5.0, 7.0]]
 _EXAMPLES: Final = (Example([_X, [0, 0, 1, 3]]), Example([[2.0, 5.0, 3.0], np.array([0, 1, 1])]))
@@ -50,7 +50,7 @@ def counts_of(xp: Any, ids: Any, rows: int, rank: int, dtype: Any) -> Any:
 def combined(xp: Any, name: str, data: Any, ids: Any, rows: int, start: Any) -> Any:
     """The rows of each segment combined by the ufunc `name`, with the initial value `start`."""
     dtype = wide_type(data.dtype)
-    require_room((rows, *data.shape[1:]), data.dtype)
+    check_allocation((rows, *data.shape[1:]), data.dtype)
     result = xp.full((rows, *data.shape[1:]), start, dtype)
     combining_at(xp, name)(result, ids, data.astype(dtype, copy=False))
     return result
@@ -76,7 +76,7 @@ def _extreme(name: str) -> KernelFactory:
 
         def reduce(data: Any, ids: Any) -> Any:
             rows = counted_rows(k, data, ids)
-            require_room((rows, *data.shape[1:]), dtype)
+            check_allocation((rows, *data.shape[1:]), dtype)
             result = xp.zeros((rows, *data.shape[1:]), dtype)
             result[ids] = data
             combining_at(xp, name)(result, ids, data)

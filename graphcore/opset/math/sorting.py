@@ -13,7 +13,7 @@ from graphcore.opset.framework.families import Total
 from graphcore.opset.framework.gradient_text import required_int, scalar, vector
 from graphcore.opset.framework.kernels import constant_int, invalid, one_int
 from graphcore.opset.framework.type_sets import INDEX, NUMBER, REAL
-from graphcore.support.memory_limits import memory_limit, require_room
+from graphcore.support.memory_limits import check_allocation, memory_limit
 from graphcore.traits import FailsOn
 
 _INT64: Final = np.dtype(np.int64)
@@ -163,7 +163,7 @@ class Where:
 
         def where(x: Any) -> Any:
             if x.size * x.ndim * _INT64.itemsize > memory_limit():  # it fits into memory otherwise, and counting takes time
-                require_room((int(count_nonzero(x)), x.ndim), _INT64)
+                check_allocation((int(count_nonzero(x)), x.ndim), _INT64)
             return argwhere(x).astype(np.int64, copy=False)
 
         return where

@@ -10,7 +10,7 @@ from graphcore.dtypes import DType
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.kernels import invalid
 from graphcore.shapes import Shape
-from graphcore.support.memory_limits import require_places, require_room
+from graphcore.support.memory_limits import check_allocation, check_list_allocation
 
 _PLACE: Final = 72
 """The bytes that a place takes, as Python's cyclic collector counts them."""
@@ -66,7 +66,7 @@ class TensorArray:
         self.name = name
         self.dtype = dtype
         self.element_shape = element_shape
-        require_places(size, _PLACE)
+        check_list_allocation(size, _PLACE)
         self.places = [Place() for _ in range(size)]
         self.dynamic = dynamic
         self.clear_after_read = clear_after_read
@@ -87,7 +87,7 @@ class TensorArray:
             InvalidArgumentError: there is no such element, it was written already, or the shape does not fit.
         """
         if self.dynamic and index >= len(self.places):
-            require_places(index + 1, _PLACE)
+            check_list_allocation(index + 1, _PLACE)
             self.places += [Place() for _ in range(index + 1 - len(self.places))]
         if not 0 <= index < len(self.places):
             raise invalid(
@@ -149,7 +149,7 @@ class TensorArray:
                 "allowing the gradients to be written.  If you set the full element_shape property on the forward TensorArray, the proper "
                 "all-zeros tensor will be returned instead of incurring this error.",
             )
-        self.require_room(sizes)
+        self.check_allocation(sizes)
         return k.xp.zeros(sizes, self.dtype.as_numpy)
 
     def sizes_at(self, index: int) -> tuple[int, ...] | None:
@@ -159,14 +159,14 @@ class TensorArray:
             sizes = tuple([size or 0 for size in self.element_shape.as_list()])
         return sizes
 
-    def require_room(self, sizes: tuple[int, ...]) -> None:
+    def check_allocation(self, sizes: tuple[int, ...]) -> None:
         """Check an array of the element type against the allocation limit.
 
         Raises:
-            NoRoomError: it exceeds the limit.
+            AllocationLimitError: it exceeds the limit.
         """
         if self.dtype.as_numpy is not None:
-            require_room(sizes, self.dtype.as_numpy)
+            check_allocation(sizes, self.dtype.as_numpy)
 
     def gradient(self, source: object, prefix: tuple[int, ...] = ()) -> TensorArray:
         """The array that collects the gradients of this one's elements; one for each `source`.

@@ -14,7 +14,7 @@ from graphcore.dtypes import DType
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.framework.kernels import invalid
 from graphcore.shapes import Shape
-from graphcore.support.memory_limits import require_places, require_room
+from graphcore.support.memory_limits import check_allocation, check_list_allocation
 
 _new: Final = object.__new__
 UNKNOWN_SHAPE: Final = Shape(None)
@@ -243,13 +243,13 @@ def zeros(k: KernelContext, sizes: Sequence[int | None]) -> Any:
     """Zeros of the op's element type."""
     known, dtype = [size or 0 for size in sizes], element_type(k).as_numpy
     if dtype is not None:
-        require_room(known, dtype)
+        check_allocation(known, dtype)
     return k.xp.zeros(known, dtype)
 
 
 def unset(count: int) -> tuple[None, ...]:
     """The elements of a list without set elements."""
-    require_places(count, _PLACE)
+    check_list_allocation(count, _PLACE)
     return (None,) * count
 
 

@@ -18,10 +18,10 @@ from graphcore.opset.arrays.gathering import checked_indices
 from graphcore.opset.framework.block import NO_GRADIENT, Example, Kernel, KernelContext, no_registered_gradient, op
 from graphcore.opset.framework.kernels import invalid
 from graphcore.opset.framework.type_sets import INDEX
-from graphcore.opset.state.state import has_room, shape_now
+from graphcore.opset.state.state import accepts_shape, shape_now
 from graphcore.registry import KernelFactory
 from graphcore.shapes import Shape, as_shape
-from graphcore.support.memory_limits import require_room
+from graphcore.support.memory_limits import check_allocation
 from graphcore.traits import declares_traits
 
 _NO_GRADIENT: Final = no_registered_gradient("it changes state; differentiate the value that is assigned instead")
@@ -217,7 +217,7 @@ class AssignVariableOp:
         def assign(variable: RefVariable, value: Any) -> None:
             if variable.dtype is not dtype and type(variable) is not OtherType:
                 raise _wrong_type(k, variable)
-            if validate and type(variable) is not OtherType and not has_room(variable, value.shape):
+            if validate and type(variable) is not OtherType and not accepts_shape(variable, value.shape):
                 raise invalid(
                     k,
                     f"Trying to assign to variable with tensor with wrong shape. Expected {shape_now(variable)} got {Shape(value.shape)}",
@@ -309,7 +309,7 @@ class ResourceGather:
 
         def gather(variable: RefVariable, indices: Any) -> Any:
             value = variable.read()
-            require_room((*indices.shape, *value.shape[1:]), value.dtype)
+            check_allocation((*indices.shape, *value.shape[1:]), value.dtype)
             return value.take(checked_indices(k, indices, value.shape[0]), 0)
 
         return gather

@@ -87,7 +87,7 @@ def shape_now(variable: RefVariable) -> Shape:
     return variable.shape if value is None or not variable.shape.is_fully_defined else Shape(value.shape)
 
 
-def has_room(variable: RefVariable, shape: tuple[int, ...]) -> bool:
+def accepts_shape(variable: RefVariable, shape: tuple[int, ...]) -> bool:
     """True if a value of `shape` may replace the variable's value, according to its declaration."""
     value = variable.value
     return (value is not None and value.shape == shape) or shape_now(variable).is_compatible_with(Shape(shape))
@@ -143,7 +143,7 @@ class Assign:
         validate = k.attr("validate_shape")
 
         def assign(ref: RefVariable, value: Any) -> RefVariable:
-            if validate and not has_room(ref, value.shape):
+            if validate and not accepts_shape(ref, value.shape):
                 raise invalid(
                     k, f"Assign requires shapes of both tensors to match. lhs shape= {shape_now(ref)} rhs shape= {Shape(value.shape)}"
                 )

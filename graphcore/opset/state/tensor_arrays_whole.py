@@ -37,18 +37,18 @@ def _declared(k: KernelContext, array: TensorArray, attr: str) -> Shape:
     return shape.merge_with(known)
 
 
-def _require_room(array: TensorArray, places: Sequence[int], *, joined: bool) -> None:
+def _check_allocation(array: TensorArray, places: Sequence[int], *, joined: bool) -> None:
     """Check the values of some elements, stacked or concatenated, against the allocation limit.
 
     Raises:
-        NoRoomError: they exceed the limit.
+        AllocationLimitError: they exceed the limit.
     """
     sizes = [array.sizes_at(index) for index in places if 0 <= index < len(array.places)]
     known = [each for each in sizes if each]
     if known and joined:
-        array.require_room((sum([rows for rows, *_ in known]), *known[0][1:]))
+        array.check_allocation((sum([rows for rows, *_ in known]), *known[0][1:]))
     elif known:
-        array.require_room((len(places), *known[0]))
+        array.check_allocation((len(places), *known[0]))
 
 
 @op
@@ -82,7 +82,7 @@ class TensorArrayGatherV3(Storing):
             array = as_array(k, handle, "dtype")
             shape = _declared(k, array, "element_shape")
             places = indices.tolist()
-            _require_room(array, places, joined=False)
+            _check_allocation(array, places, joined=False)
             values = [array.read(k, index) for index in places]
             if values:
                 if any(value.shape != values[0].shape for value in values):
@@ -171,7 +171,7 @@ class TensorArrayConcatV3(Storing):
             array = as_array(k, handle, "dtype")
             rest = _declared(k, array, "element_shape_except0")
             places = range(len(array.places))
-            _require_room(array, places, joined=True)
+            _check_allocation(array, places, joined=True)
             values = [array.read(k, index) for index in places]
             if any(value.ndim == 0 for value in values):
                 raise invalid(k, "Concat saw a scalar shape at index 0 but requires at least vectors.  Did you mean to call pack?")

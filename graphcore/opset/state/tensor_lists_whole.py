@@ -24,7 +24,7 @@ from graphcore.opset.numerics.tensor_list_values import (
     zeros,
 )
 from graphcore.shapes import Shape, as_shape
-from graphcore.support.memory_limits import require_room
+from graphcore.support.memory_limits import check_allocation
 
 _LIST: Final = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 _ROWS: Final = [[7.0, -8.0], [9.0, 0.5]]
@@ -43,7 +43,7 @@ def _stacked(k: KernelContext, items: list[Any], shape: Shape) -> Any:
     first = items[0].shape
     if any(item.shape != first for item in items):
         raise invalid(k, f"Tried to stack list which only contains elements of different shapes: {[list(item.shape) for item in items]}")
-    require_room((len(items), *first), items[0].dtype)
+    check_allocation((len(items), *first), items[0].dtype)
     return k.xp.stack(items)
 
 
@@ -290,7 +290,7 @@ def _concat(k: KernelContext, held: TensorList, declared: Shape, leading: list[i
         rows.append(leading[i] if item is None else item.shape[0])
     element = element_type(k).as_numpy
     if element is not None:
-        require_room([sum(rows), *[size or 0 for size in rest.as_list()]], element)
+        check_allocation([sum(rows), *[size or 0 for size in rest.as_list()]], element)
     parts = [zeros(k, [count, *rest.as_list()]) if item is None else item for count, item in zip(rows, held.items, strict=True)]
     lengths = k.xp.array(rows, np.int64)
     return (k.xp.concatenate(parts) if parts else zeros(k, [0, *rest.as_list()])), lengths

@@ -57,7 +57,7 @@ class _Book:
         self.current, self.given, self.sources = dict(current), set(given), dict(sources)
 
     def sweep(self, graph: Graph) -> None:
-        """Forget functions whose nodes have others by now, or are gone."""
+        """Discard functions of nodes that have other functions by now, or were removed."""
         removed = graph.num_node_ids - len(graph)
         if self.owner is None or self.owner() is not graph or (not self.outdated and removed == self.removed):
             return

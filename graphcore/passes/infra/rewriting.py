@@ -65,7 +65,7 @@ class Rewriting:
     def add(
         self, name: str, op: str, inputs: list[Tensor], controls: list[Node], attrs: dict[str, AttrValue], like: Node, device: str = ""
     ) -> Node:
-        """A new node with fixed input and output types (Identity, NoOp and the like), at the source of `like`."""
+        """A new node with fixed input and output types (such as Identity, NoOp), at the source of `like`."""
         types = tuple([tensor.dtype.base for tensor in inputs])
         texts = [input_text(tensor) for tensor in inputs] + [f"^{control.name}" for control in controls]
         node_def = NodeDef(name, op, tuple(texts), device, attrs)

@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 class ValueNumbering(Generic[T]):
-    """The computations met so far, each with what stands for its outputs.
+    """The computations visited so far, each with the values that represent its outputs.
 
-    Two computations are the same if their ops, attrs, inputs and control inputs are; the inputs of a commutative op may be in any order.
+    Two computations are equal if their ops, attrs, inputs and control inputs are; the inputs of a commutative op may be in any order.
     """
 
     __slots__ = ("_by_attrs", "_by_inputs")

@@ -190,12 +190,12 @@ def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], 
     """Compute tensors.
 
     Args:
-        wanted: what is computed.
-        known: nodes whose outputs are known.
-        ignore_failures: leave out what cannot be computed.
+        wanted: the tensors.
+        known: nodes with known outputs.
+        ignore_failures: leave out tensors that cannot be computed.
 
     Raises:
-        GraphError: a node refuses its inputs; `node` says which.
+        GraphError: a node refuses its inputs; `node` names it.
     """
     order = _needed(wanted, known)
     left = Counter([tensor for node in order if node not in known for tensor in node.inputs])
@@ -213,14 +213,14 @@ def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], 
 
 
 def _size_in_bytes(value: Array) -> int:
-    """What a value takes; of strings, what they hold."""
+    """The bytes of a value; for strings, those of their content."""
     if value.dtype != object:
         return value.nbytes
     return value.nbytes + sum(len(item) for item in value.reshape(-1).tolist() if isinstance(item, bytes))
 
 
 def _needed(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]]) -> list[Node]:
-    """The nodes that are to be computed, each after what it takes."""
+    """The nodes to compute, producers first."""
     order: list[Node] = []
     seen: set[Node] = set()
     pending = [(tensor.node, False) for tensor in reversed(wanted)]

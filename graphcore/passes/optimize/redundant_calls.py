@@ -1,4 +1,4 @@
-"""Redundant function calls: one node computes everything that another does, so a run that needs both runs it alone."""
+"""Redundant function calls: nodes whose results another node computes too."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from graphcore.passes.infra.rewriting import Rewriting
 
 
 def find_redundant_calls(nodes: Sequence[Node]) -> dict[Node, Node]:
-    """The nodes that need not run because another of `nodes` gives, as its first outputs, what they give; and that other.
+    """The nodes made redundant by another of `nodes` whose first outputs equal theirs, with that other.
 
-    That it was made for the node is not enough: the node must still run the same functions on the same values.
+    The other must have been made for the node, and the node must still run the same functions on the same values.
     """
     found: dict[Node, Node] = {}
     for replacement in nodes:
@@ -66,9 +66,9 @@ def _functions(value: AttrValue) -> list[Func]:
 
 
 def merge_redundant_calls(graph: Graph, replacements: Mapping[Node, Node]) -> None:
-    """Put replacements in the place of the nodes that they stand in for, for good.
+    """Replace redundant nodes permanently.
 
-    In a function's body this has to be done before calls are inlined: what two of them draw at random is not the same.
+    In function bodies this must precede inlining, since random numbers of two inlined calls differ.
     """
     if not replacements:
         return
@@ -79,7 +79,7 @@ def merge_redundant_calls(graph: Graph, replacements: Mapping[Node, Node]) -> No
 
 
 def in_replacement_order(nodes: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
-    """The nodes, producers first, in an order in which each replacement comes before the node that it stands in for."""
+    """The nodes in topological order, with each replacement before the node it replaces."""
     among, done = set(nodes), set()
     order: list[Node] = []
     for start in nodes:

@@ -53,7 +53,7 @@ class Event(msgspec.Struct, frozen=True):
     @property
     def iterations(self) -> tuple[int, ...]:
         """The iterations of all surrounding loops, outermost first; () outside of loops."""
-        return turns(self.around, self.frame, self.iteration)
+        return loop_iterations(self.around, self.frame, self.iteration)
 
     @property
     def path(self) -> str:
@@ -61,7 +61,7 @@ class Event(msgspec.Struct, frozen=True):
         return f"{self.call} > {self.node}" if self.call else self.node
 
 
-def turns(around: Around, frame: str, iteration: int) -> tuple[int, ...]:
+def loop_iterations(around: Around, frame: str, iteration: int) -> tuple[int, ...]:
     """The iterations of the loop of `frame` and of those around it, outermost first.
 
     () outside of loops, where `frame` is "".

@@ -22,7 +22,7 @@ class LeftError(BaseException):
     """Raised within an abandoned call."""
 
 
-class Aside:
+class InterruptibleCall:
     """A call in a separate thread.
 
     Args:
@@ -69,7 +69,7 @@ class Aside:
                 return
         try:
             self._result = call(*arguments, **named)
-        except BaseException as error:  # noqa: BLE001 - who waits gets it
+        except BaseException as error:  # noqa: BLE001 - the waiter gets it
             self._error = error
         with self._lock:
             self._is_over = True
@@ -112,10 +112,10 @@ class Aside:
             return not self._is_over
 
 
-def call_aside(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def call_interruptibly(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Call `function(*arguments, **named)` in a separate thread; Ctrl-C ends the wait at once.
 
     Raises:
         BaseException: an error of the call, or of the wait.
     """
-    return Aside(function, *arguments, **named).result()
+    return InterruptibleCall(function, *arguments, **named).result()

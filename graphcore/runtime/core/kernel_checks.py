@@ -1,4 +1,4 @@
-"""Checks of what kernels return, and errors that name the node whose kernel failed."""
+"""Checks of kernel outputs, and errors with the node whose kernel failed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from graphcore.registry import Kernel
 from graphcore.runtime.core.memory import out_of_memory
 from graphcore.runtime.core.rewrite import STANDS_FOR
 from graphcore.shapes import Shape
-from graphcore.support.memory_limits import NoRoomError, compared
+from graphcore.support.memory_limits import AllocationLimitError, compared
 
 
 def wrong_dtype(node: Node) -> Callable[[int, Any], None]:
-    """What is called for an output whose dtype is not the very object that was expected: it may be equal all the same."""
+    """The handler of an output whose dtype is not the expected object; it may still be equal."""
     wanted = [dtype.as_numpy for dtype in node.output_types]
 
     def refuse(index: int, value: Any) -> None:
@@ -31,12 +31,12 @@ def wrong_dtype(node: Node) -> Callable[[int, Any], None]:
 
 
 def is_ours(node: Node) -> bool:
-    """Whether the op's kernel is of this package: its tests hold it to its word in every type, so no run needs to."""
+    """True iff the op's kernel is part of this package, whose tests check it, so that runs need not."""
     return getattr(node.registration.kernel, "__module__", "").startswith("graphcore.")
 
 
 def checked(node: Node, kernel: Kernel) -> Kernel:
-    """`kernel`, which is not of this package, held to the number, types and shapes of outputs that its op declares."""
+    """Wrap a foreign kernel with checks of number, types and shapes of its outputs."""
     if type(kernel) is np.ufunc or not node.outputs:
         return kernel
     wanted = [(i, dtype.as_numpy, node.outputs[i].shape) for i, dtype in enumerate(node.output_types) if not dtype.is_ref]
@@ -77,7 +77,7 @@ def outputs_unset(node: Node, text: str) -> InternalError:
 
 
 def described(value: Any) -> str:
-    """`float32 [2,3]`, or the Python type of what is no array."""
+    """`float32 [2,3]`, or the Python type of a value that is not an array."""
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is None or shape is None:
         return "nothing" if value is None else f"{type(value).__name__}"
@@ -105,12 +105,12 @@ def _broken(node: Node, text: str, value: Any) -> InternalError:
 
 
 def called(node: Node) -> str:
-    """The op of a node on what it declares to take."""
+    """The op of a node with its declared input types."""
     return f"{node.op}({', '.join([f'{shown_name(tensor)} {tensor.dtype.name} {tensor.shape}' for tensor in node.inputs])})"
 
 
 def shown_name(tensor: Tensor) -> str:
-    """What the user calls it, who has not seen what stands for his feeds."""
+    """The user's name of a node, without the copies made for feeds."""
     stands_for = tensor.node.attr.get(STANDS_FOR)
     return stands_for.decode() if isinstance(stands_for, bytes) else tensor.name
 
@@ -120,9 +120,9 @@ _OF_INPUTS: Final = (InvalidArgumentError, OutOfRangeError, UnimplementedError)
 
 
 def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> BaseException:
-    """`error`, which the kernel of `node` raised on `inputs`, as a GraphError that names the node, its inputs and the user's line.
+    """Convert an error of a node's kernel to a GraphError with node, inputs and the user's line.
 
-    What is no Exception (Ctrl-C) stays what it is and gets a note that says so.
+    Other exceptions than `Exception` (Ctrl-C) are returned with a note.
     """
     if not isinstance(error, Exception):
         error.add_note(f"stopped while running '{node.name}' = {called(node)}" + (f"\n  made in {node.source}" if node.source else ""))
@@ -131,7 +131,7 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
         if isinstance(error, _OF_INPUTS) and node.inputs and error.node in ("", node.name) and "[[{{node" not in error.message:
             error.message += _where(node, inputs)
         return error.with_node(node.name, op=node.op, source=node.source)
-    if isinstance(error, NoRoomError):
+    if isinstance(error, AllocationLimitError):
         return too_large(node, error.what, error.size)
     kind: type[GraphError] = ResourceExhaustedError if isinstance(error, MemoryError) else InvalidArgumentError
     text = out_of_memory(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
@@ -139,17 +139,17 @@ def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> 
 
 
 def too_large(node: Node, what: str, size: int) -> ResourceExhaustedError:
-    """The error for an output of `node` that can never fit.
+    """The error for an output of `node` that exceeds the allocation limit.
 
     Args:
-        what: what it is: `has shape [2,3] and type float`.
-        size: in bytes.
+        what: its description: `has shape [2,3] and type float`.
+        size: its bytes.
     """
     return ResourceExhaustedError.at(node, f"The output of '{node.name}' = {called(node)} {what}: {compared(size)}")
 
 
 def _where(node: Node, inputs: Iterable[Any]) -> str:
-    """The node, what it declares to take, and what it took."""
+    """The node, its declared input types, and the actual ones."""
     actual = ", ".join([described(value.value if isinstance(value, RefVariable) else value) for value in inputs])
     return f"\n\t [[{{{{node {node.name}}}}}]] = {called(node)}{f' on {actual}' if actual else ''}"
 

@@ -1,4 +1,4 @@
-"""Memory: the bytes of tensors, the live-array accounting of recorded runs, and errors for lack of memory."""
+"""Memory: sizes of tensors, live-array accounting of recorded runs, and errors."""
 
 from __future__ import annotations
 
@@ -49,14 +49,13 @@ def out_of_memory(error: MemoryError) -> str:
 
 
 class LiveArrays:
-    """Counts arrays from when a node gives them to when they are gone.
+    """Counts arrays from their creation by a node to their release.
 
-    A view counts as what it looks at. What belongs to somebody else does not count: what was fed, constants, the values of variables;
-    nor do values without axes.
+    A view counts as its base. Arrays owned by others do not count: feeds, constants, the values of variables; nor do scalars.
 
     Args:
         step: the run.
-        given: what it was given.
+        given: the feeds.
     """
 
     __slots__ = ("__weakref__", "_given", "_sizes", "_step")
@@ -76,14 +75,14 @@ class LiveArrays:
                 self._add(owner)
 
     def settle(self) -> None:
-        """A node has run that may give arrays to variables: what a variable has taken, which is read-only from then on, is its own."""
+        """Stop counting arrays that a variable has taken, recognised as read-only, after a node has run."""
         for identity, (reference, size) in list(self._sizes.items()):
             array = reference()
             if array is not None and not array.flags.writeable and self._sizes.pop(identity, None) is not None:
                 self._step.hold(-size)
 
     def close(self) -> None:
-        """The run is over: what it gives belongs to who called it."""
+        """Stop counting after the run: the results belong to the caller."""
         self._step.hold(-sum([size for _, size in list(self._sizes.values())]))
         self._sizes.clear()
 
@@ -100,12 +99,12 @@ class LiveArrays:
 
 
 def gives_to_variables(node: Node) -> bool:
-    """Whether an array that `node` takes may be the value of a variable afterwards."""
+    """True iff an input array of `node` may become the value of a variable."""
     return node.op_def.is_stateful or any(dtype.is_ref or dtype is resource for dtype in node.input_types)
 
 
 def _owner(value: Any) -> Any:
-    """The array whose memory `value` uses."""
+    """The array that owns the memory of `value`."""
     while type(value) is np.ndarray and type(value.base) is np.ndarray:
         value = value.base
     return value

@@ -66,10 +66,10 @@ def _dependencies(node: Node, fed: set[Tensor]) -> list[Node]:
 
 
 def checked_frames(nodes: Sequence[Node], fetches: Sequence[Tensor], feeds: Collection[Tensor]) -> dict[Node, NodeFrame]:
-    """The frames of `nodes`, which are what `fetches` need when `feeds` are given.
+    """The frames of `nodes`, which `fetches` need for the given `feeds`.
 
     Raises:
-        InvalidArgumentError, InternalError: a loop is malformed, or a value that it has in each iteration is fetched or fed.
+        InvalidArgumentError, InternalError: a loop is malformed, or a tensor inside it is fetched or fed.
     """
     if feeds and any(node.op in FRAME_OPS for node in nodes):
         whole = control_flow_info(needed_nodes([*fetches, *feeds], nodes, ()))

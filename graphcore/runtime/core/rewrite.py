@@ -342,17 +342,17 @@ class _Rewriter:
 
 
 def inferred_from_feeds(fetches: list[Tensor], targets: list[Node], feeds: list[Tensor]) -> tuple[list[Tensor], list[Node], list[Tensor]]:
-    """What to run for `fetches` and `targets`: a copy with shapes of its own where those of the graph may not hold when `feeds` are given.
+    """The subgraph to run: a copy with its own shapes if those of the graph may not hold for `feeds`.
 
     Raises:
-        GraphError: something within a loop is fetched or fed, or what is fed does not fit where it is needed.
+        GraphError: a tensor within a loop is fetched or fed, or a fed shape does not fit.
     """
     if not any(_decides_shapes(tensor) for tensor in feeds):
         return fetches, targets, feeds
-    checked_frames(needed_nodes(fetches, targets, feeds), fetches, feeds)  # the copy has no more what is fed
+    checked_frames(needed_nodes(fetches, targets, feeds), fetches, feeds)  # the copy does not contain the fed tensors
     return copy_with_shapes(fetches, targets, feeds)
 
 
 def _decides_shapes(tensor: Tensor) -> bool:
-    """True iff shapes may have been inferred from what `tensor` is when it is not fed, other than from a value that is known and kept."""
+    """True iff shapes may have been inferred from the unfed value of `tensor`, unless it is constant."""
     return tensor.node.op not in PLACEHOLDERS and tensor.dtype.base.is_integer and constant_value(tensor) is None

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from graphcore.errors import CancelledError, DeadlineExceededError
 from graphcore.graph.model.node import Node
 from graphcore.runtime.core.cancellation import CancellationManager
-from graphcore.runtime.core.interruptible_call import Aside, LeftError
+from graphcore.runtime.core.interruptible_call import InterruptibleCall, LeftError
 from graphcore.runtime.core.program import Step, current
 from graphcore.support.critical_section import critical_contextmanager
 from graphcore.support.deadline import time_limit
@@ -47,7 +47,7 @@ def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms:
         return _run(program, values, step)
     step.cancellation = step.cancellation or CancellationManager()
     step.deadline = (begun or time.monotonic()) + timeout_in_ms / 1000
-    call = Aside(_run_in_time, program, values, step, _too_long(timeout_in_ms))
+    call = InterruptibleCall(_run_in_time, program, values, step, _too_long(timeout_in_ms))
     try:
         in_time = call.wait(max(0.0, step.deadline - time.monotonic()))
     except KeyboardInterrupt as error:
@@ -80,7 +80,7 @@ def _run_in_time(program: Runs, values: Sequence[Any], step: Step, text: str) ->
         return _run(program, values, step)
 
 
-def _stop(call: Aside, step: Step) -> bool:
+def _stop(call: InterruptibleCall, step: Step) -> bool:
     """End a run, or abandon it in a kernel without state. True if it has ended."""
     assert step.cancellation is not None
     step.cancellation.start_cancel()

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.graph.model.node import Node
-from graphcore.runtime.core.events import Around, Event, turns
+from graphcore.runtime.core.events import Around, Event, loop_iterations
 from graphcore.support.replacing import write_file
 
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -53,7 +53,7 @@ class NodeExecStats(msgspec.Struct, frozen=True):
     @property
     def iterations(self) -> tuple[int, ...]:
         """The iterations of all surrounding loops, outermost first; () outside of loops."""
-        return turns(self.around, self.frame, self.iteration)
+        return loop_iterations(self.around, self.frame, self.iteration)
 
     @property
     def scheduled_micros(self) -> int:

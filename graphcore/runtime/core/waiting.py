@@ -87,7 +87,7 @@ class Beside:
         try:
             with under_way(self._step):
                 outputs = self._kernel(*self._call)
-        except Exception as error:  # noqa: BLE001 - who waits gets it
+        except Exception as error:  # noqa: BLE001 - the waiter gets it
             done(None, error)
         else:
             done(outputs, None)

@@ -15,10 +15,10 @@ from graphcore.kernel_context import KernelContext
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.plumbing import ANY_SWITCH, CONST, CONTROL_TRIGGER, ENTER, EXIT, MERGE, NEXT_ITERATION, RECV, SEND
 from graphcore.registry import Kernel
-from graphcore.runtime.core.interruptible_call import call_aside
+from graphcore.runtime.core.interruptible_call import call_interruptibly
 from graphcore.runtime.core.prune import checked_frames, is_replaced, needed_nodes
 from graphcore.runtime.core.waiting import Beside, calls_what_waits
-from graphcore.runtime.plan.parallel import aside_if_long, has_large, is_long
+from graphcore.runtime.plan.parallel import has_large, interruptible_if_long, is_long
 from graphcore.runtime.plan.schedule import MakeKernel, check_runs, no_reference
 from graphcore.runtime.plan.size_guards import guarded, refuse_fetched, refuse_known
 from graphcore.support.deadline import check_time
@@ -242,7 +242,7 @@ class _Builder:
             item.kernel = partial(Beside, kernel) if calls_beside else kernel
             return item
         kernel = guarded(node, kernel, item.context.constants)
-        item.kernel = partial(call_aside, kernel) if self.has_large and is_long(node) else aside_if_long(node, kernel)
+        item.kernel = partial(call_interruptibly, kernel) if self.has_large and is_long(node) else interruptible_if_long(node, kernel)
         return item
 
     def _context(self, node: Node) -> KernelContext:

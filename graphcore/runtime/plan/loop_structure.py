@@ -64,13 +64,13 @@ class PlannedLoop:
 
 
 class Structure(NamedTuple):
-    """What was found.
+    """The control-flow structure of a plan.
 
     Attributes:
-        outermost: what lies in no loop, the loops among it.
+        outermost: the root, with the loops in it.
         flow: the loops and branches of the graph.
-        deciders: what Switches go by, each with how many ways there are.
-        replacements: the nodes that need not run, each with the node that gives what it gives.
+        deciders: the predicates of Switches, each with the number of its branches.
+        replacements: the redundant nodes, each with its replacement.
     """
 
     outermost: PlannedLoop

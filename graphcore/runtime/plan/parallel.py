@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.registry import Kernel
-from graphcore.runtime.core.interruptible_call import call_aside
+from graphcore.runtime.core.interruptible_call import call_interruptibly
 from graphcore.runtime.core.kernel_checks import is_ours
 from graphcore.runtime.plan.buffers import is_elementwise
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value, number
@@ -84,10 +84,10 @@ def mark_long(schedule: Schedule, *, any_large: bool = True) -> None:
         if any_large:
             operation.is_long = operation.kernel is not None and not operation.apart and is_long(operation.node)
         if operation.node.registration.traits.cost in _BY_FIRST_INPUT and operation.kernel is not None:
-            operation.kernel = aside_if_long(operation.node, operation.kernel)
+            operation.kernel = interruptible_if_long(operation.node, operation.kernel)
 
 
-def aside_if_long(node: Node, kernel: Kernel) -> Kernel:
+def interruptible_if_long(node: Node, kernel: Kernel) -> Kernel:
     """Make `kernel` interruptible if its actual inputs make it slow, for shapes unknown before."""
     kind = node.registration.traits.cost
     if kind not in _BY_FIRST_INPUT or node.inputs[0].shape.is_fully_defined:
@@ -95,7 +95,7 @@ def aside_if_long(node: Node, kernel: Kernel) -> Kernel:
 
     def call(first: Any, *others: Any) -> Any:
         if _cost_by_first_input(kind, first.shape) >= LONG_FROM:
-            return call_aside(kernel, first, *others)
+            return call_interruptibly(kernel, first, *others)
         return kernel(first, *others)
 
     return call

@@ -11,7 +11,7 @@ from graphcore.attrs import Array
 from graphcore.dtypes import string
 from graphcore.graph.model.node import Node
 from graphcore.plumbing import SEND
-from graphcore.runtime.core.interruptible_call import call_aside
+from graphcore.runtime.core.interruptible_call import call_interruptibly
 from graphcore.runtime.core.kernel_checks import wrong_dtype
 from graphcore.runtime.plan.plan_instrumentation import Note
 from graphcore.runtime.plan.schedule import BEGIN, JOIN, Operation, Schedule, Value
@@ -206,7 +206,7 @@ class Writer:
             return f"{outputs[0]} = submit({', '.join([kernel, *arguments])})"
         call = f"{kernel}({', '.join(arguments)})"
         if operation.is_long:
-            self.scope["aside"] = call_aside
+            self.scope["aside"] = call_interruptibly
             call = f"aside({', '.join([kernel, *arguments])})"
         if not outputs:
             return call

@@ -199,7 +199,7 @@ class Scheduler:
         self.operations.append(Skipped(node, how))
 
     def stand_in(self, node: Node, replacement: Node) -> None:
-        """What `replacement`, which has been added, gives is what `node` gives."""
+        """Use the values of `replacement`, which was added, for `node`."""
         for mine, theirs in zip(node.outputs, replacement.outputs, strict=False):
             self.values.setdefault(mine, self.values[theirs])
 
@@ -267,7 +267,7 @@ def no_reference(node: Node, slot: int, fed: Tensor) -> InvalidArgumentError:
 
 
 def _keeps_all(node: Node, inputs: list[Value]) -> bool:
-    """True if the node gives its first input as it is: reshaped to the shape that it has, summed over no axes."""
+    """True iff the node returns its first input unchanged: same shape, or reduced over no axes."""
     traits = node.registration.traits
     if not traits.neutral:
         return False

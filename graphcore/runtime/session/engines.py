@@ -62,7 +62,7 @@ def build_program(
         return build_dataflow(fetches, targets, feeds, make_kernel)
     waiting = first_waiting(nodes)
     if engine == "plan":
-        _check_meetings(nodes)
+        _check_no_rendezvous_between(nodes)
         if waiting is not None:
             raise UnimplementedError.at(
                 waiting,
@@ -82,7 +82,7 @@ def build_program(
     return build_dataflow(fetches, targets, feeds, make_kernel)
 
 
-def _check_meetings(nodes: Sequence[Node]) -> None:
+def _check_no_rendezvous_between(nodes: Sequence[Node]) -> None:
     """Check that no node receives from another of `nodes`, which a sequential plan might run later.
 
     Raises:

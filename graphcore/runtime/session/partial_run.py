@@ -22,7 +22,7 @@ from graphcore.runtime.core.timed_run import planning_within, run_watched
 from graphcore.runtime.dataflow.program import build_dataflow
 from graphcore.runtime.plan.schedule import MakeKernel
 from graphcore.runtime.session.planner import Planner
-from graphcore.runtime.session.prepared import meets
+from graphcore.runtime.session.prepared import uses_rendezvous
 from graphcore.runtime.session.runner import Runner
 
 _SET_UP_FIRST = "Must run 'setup' before performing partial runs!"
@@ -38,7 +38,7 @@ class PartialRun:
         watched: True if the run can be stopped.
 
     Attributes:
-        meets: True if its nodes send or receive.
+        uses_rendezvous: True if its nodes send or receive.
 
     Raises:
         GraphError: a node cannot run, or a loop is malformed, fed or fetched from.
@@ -56,7 +56,7 @@ class PartialRun:
         program = build_dataflow(*inferred_from_feeds(*what), make_kernel)
         self._run = program.begin(watched)
         self._watched = watched
-        self.meets = meets(program.nodes)
+        self.uses_rendezvous = uses_rendezvous(program.nodes)
         self._enters: dict[object, list[Node]] = {}
         for node in needed_nodes(*what):
             if node.op in ENTER:
@@ -204,7 +204,7 @@ class PartialRuns:
         try:
             return run.step_within(self._runner.timeout_in_ms, structure, values)
         except BaseException as error:
-            if run.is_over and run.meets:
+            if run.is_over and run.uses_rendezvous:
                 self._runner.abort_rendezvous(error)
             raise
         finally:

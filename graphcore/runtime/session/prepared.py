@@ -23,11 +23,11 @@ class Prepared:
     Attributes:
         version: the version of the graph that it fits.
         names: the nodes that it depends on, whose changes invalidate it.
-        meets: True if its nodes send or receive.
+        uses_rendezvous: True if its nodes send or receive.
         specialised: the plans for specific shapes of feeds, None if these do not pay.
     """
 
-    __slots__ = ("feeders", "feeds", "meets", "names", "program", "specialised", "structure", "version")
+    __slots__ = ("feeders", "feeds", "names", "program", "specialised", "structure", "uses_rendezvous", "version")
 
     def __init__(self, version: int, program: Program, structure: FetchStructure, feeds: Sequence[Tensor], needed: Iterable[Node]) -> None:
         self.version = version
@@ -44,7 +44,7 @@ class Prepared:
                 *(node.name for node in structure.targets),
             ]
         )
-        self.meets = meets(needed)
+        self.uses_rendezvous = uses_rendezvous(needed)
 
     def finish(self, results: list[Any]) -> Any:
         """The results for the caller: separate arrays, NumPy scalars, in the structure of the fetches."""
@@ -69,7 +69,7 @@ class Prepared:
             self.specialised.close()
 
 
-def meets(nodes: Iterable[Node]) -> bool:
+def uses_rendezvous(nodes: Iterable[Node]) -> bool:
     """True iff any of `nodes` sends or receives."""
     return any(node.op in _MEETING_OPS for node in nodes)
 

@@ -98,7 +98,7 @@ class Runner:
         explained = program.explain(error)
         if explained is not error:
             explained.__cause__ = error
-        if prepared.meets:
+        if prepared.uses_rendezvous:
             self.abort_rendezvous(explained)
         return explained
 

@@ -18,7 +18,7 @@ from graphcore.errors import DeadlineExceededError, InvalidArgumentError
 from graphcore.kernel_context import KernelContext
 from graphcore.opset.numerics import philox
 from graphcore.registry import OpRegistration, op_registry
-from graphcore.runtime.core.interruptible_call import Aside, LeftError, call_aside
+from graphcore.runtime.core.interruptible_call import InterruptibleCall, LeftError, call_interruptibly
 from graphcore.runtime.plan import parallel
 from tests.graphcore.runtime.loop_graphs import op, while_loop
 from tests.support.threads import LiveThreads
@@ -333,23 +333,23 @@ def test_what_a_long_kernel_raises_is_told_with_its_node(monkeypatch: pytest.Mon
 
 
 def test_a_call_aside_gives_what_it_gives_and_raises_what_it_raises() -> None:
-    assert call_aside(divmod, 7, 2) == (3, 1)
+    assert call_interruptibly(divmod, 7, 2) == (3, 1)
     with pytest.raises(ZeroDivisionError):
-        call_aside(divmod, 7, 0)
+        call_interruptibly(divmod, 7, 0)
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
-        call_aside(np.exp, np.array([1e9]))
+        call_interruptibly(np.exp, np.array([1e9]))
 
 
 def test_leaving_a_call_that_is_over_or_about_to_end_harms_nobody() -> None:
     before = LiveThreads()
     for _ in range(200):
-        call = Aside(sum, range(50))
+        call = InterruptibleCall(sum, range(50))
         call.leave()
         try:
             assert call.result() == 1225
         except LeftError:
             continue
-    over = Aside(sum, [1, 2])
+    over = InterruptibleCall(sum, [1, 2])
     assert over.wait(30)
     over.leave()
     assert over.result() == 3
@@ -397,7 +397,7 @@ def test_kernels_of_which_only_the_arrays_tell_that_they_take_long_are_called_as
         called.append(arguments[0].shape)
         return kernel(*arguments)
 
-    monkeypatch.setattr(parallel, "call_aside", aside)
+    monkeypatch.setattr(parallel, "call_interruptibly", aside)
     session = gc.Session(engine=engine)
     small, large = (np.eye(size) if op == "MatrixInverse" else np.arange(float(size)) for size in (3, 40))
     monkeypatch.setattr(parallel, "LONG_FROM", parallel._cost_by_first_input(gc.op_registry.look_up(op).traits.cost, large.shape))

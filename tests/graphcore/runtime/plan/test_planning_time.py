@@ -14,7 +14,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import DeadlineExceededError
-from graphcore.runtime.core.interruptible_call import Aside, LeftError
+from graphcore.runtime.core.interruptible_call import InterruptibleCall, LeftError
 from graphcore.runtime.plan import plan as plan_module
 from graphcore.runtime.plan.plan import Plan
 from graphcore.runtime.plan.plan_text import PART
@@ -133,7 +133,7 @@ def test_a_call_that_loses_word_that_nobody_waits_for_it_is_told_again() -> None
                     raise
                 lost.append(1)
 
-    call = Aside(work)
+    call = InterruptibleCall(work)
     call.leave()
     assert call.wait(60)
     assert lost
