@@ -82,7 +82,7 @@ def test_a_saved_page_shows_inspects_and_switches_the_renderer_without_a_kernel(
     gc.reset_default_graph()
     boxes = opened.boxes()
     assert boxes >= 6
-    opened.page.locator('[data-node-id="gradients/tanh_grad/"]').click(force=True)
+    opened.page.locator('[data-node-id="gradients/Tanh_grad/"]').click(force=True)
     opened.page.locator(".gl-inspector").get_by_text("Registered gradient function", exact=True).wait_for()
     opened.page.locator('[data-renderer-choice="mermaid"]').click()
     opened.wait_drawn("mermaid")
