@@ -73,8 +73,8 @@ slow: $(VENV)/.dev ## Run the tests that take longer than 20 seconds each
 	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
 	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(IN_WORKERS) -m "slow and not oracle" $(ARGS) || $(UNLESS_NONE_CHOSEN) exit 1
 
-unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook and no sweep over all ops
-	$(IN_WORKERS) -m "not browser and not oracle and not notebook and not sweep" $(ARGS)
+unit: $(VENV)/.dev ## Run the tests that need no browser, no notebook, no sweep over all ops and little time
+	$(IN_WORKERS) -m "not browser and not oracle and not notebook and not sweep and not slow" $(ARGS)
 
 notebooks: $(VENV)/.dev ## Execute every notebook in a fresh kernel
 	$(BIN)/python -m pytest -m notebook $(ARGS)
