@@ -187,6 +187,14 @@ def is_free(lock: threading.RLock) -> bool:
     return found[0]
 
 
+def work_on(world: World, work: Callable[[], None]) -> None:
+    """Work until the graph is large, then run it without end."""
+    while len(world.graph) < MOST_NODES:
+        work()
+    while True:
+        world.running()
+
+
 def interrupted(world: World, work: Callable[[], None]) -> bool:
     """Work until Ctrl-C. True iff it came during work."""
     is_within = False
@@ -194,10 +202,7 @@ def interrupted(world: World, work: Callable[[], None]) -> bool:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         print("begins", flush=True)
         is_within = True
-        while len(world.graph) < MOST_NODES:
-            work()
-        while True:
-            world.running()
+        work_on(world, work)  # a call: on Python 3.13 the jump back of a loop is outside of the `try` that the loop is in
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Jupyter kernel does between cells
         current_run.set(None)  # the work may have been stopped before it could do so
