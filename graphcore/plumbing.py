@@ -41,7 +41,7 @@ BRANCH: Final = IF | CASE
 """Ops that call one of several functions."""
 WHILE: Final = frozenset({"While", "StatelessWhile"})
 FAKE_PARAM: Final = "FakeParam"
-"""What a branch gives where only another branch has a value."""
+"""The op that stands in a branch for a value which only another branch computes."""
 MAP_GRADIENT: Final = "MapAccumulateGrad"
 LIST_CONVERTERS: Final = frozenset({"_ListToArray", "_ArrayToList"})
 """Ops that fit a list of tensors to an argument of another type."""

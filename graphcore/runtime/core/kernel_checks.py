@@ -116,7 +116,7 @@ def shown_name(tensor: Tensor) -> str:
 
 
 _OF_INPUTS: Final = (InvalidArgumentError, OutOfRangeError, UnimplementedError)
-"""What kernels refuse their inputs with."""
+"""The errors that kernels raise for inputs they refuse."""
 
 
 def explain_at(node: Node, error: BaseException, inputs: Iterable[Any] = ()) -> BaseException:

@@ -20,7 +20,7 @@ from graphcore.runtime.plan.loops_order import clustered, in_order
 _MAX_DEPTH: Final = 12
 _MAX_BRANCHES: Final = 24
 BEFORE, INSIDE, AFTER = 0, 1, 2
-"""Where in a loop something runs: before the test, in the body, after the loop."""
+"""The parts of a loop that a call belongs to: before the test, in the body, after the loop."""
 
 
 class Unit:

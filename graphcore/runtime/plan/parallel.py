@@ -19,7 +19,7 @@ from graphcore.traits import Cost
 PAYS_FROM: Final = 300.0
 """Microseconds that a kernel must take for another thread to be worth while: handing it over and back takes some 50."""
 _BY_FIRST_INPUT: Final = frozenset({"cubic", "transform", "sort"})
-"""What such kernels cost the shape of the first input tells, and nothing tells them to stop while they run."""
+"""The kernels whose cost follows from the shape of the first input, and that cannot be stopped while they run."""
 LONG_FROM: Final = 2.0e5
 """Microseconds of a kernel that people would not wait for to end when they press Ctrl-C."""
 _LARGE: Final = 5_000

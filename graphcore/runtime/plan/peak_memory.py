@@ -71,7 +71,7 @@ def check_keeps_nothing(node: Node) -> None:
 
 
 Within = Callable[[Node], PeakMemory]
-"""What the functions that a node runs hold while it runs."""
+"""Predicts the memory that the functions called by a node hold while it runs."""
 
 
 def nothing_within(node: Node) -> PeakMemory:
