@@ -205,8 +205,7 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
             yield exact
         except BaseException:
             graph.library.restore(library)
-            for node in reversed([node for node in graph.op_nodes() if node.id >= first]):
-                graph.remove_node(node)
+            _remove_from(graph, first)
             if isinstance(graph, FunctionGraph):
                 graph.captures = captures
             if graph.find(exact) is None:
@@ -214,6 +213,12 @@ def leaving_no_trace(graph: Graph, name: str) -> Iterator[str]:
             raise
     finally:
         graph.lock.release()
+
+
+def _remove_from(graph: Graph, first: int) -> None:
+    """Remove the op nodes with id `first` and above, the latest first."""
+    for node in reversed([node for node in graph.op_nodes() if node.id >= first]):
+        graph.remove_node(node)
 
 
 def _checked(branches: dict[str, Branch], name: str) -> dict[str, Branch]:
@@ -319,8 +324,8 @@ def define_outputs(body: FunctionGraph, leaves: Sequence[Any], types: Sequence[D
     """Set `leaves` as the results of a traced body, and add the function to the library."""
     left = iter(types)
     controls = [leaf for leaf in leaves if isinstance(leaf, Node)]
+    values = [leaf for leaf in leaves if not isinstance(leaf, Node)]
     with body.as_default(), body.name_scope(None):
-        values = [leaf for leaf in leaves if not isinstance(leaf, Node)]
         for index, leaf in enumerate(values):
             dtype = next(left)
             tensor = convert_to_tensor(body, leaf, dtype, f"output {index} of {body.label}")

@@ -37,13 +37,8 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         dst.ranks_are_stale = src.ranks_are_stale
         for rank, node in enumerate(sorted(copies, key=lambda node: node.rank), dst.num_node_ids):
             copies[node].rank = rank
-        for node, copied in copies.items():
-            copied.inputs = [_copied_tensor(tensor, copies) for tensor in node.inputs]
-            copied.control_inputs = [copies.get(control, control) for control in node.control_inputs]
-            if node.like:
-                copied.like = {
-                    index: _copied_tensor(other, copies) if isinstance(other, Tensor) else other for index, other in node.like.items()
-                }
+        for node in copies:
+            _connect(node, copies)
         dst.refiner.copy_from(src.refiner, copies)
         dst.edge_store.copy_from(src.edge_store, copies)
         for copied in copies.values():
@@ -53,6 +48,15 @@ def copy_graph(src: Graph, dst: Graph) -> dict[Node, Node]:
         for name, consumer, slot in src.waiting():
             dst.node_store.await_node(name, copies[consumer], slot)
     return copies
+
+
+def _connect(node: Node, copies: dict[Node, Node]) -> None:
+    """Give the copy of `node` the copied inputs, control inputs and shapes from elsewhere."""
+    copied = copies[node]
+    copied.inputs = [_copied_tensor(tensor, copies) for tensor in node.inputs]
+    copied.control_inputs = [copies.get(control, control) for control in node.control_inputs]
+    if node.like:
+        copied.like = {index: _copied_tensor(other, copies) if isinstance(other, Tensor) else other for index, other in node.like.items()}
 
 
 def _bare_copy(node: Node, graph: Graph, number: int) -> Node:

@@ -272,16 +272,13 @@ class Graph(GraphReader, ChangePublisher):
         """Put `item` into a collection; one with the same `.name` is replaced, as cells that run again need."""
         with self.lock:
             refuse_finalized(self)
-            items = self.collections.get(name, ())
+            items = self.collections.setdefault(name, [])
             item_name = getattr(item, "name", None)
-            for i, known in enumerate(items):
-                if item_name is not None and getattr(known, "name", None) == item_name:
-                    self.collections[name][i] = item
-                    return
-            if not items:
-                self.collections[name] = [item]
+            names = [getattr(known, "name", None) for known in items]
+            if item_name is not None and item_name in names:
+                items[names.index(item_name)] = item
             else:
-                self.collections[name].append(item)
+                items.append(item)
 
     def finalize(self) -> None:
         """Make the graph read-only: every later change is a FailedPreconditionError. It can be run and copied."""

@@ -11,6 +11,9 @@ ignored, kills the process, or is handled outside of Python. Code that replaces 
 place: Ctrl-C raises KeyboardInterrupt there, as it did before Python 3.11. Threads other than the main thread never receive Ctrl-C, and
 sections do nothing there.
 
+Ctrl-C in the main thread passes no `with` or `try`, except in one place: since Python 3.12, the jump from the end of a loop back to its head
+may be outside of the blocks that the loop stands in. So a loop within a block that must not be left without its clean-up is a function.
+
 Sections are short: work that runs code of the user, or takes long, is divided into many sections. A section that hangs all the same (a
 shape function of the user that does not end) is interrupted by a second Ctrl-C, a second or more after the first.
 """
@@ -129,13 +132,15 @@ class CriticalSection:
 
         Ctrl-C ends the wait. Within `event.wait()` itself it could leave the event's lock locked for ever.
         """
-        until = time.monotonic() + seconds
         with self:
-            while not event.wait(min(_POLL, max(0.0, until - time.monotonic()))):
-                self._look()
-                if time.monotonic() >= until:
-                    return False
-            return True
+            return self._polled(event, time.monotonic() + seconds)
+
+    def _polled(self, event: threading.Event, until: float) -> bool:
+        while not event.wait(min(_POLL, max(0.0, until - time.monotonic()))):
+            self._look()
+            if time.monotonic() >= until:
+                return False
+        return True
 
     def start(self, thread: threading.Thread) -> None:
         """Start `thread` and wait until it runs. Ctrl-C is deferred until then."""

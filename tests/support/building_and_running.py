@@ -202,11 +202,11 @@ def interrupted(world: World, work: Callable[[], None]) -> bool:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         print("begins", flush=True)
         is_within = True
-        work_on(world, work)  # a call: on Python 3.13 the jump back of a loop is outside of the `try` that the loop is in
+        work_on(world, work)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Jupyter kernel does between cells
         current_run.set(None)  # the work may have been stopped before it could do so
-        return is_within
+    return is_within
 
 
 def main(seed: int, rounds: int) -> None:

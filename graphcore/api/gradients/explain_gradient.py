@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from graphcore import dtypes
@@ -127,9 +127,9 @@ class _Trial:
             scope = graph.unique_name(_SCOPE) + "/"
             try:
                 found = build_gradients(graph, [self.y], self.xs, [None], stop_gradients=self.stop, trace=trace)
-                made = [name for name in graph.gradient_records if name not in known]
+                made = self._made_since(known)
                 parts = self._by_variable(found, scope)
-                gradient = summed(graph, [part for part in parts if part is not None], scope)
+                gradient = summed(graph, parts, scope)
             except GraphError as error:
                 return GradientExplanation(y=names[0], x=names[1], error=error.message, cuts=cuts)
         kept = {x: kept_inside(x, flow, trace) for x in self.xs}
@@ -140,7 +140,7 @@ class _Trial:
         old = next((old for old in built if all(old + name.removeprefix(scope) in known for name in made)), None)
         namer = _Namer(scope, old)
         ways = [GradientPaths(x, self.y, flow, kept[x]) for x, part in zip(self.xs, parts, strict=True) if part is not None]
-        backward = self._backward([name for name in graph.gradient_records if name not in known], namer)
+        backward = self._backward(self._made_since(known), namer)
         slots = {node: sorted({slot for way in ways for slot in way.slots(node)}) for node in _consumers_first(ways)}
         slots.update(
             {way.x.node: [0] for way in ways if self.variable is not None and way.x.node.registration.traits.reads_variable == "rows"}
@@ -168,6 +168,10 @@ class _Trial:
             sums=(*sums, *self._sum_of_reads(parts, gradient, namer)),
             cuts=cuts,
         )
+
+    def _made_since(self, known: Collection[str]) -> list[str]:
+        """The nodes of gradients that are not `known`."""
+        return [name for name in self.graph.gradient_records if name not in known]
 
     def _by_variable(self, found: Sequence[Tensor | None], scope: str) -> list[Tensor | None]:
         """The gradients of the variable from those of its reads; those that gather rows are converted."""

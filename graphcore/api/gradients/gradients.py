@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -102,13 +102,17 @@ class _Call:
             # The names are reserved before the nodes behind them are made.
             names = [self._reserved(f"{scope}{result_name(x)}") for x in self.xs]
             found = self.find(scope)
-            writer = GradientWriter(graph)
-            results: list[Tensor | None] = []
-            for name, x, gradient in zip(names, self.xs, found, strict=True):
-                forward = tensors_of(x, "xs")[0].node.name
-                results.append(None if gradient is None else writer.result(name, gradient, forward))
-                if gradient is None:
-                    graph.names.free(name)
+            return self._results(names, found)
+
+    def _results(self, names: Sequence[str], found: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """Nodes with the reserved `names` for the gradients that exist."""
+        writer = GradientWriter(self.graph)
+        results: list[Tensor | None] = []
+        for name, x, gradient in zip(names, self.xs, found, strict=True):
+            forward = tensors_of(x, "xs")[0].node.name
+            results.append(None if gradient is None else writer.result(name, gradient, forward))
+            if gradient is None:
+                self.graph.names.free(name)
         return results
 
     def _reserved(self, wanted: str) -> str:
@@ -128,7 +132,7 @@ class _Call:
         if len(counts) == len(found):
             return found
         parts = iter(found)
-        return [summed(graph, [part for part in islice(parts, count) if part is not None], name) for count in counts]
+        return [summed(graph, islice(parts, count), name) for count in counts]
 
 
 def result_name(x: Any) -> str:
@@ -162,12 +166,13 @@ def _with_reads(ys: list[Tensor], xs: list[Any]) -> tuple[list[int], list[Tensor
     return counts, tensors, gathered
 
 
-def summed(graph: Graph, parts: list[Tensor], name: str) -> Tensor | None:
+def summed(graph: Graph, parts: Iterable[Tensor | None], name: str) -> Tensor | None:
     """The gradient of a variable from those of its reads, None if there are none. A sum is named `name`."""
-    if len(parts) < 2:
-        return parts[0] if parts else None
+    present = [part for part in parts if part is not None]
+    if len(present) < 2:
+        return present[0] if present else None
     with graph.name_scope(name):
-        return graph.apply_op("AddN", [parts], None, None).outputs[0]
+        return graph.apply_op("AddN", [present], None, None).outputs[0]
 
 
 def _check_seeds(ys: list[Tensor], given: Sequence[Tensor | None]) -> None:

@@ -145,8 +145,8 @@ class EdgeReader(ABC):
         with self.lock:
             self.sync()
             nodes = self._nodes
-            fed = [(nodes[name]["node"], keys) for name, keys in self._succ[node.name].items()]
-            return [(dst, slot if slot >= 0 else CONTROL_SLOT) for dst, keys in fed if dst.id > 1 for _, slot in keys]
+            fed = [(nodes[name]["node"], tuple(keys)) for name, keys in self._succ[node.name].items()]
+        return [(dst, slot if slot >= 0 else CONTROL_SLOT) for dst, keys in fed if dst.id > 1 for _, slot in keys]
 
     def successors(self, node: Node) -> list[Node]:
         """The op nodes with inputs or control inputs from `node`."""

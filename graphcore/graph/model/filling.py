@@ -33,11 +33,17 @@ def fill_in_order(graph: Graph, nodes: Sequence[NodeDef]) -> None:
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidArgumentError(f"Node '{twice}' is not unique", node=twice)
     with graph.lock, paused_collector():
-        added = 0
-        while added < len(nodes) and _add(graph, nodes[added], numbers):
-            added += 1
+        added = _fill_given(graph, nodes, numbers)
         if added < len(nodes):
             _fill_sorted(graph, nodes, added, numbers)
+
+
+def _fill_given(graph: Graph, nodes: Sequence[NodeDef], numbers: dict[str, int]) -> int:
+    """Add nodes until one has an input from a later one. Returns their number."""
+    for number, node in enumerate(nodes):
+        if not _add(graph, node, numbers):
+            return number
+    return len(nodes)
 
 
 def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: dict[str, int]) -> None:

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 def names_downstream(graph: Graph, names: Iterable[str]) -> set[str]:
     """`names` with the names of all nodes reachable from these along data edges."""
     with graph.lock:
-        reached = set(names)
         graph.edge_store.sync()
-        pending = [node for name in reached if (node := graph.find(name)) is not None]
-        successors = graph.edge_store.data_successors()
-        while pending:
-            for node in successors(pending.pop()):
-                if node.name not in reached:
-                    reached.add(node.name)
-                    pending.append(node)
-        return reached
+        return _reached(graph, set(names))
+
+
+def _reached(graph: Graph, reached: set[str]) -> set[str]:
+    pending = [node for name in reached if (node := graph.find(name)) is not None]
+    successors = graph.edge_store.data_successors()
+    while pending:
+        for node in successors(pending.pop()):
+            if node.name not in reached:
+                reached.add(node.name)
+                pending.append(node)
+    return reached

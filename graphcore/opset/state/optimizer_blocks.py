@@ -100,13 +100,16 @@ def _kernel(rule: Rule, count: int, inputs: Sequence[str], flags: dict[str, bool
         xp, gives_variable = k.xp, bool(k.output_types)
         chosen = {flag: k.attrs.get(flag) for flag in flags}
 
+        def check_shapes(shapes: Sequence[tuple[int, ...]]) -> None:
+            for shape in shapes:
+                if shape != shapes[0]:
+                    raise invalid(k, f"var and its gradient and slots must have the same shape: {list(shapes[0])} {list(shape)}")
+
         def apply(*arguments: Any) -> RefVariable | None:
             variables = arguments[:count]
             with variables[0].lock if count == 1 else _Locks(variables):
                 values = [variable.read() for variable in variables]
-                for shape in [*[value.shape for value in values[1:]], *[arguments[i].shape for i in gradients]]:
-                    if shape != values[0].shape:
-                        raise invalid(k, f"var and its gradient and slots must have the same shape: {list(values[0].shape)} {list(shape)}")
+                check_shapes([value.shape for value in values] + [arguments[i].shape for i in gradients])
                 _assign(variables, rule(xp, *values, *arguments[count:], **chosen))
             return variables[0] if gives_variable else None
 

@@ -28,17 +28,21 @@ def eliminate_common_subexpressions(graph: Graph, consider: Callable[[Node], boo
     Returns:
         True iff anything was merged.
     """
+    with Rewriting(graph) as rewriting:
+        return _merge_all(rewriting, consider)
+
+
+def _merge_all(rewriting: Rewriting, consider: Callable[[Node], bool] | None) -> bool:
     known = ValueNumbering[Node]()
     changed = False
-    with Rewriting(graph) as rewriting:
-        for node in reverse_post_order(graph, by_id):
-            if not _may_merge(node) or (consider is not None and not consider(node)):
-                continue
-            inputs = [(tensor.node.id, tensor.index) for tensor in node.inputs]
-            first = known.first(node, inputs, node, frozenset([control.id for control in node.control_inputs]))
-            if first is not node:
-                _merge(rewriting, node, first)
-                changed = True
+    for node in reverse_post_order(rewriting.graph, by_id):
+        if not _may_merge(node) or (consider is not None and not consider(node)):
+            continue
+        inputs = [(tensor.node.id, tensor.index) for tensor in node.inputs]
+        first = known.first(node, inputs, node, frozenset([control.id for control in node.control_inputs]))
+        if first is not node:
+            _merge(rewriting, node, first)
+            changed = True
     return changed
 
 

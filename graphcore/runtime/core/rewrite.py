@@ -148,11 +148,12 @@ def copy_with_shapes(
         )
         for i, (tensor, shape) in enumerate(zip(feeds, given, strict=True))
     ]
+    rewriter = _Rewriter(graph, clients, "")
+    fed = rewriter.fed
+    wanted = [rewriter.instead.get(node, node) for node in targets]
+    computed = [tensor.node for tensor in fetches if tensor not in fed]
     with graph.lock:
-        rewriter = _Rewriter(graph, clients, "")
-        fed = rewriter.fed
-        wanted = [rewriter.instead.get(node, node) for node in targets]
-        rewriter.copy([*clients, *[tensor.node for tensor in fetches if tensor not in fed], *wanted])
+        rewriter.copy([*clients, *computed, *wanted])
     copies = rewriter.copies
 
     def copied(tensor: Tensor) -> Tensor:

@@ -120,14 +120,16 @@ class DataflowRun:
         item: Item | None = None
         try:
             while True:
-                while ready:
-                    item, at = ready.popleft()
-                    outputs = do(item, at)
-                    if outputs is not LATER:
-                        complete(item, at, outputs)
-                if not self.waiting:
-                    return
-                self._arrive(self.arrivals.get())
+                if not ready:
+                    if not self.waiting:
+                        return
+                    self._arrive(self.arrivals.get())
+                    continue
+                item, at = ready.popleft()
+                outputs = do(item, at)
+                if outputs is LATER:
+                    continue
+                complete(item, at, outputs)
         except BaseException as error:
             self._note_interruption(error, item)
             raise
