@@ -14,7 +14,7 @@ from widgets.render.mermaid import to_mermaid as scene_to_mermaid
 from widgets.render.outline import to_outline as scene_to_outline
 from widgets.render.svg import to_svg as scene_to_svg
 from widgets.scene.build import build_scene
-from widgets.scene.find import hidden_nodes
+from widgets.scene.find import search_index
 from widgets.scene.inspect import inspect_all
 from widgets.scene.state import MAX_BOXES, SceneState
 from widgets.scene.types import Scene
@@ -56,8 +56,8 @@ def to_html(source: Graph | Scene, state: SceneState | None = None, *, title: st
     scene = as_scene(source, state, title)
     if not isinstance(source, Graph):
         return to_page(scene, lens=state.lens, renderer=state.renderer, with_mermaid=True)
-    inspections, hidden = inspect_all(source, state, scene), hidden_nodes(source, state)
-    return to_page(scene, inspections=inspections, hidden=hidden, lens=state.lens, renderer=state.renderer, with_mermaid=True)
+    inspections, index = inspect_all(source, state, scene), search_index(source, state)
+    return to_page(scene, inspections=inspections, index=index, lens=state.lens, renderer=state.renderer, with_mermaid=True)
 
 
 def save(source: Graph | Scene, path: str | Path, state: SceneState | None = None, *, title: str = "graph") -> Path:

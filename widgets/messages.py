@@ -137,11 +137,27 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A node found by name, op or cell; `node` is the id of its box with all scopes open."""
+    """A node that matches a query; `node` is the id of its box with all scopes open."""
 
     node: str
     name: str
     op: str
+
+
+class SearchIndex(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of all nodes of a graph for the search of a standalone page, in columns; numbers are places in `texts`.
+
+    `boxes` are the ids of the boxes that contain the nodes, `outputs` have a line such as `float [?,10]` for each output, `attrs` a line
+    such as `T=float` for each attr.
+    """
+
+    texts: list[str]
+    names: list[str]
+    boxes: list[int]
+    ops: list[int]
+    cells: list[int]
+    outputs: list[int]
+    attrs: list[int]
 
 
 class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
@@ -165,7 +181,7 @@ class InspectionMessage(Message, frozen=True, kw_only=True, tag="inspection"):
 
 
 class SearchMessage(Message, frozen=True, kw_only=True, tag="search"):
-    """The answer to `SearchRequest`."""
+    """The answer to `SearchRequest`: the best hits, and the number of all."""
 
     query: str
     hits: list[SearchHit]
@@ -322,9 +338,10 @@ class RevealRequest(Message, frozen=True, kw_only=True, tag="reveal"):
 
 
 class SearchRequest(Message, frozen=True, kw_only=True, tag="find"):
-    """Find nodes with the query in their name, op or cell (case-insensitive)."""
+    """Find at most `limit` nodes that match the query (`widgets.scene.query`)."""
 
     query: str
+    limit: int = 50
 
 
 class ExportRequest(Message, frozen=True, kw_only=True, tag="want_export"):

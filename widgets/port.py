@@ -143,9 +143,9 @@ class Port:
                 self._inspect(box_id)
             case messages.RevealRequest(name=name):
                 self._reveal(name)
-            case messages.SearchRequest(query=query):
+            case messages.SearchRequest(query=query, limit=limit):
                 inner = visible_boxes(self._graph, self.state).inner_nodes()
-                self._tell(find(self._graph, query, inner=inner))
+                self._tell(find(self._graph, query, limit=limit, inner=inner))
             case messages.ExportRequest(format=kind):
                 self._tell(exported(self.scene, kind))
             case messages.RendererRequest(renderer=renderer):

@@ -108,6 +108,25 @@ def test_the_search_of_a_saved_page_finds_what_a_closed_box_holds(opened: Opened
     opened.page.screenshot(path=tmp_path / "search.png")
 
 
+def test_the_search_of_a_saved_page_takes_terms_and_shows_as_many_hits_as_are_asked_for(opened: Opened, tmp_path: Path) -> None:
+    with gc.Graph().as_default() as graph, gc.name_scope("model"):
+        x = gc.placeholder(gc.float32, [2, 7], name="x")
+        for _ in range(70):
+            gc.tanh(x, name="needle")
+        gc.matmul(x, x, transpose_a=True, name="product")
+    state = SceneState()
+    state.collapse("*")
+    opened.show(widgets.save(graph, tmp_path / "out.html", state))
+    field = opened.page.locator(".gl-search-field")
+    field.fill("needle op:tanh shape:7")
+    opened.page.get_by_text("50 of 70 hits").wait_for()
+    opened.page.get_by_role("button", name="Show more").click()
+    opened.page.locator(".gl-hits [role=option]").nth(69).wait_for()
+    field.fill("transpose_a=true dtype:float")
+    opened.page.locator('.gl-hits [data-name="model/product"]').wait_for()
+    assert opened.page.locator(".gl-hits [role=option]").count() == 1
+
+
 def test_hostile_names_are_only_names_in_both_renderers(opened: Opened, tmp_path: Path) -> None:
     nodes = [SceneNode(id=name, label=name, kind="op", op=name, detail=name, error=name, state="error", group="g" + name) for name in NAMES]
     edges = [SceneEdge(id=f"e{i}", source=a, target=b, label=a, error=b) for i, (a, b) in enumerate(pairwise(NAMES))]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import msgspec
 import numpy as np
 import pytest
 
@@ -9,8 +13,9 @@ import graphcore as gc
 from tests.widgets.conftest import RunCell
 from widgets.messages import Inspection
 from widgets.scene import SceneState, build_scene
-from widgets.scene.find import find
+from widgets.scene.find import find, hits
 from widgets.scene.inspect import inspect, inspect_all
+from widgets.scene.query import Facts
 
 
 def told(graph: gc.Graph, box_id: str, state: SceneState | None = None) -> Inspection:
@@ -163,3 +168,28 @@ def test_a_search_gives_the_first_hits_and_counts_all(graph: gc.Graph) -> None:
     found = find(graph, "p")
     assert (len(found.hits), found.total) == (50, 80)
     assert found.hits[0].name == "p"
+
+
+SEARCH = msgspec.json.decode((Path(__file__).parents[1] / "data" / "search_cases.json").read_bytes())
+
+
+@pytest.mark.parametrize("case", SEARCH["cases"], ids=lambda case: case["query"].strip() or "blank")
+def test_a_query_finds_what_matches_all_its_words_and_terms(case: dict[str, Any]) -> None:
+    nodes = [msgspec.convert(node, Facts) for node in SEARCH["nodes"]]
+    found = hits(case["query"], nodes)
+    assert [hit.name for hit in found.hits] == case["found"]
+    assert found.total == len(case["found"])
+
+
+def test_a_query_asks_for_op_attr_shape_dtype_and_cell_of_the_nodes_of_a_graph(run_cell: RunCell, graph: gc.Graph) -> None:
+    run_cell("a", "a = gc.placeholder(gc.float32, [None, 3], name='alpha')")
+    run_cell("b", "b = gc.matmul(a, gc.constant([[1.0]] * 3), name='beta'); c = gc.matmul(b, [[2.0]], name='gamma')")
+    assert [hit.name for hit in find(graph, "op:matmul shape:1 cell:2").hits] == ["beta", "gamma"]
+    assert [hit.name for hit in find(graph, "shape:[?,3]").hits] == ["alpha"]
+    assert [hit.name for hit in find(graph, "dtype:float transpose_a=false gam").hits] == ["gamma"]
+
+
+def test_more_hits_are_given_when_they_are_asked_for(graph: gc.Graph) -> None:
+    for _ in range(80):
+        gc.placeholder(gc.float32, [3], name="p")
+    assert len(find(graph, "p", limit=70).hits) == 70

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import re
 import threading
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ import pytest
 import graphcore as gc
 import widgets
 from tests.widgets.test_render_text import HOSTILE, hostile_scene
+from widgets.messages import SearchIndex
 from widgets.render import EngineError, LayoutEngine, engine, lay_out, to_page, to_static_html, to_svg
 from widgets.render import layout as layout_module
 from widgets.render.geometry import Rect, group_ancestors, group_parents, layout_dot
@@ -296,16 +299,24 @@ def test_the_standalone_page_opens_what_nobody_could_open_later_and_offers_no_op
     assert [node["id"] for node in data["message"]["scene"]["nodes"]] == ["model/"]
     assert "layer159" not in data["dot"]
     # The search of the page includes closed scopes.
-    names = [name for several in data["hidden"]["model/"].values() for name in several]
-    assert sorted(names) == sorted(node.name for node in graph.op_nodes())
-    assert "model/layer159/Tanh" in data["hidden"]["model/"]["Tanh"]
+    index = index_of(data)
+    assert sorted(index.names) == sorted(node.name for node in graph.op_nodes())
+    assert {index.texts[box] for box in index.boxes} == {"model/"}
 
 
 def test_every_node_of_a_graph_is_in_its_page_once_to_be_found(softmax_regression: gc.Graph) -> None:
     data = msgspec.json.decode(re.findall(r'id="graphloupe-data">(.*?)</script>', widgets.to_html(softmax_regression), re.DOTALL)[0])
     boxes = [node["id"] for node in data["message"]["scene"]["nodes"]]
-    hidden = [name for ops in data["hidden"].values() for names in ops.values() for name in names]
-    assert set(data["hidden"]) <= {*boxes, *(group["id"] for group in data["message"]["scene"]["groups"])}
-    names = {node.name for node in softmax_regression.op_nodes()}
-    assert len(hidden) == len(set(hidden))
-    assert names - set(boxes) == set(hidden)
+    frames = [group["id"] for group in data["message"]["scene"]["groups"]]
+    index = index_of(data)
+    assert index.names == [node.name for node in softmax_regression.op_nodes()]
+    assert {index.texts[box] for box in index.boxes} <= {*boxes, *frames}
+    place = index.names.index("matmul")
+    assert index.texts[index.ops[place]] == "MatMul"
+    assert index.texts[index.outputs[place]] == "float [?,10]"
+    assert "transpose_a=false" in index.texts[index.attrs[place]].splitlines()
+
+
+def index_of(data: dict[str, Any]) -> SearchIndex:
+    """The index of a standalone page."""
+    return msgspec.json.decode(gzip.decompress(base64.b64decode(data["index_gzip_base64"])), type=SearchIndex)

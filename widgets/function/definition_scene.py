@@ -15,9 +15,11 @@ from graphcore.errors import GraphError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.functions.library import GRADIENT_OP
 from graphcore.text import debug_string
-from widgets.messages import FunctionInfo, Inspection, SearchHit, SearchMessage, TensorRow
+from widgets.messages import FunctionInfo, Inspection, SearchMessage, TensorRow
 from widgets.scene.calls import Callee, callees_of
 from widgets.scene.edges import edge_id
+from widgets.scene.find import hits
+from widgets.scene.query import Facts
 from widgets.scene.stubs import cut_long_edges
 from widgets.scene.types import Lens, NodeKind, Scene, SceneEdge, SceneNode
 from widgets.scene.words import attr_text, counted, kind_of_op
@@ -90,15 +92,13 @@ class Definition:
         node = self._nodes.get(box_id)
         return None if node is None else self._inspect_node(node)
 
-    def find(self, query: str) -> SearchMessage:
-        """The nodes with `query` in their name or op."""
-        wanted = query.strip().lower()
-        hits = [
-            SearchHit(node=node.name, name=node.name, op=node.op)
+    def find(self, query: str, *, limit: int) -> SearchMessage:
+        """The nodes that match a query; at most `limit` are returned, all are counted."""
+        facts = [
+            Facts(name=node.name, op=node.op, attrs={name: attr_text(value) for name, value in node.attr.items()})
             for node in self._nodes.values()
-            if wanted and (wanted in node.name.lower() or wanted in node.op.lower())
         ]
-        return SearchMessage(query=query, hits=hits[:50], total=len(hits))
+        return hits(query, facts, limit=limit)
 
     def _op_def(self, op: str) -> OpDef | None:
         try:

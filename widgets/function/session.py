@@ -164,8 +164,8 @@ class _Page:
                     if found is None
                     else messages.InspectionMessage(inspection=found)
                 )
-            case messages.SearchRequest(query=query):
-                say(definition.find(query))
+            case messages.SearchRequest(query=query, limit=limit):
+                say(definition.find(query, limit=limit))
             case messages.ExportRequest(format=kind):
                 say(exported(definition.scene(), kind))
             case messages.RendererRequest(renderer=renderer):

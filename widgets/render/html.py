@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+import gzip
+from collections.abc import Mapping
 from html import escape
 from typing import Final
 
 import msgspec
 
-from widgets.messages import Inspection, Renderer, SceneMessage
+from widgets.messages import Inspection, Renderer, SceneMessage, SearchIndex
 from widgets.render.dot import to_dot
 from widgets.render.layout import STATIC
 from widgets.render.mermaid import to_mermaid
@@ -46,7 +47,7 @@ def to_page(
     scene: Scene,
     *,
     inspections: Mapping[str, Inspection] | None = None,
-    hidden: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    index: SearchIndex | None = None,
     lens: str = "structure",
     renderer: Renderer = "graphviz",
     with_mermaid: bool = False,
@@ -55,7 +56,7 @@ def to_page(
 
     Args:
         inspections: the inspector's content, by box id.
-        hidden: names of nodes inside closed boxes, by the box's id and by op, for the search.
+        index: the nodes for the search; without it only the boxes are searched.
         lens, renderer: the initial choices.
         with_mermaid: include Mermaid's engine (320 KB).
     """
@@ -67,7 +68,7 @@ def to_page(
     data: dict[str, object] = {
         "message": message,
         "inspections": dict(inspections or {}),
-        "hidden": dict(hidden or {}),
+        "index_gzip_base64": "" if index is None else _in_base64(gzip.compress(msgspec.json.encode(index), mtime=0)),
         "dot": to_dot(scene),
         "mermaid": mermaid,
         "engine_gzip_base64": _packed("graphviz"),
@@ -84,7 +85,11 @@ def to_page(
 
 
 def _packed(engine: str) -> str:
-    return base64.b64encode((STATIC / f"{engine}.js.gz").read_bytes()).decode("ascii")
+    return _in_base64((STATIC / f"{engine}.js.gz").read_bytes())
+
+
+def _in_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def _inert_json(data: object) -> str:

@@ -1,15 +1,17 @@
-"""Search for nodes by a part of the name, the op, or the cell."""
+"""Search for nodes, and the index by which a page without a kernel searches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from widgets.messages import SearchHit, SearchMessage
+from widgets.messages import SearchHit, SearchIndex, SearchMessage
 from widgets.scene.lenses import cell_label
+from widgets.scene.query import Query, Searched
 from widgets.scene.state import SceneState
 from widgets.scene.visible import visible_boxes
+from widgets.scene.words import attr_text
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
@@ -18,37 +20,66 @@ MAX_HITS: Final = 50
 
 
 def find(graph: Graph, query: str, *, limit: int = MAX_HITS, inner: Iterable[Node] = ()) -> SearchMessage:
-    """The nodes with `query` in name, op or cell, case-insensitive; the best matches of names first.
+    """The nodes that match a query (`widgets.scene.query`); the best matches of names first.
 
     Args:
         limit: the most hits to return; `total` counts all.
         inner: further nodes to search, those of open function calls.
     """
-    wanted = query.strip().lower()
-    if not wanted:
-        return SearchMessage(query=query, hits=[], total=0)
-    found = [(rank, node) for node in chain(graph.nodes, inner) if (rank := _rank(node, wanted)) is not None]
-    found.sort(key=lambda item: (item[0], len(item[1].name), item[1].id))
-    hits = [SearchHit(node=node.name, name=node.name, op=node.op) for _, node in found[:limit]]
-    return SearchMessage(query=query, hits=hits, total=len(found))
+    nodes = chain(graph.nodes, inner)
+    return hits(query, (_NodeFacts(node) for node in nodes), limit=limit)
 
 
-def hidden_nodes(graph: Graph, state: SceneState) -> dict[str, dict[str, list[str]]]:
-    """The names of nodes without a box in a picture, by the id of their containing box, and by op."""
+def hits(query: str, searched: Iterable[Searched], *, limit: int = MAX_HITS) -> SearchMessage:
+    """The best `limit` of the nodes searched that match, in order of rank, length of name, and place."""
+    parsed = Query(query)
+    found = [(rank, len(node.name), place, node) for place, node in enumerate(searched) if (rank := parsed.rank(node)) is not None]
+    found.sort(key=lambda item: item[:3])
+    best = [SearchHit(node=node.name, name=node.name, op=node.op) for *_, node in found[:limit]]
+    return SearchMessage(query=query, hits=best, total=len(found))
+
+
+def search_index(graph: Graph, state: SceneState) -> SearchIndex:
+    """The index of a graph for a page without a kernel, which shows it folded according to `state`."""
     visible = visible_boxes(graph, state)
-    found: dict[str, dict[str, list[str]]] = {}
-    for node in graph.nodes:
-        place = visible.place_of(node)
-        if place and place != node.name:
-            found.setdefault(place, {}).setdefault(node.op, []).append(node.name)
-    return found
+    places: dict[str, int] = {}
+    index = SearchIndex(texts=[], names=[], boxes=[], ops=[], cells=[], outputs=[], attrs=[])
+
+    def number(text: str) -> int:
+        return places.setdefault(text, len(places))
+
+    for node in graph.op_nodes():
+        facts = _NodeFacts(node)
+        index.names.append(node.name)
+        index.boxes.append(number(visible.place_of(node)))
+        index.ops.append(number(node.op))
+        index.cells.append(number(facts.cell))
+        index.outputs.append(number("\n".join(f"{dtype} {shape}" for dtype, shape in zip(facts.dtypes, facts.shapes, strict=True))))
+        index.attrs.append(number("\n".join(f"{name}={text}" for name, text in facts.attrs.items())))
+    index.texts.extend(places)
+    return index
 
 
-def _rank(node: Node, wanted: str) -> int | None:
-    name = node.name.lower()
-    if wanted in name:
-        last = name.rpartition("/")[2]
-        return 0 if wanted in {name, last} else 1 if last.startswith(wanted) else 2
-    if wanted in node.op.lower():
-        return 3
-    return 4 if wanted in cell_label(node).lower() else None
+class _NodeFacts:
+    """The facts of a node of a graph, read when a query asks for them."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.name = node.name
+        self.op = node.op
+
+    @property
+    def cell(self) -> str:
+        return cell_label(self.node)
+
+    @property
+    def dtypes(self) -> Sequence[str]:
+        return [tensor.dtype.name for tensor in self.node.outputs]
+
+    @property
+    def shapes(self) -> Sequence[str]:
+        return [tensor.graph.shape_text(tensor) for tensor in self.node.outputs]
+
+    @property
+    def attrs(self) -> dict[str, str]:
+        return {name: attr_text(value) for name, value in sorted(self.node.node_def.attr.items())}

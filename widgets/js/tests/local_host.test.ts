@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import CASES from "../../../tests/data/search_cases.json";
 import { INSPECTIONS } from "../dev/sample";
-import type { FromKernel, FromViewer } from "../src/scene/generated";
-import { localHost, searchScene } from "../src/shell/local_host";
+import type { FromKernel, FromViewer, SearchIndex } from "../src/scene/generated";
+import { localHost, search, searchedNodes } from "../src/shell/local_host";
 import { SAMPLE, sceneMessage } from "./support";
 
 const data = {
@@ -55,25 +56,38 @@ test("each scene it gives is newer than the one before", async () => {
   expect(revisions[1]).toBeGreaterThan(revisions[0] ?? Infinity);
 });
 
+const found = (query: string, index: SearchIndex | null = null) => search(searchedNodes(data, index), query, 50);
+
 test("search finds by name, op and cell, whatever the case, and never stubs", () => {
-  expect(searchScene(data, "MATMUL").hits.map((hit) => hit.name)).toEqual([
-    "model/MatMul",
-    "gradients/model/MatMul_grad/MatMul_1",
-  ]);
-  expect(searchScene(data, "assignsub").total).toBe(2);
-  expect(searchScene(data, "in [6]").total).toBeGreaterThan(3);
-  expect(searchScene(data, "stub").total).toBe(0);
+  expect(found("MATMUL").hits.map((hit) => hit.name)).toEqual(["model/MatMul", "gradients/model/MatMul_grad/MatMul_1"]);
+  expect(found("assignsub").total).toBe(2);
+  expect(found("in [6]").total).toBeGreaterThan(3);
+  expect(found("stub").total).toBe(0);
 });
 
 test("search finds what closed boxes hold, behind what is to be seen, and says where it is", () => {
-  const closed = { ...data, hidden: { "model/": { MatMul: ["model/inner/product"], Tanh: ["model/inner/tanh"] } } };
-  expect(searchScene(closed, "inner/tanh").hits).toEqual([
+  const closed = {
+    texts: ["model/", "MatMul", "Tanh", "", "float [?,7]", "T=float\ntranspose_a=true"],
+    names: ["model/inner/product", "model/inner/tanh"],
+    boxes: [0, 0],
+    ops: [1, 2],
+    cells: [3, 3],
+    outputs: [4, 3],
+    attrs: [5, 3],
+  };
+  expect(found("inner/tanh", closed).hits).toEqual([
     { node: "model/", name: "model/inner/tanh", op: "Tanh inside model/" },
   ]);
-  expect(searchScene(closed, "MATMUL").hits.map((hit) => hit.name)).toEqual([
+  expect(found("MATMUL", closed).hits.map((hit) => hit.name)).toEqual([
     "model/MatMul",
     "gradients/model/MatMul_grad/MatMul_1",
     "model/inner/product",
   ]);
-  expect(searchScene(closed, "nowhere").total).toBe(0);
+  expect(found("transpose_a=true shape:7 dtype:float", closed).hits[0]?.name).toBe("model/inner/product");
+  expect(found("nowhere", closed).total).toBe(0);
+});
+
+test.each(CASES.cases)("a query finds what matches all its words and terms: $query", ({ query, found: expected }) => {
+  const nodes = CASES.nodes.map((node) => ({ ...node, box: node.name, attrs: Object.entries<string>(node.attrs) }));
+  expect(search(nodes, query, 50).hits.map(({ name }) => name)).toEqual(expected);
 });

@@ -183,6 +183,23 @@ test("the focus survives that the focused box goes", async () => {
   expect(document.activeElement).toBe(page.one(".gl-canvas"));
 });
 
+test("hits that are not shown are counted, and shown when they are asked for", async () => {
+  await page.show(small(1));
+  const field = page.one<HTMLInputElement>(".gl-search-field");
+  field.focus();
+  field.value = "x";
+  const hits = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ node: `x${i}`, name: `x${i}`, op: "Identity" }));
+  page.receive({ type: "search", query: "x", hits: hits(50), total: 1234 });
+  expect(page.text(".gl-hit-note")).toContain("50 of 1,234 hits");
+  page.one(".gl-hit-note button").dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
+  expect(page.last("find")).toEqual({ type: "find", query: "x", limit: 250 });
+  page.receive({ type: "search", query: "x", hits: hits(250), total: 1234 });
+  expect(page.root.querySelectorAll(".gl-hits [role=option]")).toHaveLength(250);
+  for (let i = 0; i < 250; i++) page.key("ArrowDown", field);
+  expect(page.last("find")).toEqual({ type: "find", query: "x", limit: 450 });
+});
+
 test("slash goes to the search field; choosing a hidden hit asks the kernel to reveal it", async () => {
   await page.show(small(1));
   page.key("/");
@@ -191,12 +208,12 @@ test("slash goes to the search field; choosing a hidden hit asks the kernel to r
   field.value = "MatM";
   field.dispatchEvent(new Event("input"));
   await until(() => page.last("find") !== undefined);
-  expect(page.last("find")).toEqual({ type: "find", query: "MatM" });
+  expect(page.last("find")).toEqual({ type: "find", query: "MatM", limit: 50 });
   const hits = [{ node: "deep/MatMul", name: "deep/MatMul", op: "MatMul" }];
   page.receive({ type: "search", query: "Mat", hits: [], total: 0 });
   expect(page.one<HTMLElement>(".gl-hits").hidden).toBe(true);
   page.receive({ type: "search", query: "MatM", hits, total: 4 });
-  expect(page.text(".gl-hits")).toContain("and 3 more");
+  expect(page.text(".gl-hits")).toContain("1 of 4 hits");
   page.key("Enter", field);
   expect(page.last("reveal")).toEqual({ type: "reveal", name: "deep/MatMul" });
   expect(document.activeElement).toBe(page.one(".gl-canvas"));

@@ -16,11 +16,15 @@ function pageCache(): PageCache {
   return page.graphloupeEngines;
 }
 
-/** Unpacks a gzipped script and gives it a URL of its own. */
-async function unpack(packed: DataView): Promise<string> {
+/** Unpacks gzipped data. */
+export function unpack(packed: DataView): Response {
   const bytes = new Uint8Array(packed.buffer as ArrayBuffer, packed.byteOffset, packed.byteLength);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const script = await new Response(stream).blob();
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+}
+
+/** A URL of a gzipped script. */
+async function scriptUrl(packed: DataView): Promise<string> {
+  const script = await unpack(packed).blob();
   return URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
 }
 
@@ -47,7 +51,7 @@ export function engineUrl(engine: Engine, host: Host): Promise<string> {
   const key = `${engine}@${ENGINE_VERSIONS[engine]}`;
   const known = urls.get(key);
   if (known) return known;
-  const coming = ask(engine, host).then(unpack);
+  const coming = ask(engine, host).then(scriptUrl);
   coming.catch(() => urls.delete(key));
   urls.set(key, coming);
   return coming;

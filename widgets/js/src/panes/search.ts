@@ -1,23 +1,29 @@
 // The search field with its list of hits: a combobox with keyboard control.
-import { h, s } from "../dom";
+import { type Child, h, s } from "../dom";
 import type { SearchHit, SearchMessage } from "../scene/generated";
 import { ICONS } from "../style/icons";
 
 const PAUSE_MS = 120;
+/** So many hits are shown at first, and so many more each time more are asked for. */
+const PAGE = 50;
+const TERMS =
+  "Several words must all match. Terms: op:MatMul, shape:[?,10], shape:64, dtype:float, cell:3, attr:padding, strides=2.";
 let serial = 0;
 
 export class Search {
   readonly element: HTMLElement;
   readonly #input: HTMLInputElement;
   readonly #list: HTMLUListElement;
-  readonly #ask: (query: string) => void;
+  readonly #ask: (query: string, limit: number) => void;
   readonly #choose: (hit: SearchHit) => void;
   readonly #leave: () => void;
   #hits: readonly SearchHit[] = [];
   #active = -1;
+  #limit = PAGE;
+  #total = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(ask: (query: string) => void, choose: (hit: SearchHit) => void, leave: () => void) {
+  constructor(ask: (query: string, limit: number) => void, choose: (hit: SearchHit) => void, leave: () => void) {
     this.#ask = ask;
     this.#choose = choose;
     this.#leave = leave;
@@ -29,7 +35,7 @@ export class Search {
       class: "gl-search-field",
       placeholder: "Find a node",
       "aria-label": "Find a node by name, op or cell",
-      title: "Find a node by name, op or cell (/)",
+      title: `Find a node by name, op or cell (/). ${TERMS}`,
       role: "combobox",
       "aria-expanded": "false",
       "aria-autocomplete": "list",
@@ -65,7 +71,9 @@ export class Search {
   show({ query, hits, total }: SearchMessage): void {
     if (query !== this.#query() || document.activeElement !== this.#input) return;
     this.#hits = hits;
-    this.#active = hits.length > 0 ? 0 : -1;
+    this.#total = total;
+    const more = this.#limit > PAGE && this.#active > 0;
+    this.#active = hits.length === 0 ? -1 : more ? this.#active : 0;
     const rows = hits.map((hit, index) =>
       h(
         "li",
@@ -83,14 +91,37 @@ export class Search {
         h("span", { class: "gl-hit-op" }, hit.op),
       ),
     );
-    const more = total - hits.length;
-    const note = hits.length === 0 ? `Nothing is called “${query}”` : more > 0 ? `and ${more} more` : "";
-    this.#list.replaceChildren(
-      ...rows,
-      ...(note ? [h("li", { class: "gl-hit-note", role: "presentation" }, note)] : []),
-    );
+    this.#list.replaceChildren(...rows, ...this.#notes(query, hits.length, total));
     this.#open(true);
     this.#mark();
+  }
+
+  /** What stands below the hits: how many there are, and the way to more of them. */
+  #notes(query: string, shown: number, total: number): HTMLElement[] {
+    const note = (...children: Child[]): HTMLElement =>
+      h("li", { class: "gl-hit-note", role: "presentation" }, ...children);
+    if (shown === 0) return [note(`Nothing is called “${query}”`), note(h("small", {}, TERMS))];
+    const counted = total === 1 ? "1 hit" : `${total.toLocaleString("en")} hits`;
+    if (shown >= total) return total > PAGE ? [note(counted)] : [];
+    const more = h(
+      "button",
+      {
+        type: "button",
+        class: "gl-text-button",
+        tabindex: "-1",
+        mousedown: (event: MouseEvent) => {
+          event.preventDefault();
+          this.#more();
+        },
+      },
+      "Show more",
+    );
+    return [note(`${shown.toLocaleString("en")} of ${counted}`, more)];
+  }
+
+  #more(): void {
+    this.#limit += 4 * PAGE;
+    this.#ask(this.#query(), this.#limit);
   }
 
   #query(): string {
@@ -100,7 +131,8 @@ export class Search {
   #typed(): void {
     clearTimeout(this.#timer);
     if (!this.#query()) return this.#close();
-    this.#timer = setTimeout(() => this.#ask(this.#query()), PAUSE_MS);
+    this.#limit = PAGE;
+    this.#timer = setTimeout(() => this.#ask(this.#query(), this.#limit), PAUSE_MS);
   }
 
   #key(event: KeyboardEvent): void {
@@ -117,6 +149,11 @@ export class Search {
     event.preventDefault();
     const count = this.#hits.length;
     if (count === 0) return;
+    const last = this.#active === count - 1 && key === "ArrowDown";
+    if (last && count < this.#total) {
+      this.#active += 1;
+      return this.#more();
+    }
     this.#active = (this.#active + (key === "ArrowDown" ? 1 : count - 1)) % count;
     this.#mark();
   }

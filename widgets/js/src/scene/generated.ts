@@ -221,11 +221,27 @@ export interface Inspection {
   readonly contents: readonly (readonly [string, number])[];
 }
 
-/** A node found by name, op or cell; `node` is the id of its box with all scopes open. */
+/** A node that matches a query; `node` is the id of its box with all scopes open. */
 export interface SearchHit {
   readonly node: string;
   readonly name: string;
   readonly op: string;
+}
+
+/**
+ * The facts of all nodes of a graph for the search of a standalone page, in columns; numbers are places in `texts`.
+ *
+ * `boxes` are the ids of the boxes that contain the nodes, `outputs` have a line such as `float [?,10]` for each output, `attrs` a line
+ * such as `T=float` for each attr.
+ */
+export interface SearchIndex {
+  readonly texts: readonly string[];
+  readonly names: readonly string[];
+  readonly boxes: readonly number[];
+  readonly ops: readonly number[];
+  readonly cells: readonly number[];
+  readonly outputs: readonly number[];
+  readonly attrs: readonly number[];
 }
 
 /**
@@ -249,7 +265,7 @@ export interface InspectionMessage {
   readonly inspection: Inspection;
 }
 
-/** The answer to `SearchRequest`. */
+/** The answer to `SearchRequest`: the best hits, and the number of all. */
 export interface SearchMessage {
   readonly type: "search";
   readonly query: string;
@@ -387,10 +403,11 @@ export interface RevealRequest {
   readonly name: string;
 }
 
-/** Find nodes with the query in their name, op or cell (case-insensitive). */
+/** Find at most `limit` nodes that match the query (`widgets.scene.query`). */
 export interface SearchRequest {
   readonly type: "find";
   readonly query: string;
+  readonly limit: number;
 }
 
 /** Export the graph as text in this format (SVG is drawn by the viewer itself while it runs). */

@@ -1,4 +1,6 @@
 // A host without a kernel, which answers from the data of a standalone page.
+import { reason } from "../dom";
+import { unpack } from "../engines/load";
 import type {
   Engine,
   ExportFormat,
@@ -7,42 +9,60 @@ import type {
   Inspection,
   Renderer,
   SceneMessage,
-  SearchHit,
+  SearchIndex,
   SearchMessage,
 } from "../scene/generated";
+import { matches, type Searched } from "../scene/query";
 import type { Host } from "./host";
 
 /** What a standalone page carries. Engines are gzipped scripts in base64. */
 export interface StandaloneData {
   readonly message: SceneMessage;
   readonly inspections: Readonly<Record<string, Inspection>>;
-  /** The names of the nodes that have no box of their own, by the box that they are in and by op. */
-  readonly hidden?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+  /** The facts of all nodes as gzipped JSON in base64: a `SearchIndex`; "" where only boxes are known. */
+  readonly index_gzip_base64?: string;
   readonly dot: string;
   readonly mermaid: string;
   readonly engine_gzip_base64: string;
   readonly mermaid_engine_gzip_base64?: string;
 }
 
-const MOST_HITS = 50;
+/** Everything in the page that can be found: the boxes of the scene, and the nodes in closed boxes. */
+export function searchedNodes({ message, inspections }: StandaloneData, index: SearchIndex | null): Searched[] {
+  const rows: Searched[] = [];
+  const text = (place: number | undefined): string => index?.texts[place ?? -1] ?? "";
+  for (const [i, name] of (index?.names ?? []).entries()) {
+    const outputs = text(index?.outputs[i]).split("\n");
+    rows.push({
+      box: text(index?.boxes[i]),
+      name,
+      op: text(index?.ops[i]),
+      cell: text(index?.cells[i]),
+      dtypes: outputs.map((line) => line.slice(0, line.indexOf(" "))),
+      shapes: outputs.map((line) => line.slice(line.indexOf(" ") + 1)),
+      attrs: text(index?.attrs[i])
+        .split("\n")
+        .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)] as const),
+    });
+  }
+  const known = new Set(index?.names);
+  for (const { id, op, kind, cell } of message.scene.nodes) {
+    if (kind === "stub" || known.has(id)) continue;
+    const { attrs = [], outputs = [] } = inspections[id] ?? {};
+    const [dtypes, shapes] = [outputs.map(({ dtype }) => dtype), outputs.map(({ shape }) => shape)];
+    rows.push({ box: id, name: id, op: op || kind, cell, dtypes, shapes, attrs });
+  }
+  return rows;
+}
 
-/** The boxes of the scene whose name, op or cell contains the query; then the nodes in closed boxes whose name or op does, and where. */
-export function searchScene({ message, hidden = {} }: StandaloneData, query: string): SearchMessage {
-  const wanted = query.toLowerCase();
-  const hits: SearchHit[] = [];
-  for (const node of message.scene.nodes) {
-    if (node.kind === "stub") continue;
-    const found = [node.id, node.label, node.op, node.cell].some((text) => text.toLowerCase().includes(wanted));
-    if (found) hits.push({ node: node.id, name: node.id, op: node.op || node.kind });
-  }
-  for (const [box, ops] of Object.entries(hidden)) {
-    for (const [op, names] of Object.entries(ops)) {
-      const inOp = op.toLowerCase().includes(wanted);
-      const found = names.filter((name) => inOp || name.toLowerCase().includes(wanted));
-      hits.push(...found.map((name) => ({ node: box, name, op: `${op} inside ${box}` })));
-    }
-  }
-  return { type: "search", query, hits: hits.slice(0, MOST_HITS), total: hits.length };
+/** The best hits among the nodes of the page; of one in a closed box it says where. */
+export function search(nodes: readonly Searched[], query: string, limit: number): SearchMessage {
+  const found = matches(nodes, query);
+  const hits = found.slice(0, limit).map(({ box, name, op }) => {
+    const inside = box !== name && box !== `${name}/`;
+    return { node: box, name, op: inside ? `${op} inside ${box}` : op };
+  });
+  return { type: "search", query, hits, total: found.length };
 }
 
 function bytes(base64: string): DataView {
@@ -50,6 +70,10 @@ function bytes(base64: string): DataView {
   const data = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) data[i] = text.charCodeAt(i);
   return new DataView(data.buffer);
+}
+
+async function unpackIndex(packed: string | undefined): Promise<SearchIndex | null> {
+  return packed ? ((await unpack(bytes(packed)).json()) as SearchIndex) : null;
 }
 
 /** The host of a standalone page. */
@@ -92,6 +116,15 @@ export function localHost(data: StandaloneData): Host {
     else fail("inspect", `This page tells nothing about ${id}`);
   };
 
+  let searched: Promise<Searched[]> | undefined;
+  const find = (query: string, limit: number): void => {
+    searched ??= unpackIndex(data.index_gzip_base64).then((index) => searchedNodes(data, index));
+    searched.then(
+      (nodes) => answer(search(nodes, query, limit)),
+      (error: unknown) => fail("find", reason(error)),
+    );
+  };
+
   const send = (message: FromViewer): void => {
     switch (message.type) {
       case "ready":
@@ -101,7 +134,7 @@ export function localHost(data: StandaloneData): Host {
       case "inspect":
         return inspect(message.id);
       case "find":
-        return answer(searchScene(data, message.query));
+        return find(message.query, message.limit);
       case "want_export":
         return exported(message.format);
       case "renderer":

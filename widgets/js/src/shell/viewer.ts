@@ -82,7 +82,7 @@ export class Viewer {
       signal: this.#end.signal,
     });
     this.#search = new Search(
-      (query) => this.#send({ type: "find", query }),
+      (query, limit) => this.#send({ type: "find", query, limit }),
       (hit) => this.#reveal(hit.node, hit.name),
       () => this.#stage.focus(),
     );
