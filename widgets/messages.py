@@ -145,9 +145,9 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts of all nodes of a graph for the search of a standalone page, in columns; numbers are places in `texts`.
+    """The facts of all nodes of a graph, in columns, for the search of a standalone page.
 
-    `boxes` are the ids of the boxes that contain the nodes, `outputs` have a line such as `float [?,10]` for each output, `attrs` a line
+    Numbers are places in `texts`. `boxes` are the ids of the boxes that contain the nodes, `outputs` have a line such as `float [?,10]` for each output, `attrs` a line
     such as `T=float` for each attr.
     """
 

@@ -17,20 +17,31 @@ _ATTR: Final = re.compile(r"([a-z_]\w*)=(.*)", re.DOTALL)
 
 
 class Searched(Protocol):
-    """The facts of one node that a query can ask for. `attrs` are texts by name, `shapes` are such as `[?,10]`."""
+    """The facts of one node that a query can ask for."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the node."""
+
     @property
-    def op(self) -> str: ...
+    def op(self) -> str:
+        """The op."""
+
     @property
-    def cell(self) -> str: ...
+    def cell(self) -> str:
+        """The label of the cell, "" outside a notebook."""
+
     @property
-    def dtypes(self) -> Sequence[str]: ...
+    def dtypes(self) -> Sequence[str]:
+        """The dtypes of the outputs."""
+
     @property
-    def shapes(self) -> Sequence[str]: ...
+    def shapes(self) -> Sequence[str]:
+        """The shapes of the outputs, such as `[?,10]`."""
+
     @property
-    def attrs(self) -> Mapping[str, str]: ...
+    def attrs(self) -> Mapping[str, str]:
+        """The attrs as texts, by name."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
