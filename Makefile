@@ -29,10 +29,10 @@ UNLESS_NONE_CHOSEN = [ $$? -eq 5 ] ||
 # Jupyter wants to be told that it may run as root, which is who one is in a container.
 AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test slow unit bench oracle op-index lint format types front notebooks wheel clean
+.PHONY: help lab test slow unit bench bench-views oracle op-index lint format types front notebooks wheel clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- environments: a stamp each, renewed when pyproject.toml or the oracle's requirements change ---------------------
 
@@ -84,6 +84,10 @@ oracle: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Compare with TensorFlow
 
 bench: $(VENV)/.dev $(ORACLE_VENV)/.ready ## Time this project, TensorFlow and NumPy on the same work
 	GRAPHLOUPE_ORACLE="$(CURDIR)/$(ORACLE_VENV)/bin/python" $(BIN)/python -m tests.benchmarks $(ARGS)
+
+bench-views: $(VENV)/.dev ## Time the views in JupyterLab and in standalone pages
+	@$(BIN)/python tests/support/tools/find_browser.py > $(VENV)/.browser
+	@GRAPHLOUPE_BROWSER="$$(cat $(VENV)/.browser)" $(BIN)/python -m tests.benchmarks.views $(ARGS)
 
 op-index: $(VENV)/.dev ## Write the index of the op modules after an op was added or moved
 	$(BIN)/python -m tests.support.tools.op_modules

@@ -12,6 +12,8 @@ from tests.benchmarks import measure
 from tests.benchmarks.__main__ import difference
 from tests.benchmarks.measure import all_rows, sample_work
 from tests.benchmarks.report import Result, table
+from tests.benchmarks.views import ViewRow
+from tests.benchmarks.views import table as views_table
 from tests.benchmarks.work import Budget, Row, Work
 
 
@@ -95,3 +97,18 @@ def test_short_work_is_timed_many_times_and_divided_by_what_it_makes(monkeypatch
 
     assert sample_work(Work(run=run, per=1000), 0.01) == pytest.approx(1e-8)
     assert len(calls) > 100
+
+
+@pytest.mark.parametrize(
+    ("row", "verdict"),
+    [
+        (ViewRow("a", "ms", 10, [9, 10, 30]), "ok"),
+        (ViewRow("a", "ms", 9, [9, 10, 30]), "over"),
+        (ViewRow("a", "frames/s", 50, [40, 60, 70], at_least=True), "ok"),
+        (ViewRow("a", "frames/s", 50, [40, 49, 70], at_least=True), "over"),
+        (ViewRow("a", "ms", 10, [9], [20, 101]), "blocked"),
+    ],
+)
+def test_a_row_of_views_is_judged_by_its_median_and_by_its_longest_task(row: ViewRow, verdict: str) -> None:
+    assert row.verdict() == verdict
+    assert verdict in views_table([row]).splitlines()[1]

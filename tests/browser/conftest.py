@@ -19,6 +19,16 @@ from tests.browser.traffic import Traffic, outside_blocker
 from tests.support.tools.find_browser import ADVICE, find_browser
 
 VIEWPORT: ViewportSize = {"width": 1600, "height": 1000}
+CHROMIUM_OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    *outside_blocker(),
+]
 STARTED = """() => {
   const app = window.jupyterapp;
   return !!app && !!app.shell && app.commands.hasCommand('docmanager:open') && !document.querySelector('#jupyterlab-splash');
@@ -157,9 +167,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     program = find_browser(may_install=False)
     if program is None:
         pytest.fail(f"The browser tests need a browser. {ADVICE}")
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-    quiet += ["--disable-component-update", "--disable-sync", *outside_blocker()]
-    launched = playwright.chromium.launch(executable_path=program, args=quiet)
+    launched = playwright.chromium.launch(executable_path=program, args=CHROMIUM_OPTIONS)
     yield launched
     launched.close()
 

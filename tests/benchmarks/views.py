@@ -1,0 +1,281 @@
+"""Time the views in JupyterLab and in standalone pages, in the Chromium of the browser tests.
+
+    python -m tests.benchmarks.views [--only TEXT] [--runs N] [--check]
+
+Each row has the median and the 95th percentile of its runs, and the longest time for which the page was blocked meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
+from tests.browser.conftest import CHROMIUM_OPTIONS, Lab, Window
+from tests.browser.graph_panel import GraphPanel
+from tests.browser.server import ROOT, LabServer
+from tests.support.tools.find_browser import ADVICE, find_browser
+
+STATIC: Final = ROOT / "widgets" / "static"
+MOBILENET: Final = ROOT / "tests" / "data" / "mobilenetv2.pb"
+LAPTOP: Final[ViewportSize] = {"width": 1366, "height": 768}
+BLOCKED: Final = 100.0
+"""Milliseconds for which no frame may be blocked."""
+
+# Records tasks of more than 50 ms, the browser's own measure of a blocked page.
+WATCH: Final = """() => {
+  window.graphloupeTasks = [];
+  new PerformanceObserver(list => window.graphloupeTasks.push(...list.getEntries().map(task => task.duration))).observe({type: 'longtask'});
+}"""
+LONGEST: Final = "() => Math.max(0, ...(window.graphloupeTasks ?? []).splice(0))"
+
+# Milliseconds from a press to the frame after the picture has changed.
+PRESS_AND_WAIT: Final = """async ([press, key]) => {
+  const root = document.querySelector('.graphloupe');
+  const before = root.dataset[key];
+  const frame = () => new Promise(done => requestAnimationFrame(done));
+  const start = performance.now();
+  eval(press);
+  while (root.dataset[key] === before || root.dataset.busy === 'true') await frame();
+  await frame();
+  return performance.now() - start;
+}"""
+# Frames a second while the picture is zoomed and dragged at every frame.
+MOVE: Final = """async frames => {
+  const canvas = document.querySelector('.gl-canvas');
+  const box = canvas.getBoundingClientRect();
+  const at = {bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2, ctrlKey: false};
+  const frame = () => new Promise(done => requestAnimationFrame(done));
+  await frame();
+  const start = performance.now();
+  for (let i = 0; i < frames; i++) {
+    canvas.dispatchEvent(new WheelEvent('wheel', {...at, deltaY: i % 20 < 10 ? 40 : -40, ctrlKey: true}));
+    canvas.dispatchEvent(new WheelEvent('wheel', {...at, deltaX: i % 10 < 5 ? 30 : -30}));
+    await frame();
+  }
+  return 1000 * frames / (performance.now() - start);
+}"""
+
+BUILD: Final = """
+import graphcore as gc
+from widgets import GraphView, SceneState
+graph = gc.Graph()
+graph.node_number = 0
+with graph.as_default():
+    tensor = gc.placeholder(gc.float32, [8, 8], name="x")
+    for scope in range({scopes}):
+        with gc.name_scope(f"part{{scope}}"):
+            for number in range({nodes}):
+                tensor = gc.tanh(tensor, name=f"n{{number}}") if number % 3 else gc.add(tensor, tensor, name=f"n{{number}}")
+state = SceneState(max_boxes=1_200)
+state.mode = "all"
+view = GraphView(graph, state=state)
+display(view)
+"""
+GROW: Final = """
+with graph.as_default():
+    tensor = gc.tanh(tensor, name="more")
+view.refresh()
+"""
+
+
+@dataclass(frozen=True)
+class ViewRow:
+    """A row: its runs in `unit`, and the budget of their median: at most, or at least for frames a second."""
+
+    title: str
+    unit: str
+    limit: float
+    samples: list[float]
+    blocked: list[float] = field(default_factory=list)
+    at_least: bool = False
+
+    def verdict(self) -> str:
+        """`ok`, or what exceeds its budget."""
+        median = statistics.median(self.samples)
+        over = median < self.limit if self.at_least else median > self.limit
+        late = max(self.blocked, default=0.0) > BLOCKED
+        return "over" if over else "blocked" if late else "ok"
+
+
+@dataclass
+class Bench:
+    """The browser, the server, and the number of runs."""
+
+    browser: Browser
+    server: LabServer
+    runs: int
+    folder: Path
+
+    @contextmanager
+    def notebook(self, sources: list[str]) -> Iterator[tuple[Any, GraphPanel]]:
+        """A notebook in JupyterLab whose first cell has run."""
+        window = Window(self.server, self.browser)
+        lab = Lab(self.server, self.browser, window, "views", window.traffic)
+        try:
+            opened = lab.open_cells(sources)
+            opened.run_cell(0)
+            panel = GraphPanel(opened.page)
+            panel.wait_drawn()
+            opened.page.evaluate(WATCH)
+            yield opened, panel
+        finally:
+            lab.close()
+            window.close()
+
+    def page(self) -> Page:
+        """An empty page without a server, of the size of a laptop."""
+        page = self.browser.new_context(viewport=LAPTOP).new_page()
+        page.add_init_script(f"({WATCH})()")
+        return page
+
+
+def growing(bench: Bench, boxes: int, limit: float) -> ViewRow:
+    """From the end of a cell that adds a node to the picture with it."""
+    samples, blocked = [], []
+    with bench.notebook([BUILD.format(scopes=boxes // 25, nodes=25), GROW]) as (opened, panel):
+        for _ in range(bench.runs):
+            before = panel.drawn().revision
+            opened.run_cell(1)
+            samples.append(panel.wait_drawn(before).delay_ms)
+            blocked.append(opened.page.evaluate(LONGEST))
+    return ViewRow(f"cell end to picture, {boxes:,} boxes", "ms", limit, samples, blocked)
+
+
+def pressed(bench: Bench) -> list[ViewRow]:
+    """A lens chosen, a scope opened and closed, a picture dragged and zoomed: 1,000 boxes, but 300 for the scope."""
+    rows = []
+    with bench.notebook([BUILD.format(scopes=40, nodes=25)]) as (opened, _panel):
+        choose = "const lens = root.querySelector('.gl-lenses'); lens.selectedIndex = (lens.selectedIndex + 1) % lens.options.length;"
+        choose += " lens.dispatchEvent(new Event('change', {bubbles: true}))"
+        rows.append(watched(bench, opened.page, "lens switch, 1,000 boxes", 50, choose, "lens"))
+        frames = [opened.page.evaluate(MOVE, 60) for _ in range(bench.runs)]
+        rows.append(ViewRow("pan and zoom, 1,000 boxes", "frames/s", 50, frames, [opened.page.evaluate(LONGEST)], at_least=True))
+    with bench.notebook([BUILD.format(scopes=12, nodes=25)]) as (opened, _panel):
+        fold = 'root.querySelector(\'[data-node-id="part5/"] [data-action], [data-group-id="part5/"] [data-action]\')'
+        fold += ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+        rows.append(watched(bench, opened.page, "open or close a scope, 300 boxes", 150, fold, "revision"))
+    return rows
+
+
+def watched(bench: Bench, page: Page, title: str, limit: float, press: str, key: str) -> ViewRow:
+    """Press as often as there are runs."""
+    samples, blocked = [], []
+    for _ in range(bench.runs):
+        samples.append(page.evaluate(PRESS_AND_WAIT, [press, key]))
+        blocked.append(page.evaluate(LONGEST))
+    return ViewRow(title, "ms", limit, samples, blocked)
+
+
+def viewed(bench: Bench, title: str, file: Path, limit: float) -> ViewRow:
+    """From the command `view` to the first picture of its page."""
+    samples, blocked = [], []
+    target = bench.folder / "page.html"
+    page = bench.page()
+    for _ in range(bench.runs):
+        page.goto("about:blank")
+        start = time.perf_counter()
+        command = [sys.executable, "-m", "graphcore", "view", str(file), "-o", str(target)]
+        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        page.goto(target.as_uri(), wait_until="commit")
+        page.wait_for_function("() => document.querySelector('.graphloupe')?.dataset.busy === 'false'", polling="raf", timeout=120_000)
+        samples.append(time.perf_counter() - start)
+        blocked.append(page.evaluate(LONGEST))
+    print(f"{title}: the page has {target.stat().st_size / 1e6:.2f} MB", file=sys.stderr)
+    page.context.close()
+    return ViewRow(f"view {title}, command included", "s", limit, samples, blocked)
+
+
+def large_file(folder: Path) -> Path:
+    """A GraphDef of 100,000 nodes in 1,000 scopes."""
+    import graphcore as gc
+
+    graph = gc.Graph()
+    with graph.as_default():
+        tensor = gc.placeholder(gc.float32, [8, 8], name="x")
+        for scope in range(1_000):
+            with gc.name_scope(f"block{scope // 100}/layer{scope % 100}"):
+                for number in range(100):
+                    tensor = gc.tanh(tensor) if number % 3 else gc.add(tensor, tensor)
+    file = folder / "large.pb"
+    gc.save(graph, file)
+    return file
+
+
+def core_size(_bench: Bench) -> ViewRow:
+    """The gzipped size of the module that JupyterLab loads with every view."""
+    return ViewRow("core module, gzipped", "KB", 50, [len(gzip.compress(gzip.decompress((STATIC / "core.js.gz").read_bytes()), 9)) / 1000])
+
+
+ROWS: Final[dict[str, Callable[[Bench], ViewRow | list[ViewRow]]]] = {
+    "core module": core_size,
+    "cell end, 300": lambda bench: growing(bench, 300, 100),
+    "cell end, 1,000": lambda bench: growing(bench, 1_000, 400),
+    "lens, move, scope": pressed,
+    "view MobileNetV2": lambda bench: viewed(bench, "MobileNetV2", MOBILENET, 1),
+    "view 100,000 nodes": lambda bench: viewed(bench, "100,000 nodes", large_file(bench.folder), 3),
+}
+
+
+def table(rows: list[ViewRow]) -> str:
+    """All rows as aligned text."""
+    lines = [("work", "unit", "median", "95th", "longest task, ms", "budget", "")]
+    for row in rows:
+        budget = f"{'>=' if row.at_least else '<='} {row.limit:g}"
+        late = np.percentile(row.samples, 5 if row.at_least else 95)
+        blocked = f"{max(row.blocked):.0f}" if row.blocked else "-"
+        lines.append((row.title, row.unit, f"{statistics.median(row.samples):.1f}", f"{late:.1f}", blocked, budget, row.verdict()))
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def main() -> int:
+    """Print the table; with --check return 1 if a row exceeds its budget."""
+    options = argparse.ArgumentParser(prog="python -m tests.benchmarks.views", description=__doc__)
+    options.add_argument("--only", default="", help="rows whose name contains this text: " + "; ".join(ROWS))
+    options.add_argument("--runs", type=int, default=20, help="the runs of each row")
+    options.add_argument("--check", action="store_true", help="fail when a budget is broken")
+    chosen = options.parse_args()
+    program = find_browser(may_install=False)
+    if program is None:
+        print(f"The views are measured in a browser. {ADVICE}", file=sys.stderr)
+        return 2
+    rows: list[ViewRow] = []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        server = LabServer(Path(folder) / "jupyter")
+        server.start()
+        browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_OPTIONS)
+        try:
+            bench = Bench(browser, server, chosen.runs, Path(folder))
+            for name, work in ROWS.items():
+                if re.search(re.escape(chosen.only), name, re.IGNORECASE):
+                    print(f"{name} ...", file=sys.stderr, flush=True)
+                    found = work(bench)
+                    rows += found if isinstance(found, list) else [found]
+        finally:
+            browser.close()
+            server.stop()
+    print(table(rows))
+    artefacts = ROOT / "artefacts"
+    artefacts.mkdir(exist_ok=True)
+    kept = {row.title: {"unit": row.unit, "runs": row.samples, "longest tasks": row.blocked, "verdict": row.verdict()} for row in rows}
+    (artefacts / "bench-views.json").write_text(json.dumps(kept, indent=1))
+    return int(chosen.check and any(row.verdict() != "ok" for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
