@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from widgets.scene.types import Scene
+from widgets.scene.types import Openings, Scene
 
 Renderer = Literal["graphviz", "mermaid"]
 ExportFormat = Literal["svg", "dot", "mermaid"]
@@ -144,6 +144,30 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     op: str
 
 
+class Camera(msgspec.Struct, frozen=True, kw_only=True):
+    """The point of the picture in the middle of the window, in its pixels, and the scale (1 is the natural size)."""
+
+    x: float
+    y: float
+    scale: float
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's view of a picture: the camera, None while it follows the graph, and the ids of the selected boxes."""
+
+    camera: Camera | None = None
+    selection: list[str] = []
+
+
+class ViewState(Openings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that a user chooses in a view, to be stored and restored."""
+
+    lens: str = "structure"
+    renderer: Renderer = "graphviz"
+    camera: Camera | None = None
+    selection: list[str] = msgspec.field(default_factory=list)
+
+
 class SearchIndex(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of all nodes of a graph, in columns, for the search of a standalone page.
 
@@ -163,6 +187,7 @@ class SearchIndex(msgspec.Struct, frozen=True, kw_only=True):
 class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
     """A new picture. `mermaid` is its Mermaid text when the Mermaid renderer is on (else "").
 
+    `openings` are the open and closed scopes; `look` is where to look, None to leave that to the viewer.
     `sent_at` is the kernel's wall clock (ms since the epoch) at the end of the cell, for measuring the delay.
     """
 
@@ -172,6 +197,8 @@ class SceneMessage(Message, frozen=True, kw_only=True, tag="scene"):
     sent_at: float = 0.0
     lens: str = "structure"
     renderer: Renderer = "graphviz"
+    openings: Openings = Openings()
+    look: Look | None = None
 
 
 class InspectionMessage(Message, frozen=True, kw_only=True, tag="inspection"):
@@ -356,6 +383,18 @@ class RendererRequest(Message, frozen=True, kw_only=True, tag="renderer"):
     renderer: Renderer
 
 
+class RestoreRequest(Message, frozen=True, kw_only=True, tag="restore"):
+    """Open and close scopes as they were."""
+
+    openings: Openings
+
+
+class LookReport(Message, frozen=True, kw_only=True, tag="look"):
+    """Report the camera and the selection, after the user has changed them."""
+
+    look: Look
+
+
 class LensRequest(Message, frozen=True, kw_only=True, tag="lens"):
     """Report the selected lens (kept for the next view and for the static picture)."""
 
@@ -389,6 +428,8 @@ PictureRequest = (
     | ExportRequest
     | RendererRequest
     | LensRequest
+    | RestoreRequest
+    | LookReport
     | DrawnReport
     | OpenFunctionRequest
 )

@@ -12,9 +12,10 @@ from typing import Final, get_args
 import msgspec
 from traitlets.log import get_logger
 
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from widgets import messages
-from widgets.messages import FailureMessage, PictureMessage, PictureRequest, SceneMessage
+from widgets.messages import FailureMessage, Look, PictureMessage, PictureRequest, SceneMessage, ViewState
 from widgets.render.dot import to_dot
 from widgets.render.mermaid import to_mermaid
 from widgets.render.svg import to_svg
@@ -67,6 +68,8 @@ class Port:
         self._revision = 0
         self._revisions = revisions or count(1)
         self._last: SceneMessage | None = None
+        self._look = Look()
+        self._look_is_due = False
         self._key: tuple[object, ...] = ()
         self._before: Snapshot | None = None
         self._now: Snapshot | None = None
@@ -87,6 +90,36 @@ class Port:
             if self._waiting is not None:
                 return build_scene(self._graph, self.state, previous=self._before, title=self.title, revision=self._revision)
             return (self._last or self._compose()).scene
+
+    @property
+    def view_state(self) -> ViewState:
+        """The user's choices, with camera and selection."""
+        with self.lock:
+            openings, look = self.state.openings(), self._look
+            return ViewState(
+                opened=openings.opened,
+                closed=openings.closed,
+                mode=openings.mode,
+                lens=self.state.lens,
+                renderer=self.state.renderer,
+                camera=look.camera,
+                selection=look.selection,
+            )
+
+    def restore(self, stored: ViewState) -> None:
+        """Restore the user's choices, and send the picture.
+
+        Raises:
+            InvalidArgumentError: there is no such lens.
+        """
+        if stored.lens not in LENS_NAMES:
+            raise InvalidArgumentError(f"There is no lens '{stored.lens}': required one of {', '.join(LENS_NAMES)}")
+        with self.lock:
+            self.state.restore(stored)
+            self.choose(renderer=stored.renderer, lens=stored.lens)
+            self._look = Look(camera=stored.camera, selection=stored.selection)
+            self._look_is_due = True
+            self._send_scene()
 
     def show(self, graph: Graph) -> None:
         """Show another graph from the next `refresh` on; scopes of the same names stay open."""
@@ -132,7 +165,8 @@ class Port:
         """Answer a request of the viewer, or report its failure."""
         match request:
             case messages.ReadyRequest():
-                self._tell(msgspec.structs.replace(self._last or self._compose(), sent_at=0.0, focus="", lens=self.state.lens))
+                last = self._last or self._compose()
+                self._tell(msgspec.structs.replace(last, sent_at=0.0, focus="", lens=self.state.lens, look=self._due_look()))
             case messages.ExpandRequest(id=box_id):
                 self.state.expand(box_id)
                 self._send_scene()
@@ -153,6 +187,11 @@ class Port:
                 self._send_scene()
             case messages.LensRequest(lens=lens):
                 self.choose(lens=lens)
+            case messages.RestoreRequest(openings=openings):
+                self.state.restore(openings)
+                self._send_scene()
+            case messages.LookReport(look=look):
+                self._look, self._look_is_due = look, False
             case messages.DrawnReport():
                 self.drawn = request
             case _:
@@ -205,9 +244,13 @@ class Port:
 
     def _compose(self, focus: str = "") -> SceneMessage:
         self._revision = next(self._revisions)
-        self._last = scene_message(self._scene_now(), self.state, focus=focus, sent_at=self._sent_at)
+        self._last = scene_message(self._scene_now(), self.state, focus=focus, sent_at=self._sent_at, look=self._due_look())
         self._sent_at = 0.0
         return self._last
+
+    def _due_look(self) -> Look | None:
+        """The look that was restored in Python, until the viewer reports its own."""
+        return self._look if self._look_is_due else None
 
     def _scene_now(self) -> Scene:
         """The scene. If nothing it shows can have changed (by a training cell, say), the last one is reused."""
@@ -220,10 +263,18 @@ class Port:
         return scene
 
 
-def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: float = 0.0) -> SceneMessage:
+def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: float = 0.0, look: Look | None = None) -> SceneMessage:
     """The message of a scene, with Mermaid's text if Mermaid draws it."""
-    mermaid = to_mermaid(scene) if state.renderer == "mermaid" else ""
-    return SceneMessage(scene=scene, mermaid=mermaid, focus=focus, sent_at=sent_at, lens=state.lens, renderer=state.renderer)
+    return SceneMessage(
+        scene=scene,
+        mermaid=to_mermaid(scene) if state.renderer == "mermaid" else "",
+        focus=focus,
+        sent_at=sent_at,
+        lens=state.lens,
+        renderer=state.renderer,
+        openings=state.openings(),
+        look=look,
+    )
 
 
 def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -111,7 +112,7 @@ def test_new_boxes_are_marked_until_the_next_cell(run_cell: RunCell, graph: gc.G
     run_cell("a", "a = gc.placeholder(gc.float32, [3], name='a')")
     view.refresh()
     assert [node.state for node in view.scene.nodes] == ["new"]
-    view.state.expand("*")
+    view.choices.expand("*")
     assert Page(view).ask_one(type="expand", id="*")["scene"]["nodes"][0]["state"] == "new"
     view.refresh()
     assert [node.state for node in view.scene.nodes] == ["normal"]
@@ -208,7 +209,61 @@ def test_the_lens_is_kept_for_the_next_scene(page: Page) -> None:
     assert page.ask(type="lens", lens="cells") == []
     assert page.ask_one(type="ready")["lens"] == "cells"
     page.view.choose(lens="no such lens", renderer="no such renderer")
-    assert (page.view.state.lens, page.view.state.renderer) == ("cells", "graphviz")
+    assert (page.view.choices.lens, page.view.choices.renderer) == ("cells", "graphviz")
+
+
+def test_a_view_is_stored_as_json_and_restored(run_cell: RunCell, graph: gc.Graph) -> None:
+    run_cell("a", "with gc.name_scope('model'):\n    a = gc.tanh(gc.placeholder(gc.float32, [3], name='a'))")
+    view = GraphView(graph)
+    first = Page(view)
+    first.ask(type="collapse", id="model/")
+    first.ask(type="lens", lens="cells")
+    first.ask(type="look", look={"camera": {"x": 10.5, "y": 20, "scale": 0.5}, "selection": ["model/"]})
+    stored = json.loads(json.dumps(view.state))
+    assert stored == {
+        "opened": [],
+        "closed": ["model"],
+        "mode": "auto",
+        "lens": "cells",
+        "renderer": "graphviz",
+        "camera": {"x": 10.5, "y": 20.0, "scale": 0.5},
+        "selection": ["model/"],
+    }
+    other = GraphView(graph)
+    page = Page(other)
+    assert {node["id"] for node in page.ask_one(type="ready")["scene"]["nodes"]} > {"model/a"}
+    other.state = stored
+    sent = page.ask_one(type="ready")
+    assert [node["id"] for node in sent["scene"]["nodes"]] == ["model/"]
+    assert (sent["lens"], sent["look"]) == ("cells", {"camera": stored["camera"], "selection": ["model/"]})
+    assert other.state == stored
+    page.ask(type="look", look={"camera": None, "selection": []})
+    assert page.ask_one(type="ready")["look"] is None
+    view.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, {"mode": "some"}, {"lens": "no such lens"}, {"camera": {"x": 1}}, {"openend": []}, {"selection": "a"}], ids=str
+)
+def test_a_state_that_is_none_is_refused_and_changes_nothing(page: Page, wrong: Any) -> None:
+    before = page.view.state
+    with pytest.raises(gc.errors.InvalidArgumentError):
+        page.view.state = wrong
+    assert page.view.state == before
+
+
+def test_scopes_are_opened_and_closed_as_they_were(run_cell: RunCell, graph: gc.Graph) -> None:
+    run_cell("a", "with gc.name_scope('model'):\n    a = gc.tanh(gc.placeholder(gc.float32, [3], name='a'))")
+    view = GraphView(graph)
+    page = Page(view)
+    before = page.ask_one(type="ready")["openings"]
+    closed = page.ask_one(type="collapse", id="model/")
+    assert closed["openings"]["closed"] == ["model"]
+    again = page.ask_one(type="restore", openings=before)
+    assert again["openings"] == before
+    assert "model/a" in {node["id"] for node in again["scene"]["nodes"]}
+    view.close()
 
 
 def test_the_viewers_report_is_kept(page: Page) -> None:

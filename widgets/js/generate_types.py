@@ -25,7 +25,7 @@ scene_types = importlib.import_module("widgets.scene.types")
 ALIASES = {
     frozenset(getattr(module, name).__args__): name
     for module, names in (
-        (scene_types, ("NodeKind", "Role", "State", "EdgeKind")),
+        (scene_types, ("NodeKind", "Role", "State", "EdgeKind", "Mode")),
         (messages, ("Renderer", "ExportFormat", "Engine", "Pane")),
     )
     for name in names

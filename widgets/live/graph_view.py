@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph
 from graphcore.passes import InstantiatedFunctions
 from widgets import messages
@@ -38,9 +41,31 @@ class GraphView(LiveView):
         return self._port.graph
 
     @property
-    def state(self) -> SceneState:
-        """The user's choices: folding, lens, renderer."""
+    def choices(self) -> SceneState:
+        """The user's choices that decide what is drawn: folding, lens, renderer."""
         return self._port.state
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything the user chose in the view, as a dict for JSON; assign it to restore the view.
+
+        The keys are `opened`, `closed` (paths of scopes) and `mode` (`auto`, `all` or `none`, for all other scopes), `lens`, `renderer`,
+        `camera` (the point in the middle of the window and the scale, None while it follows the graph), and `selection` (ids of boxes).
+        A key that is left out has its default.
+
+        Raises:
+            InvalidArgumentError: on assignment, something that is not such a dict. The view stays as it was.
+        """
+        state: dict[str, Any] = msgspec.to_builtins(self._port.view_state)
+        return state
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        try:
+            stored = msgspec.convert(state, messages.ViewState)
+        except msgspec.ValidationError as error:
+            raise InvalidArgumentError(f"Cannot restore a view: required a dict like `view.state`, and {error}") from None
+        self._port.restore(stored)
 
     @property
     def drawn(self) -> messages.DrawnReport | None:

@@ -35,7 +35,7 @@ def hits(query: str, searched: Iterable[Searched], *, limit: int = MAX_HITS) -> 
     parsed = Query(query)
     found = [(rank, len(node.name), place, node) for place, node in enumerate(searched) if (rank := parsed.rank(node)) is not None]
     found.sort(key=lambda item: item[:3])
-    best = [SearchHit(node=node.name, name=node.name, op=node.op) for *_, node in found[:limit]]
+    best = [SearchHit(node=node.name, name=node.name, op=node.op) for *_, node in found[: max(limit, 0)]]
     return SearchMessage(query=query, hits=best, total=len(found))
 
 

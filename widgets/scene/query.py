@@ -1,4 +1,4 @@
-"""The query language of the search: words, and terms such as `op:MatMul`, `shape:[?,10]`, `strides=2`.
+"""The query language of the search: words, and terms such as `op:MatMul` and `strides=2`.
 
 A page without a kernel reads queries by the same rules (`scene/query.ts`); `tests/data/search_cases.json` holds both to them.
 """

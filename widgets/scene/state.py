@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from widgets.scene.tree import ScopeTree
+from widgets.scene.types import Mode, Openings
 
 MAX_BOXES: Final = 300
 """The most boxes that are shown without being asked for one by one."""
 
 AUTO_BOXES: Final = 150
 """Scopes open on their own up to this many boxes: as many as a reader takes in. `expand("*")` goes on to the view's limit."""
-
-Mode = Literal["auto", "all", "none"]
 
 
 class SceneState:
@@ -76,6 +75,16 @@ class SceneState:
         for key in tree.keys_to_node(name):
             self.expand(key)
         return True
+
+    def openings(self) -> Openings:
+        """The open and closed scopes, to be restored later."""
+        return Openings(opened=list(self.opened), closed=sorted(self.closed), mode=self.mode)
+
+    def restore(self, openings: Openings) -> None:
+        """Open and close scopes as they were."""
+        self._start_over(openings.mode)
+        self.opened.update(dict.fromkeys(openings.opened))
+        self.closed.update(openings.closed)
 
     def choices(self) -> tuple[object, ...]:
         """All choices that decide which boxes show, for comparison of two moments."""

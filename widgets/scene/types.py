@@ -11,8 +11,21 @@ import msgspec
 
 NodeKind = Literal["op", "constant", "variable", "placeholder", "return", "control", "scope", "function", "stub"]
 Role = Literal["forward", "gradient"]
+Mode = Literal["auto", "all", "none"]
 State = Literal["normal", "new", "changed", "error", "stale"]
 EdgeKind = Literal["data", "control", "reference"]
+
+
+class Openings(msgspec.Struct, frozen=True, kw_only=True):
+    """The open and closed scopes of a view, by path.
+
+    `opened` and `closed` are those that the user opened and closed. `mode` is the rule for all others: `auto` opens them while there is
+    space, small helpers excepted; `all` opens helpers too; `none` opens nothing.
+    """
+
+    opened: list[str] = []
+    closed: list[str] = []
+    mode: Mode = "auto"
 
 
 class LensMark(msgspec.Struct, frozen=True, kw_only=True):

@@ -76,6 +76,8 @@ export function sceneMessage(shown: Scene, fields: Partial<SceneMessage> = {}): 
     sent_at: 0,
     lens: "shapes",
     renderer: "graphviz",
+    openings: { opened: [], closed: [], mode: "auto" },
+    look: null,
     ...fields,
   };
 }

@@ -149,7 +149,7 @@ test("a picture begins at the middle one of its uppermost boxes", () => {
 
 test("a box that the user opens begins where it was, as far as all that is in it can be seen", async () => {
   await show(1, [...row(3), node("s/", { kind: "scope", expandable: true })]);
-  for (let i = 0; i < 4; i++) page.key("ArrowUp", page.one(".gl-canvas"), { shiftKey: true });
+  for (let i = 0; i < 4; i++) page.key("ArrowUp", page.one(".gl-canvas"), { ctrlKey: true });
   await settled();
   const inside = ["s/a", "s/b", "s/c", "s/d"];
   await page.show(

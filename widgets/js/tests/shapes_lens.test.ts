@@ -161,7 +161,7 @@ test("what is selected stands out in a Mermaid drawing with its lines, and frame
   );
   const [frame, a, b, line] = [one(".cluster"), one("#flowchart-n0-0"), one("#flowchart-n1-1"), one("path")];
   expect(line.getAttribute("aria-label")).toBe("data from s/a to s/b, float [2]");
-  view.select("s/a");
+  view.select(new Set(["s/a"]));
   expect(a.getAttribute("aria-current")).toBe("true");
   expect([a, b, line, frame].map((element) => element.classList.contains("gl-selected"))).toEqual([
     true,
@@ -170,7 +170,7 @@ test("what is selected stands out in a Mermaid drawing with its lines, and frame
     false,
   ]);
   expect(line.classList).toContain("gl-touched");
-  view.select("s/");
+  view.select(new Set(["s/"]));
   expect(frame.classList).toContain("gl-selected");
   expect(a.classList).not.toContain("gl-selected");
   expect(line.classList).not.toContain("gl-touched");

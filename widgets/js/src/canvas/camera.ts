@@ -1,5 +1,6 @@
 // Pan and zoom: the transform between the picture and the window it is seen through.
 import { reducedMotion } from "../dom";
+import type { Look } from "../scene/generated";
 import type { Point, Rect } from "../scene/geometry";
 
 const MIN_SCALE = 0.05;
@@ -13,7 +14,7 @@ const SMALLEST_PIECE = 0.42;
 const LARGEST_PIECE = 0.8;
 const GLIDE_MS = 220;
 
-interface View {
+export interface View {
   readonly x: number;
   readonly y: number;
   readonly scale: number;
@@ -36,9 +37,9 @@ export class Camera {
   #piece = false;
   #world: SVGGElement;
   readonly #window: () => { width: number; height: number };
-  readonly #changed: (scale: number) => void;
+  readonly #changed: (view: View) => void;
 
-  constructor(world: SVGGElement, size: () => { width: number; height: number }, changed: (scale: number) => void) {
+  constructor(world: SVGGElement, size: () => { width: number; height: number }, changed: (view: View) => void) {
     this.#world = world;
     this.#window = size;
     this.#changed = changed;
@@ -55,6 +56,43 @@ export class Camera {
     const { width, height } = this.#window();
     const { x, y, scale } = this.#view;
     return { x: (width / 2 - x) / scale, y: (height / 2 - y) / scale };
+  }
+
+  /** The point of the picture at a point of the window. */
+  toPicture(point: Point): Point {
+    const { x, y, scale } = this.#view;
+    return { x: (point.x - x) / scale, y: (point.y - y) / scale };
+  }
+
+  /** What the user looks at; null while the picture is followed. */
+  look(): Look["camera"] {
+    if (this.following) return null;
+    const { width, height } = this.#window();
+    const { x, y, scale } = this.#goal;
+    const round = (value: number): number => Number(value.toFixed(1));
+    return { x: round((width / 2 - x) / scale), y: round((height / 2 - y) / scale), scale: Number(scale.toFixed(4)) };
+  }
+
+  /** Looks at something again. */
+  lookAt(camera: NonNullable<Look["camera"]>, glide = true): void {
+    this.#leave();
+    const { width, height } = this.#window();
+    const scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, camera.scale));
+    const view = { x: width / 2 - camera.x * scale, y: height / 2 - camera.y * scale, scale };
+    if (glide) this.#glide(view);
+    else this.#set(view);
+  }
+
+  /** Follows the picture again. */
+  release(rect: Rect | null): void {
+    this.#whole = false;
+    this.following = true;
+    this.follow(rect, null, true);
+  }
+
+  /** Brings a point of the picture to the middle. */
+  centreOn(x: number, y: number): void {
+    this.lookAt({ x, y, scale: this.#view.scale }, false);
   }
 
   pan(dx: number, dy: number): void {
@@ -185,7 +223,7 @@ export class Camera {
     this.#view = view;
     const place = `translate(${round(view.x, 2)},${round(view.y, 2)}) scale(${round(view.scale, 4)})`;
     this.#world.setAttribute("transform", place);
-    this.#changed(view.scale);
+    this.#changed(view);
   }
 
   #glide(to: View): void {

@@ -4,13 +4,14 @@ import { s, setAttributes } from "../dom";
 import { fullName } from "../scene/boxes";
 import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene/generated";
 import { ellipsize, oneLine, textWidth } from "../scene/measure";
+import type { Traced } from "../scene/trace";
 import { PLAIN_LENS } from "./legend";
 
 type Words = ReadonlySet<string>;
 
 const NOTHING: Words = new Set();
 /** Marks that outlast another scene. */
-const LASTING = ["gl-selected", "gl-pulse"];
+const LASTING = ["gl-selected", "gl-pulse", "gl-off", "gl-touched"];
 
 /** What a screen reader says of a box. */
 export function nodeLabel(node: SceneNode): string {
@@ -135,18 +136,28 @@ export abstract class Drawing {
     this.#applyLens();
   }
 
-  /** Marks the selected box or frame and the lines that touch it. */
-  select(id: string): void {
-    for (const node of this.#scene?.nodes ?? []) {
-      const element = this.nodeElement(node.id);
-      element?.classList.toggle("gl-selected", node.id === id);
-      if (element) setAttributes(element, { "aria-current": node.id === id ? "true" : null });
+  /** Marks the selected boxes and frames and the lines that touch them. */
+  select(ids: ReadonlySet<string>): void {
+    for (const { id } of this.#scene?.nodes ?? []) {
+      const element = this.nodeElement(id);
+      element?.classList.toggle("gl-selected", ids.has(id));
+      if (element) setAttributes(element, { "aria-current": ids.has(id) ? "true" : null });
     }
-    for (const group of this.#scene?.groups ?? []) {
-      this.frameElement(group.id)?.classList.toggle("gl-selected", group.id === id);
+    for (const { id } of this.#scene?.groups ?? []) {
+      this.frameElement(id)?.classList.toggle("gl-selected", ids.has(id));
     }
     for (const { id: line, source, target } of this.#scene?.edges ?? []) {
-      this.lineElement(line)?.classList.toggle("gl-touched", source === id || target === id);
+      this.lineElement(line)?.classList.toggle("gl-touched", ids.has(source) || ids.has(target));
+    }
+  }
+
+  /** Dims everything that was not traced; null dims nothing. */
+  highlight(traced: Traced | null): void {
+    for (const { id } of this.#scene?.nodes ?? []) {
+      this.nodeElement(id)?.classList.toggle("gl-off", traced !== null && !traced.boxes.has(id));
+    }
+    for (const { id } of this.#scene?.edges ?? []) {
+      this.lineElement(id)?.classList.toggle("gl-off", traced !== null && !traced.lines.has(id));
     }
   }
 

@@ -1,24 +1,44 @@
 // Mouse, touch and wheel on the canvas, turned into camera moves and clicks on boxes.
+import { h } from "../dom";
+import type { Point, Rect } from "../scene/geometry";
 import type { Camera } from "./camera";
 
 export interface Press {
   readonly target: Element;
   readonly double: boolean;
+  /** With Shift: further boxes are chosen. */
+  readonly more: boolean;
 }
 
 const CLICK_SLACK = 4;
 
-/** Listens on the canvas until `signal` fires. `press` is called for clicks that were no drag. */
+/**
+ * Listens on the canvas until `signal` fires. `press` is called for clicks that were no drag, `surround` with the part of
+ * the picture that a drag with Shift went around.
+ */
 export function listenToGestures(
   canvas: HTMLElement,
   camera: Camera,
   press: (press: Press) => void,
+  surround: (rect: Rect) => void,
   signal: AbortSignal,
 ): void {
   const pointers = new Map<number, { x: number; y: number }>();
   let travelled = 0;
   let pinch = 0;
   let active = false;
+  let corner: Point | null = null;
+  const band = h("div", { class: "gl-band" });
+
+  const between = (a: Point, b: Point): Rect => {
+    const [x, y] = [Math.min(a.x, b.x), Math.min(a.y, b.y)];
+    return { x, y, width: Math.abs(a.x - b.x), height: Math.abs(a.y - b.y) };
+  };
+  const stretch = (from: Point, to: Point): void => {
+    const { x, y, width, height } = between(from, to);
+    band.style.cssText = `left:${x}px;top:${y}px;width:${width}px;height:${height}px`;
+    if (!band.isConnected) canvas.append(band);
+  };
 
   const place = (event: MouseEvent): { x: number; y: number } => {
     const box = canvas.getBoundingClientRect();
@@ -31,6 +51,7 @@ export function listenToGestures(
     if (pointers.size === 0) travelled = 0;
     pointers.set(event.pointerId, place(event));
     pinch = 0;
+    corner = event.shiftKey && pointers.size === 1 ? place(event) : null;
   };
 
   const drag = (event: PointerEvent): void => {
@@ -43,6 +64,7 @@ export function listenToGestures(
     if (travelled < CLICK_SLACK) return;
     canvas.setPointerCapture?.(event.pointerId);
     canvas.classList.add("gl-dragging");
+    if (corner) return stretch(corner, now);
     if (pointers.size === 1) return camera.pan(now.x - before.x, now.y - before.y);
     const [a, b] = [...pointers.values()];
     if (!a || !b) return;
@@ -52,6 +74,11 @@ export function listenToGestures(
   };
 
   const up = (event: PointerEvent): void => {
+    if (corner && band.isConnected) {
+      surround(between(camera.toPicture(corner), camera.toPicture(place(event))));
+    }
+    corner = null;
+    band.remove();
     pointers.delete(event.pointerId);
     pinch = 0;
     if (pointers.size === 0) canvas.classList.remove("gl-dragging");
@@ -75,7 +102,7 @@ export function listenToGestures(
 
   const click = (event: MouseEvent): void => {
     if (travelled >= CLICK_SLACK || !(event.target instanceof Element)) return;
-    press({ target: event.target, double: event.detail === 2 });
+    press({ target: event.target, double: event.detail === 2 && !event.shiftKey, more: event.shiftKey });
   };
 
   canvas.addEventListener("pointerdown", down, { signal });

@@ -21,7 +21,9 @@ interface Kept {
 }
 
 function tooltip(node: SceneNode): string {
-  const lines = [fullName(node), node.op && node.op !== fullName(node) ? node.op : "", node.detail];
+  const shape = node.lenses.shapes?.text ?? "";
+  const detail = node.detail === shape ? "" : node.detail;
+  const lines = [fullName(node), node.op && node.op !== fullName(node) ? node.op : "", detail, shape];
   if (node.mirrors) lines.push(`differentiates ${node.mirrors}`);
   if (node.cell) lines.push(`made by ${node.cell}`);
   if (node.clash) lines.push(`clashes further on: ${node.clash}`);
@@ -252,7 +254,7 @@ export class Picture extends Drawing {
       const kept = this.#nodes.get(node.id);
       const rect = geometry.nodes.get(node.id);
       if (!kept || !rect) continue;
-      redraw(kept, JSON.stringify({ ...node, lenses: {}, group: "" }), () => drawBox(node));
+      redraw(kept, JSON.stringify({ ...node, lenses: node.lenses.shapes, group: "" }), () => drawBox(node));
       markBox(kept.element, node);
       move(kept, rect, made.has(node.id), animated);
     }

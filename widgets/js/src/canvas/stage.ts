@@ -3,17 +3,16 @@
 import { h, iconButton, s } from "../dom";
 import type { Renderer, Scene } from "../scene/generated";
 import { beginning, type Geometry, type Rect, union } from "../scene/geometry";
+import type { Traced } from "../scene/trace";
 import { ICONS } from "../style/icons";
-import { Camera } from "./camera";
+import { Camera, type View } from "./camera";
 import type { Drawing } from "./drawing";
 import { standaloneSvg } from "./export_svg";
 import { listenToGestures, type Press } from "./gestures";
 import { legendElement, PLAIN_LENS, patternDefs } from "./legend";
 import type { MermaidView } from "./mermaid_view";
+import { Minimap } from "./minimap";
 import { Picture } from "./picture";
-
-const KEYS_HELP =
-  "Graph. Arrow keys walk along the lines, Enter inspects, Space expands or collapses, o opens the function of a call, f fits, slash searches.";
 
 let serial = 0;
 
@@ -21,7 +20,10 @@ export interface StageOptions {
   readonly offline: boolean;
   readonly mermaid: MermaidView;
   press(press: Press): void;
-  key(event: KeyboardEvent): void;
+  /** The user drew a rectangle around these boxes. */
+  surround(ids: readonly string[]): void;
+  /** The camera moved. */
+  moved(): void;
   readonly signal: AbortSignal;
 }
 
@@ -29,6 +31,7 @@ export class Stage {
   readonly element: HTMLElement;
   readonly canvas: HTMLElement;
   readonly camera: Camera;
+  readonly minimap: Minimap;
   readonly #svg: SVGSVGElement;
   readonly #defs: SVGDefsElement;
   readonly #hint = h("div", { class: "gl-hint" }, h("p", {}, "Waiting for the graph…"));
@@ -42,7 +45,7 @@ export class Stage {
   /** Whether the user wants the legend open; null as long as the user has not said. */
   #legendOpen: boolean | null = null;
 
-  constructor({ offline, mermaid, press, key, signal }: StageOptions) {
+  constructor({ offline, mermaid, press, surround, moved, signal }: StageOptions) {
     serial += 1;
     this.#patterns = `gl-pattern-${serial}`;
     this.#picture = new Picture(offline);
@@ -51,18 +54,17 @@ export class Stage {
     this.#defs = patternDefs(this.#patterns);
     this.#svg = s("svg", { class: "gl-svg" }, this.#defs, this.#picture.world);
     const canvas = { class: "gl-canvas", tabindex: "0", role: "application", "aria-roledescription": "dataflow graph" };
-    this.canvas = h(
-      "div",
-      { ...canvas, "aria-label": KEYS_HELP, keydown: key },
-      this.#svg,
-      this.#hint,
-      this.#legendPlace,
-    );
+    this.canvas = h("div", canvas, this.#svg, this.#hint, this.#legendPlace);
     this.camera = new Camera(
       this.#picture.world,
       () => ({ width: this.canvas.clientWidth, height: this.canvas.clientHeight }),
-      (scale) => this.canvas.classList.toggle("gl-far", scale < 0.4),
+      (view) => {
+        this.canvas.classList.toggle("gl-far", view.scale < 0.4);
+        this.#showSeen(view);
+        moved();
+      },
     );
+    this.minimap = new Minimap((x, y) => this.camera.centreOn(x, y));
     const zoom = h(
       "div",
       { class: "gl-zoom" },
@@ -70,8 +72,8 @@ export class Stage {
       iconButton(ICONS.minus, "Zoom out (-)", () => this.camera.zoom(1 / 1.3)),
       iconButton(ICONS.fit, "Fit the whole graph (f)", () => this.fit()),
     );
-    this.element = h("div", { class: "gl-stage" }, this.canvas, zoom);
-    listenToGestures(this.canvas, this.camera, press, signal);
+    this.element = h("div", { class: "gl-stage" }, this.canvas, this.minimap.element, zoom);
+    listenToGestures(this.canvas, this.camera, press, (rect) => surround(this.#boxesIn(rect)), signal);
   }
 
   get geometry(): Geometry | null {
@@ -89,6 +91,7 @@ export class Stage {
     this.#geometry = geometry;
     this.#scene = scene;
     this.camera.beginning = beginning(geometry);
+    this.minimap.draw(geometry);
     if (renderer === "graphviz") this.#picture.draw(scene, geometry);
     this.#hint.hidden = scene.nodes.length > 0;
     if (scene.nodes.length === 0) this.#emptyHint();
@@ -117,8 +120,13 @@ export class Stage {
     return lens?.name ?? "";
   }
 
-  select(id: string): void {
-    this.#view.select(id);
+  select(ids: ReadonlySet<string>): void {
+    this.#view.select(ids);
+  }
+
+  /** Dims everything that was not traced; null dims nothing. */
+  highlight(traced: Traced | null): void {
+    this.#view.highlight(traced);
   }
 
   pulse(id: string): void {
@@ -149,6 +157,18 @@ export class Stage {
     const bounds = this.bounds();
     if (!bounds) return null;
     return standaloneSvg(this.#view.world, this.#defs, bounds, getComputedStyle(this.canvas).backgroundColor);
+  }
+
+  #showSeen({ x, y, scale }: View): void {
+    const { clientWidth, clientHeight } = this.canvas;
+    const seen = { x: -x / scale, y: -y / scale, width: clientWidth / scale, height: clientHeight / scale };
+    if (this.#geometry) this.minimap.show(seen, this.#geometry);
+  }
+
+  #boxesIn({ x, y, width, height }: Rect): readonly string[] {
+    const inside = (rect: Rect): boolean =>
+      rect.x < x + width && rect.x + rect.width > x && rect.y < y + height && rect.y + rect.height > y;
+    return [...(this.#geometry?.nodes ?? [])].filter(([, rect]) => inside(rect)).map(([id]) => id);
   }
 
   get #view(): Drawing {

@@ -2,16 +2,19 @@
 
 import { isKnown } from "../canvas/dim_light";
 import { type Child, h, iconButton } from "../dom";
+import { fullName } from "../scene/boxes";
 import type {
   Clash,
   FunctionInfo,
   GradientInfo,
   Inspection,
+  SceneNode,
   SourceRow,
   TensorRow,
   Why,
   WhyStep,
 } from "../scene/generated";
+import type { Way } from "../scene/trace";
 import { ICONS } from "../style/icons";
 import { codeFigure } from "./code";
 
@@ -21,8 +24,13 @@ export interface InspectorActions {
   /** Shows a function that a box calls by itself. */
   openFunction(id: string, place: number): void;
   close(): void;
+  /** Shows what lies upstream or downstream of the selection, or no longer. */
+  trace(way: Way): void;
   copy(text: string): void;
 }
+
+/** Of more selected boxes only the first are listed. */
+const MOST_LISTED = 40;
 
 function section(title: string, ...children: Child[]): HTMLElement | null {
   const kept = children.filter(Boolean);
@@ -50,6 +58,7 @@ export class Inspector {
   readonly #actions: InspectorActions;
   readonly #offline: boolean;
   #shown = "";
+  #traced: Way | null = null;
   /** The dimensions that the user wants explained, by what they are called. */
   readonly #opened = new Set<string>();
 
@@ -99,17 +108,68 @@ export class Inspector {
     this.element.scrollTop = scrolled;
   }
 
+  /** Tells about several boxes at once. */
+  showMany(boxes: readonly SceneNode[]): void {
+    this.#shown = "";
+    const ops = new Map<string, number>();
+    for (const { op, kind } of boxes) ops.set(op || kind, (ops.get(op || kind) ?? 0) + 1);
+    const contents = [...ops].sort((a, b) => b[1] - a[1]);
+    const nodes = boxes.reduce((sum, { count }) => sum + count, 0);
+    const cells = [...new Set(boxes.map(({ cell }) => cell).filter(Boolean))];
+    const wrong = boxes.filter(({ state }) => state === "error").length;
+    const links = boxes.slice(0, MOST_LISTED).map((box) => h("li", {}, this.#link(fullName(box), box.id)));
+    const more = boxes.length - links.length;
+    const sections = [
+      this.#headerOf("selection", `${boxes.length.toLocaleString("en")} boxes`, `${nodes.toLocaleString("en")} nodes`),
+      wrong ? section("Errors", h("p", {}, `${wrong} of them with errors`)) : null,
+      section("Contents", this.#contents(contents)),
+      cells.length > 0 ? section("Made by", h("p", {}, cells.join(", "))) : null,
+      section("Boxes", h("ul", {}, ...links), more > 0 ? h("p", { class: "gl-note" }, `and ${more} more`) : null),
+    ];
+    this.element.replaceChildren(...sections.filter((part) => part !== null));
+    this.element.hidden = false;
+  }
+
+  /** Says which way is traced now. */
+  traced(way: Way | null): void {
+    this.#traced = way;
+    for (const button of this.element.querySelectorAll<HTMLElement>("[data-way]"))
+      button.setAttribute("aria-pressed", String(button.dataset.way === way));
+  }
+
+  #ways(): HTMLElement {
+    const button = (way: Way, label: string): HTMLElement =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: "gl-text-button",
+          "data-way": way,
+          "aria-pressed": String(this.#traced === way),
+          title: `Highlight everything ${way} (${way[0]})`,
+          click: () => this.#actions.trace(way),
+        },
+        label,
+      );
+    return h("div", { class: "gl-ways" }, button("upstream", "Upstream"), button("downstream", "Downstream"));
+  }
+
   #header(node: Inspection): HTMLElement {
     const kind = node.gradient ? `${node.kind} · gradient` : node.kind;
+    return this.#headerOf(kind, node.op || node.name, node.name, node.gradient ? "gl-is-gradient" : "");
+  }
+
+  #headerOf(kind: string, title: string, name: string, style = ""): HTMLElement {
     return h(
       "header",
-      { class: node.gradient ? "gl-is-gradient" : "" },
+      { class: style },
       h(
         "div",
         {},
         h("span", { class: "gl-kind" }, kind),
-        h("h2", {}, node.op || node.name),
-        h("p", { class: "gl-name" }, node.name),
+        h("h2", {}, title),
+        h("p", { class: "gl-name" }, name),
+        this.#ways(),
       ),
       iconButton(ICONS.close, "Close the inspector (Esc)", () => this.#actions.close()),
     );

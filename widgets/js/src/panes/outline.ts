@@ -16,10 +16,16 @@ export class Outline {
   readonly #actions: OutlineActions;
   #scene: Scene | null = null;
   #selected = "";
+  #all: ReadonlySet<string> = new Set();
 
   constructor(actions: OutlineActions) {
     this.#actions = actions;
-    this.#tree = h("div", { class: "gl-tree", role: "tree", "aria-label": "Outline of the graph" });
+    this.#tree = h("div", {
+      class: "gl-tree",
+      role: "tree",
+      "aria-multiselectable": "true",
+      "aria-label": "Outline of the graph",
+    });
     this.#tree.addEventListener("keydown", (event) => this.#key(event));
     this.#tree.addEventListener("click", (event) => this.#click(event));
     this.element = h("nav", { class: "gl-outline", "aria-label": "Outline", hidden: true }, this.#tree);
@@ -41,8 +47,10 @@ export class Outline {
     if (this.open) this.#build();
   }
 
-  select(id: string): void {
+  /** Marks what is selected; `id` is the box that was chosen last. */
+  select(id: string, all: ReadonlySet<string>): void {
     this.#selected = id;
+    this.#all = all;
     for (const item of this.#items()) this.#mark(item);
     if (this.open) this.#current()?.scrollIntoView?.({ block: "nearest" });
   }
@@ -58,7 +66,7 @@ export class Outline {
 
   #mark(item: HTMLElement): void {
     const chosen = item.dataset.id === this.#selected;
-    item.setAttribute("aria-selected", String(chosen));
+    item.setAttribute("aria-selected", String(this.#all.has(item.dataset.id ?? "")));
     item.tabIndex = chosen || (!this.#selected && item === this.#tree.firstElementChild) ? 0 : -1;
   }
 

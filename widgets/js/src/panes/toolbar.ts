@@ -9,6 +9,9 @@ export interface ToolbarActions {
   expandAll(): void;
   collapseAll(): void;
   outline(): void;
+  back(): void;
+  forward(): void;
+  help(): void;
   export(format: ExportFormat, copy: boolean): void;
 }
 
@@ -30,6 +33,8 @@ export class Toolbar {
   readonly #menu: HTMLElement;
   readonly #menuButton: HTMLButtonElement;
   readonly #outlineButton: HTMLButtonElement;
+  readonly #back: HTMLButtonElement;
+  readonly #forward: HTMLButtonElement;
   #lensKey = "";
 
   constructor(search: HTMLElement, actions: ToolbarActions, renderers: readonly Renderer[], offline: boolean) {
@@ -53,6 +58,9 @@ export class Toolbar {
         ? h("div", { class: "gl-segments", role: "group", "aria-label": "Renderer" }, ...this.#renderers.values())
         : null;
     this.#outlineButton = iconButton(ICONS.outline, "Outline: the graph as a list", () => actions.outline());
+    this.#back = iconButton(ICONS.back, "Back to where you were (Alt+Left)", () => actions.back());
+    this.#forward = iconButton(ICONS.forward, "Forward again (Alt+Right)", () => actions.forward());
+    this.canGo(false, false);
     this.#menu = this.#exportMenu(actions);
     this.#menuButton = iconButton(ICONS.download, "Export the picture", () => this.#toggleMenu());
     this.#menuButton.setAttribute("aria-haspopup", "menu");
@@ -78,8 +86,11 @@ export class Toolbar {
         { class: "gl-controls" },
         switcher,
         h("span", { class: "gl-spacer" }),
+        this.#back,
+        this.#forward,
         ...folding,
         this.#outlineButton,
+        iconButton(ICONS.help, "Keyboard shortcuts (?)", () => actions.help()),
         menuBox,
       ),
     );
@@ -95,6 +106,12 @@ export class Toolbar {
     this.#lensBox.hidden = lenses.length === 0;
     this.#lenses.value = lens;
     for (const [name, button] of this.#renderers) button.setAttribute("aria-pressed", String(name === renderer));
+  }
+
+  /** Whether there is a place to go back to, and one to go forward to. */
+  canGo(back: boolean, forward: boolean): void {
+    this.#back.disabled = !back;
+    this.#forward.disabled = !forward;
   }
 
   outlineOpen(open: boolean): void {

@@ -8,6 +8,8 @@ export type State = "changed" | "error" | "new" | "normal" | "stale";
 
 export type EdgeKind = "control" | "data" | "reference";
 
+export type Mode = "all" | "auto" | "none";
+
 export type Renderer = "graphviz" | "mermaid";
 
 export type ExportFormat = "dot" | "mermaid" | "svg";
@@ -15,6 +17,18 @@ export type ExportFormat = "dot" | "mermaid" | "svg";
 export type Engine = "core" | "graphviz" | "mermaid";
 
 export type Pane = "definition" | "instance";
+
+/**
+ * The open and closed scopes of a view, by path.
+ *
+ * `opened` and `closed` are those that the user opened and closed. `mode` is the rule for all others: `auto` opens them while there is
+ * space, small helpers excepted; `all` opens helpers too; `none` opens nothing.
+ */
+export interface Openings {
+  readonly opened: readonly string[];
+  readonly closed: readonly string[];
+  readonly mode: Mode;
+}
 
 /**
  * The mark of one lens on a box or edge.
@@ -228,6 +242,30 @@ export interface SearchHit {
   readonly op: string;
 }
 
+/** The point of the picture in the middle of the window, in its pixels, and the scale (1 is the natural size). */
+export interface Camera {
+  readonly x: number;
+  readonly y: number;
+  readonly scale: number;
+}
+
+/** The user's view of a picture: the camera, None while it follows the graph, and the ids of the selected boxes. */
+export interface Look {
+  readonly camera: Camera | null;
+  readonly selection: readonly string[];
+}
+
+/** Everything that a user chooses in a view, to be stored and restored. */
+export interface ViewState {
+  readonly opened: readonly string[];
+  readonly closed: readonly string[];
+  readonly mode: Mode;
+  readonly lens: string;
+  readonly renderer: Renderer;
+  readonly camera: Camera | null;
+  readonly selection: readonly string[];
+}
+
 /**
  * The facts of all nodes of a graph, in columns, for the search of a standalone page.
  *
@@ -247,6 +285,7 @@ export interface SearchIndex {
 /**
  * A new picture. `mermaid` is its Mermaid text when the Mermaid renderer is on (else "").
  *
+ * `openings` are the open and closed scopes; `look` is where to look, None to leave that to the viewer.
  * `sent_at` is the kernel's wall clock (ms since the epoch) at the end of the cell, for measuring the delay.
  */
 export interface SceneMessage {
@@ -257,6 +296,8 @@ export interface SceneMessage {
   readonly sent_at: number;
   readonly lens: string;
   readonly renderer: Renderer;
+  readonly openings: Openings;
+  readonly look: Look | null;
 }
 
 /** The answer to `InspectRequest`. */
@@ -422,6 +463,18 @@ export interface RendererRequest {
   readonly renderer: Renderer;
 }
 
+/** Open and close scopes as they were. */
+export interface RestoreRequest {
+  readonly type: "restore";
+  readonly openings: Openings;
+}
+
+/** Report the camera and the selection, after the user has changed them. */
+export interface LookReport {
+  readonly type: "look";
+  readonly look: Look;
+}
+
 /** Report the selected lens (kept for the next view and for the static picture). */
 export interface LensRequest {
   readonly type: "lens";
@@ -448,7 +501,7 @@ export interface OpenFunctionRequest {
 export interface PaneRequest {
   readonly type: "to_pane";
   readonly pane: Pane;
-  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | ExportRequest | RendererRequest | LensRequest | DrawnReport | OpenFunctionRequest;
+  readonly message: ReadyRequest | ClosedReport | ExpandRequest | CollapseRequest | InspectRequest | RevealRequest | SearchRequest | ExportRequest | RendererRequest | LensRequest | RestoreRequest | LookReport | DrawnReport | OpenFunctionRequest;
 }
 
 /** Enter text into the field of an attr. */
@@ -505,6 +558,8 @@ export type PictureRequest =
   | ExportRequest
   | RendererRequest
   | LensRequest
+  | RestoreRequest
+  | LookReport
   | DrawnReport
   | OpenFunctionRequest;
 
@@ -519,6 +574,8 @@ export type FromViewer =
   | ExportRequest
   | RendererRequest
   | LensRequest
+  | RestoreRequest
+  | LookReport
   | DrawnReport
   | OpenFunctionRequest
   | EngineRequest

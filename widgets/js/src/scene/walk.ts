@@ -42,6 +42,14 @@ export function firstBox(geometry: Geometry): string | null {
   });
 }
 
+/** The last box of a picture: the lowest, then the rightmost. */
+export function lastBox(geometry: Geometry): string | null {
+  return nearest(geometry.nodes.keys(), (id) => {
+    const rect = geometry.nodes.get(id);
+    return rect ? -(rect.y + rect.height) * 1e4 - rect.x : Infinity;
+  });
+}
+
 /** The box that an arrow key leads to from `from`, or null when there is none that way. */
 export function walk(direction: Direction, from: string, scene: Scene, geometry: Geometry): string | null {
   const start = geometry.nodes.get(from);

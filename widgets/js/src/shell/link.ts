@@ -7,7 +7,7 @@ export const ENDED_EVENT = "graphloupe-ended";
 
 const ENDED = "The kernel of this picture has ended: run its cell again";
 /** What the viewer says of itself: nobody waits for an answer. */
-const REPORTS: ReadonlySet<string> = new Set<FromViewer["type"]>(["closed", "drawn", "lens"]);
+const REPORTS: ReadonlySet<string> = new Set<FromViewer["type"]>(["closed", "drawn", "lens", "look"]);
 
 export class Link {
   readonly #host: Host;

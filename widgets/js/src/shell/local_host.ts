@@ -144,8 +144,10 @@ export function localHost(data: StandaloneData): Host {
         return fail("reveal", `${message.name} is not in this picture`);
       case "expand":
       case "collapse":
+      case "restore":
         return fail(message.type, "Opening and closing boxes needs a kernel");
       case "lens":
+      case "look":
       case "drawn":
       case "closed":
         return;

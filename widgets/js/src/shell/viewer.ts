@@ -1,35 +1,28 @@
 // The viewer: connects picture, inspector, outline, search and controls with its host.
 import { lightDimensions } from "../canvas/dim_light";
 import { Exporter } from "../canvas/exporter";
-import type { Press } from "../canvas/gestures";
 import { MermaidView } from "../canvas/mermaid_view";
 import { Stage } from "../canvas/stage";
 import { afterPaint, h, ownKeys, reason } from "../dom";
 import { Superseded } from "../engines/layouter";
 import { engineUrl } from "../engines/load";
+import { Breadcrumbs } from "../panes/breadcrumbs";
 import { Inspector } from "../panes/inspector";
 import { Outline } from "../panes/outline";
 import { Search } from "../panes/search";
 import { splitter } from "../panes/splitter";
 import { Status } from "../panes/status";
 import { Toolbar } from "../panes/toolbar";
-import type {
-  FailureMessage,
-  FromKernel,
-  FromViewer,
-  FunctionMessage,
-  Inspection,
-  SceneMessage,
-  SceneNode,
-} from "../scene/generated";
+import type { FailureMessage, FromKernel, FromViewer, FunctionMessage, SceneMessage } from "../scene/generated";
 import type { Geometry } from "../scene/geometry";
 import { Layouts } from "../scene/layouts";
-import { ARROWS, type Direction, endOfLine, firstBox, PANS, walk } from "../scene/walk";
+import type { Way } from "../scene/trace";
+import { Choice } from "./choice";
 import type { Host, MountOptions, Overlay } from "./host";
+import { Keyboard } from "./keyboard";
 import { Link } from "./link";
 import { followTheme } from "./theme";
 
-const DOUBLE_CLICK_MS = 350;
 /** A picture ready to be put on the screen. */
 interface Prepared {
   readonly place: () => Geometry;
@@ -56,10 +49,8 @@ export class Viewer {
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
   #lens = "";
-  #selected = "";
-  /** What the kernel was last asked to tell about. */
-  #inspecting = "";
-  #settling: ReturnType<typeof setTimeout> | undefined;
+  readonly #choice: Choice;
+  readonly #keyboard: Keyboard;
 
   /** `openFunction` makes what shows a function; it listens to the host by itself. */
   constructor(
@@ -77,30 +68,32 @@ export class Viewer {
     this.#stage = new Stage({
       offline,
       mermaid: this.#mermaid,
-      press: (press) => this.#press(press),
-      key: (event) => this.#key(event),
+      press: (press) => this.#choice.press(press),
+      surround: (ids) => this.#choice.add(ids),
+      moved: () => this.#choice?.history.touch(),
       signal: this.#end.signal,
     });
     this.#search = new Search(
       (query, limit) => this.#send({ type: "find", query, limit }),
-      (hit) => this.#reveal(hit.node, hit.name),
+      (hit) => this.#choice.reveal(hit.node, hit.name),
       () => this.#stage.focus(),
     );
     const inspector = {
-      goTo: (id: string) => this.#reveal(id, id),
+      goTo: (id: string) => this.#choice.reveal(id, id),
       openFunction: (id: string, place: number) => this.#send({ type: "open_function", id, place }),
-      close: () => this.#closeInspector(),
+      close: () => this.#choice.closeInspector(),
+      trace: (way: Way) => this.#choice.trace(way),
       copy: (text: string) => this.#exporter.copy(text),
     };
     this.#inspector = new Inspector(inspector, offline);
     this.#exporter = new Exporter({
-      svgText: () => this.#svgText(),
+      svgText: () => this.#choice.unmarked(() => this.#stage.svgText()),
       ask: (format) => this.#send({ type: "want_export", format }),
       say: (text) => this.#status.say(text),
       fail: (text) => this.#status.fail(text),
     });
     this.#outline = new Outline({
-      select: (id) => this.#goTo(id, false),
+      select: (id) => this.#choice.goTo(id, false),
       expand: (id) => this.#send({ type: "expand", id }),
       collapse: (id) => this.#send({ type: "collapse", id }),
     });
@@ -119,8 +112,29 @@ export class Viewer {
       ),
       this.#status.element,
     );
+    const breadcrumbs = new Breadcrumbs((id) => (id ? this.#choice.goTo(id, true) : this.#choice.unselect()));
+    this.#stage.element.append(breadcrumbs.element);
+    const view = {
+      root: this.root,
+      stage: this.#stage,
+      outline: this.#outline,
+      inspector: this.#inspector,
+      search: this.#search,
+      status: this.#status,
+      breadcrumbs,
+      message: () => this.#shown,
+      send: (message: FromViewer) => this.#send(message),
+      tellScene: () => this.#tellLit(null),
+      canGo: (back: boolean, forward: boolean) => this.#toolbar.canGo(back, forward),
+      toggleOutline: () => this.#toggleOutline(),
+    };
+    this.#choice = new Choice(view);
+    this.#keyboard = new Keyboard(view, this.#choice);
+    this.root.append(this.#keyboard.help.element);
     if (height) this.root.style.setProperty("--gl-height", height === "fill" ? "100%" : height);
-    this.root.addEventListener("keydown", (event) => this.#rootKey(event));
+    this.root.addEventListener("keydown", (event) => {
+      if (!this.#overlay) this.#guard(() => this.#keyboard.press(event));
+    });
     ownKeys(this.root);
     followTheme(this.root, this.#end.signal);
     lightDimensions(this.root, (lines) => this.#tellLit(lines), this.#end.signal);
@@ -137,7 +151,7 @@ export class Viewer {
 
   dispose(): void {
     this.#send({ type: "closed" });
-    clearTimeout(this.#settling);
+    this.#choice.dispose();
     this.#end.abort();
     this.#layouts.cancel();
     this.#overlay?.dispose();
@@ -173,12 +187,17 @@ export class Viewer {
       renderer: (renderer) => this.#send({ type: "renderer", renderer }),
       expandAll: () => this.#send({ type: "expand", id: "*" }),
       collapseAll: () => this.#send({ type: "collapse", id: "*" }),
-      outline: () => {
-        this.#outline.toggle();
-        this.#toolbar.outlineOpen(this.#outline.open);
-      },
+      outline: () => this.#toggleOutline(),
+      back: () => this.#choice.history.step(-1),
+      forward: () => this.#choice.history.step(1),
+      help: () => this.#keyboard.help.open(),
       export: (format, copy) => this.#guard(() => this.#exporter.start(format, copy)),
     };
+  }
+
+  #toggleOutline(): void {
+    this.#outline.toggle();
+    this.#toolbar.outlineOpen(this.#outline.open);
   }
 
   // ---- messages ----------------------------------------------------------------------------------------------------
@@ -193,7 +212,7 @@ export class Viewer {
         void this.#present(message);
         return;
       case "inspection":
-        if (message.inspection.id === this.#inspecting) this.#showInspection(message.inspection);
+        this.#choice.showInspection(message.inspection);
         return;
       case "search":
         this.#search.show(message);
@@ -227,14 +246,13 @@ export class Viewer {
     this.#overlay?.root.remove();
     this.#overlay = null;
     this.root.classList.remove("gl-covered");
-    this.#stage.focus(this.#selected);
+    this.#stage.focus(this.#choice.selected);
   }
 
   #failed({ request, text }: FailureMessage): void {
-    // Not an error of the user's: what the inspector told about has gone with the last cell.
-    if (request !== "inspect" || this.#inspector.shown !== this.#inspecting) return this.#status.fail(text);
-    this.#closeInspector();
-    this.#status.say(text);
+    // Not an error of the user's: it has gone with the last cell.
+    if (request === "inspect" && this.#choice.inspectionFailed()) this.#status.say(text);
+    else this.#status.fail(text);
   }
 
   async #present(message: SceneMessage): Promise<void> {
@@ -262,15 +280,13 @@ export class Viewer {
   }
 
   #draw(message: SceneMessage, { place, layoutMs }: Prepared): void {
-    const { scene, renderer, focus } = message;
+    const { scene, renderer } = message;
     this.#shown = message;
-    this.#stage.show(scene, renderer, place, this.#selected);
+    this.#stage.show(scene, renderer, place, this.#choice.selected);
     this.#applyLens();
     this.#outline.update(scene);
-    if (this.#selected) this.#mark(this.#selected);
     this.#status.tell(scene);
-    if (focus) this.#goTo(focus, true);
-    else if (this.#inspector.shown) this.#inspect(this.#inspector.shown);
+    this.#choice.drawn(message);
     afterPaint(() => this.#report(message, layoutMs));
   }
 
@@ -305,166 +321,12 @@ export class Viewer {
       // With the inspector open the picture first stays put: it must not slide away under a double click.
       if (appeared && camera.following) camera.follow(this.#stage.bounds(), null, false);
       else if (!this.#inspector.shown) camera.resettle(this.#stage.bounds(), false);
-      const chosen = this.#stage.rectOf(this.#selected);
+      const chosen = this.#stage.rectOf(this.#choice.selected);
       if (chosen && !camera.following) camera.ensureVisible(chosen);
     });
     observer.observe(canvas);
     observer.observe(this.root);
     this.#end.signal.addEventListener("abort", () => observer.disconnect());
-  }
-
-  // ---- choosing ----------------------------------------------------------------------------------------------------
-
-  #node(id: string): SceneNode | undefined {
-    return this.#shown?.scene.nodes.find((node) => node.id === id);
-  }
-
-  #press({ target, double }: Press): void {
-    const near = (name: string) => target.closest(`[data-${name}]`)?.getAttribute(`data-${name}`);
-    const action = near("action");
-    const line = near("edge-id");
-    const end = line && this.#shown && endOfLine(line, this.#shown.scene);
-    const id = near("node-id") ?? near("group-id") ?? end;
-    if (!id) {
-      this.#stage.focus();
-      return this.#unselect();
-    }
-    if (action === "expand" || action === "collapse") return this.#send({ type: action, id });
-    if (double && !line) return this.#toggle(id);
-    this.#choose(id, true);
-  }
-
-  #choose(id: string, inspect: boolean): void {
-    this.#mark(id);
-    this.#stage.focus(id);
-    if (inspect) this.#inspect(this.#node(id)?.stands_for || id);
-  }
-
-  #inspect(id: string): void {
-    this.#inspecting = id;
-    this.#send({ type: "inspect", id });
-  }
-
-  #mark(id: string): void {
-    this.#selected = id;
-    this.root.dataset.selected = id;
-    this.#stage.select(id);
-    this.#outline.select(id);
-  }
-
-  #unselect(): void {
-    this.#mark("");
-    this.#closeInspector();
-  }
-
-  #closeInspector(): void {
-    this.#inspecting = "";
-    this.#inspector.close();
-    this.root.classList.remove("gl-inspecting");
-  }
-
-  #showInspection(inspection: Inspection): void {
-    const { camera } = this.#stage;
-    this.#inspector.show(inspection);
-    this.root.classList.add("gl-inspecting");
-    const rect = this.#stage.rectOf(inspection.id) ?? this.#stage.rectOf(this.#selected);
-    // Later, so that the second press of a double click still meets the same box.
-    clearTimeout(this.#settling);
-    this.#settling = setTimeout(() => {
-      if (camera.following && camera.refit(this.#stage.bounds())) return;
-      if (rect) camera.ensureVisible(rect);
-    }, DOUBLE_CLICK_MS);
-  }
-
-  /** Opens or closes: a closed scope opens, an open frame closes, a stub leads to what it stands for. */
-  #toggle(id: string): void {
-    const node = this.#node(id);
-    if (node?.kind === "stub") return this.#reveal(node.stands_for, node.stands_for);
-    if (node?.expandable) return this.#send({ type: "expand", id });
-    if (!node && this.#shown?.scene.groups.some((group) => group.id === id)) this.#send({ type: "collapse", id });
-  }
-
-  /** Brings a box of this picture into view, or asks the kernel to open what hides it. */
-  #reveal(id: string, name: string): void {
-    if (this.#stage.rectOf(id)) return this.#goTo(id, true);
-    this.#send({ type: "reveal", name });
-  }
-
-  #goTo(id: string, pulse: boolean): void {
-    const rect = this.#stage.rectOf(id);
-    if (!rect) return;
-    this.#mark(id);
-    this.#stage.camera.focus(rect);
-    if (pulse) this.#stage.pulse(id);
-    // The link that led here goes with what the inspector told before. Elsewhere on the page the focus is the user's.
-    if (pulse && this.root.contains(document.activeElement)) this.#stage.focus(id);
-    this.#inspect(id);
-  }
-
-  // ---- keyboard ----------------------------------------------------------------------------------------------------
-
-  #rootKey(event: KeyboardEvent): void {
-    const typing = event.target instanceof Element && event.target.matches("input, select, textarea");
-    if (this.#overlay || event.defaultPrevented || typing || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "/") {
-      event.preventDefault();
-      this.#search.focus();
-    }
-    if (event.key === "Escape") {
-      this.#unselect();
-      this.#stage.focus();
-    }
-  }
-
-  #key(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { camera } = this.#stage;
-    const direction = ARROWS[event.key];
-    const keys: Readonly<Record<string, () => void>> = {
-      Enter: () => this.#enter(),
-      " ": () => this.#space(),
-      f: () => this.#stage.fit(),
-      o: () => this.#openSelected(),
-      "0": () => this.#stage.fit(),
-      "+": () => camera.zoom(1.3),
-      "=": () => camera.zoom(1.3),
-      "-": () => camera.zoom(1 / 1.3),
-    };
-    const step = direction && (() => (event.shiftKey ? camera.pan(...PANS[direction]) : this.#step(direction)));
-    const work = step ?? keys[event.key];
-    if (!work) return;
-    event.preventDefault();
-    work();
-  }
-
-  #openSelected(): void {
-    const id = this.#selected;
-    const chosen = this.#node(id) ?? this.#shown?.scene.groups.find((group) => group.id === id);
-    if (chosen?.kind === "function") this.#send({ type: "open_function", id, place: 0 });
-  }
-
-  #enter(): void {
-    if (!this.#selected) return this.#step("down");
-    if (this.#inspector.shown === this.#selected) return this.#toggle(this.#selected);
-    this.#choose(this.#selected, true);
-  }
-
-  /** Of a box that does not open, the frame around it closes. */
-  #space(): void {
-    const node = this.#node(this.#selected);
-    const closes = node && !node.expandable && node.kind !== "stub" && node.group;
-    this.#toggle(closes || this.#selected);
-  }
-
-  #step(direction: Direction): void {
-    const { geometry, camera } = this.#stage;
-    const scene = this.#shown?.scene;
-    if (!geometry || !scene) return;
-    const next = this.#selected ? walk(direction, this.#selected, scene, geometry) : firstBox(geometry);
-    const rect = next && this.#stage.rectOf(next);
-    if (!rect) return;
-    this.#choose(next, Boolean(this.#inspector.shown));
-    camera.ensureVisible(rect);
   }
 
   // ---- lens --------------------------------------------------------------------------------------------------------
@@ -486,13 +348,5 @@ export class Viewer {
     const scene = this.#shown?.scene;
     if (lines !== null) this.#status.say(`The same number on ${lines} ${lines === 1 ? "line" : "lines"}`);
     else if (scene) this.#status.tell(scene);
-  }
-
-  #svgText(): string | null {
-    const chosen = this.#selected;
-    this.#mark("");
-    const text = this.#stage.svgText();
-    this.#mark(chosen);
-    return text;
   }
 }

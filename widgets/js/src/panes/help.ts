@@ -1,0 +1,56 @@
+// The list of keyboard shortcuts.
+import { h, iconButton } from "../dom";
+import { keyNames, type Shortcut } from "../shell/shortcuts";
+import { ICONS } from "../style/icons";
+
+export class Help {
+  readonly element: HTMLElement;
+  readonly #closeButton: HTMLButtonElement;
+  #before: Element | null = null;
+
+  constructor(table: readonly Shortcut[]) {
+    this.#closeButton = iconButton(ICONS.close, "Close the list (Esc)", () => this.close());
+    const rows = table.flatMap((shortcut) => {
+      const keys = keyNames(shortcut).flatMap((name, index) => [index > 0 ? " " : "", h("kbd", {}, name)]);
+      return [h("dt", {}, ...keys), h("dd", {}, shortcut.says)];
+    });
+    this.element = h(
+      "div",
+      { class: "gl-help", role: "dialog", "aria-modal": "true", "aria-label": "Keyboard shortcuts", hidden: true },
+      h(
+        "div",
+        { class: "gl-help-card" },
+        h("header", {}, h("h2", {}, "Keyboard shortcuts"), this.#closeButton),
+        h("dl", { tabindex: "0" }, ...rows),
+      ),
+    );
+    this.element.addEventListener("click", (event) => {
+      if (event.target === this.element) this.close();
+    });
+    this.element.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  open(): void {
+    this.#before = document.activeElement;
+    this.element.hidden = false;
+    this.#closeButton.focus();
+  }
+
+  close(): void {
+    this.element.hidden = true;
+    if (this.#before instanceof HTMLElement || this.#before instanceof SVGElement) this.#before.focus();
+  }
+
+  /** The focus stays in the list until it is closed. */
+  #key(event: KeyboardEvent): void {
+    event.stopPropagation();
+    if (event.key === "Escape" || event.key === "?") {
+      event.preventDefault();
+      return this.close();
+    }
+    if (event.key !== "Tab") return;
+    event.preventDefault();
+    const list = this.element.querySelector<HTMLElement>("dl");
+    (document.activeElement === list ? this.#closeButton : list)?.focus();
+  }
+}

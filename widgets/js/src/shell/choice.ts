@@ -1,0 +1,263 @@
+// What the user has chosen: the selected boxes, what the inspector tells of them, what is highlighted, and the way back.
+import type { Press } from "../canvas/gestures";
+import type { Stage } from "../canvas/stage";
+import type { Breadcrumbs } from "../panes/breadcrumbs";
+import type { Inspector } from "../panes/inspector";
+import type { Outline } from "../panes/outline";
+import type { Status } from "../panes/status";
+import type { FromViewer, Inspection, Look, Scene, SceneMessage, SceneNode } from "../scene/generated";
+import { type Traced, trace, type Way } from "../scene/trace";
+import { endOfLine } from "../scene/walk";
+import { History, type Place } from "./history";
+
+const DOUBLE_CLICK_MS = 350;
+
+/** The parts of a viewer that show what is chosen. */
+export interface ChoiceView {
+  readonly root: HTMLElement;
+  readonly stage: Stage;
+  readonly outline: Outline;
+  readonly inspector: Inspector;
+  readonly breadcrumbs: Breadcrumbs;
+  readonly status: Status;
+  /** The picture on the screen; null before the first. */
+  message(): SceneMessage | null;
+  send(message: FromViewer): void;
+  /** Says again in the status line what the picture shows. */
+  tellScene(): void;
+  canGo(back: boolean, forward: boolean): void;
+}
+
+export class Choice {
+  readonly history: History;
+  readonly #view: ChoiceView;
+  /** The box that was chosen last, and all that are chosen. */
+  #selected = "";
+  #selection: ReadonlySet<string> = new Set();
+  #traced: Way | null = null;
+  /** Where to look in the picture that was asked for. */
+  #due: Look | null = null;
+  #toldLook = JSON.stringify({ camera: null, selection: [] });
+  /** What the kernel was last asked to tell about. */
+  #inspecting = "";
+  #settling: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(view: ChoiceView) {
+    this.#view = view;
+    this.history = new History({
+      read: () => {
+        const message = view.message();
+        return message && { openings: message.openings, look: this.#look() };
+      },
+      go: (place, from) => this.#travel(place, from),
+      arrived: ({ look }) => this.#tellLook(look),
+    });
+  }
+
+  get selected(): string {
+    return this.#selected;
+  }
+
+  dispose(): void {
+    clearTimeout(this.#settling);
+    this.history.dispose();
+  }
+
+  /** Another picture is on the screen. */
+  drawn({ focus, look: wanted }: SceneMessage): void {
+    const look = this.#due ?? wanted;
+    this.#due = null;
+    if (this.#selected) this.#mark(this.#selected, this.#selection);
+    this.history.touch();
+    if (look) this.#lookAt(look);
+    else if (focus) this.goTo(focus, true);
+    else if (this.#view.inspector.shown) this.inspect(this.#view.inspector.shown);
+  }
+
+  /** Whether an inspection that failed was of what is shown: what the inspector told about has gone with the last cell. */
+  inspectionFailed(): boolean {
+    const gone = this.#view.inspector.shown === this.#inspecting;
+    if (gone) this.closeInspector();
+    return gone;
+  }
+
+  /** Does something with the picture as it is without a selection. */
+  unmarked<T>(work: () => T): T {
+    this.#view.stage.select(new Set());
+    this.#view.stage.highlight(null);
+    const result = work();
+    this.#view.stage.select(this.#selection);
+    this.#showTrace();
+    return result;
+  }
+
+  get #scene(): Scene | undefined {
+    return this.#view.message()?.scene;
+  }
+
+  node(id: string): SceneNode | undefined {
+    return this.#scene?.nodes.find((node) => node.id === id);
+  }
+
+  press({ target, double, more }: Press): void {
+    const near = (name: string) => target.closest(`[data-${name}]`)?.getAttribute(`data-${name}`);
+    const action = near("action");
+    const line = near("edge-id");
+    const end = line && this.#scene && endOfLine(line, this.#scene);
+    const id = near("node-id") ?? near("group-id") ?? end;
+    if (!id) {
+      if (more) return;
+      this.#view.stage.focus();
+      return this.unselect();
+    }
+    if (action === "expand" || action === "collapse") return this.#view.send({ type: action, id });
+    if (double && !line) return this.toggle(id);
+    if (more) return this.#alsoChoose(id);
+    this.choose(id, true);
+  }
+
+  /** Chooses a further box, or no longer. */
+  #alsoChoose(id: string): void {
+    const ids = new Set(this.#selection);
+    if (!ids.delete(id)) ids.add(id);
+    this.#mark(ids.has(id) ? id : ([...ids].at(-1) ?? ""), ids);
+    this.#view.stage.focus(this.#selected);
+    this.#tellSelection();
+  }
+
+  add(ids: readonly string[]): void {
+    this.#mark(ids.at(-1) ?? this.#selected, new Set([...this.#selection, ...ids]));
+    this.#view.stage.focus(this.#selected);
+    this.#tellSelection();
+  }
+
+  /** The inspector tells about what is selected: one box in full, several as a summary. */
+  #tellSelection(): void {
+    const boxes = this.#scene?.nodes.filter(({ id }) => this.#selection.has(id)) ?? [];
+    if (this.#selection.size === 0) return this.closeInspector();
+    if (this.#selection.size === 1) return this.inspect(this.node(this.#selected)?.stands_for || this.#selected);
+    this.#inspecting = "";
+    this.#view.inspector.showMany(boxes);
+    this.#view.root.classList.add("gl-inspecting");
+  }
+
+  choose(id: string, inspect: boolean): void {
+    this.#mark(id);
+    this.#view.stage.focus(id);
+    if (inspect) this.inspect(this.node(id)?.stands_for || id);
+  }
+
+  inspect(id: string): void {
+    this.#inspecting = id;
+    this.#view.send({ type: "inspect", id });
+  }
+
+  #mark(id: string, all: ReadonlySet<string> = new Set(id ? [id] : [])): void {
+    this.#selected = id;
+    this.#selection = all;
+    this.#view.root.dataset.selected = id;
+    this.#view.stage.select(all);
+    this.#view.outline.select(id, all);
+    if (this.#scene) this.#view.breadcrumbs.show(this.#scene, id);
+    this.#showTrace();
+    this.history.touch();
+  }
+
+  // ---- upstream and downstream -------------------------------------------------------------------------------------
+
+  /** Highlights what lies that way of the selection; a second time no longer. */
+  trace(way: Way): void {
+    this.#traced = this.#traced === way || this.#selection.size === 0 ? null : way;
+    const traced = this.#showTrace();
+    if (!traced || !this.#scene) return this.#view.tellScene();
+    const others = traced.boxes.size - this.#scene.nodes.filter(({ id }) => this.#selection.has(id)).length;
+    this.#view.status.say(`${others} ${others === 1 ? "box" : "boxes"} ${way}`);
+  }
+
+  #showTrace(): Traced | null {
+    const scene = this.#scene;
+    const traced = this.#traced && scene ? trace(scene, this.#selection, this.#traced) : null;
+    this.#view.stage.highlight(traced && traced.boxes.size > 0 ? traced : null);
+    this.#view.inspector.traced(this.#traced);
+    return traced;
+  }
+
+  // ---- back and forward --------------------------------------------------------------------------------------------
+
+  #look(): Look {
+    return { camera: this.#view.stage.camera.look(), selection: [...this.#selection] };
+  }
+
+  #lookAt({ camera, selection }: Look): void {
+    const there = selection.filter((id) => this.#view.stage.rectOf(id));
+    this.#mark(there.at(-1) ?? "", new Set(there));
+    this.#tellSelection();
+    if (camera) this.#view.stage.camera.lookAt(camera);
+    else this.#view.stage.camera.release(this.#view.stage.bounds());
+  }
+
+  #travel({ openings, look }: Place, from: Place): void {
+    if (JSON.stringify(openings) === JSON.stringify(from.openings)) return this.#lookAt(look);
+    this.#due = look;
+    this.#view.send({ type: "restore", openings });
+  }
+
+  #tellLook(look: Look): void {
+    this.#view.canGo(this.history.canGoBack, this.history.canGoForward);
+    const text = JSON.stringify(look);
+    if (text === this.#toldLook) return;
+    this.#toldLook = text;
+    this.#view.send({ type: "look", look });
+  }
+
+  unselect(): void {
+    this.#traced = null;
+    this.#mark("");
+    this.closeInspector();
+  }
+
+  closeInspector(): void {
+    this.#inspecting = "";
+    this.#view.inspector.close();
+    this.#view.root.classList.remove("gl-inspecting");
+  }
+
+  showInspection(inspection: Inspection): void {
+    if (inspection.id !== this.#inspecting) return;
+    const { camera } = this.#view.stage;
+    this.#view.inspector.show(inspection);
+    this.#view.root.classList.add("gl-inspecting");
+    const rect = this.#view.stage.rectOf(inspection.id) ?? this.#view.stage.rectOf(this.#selected);
+    // Later, so that the second press of a double click still meets the same box.
+    clearTimeout(this.#settling);
+    this.#settling = setTimeout(() => {
+      if (camera.following && camera.refit(this.#view.stage.bounds())) return;
+      if (rect) camera.ensureVisible(rect);
+    }, DOUBLE_CLICK_MS);
+  }
+
+  /** Opens or closes: a closed scope opens, an open frame closes, a stub leads to what it stands for. */
+  toggle(id: string): void {
+    const node = this.node(id);
+    if (node?.kind === "stub") return this.reveal(node.stands_for, node.stands_for);
+    if (node?.expandable) return this.#view.send({ type: "expand", id });
+    if (!node && this.#scene?.groups.some((group) => group.id === id)) this.#view.send({ type: "collapse", id });
+  }
+
+  /** Brings a box of this picture into view, or asks the kernel to open what hides it. */
+  reveal(id: string, name: string): void {
+    if (this.#view.stage.rectOf(id)) return this.goTo(id, true);
+    this.#view.send({ type: "reveal", name });
+  }
+
+  goTo(id: string, pulse: boolean): void {
+    const rect = this.#view.stage.rectOf(id);
+    if (!rect) return;
+    this.#mark(id);
+    this.#view.stage.camera.focus(rect);
+    if (pulse) this.#view.stage.pulse(id);
+    // The link that led here goes with what the inspector told before. Elsewhere on the page the focus is the user's.
+    if (pulse && this.#view.root.contains(document.activeElement)) this.#view.stage.focus(id);
+    this.inspect(id);
+  }
+}

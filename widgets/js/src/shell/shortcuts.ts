@@ -1,0 +1,47 @@
+// The keys of the viewer: one table handles them and is the list that `?` shows.
+
+export interface Shortcut {
+  /** The values of `KeyboardEvent.key`. */
+  readonly keys: readonly string[];
+  /** Keys that must be held; Shift is free where the key itself needs it. */
+  readonly held?: "Shift" | "Ctrl" | "Alt";
+  /** How the list writes the keys, where that is not as they are. */
+  readonly shown?: string;
+  readonly says: string;
+  /** Only while the focus is on the picture: elsewhere the key has another meaning. */
+  readonly onPicture?: boolean;
+  run(key: string): void;
+}
+
+function holds({ ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent, { held, keys }: Shortcut): boolean {
+  const letter = keys.some((key) => key.length === 1 && key !== " ");
+  const shift = letter || shiftKey === (held === "Shift");
+  return shift && (ctrlKey || metaKey) === (held === "Ctrl") && altKey === (held === "Alt");
+}
+
+/** The shortcut that an event calls for. */
+export function shortcutOf(table: readonly Shortcut[], event: KeyboardEvent, onPicture: boolean): Shortcut | undefined {
+  return table.find(
+    (shortcut) => shortcut.keys.includes(event.key) && (onPicture || !shortcut.onPicture) && holds(event, shortcut),
+  );
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  " ": "Space",
+  Escape: "Esc",
+  ArrowLeft: "←",
+  ArrowRight: "→",
+  ArrowUp: "↑",
+  ArrowDown: "↓",
+};
+
+/** How a reader calls the keys of a shortcut: `Shift + ↑`. */
+export function keyNames({ keys, held, shown }: Shortcut): readonly string[] {
+  const names = shown ? [shown] : keys.map((key) => NAMES[key] ?? key);
+  return names.map((name) => (held ? `${held} + ${name}` : name));
+}
+
+/** All shortcuts in words, for a screen reader. */
+export function spoken(table: readonly Shortcut[]): string {
+  return table.map((shortcut) => `${keyNames(shortcut).join(" or ")}: ${shortcut.says}`).join(". ");
+}
