@@ -216,10 +216,9 @@ class SearchMessage(Message, frozen=True, kw_only=True, tag="search"):
 
 
 class ExportMessage(Message, frozen=True, kw_only=True, tag="export"):
-    """The answer to `ExportRequest`: the text of a file."""
+    """The answer to `ExportRequest`: the text of a file, which the viewer names."""
 
     format: ExportFormat
-    name: str
     text: str
 
 

@@ -280,8 +280,7 @@ def scene_message(scene: Scene, state: SceneState, *, focus: str = "", sent_at: 
 def exported(scene: Scene, kind: messages.ExportFormat) -> messages.ExportMessage:
     """Export a scene as the text of a file."""
     write = {"svg": to_svg, "dot": to_dot, "mermaid": to_mermaid}[kind]
-    suffix = {"svg": "svg", "dot": "dot", "mermaid": "mmd"}[kind]
-    return messages.ExportMessage(format=kind, name=f"graph.{suffix}", text=write(scene))
+    return messages.ExportMessage(format=kind, text=write(scene))
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

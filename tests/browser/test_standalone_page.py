@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,6 +14,7 @@ from playwright.sync_api import Browser, Dialog, Page
 import graphcore as gc
 import widgets
 from tests.browser.traffic import Traffic
+from tests.widgets.test_render_text import HOSTILE
 from widgets.render import to_page
 from widgets.scene import Scene, SceneEdge, SceneGroup, SceneNode, SceneState
 
@@ -125,6 +127,40 @@ def test_the_search_of_a_saved_page_takes_terms_and_shows_as_many_hits_as_are_as
     field.fill("transpose_a=true dtype:float")
     opened.page.locator('.gl-hits [data-name="model/product"]').wait_for()
     assert opened.page.locator(".gl-hits [role=option]").count() == 1
+
+
+def test_png_and_pdf_are_made_in_the_page_and_named_after_the_model_with_hostile_names_as_text(opened: Opened, tmp_path: Path) -> None:
+    nodes = [
+        SceneNode(id=name, label=name, kind="op", op=name, detail=name)
+        for name in HOSTILE
+        if name.encode("utf-8", "ignore").decode() == name
+    ]
+    file = tmp_path / "page.html"
+    file.write_text(to_page(Scene(title="resnet50.pb", nodes=nodes, edges=[])), "utf-8")
+    page = opened.page
+    # Without a printer the frame that would be printed stays.
+    page.add_init_script("window.print = () => {}")
+    opened.show(file)
+
+    def choose(kind: str) -> None:
+        page.get_by_role("button", name="Export the picture").click()
+        page.locator(f'[data-export="{kind}"]').click()
+
+    with page.expect_download() as download:
+        choose("png")
+    assert download.value.suggested_filename == "resnet50.png"
+    png = Path(download.value.path()).read_bytes()
+    assert png.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", png[16:24])
+    natural = page.evaluate("() => { const box = document.querySelector('.gl-world').getBBox(); return [box.width, box.height]; }")
+    assert width > 1.9 * natural[0]
+    assert height > 1.9 * natural[1]
+    choose("pdf")
+    frame = page.frame_locator(".gl-print")
+    frame.locator("svg text").first.wait_for(state="attached")
+    assert frame.locator("script, image, foreignObject, iframe, img, a").count() == 0
+    assert "alert(1)" in "".join(frame.locator("svg text").all_text_contents())
+    page.locator(".gl-status-text").get_by_text("Save as PDF").wait_for()
 
 
 def test_hostile_names_are_only_names_in_both_renderers(opened: Opened, tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ _GRADIENT_TONES: Final = {"not differentiated": 0, "forward, differentiated": 1,
 class LensView:
     """One lens over one scene: the mark of each box, and the legend."""
 
-    def __init__(self, name: str, title: str, marks: dict[str, LensMark], legend: list[LegendEntry]) -> None:
-        self.lens = Lens(name=name, title=title, legend=legend)
+    def __init__(self, name: str, title: str, marks: dict[str, LensMark], legend: list[LegendEntry], *, empty: str = "") -> None:
+        note = "" if any(mark.tone for mark in marks.values()) else empty
+        self.lens = Lens(name=name, title=title, legend=legend, note=note)
         self.marks = marks
 
 
@@ -46,10 +47,18 @@ def all_lenses(graph: Graph, boxes: list[Box], roles: Roles) -> list[LensView]:
     return [
         LensView("structure", "Structure", {}, []),  # kinds and roles have their own shapes and colours
         _shapes(boxes),
-        _view("devices", "Devices", boxes, _device, rest="no device requested"),
-        _view("gradients", "Gradients", boxes, gradient_class, tones=_GRADIENT_TONES, words=gradient_words),
-        _view("functions", "Functions", boxes, _function, rest="no function call"),
-        _view("cells", "Cells", boxes, _cell, rest="made outside a cell"),
+        _view("devices", "Devices", boxes, _device, rest="no device requested", empty="No node asks for a device"),
+        _view(
+            "gradients",
+            "Gradients",
+            boxes,
+            gradient_class,
+            tones=_GRADIENT_TONES,
+            words=gradient_words,
+            empty="Nothing here was differentiated",
+        ),
+        _view("functions", "Functions", boxes, _function, rest="no function call", empty="No node calls a function"),
+        _view("cells", "Cells", boxes, _cell, rest="made outside a cell", empty="No node was made by a cell"),
     ]
 
 
@@ -79,10 +88,11 @@ def _view(
     tones: Mapping[str, int] | None = None,
     rest: str = "",
     words: Callable[[Node], str] | None = None,
+    empty: str = "",
 ) -> LensView:
     """A lens by classes; "" is the class of unmarked nodes.
 
-    By default the classes get tones 1, 2, ... in order, and the last tone for all others.
+    `empty` is the reason why a lens without marks has none. By default the classes get tones 1, 2, ... in order, and the last tone for all others.
     """
     counts = {box.id: Counter(map(classify, box.nodes)) for box in boxes}
     if tones is None:
@@ -100,7 +110,7 @@ def _view(
         marks[box.id] = LensMark(text=text, tone=tone)
     if list(tones.values()).count(_LAST_TONE) > 1:
         used[_LAST_TONE] = "others"
-    return LensView(name, title, marks, [LegendEntry(tone=tone, text=text) for tone, text in sorted(used.items())])
+    return LensView(name, title, marks, [LegendEntry(tone=tone, text=text) for tone, text in sorted(used.items())], empty=empty)
 
 
 def _tones_by_size(counters: object) -> dict[str, int]:

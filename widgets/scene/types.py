@@ -109,11 +109,12 @@ class LegendEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lens(msgspec.Struct, frozen=True, kw_only=True):
-    """A lens with marks in this scene."""
+    """A lens with marks in this scene. `note` is the reason why it marks nothing, "" if it does."""
 
     name: str
     title: str
     legend: list[LegendEntry] = []
+    note: str = ""
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):

@@ -268,20 +268,22 @@ export const SAMPLE = scene({
   total_nodes: 48,
   hidden_nodes: 15,
   lenses: [
-    { name: "structure", title: "Structure", legend: [] },
-    { name: "shapes", title: "Shapes", legend: shapeTones.map((text, i) => ({ tone: i + 1, text })) },
+    { name: "structure", title: "Structure", note: "", legend: [] },
+    { name: "shapes", title: "Shapes", note: "", legend: shapeTones.map((text, i) => ({ tone: i + 1, text })) },
     {
       name: "devices",
       title: "Devices",
+      note: "",
       legend: [
         { tone: 1, text: "/cpu:0" },
         { tone: 2, text: "/gpu:0 (simulated)" },
       ],
     },
-    { name: "gradients", title: "Gradients", legend: [{ tone: 4, text: "made by gradients()" }] },
+    { name: "gradients", title: "Gradients", note: "", legend: [{ tone: 4, text: "made by gradients()" }] },
     {
       name: "cells",
       title: "Cells",
+      note: "",
       legend: Object.entries(cellTone).map(([text, tone]) => ({ tone, text })),
     },
   ],

@@ -29,7 +29,6 @@ test("a standalone page answers from its own data", async () => {
     inspection: { id: "W" },
   });
   expect((await answer({ type: "want_export", format: "dot" })).message).toMatchObject({
-    name: "graph.dot",
     text: "digraph {}",
   });
   const { message, buffers } = await answer({ type: "need_engine", engine: "graphviz" });

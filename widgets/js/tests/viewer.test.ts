@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { lensTag } from "../src/canvas/drawing";
+import { fileStem } from "../src/canvas/exporter";
 import { edge, group, HOSTILE, inspection, node, Page, SAMPLE, scene, sceneMessage, until } from "./support";
 
 let page: Page;
@@ -237,17 +238,18 @@ test("the arrow keys reach everything in the export menu, Escape closes it and l
   const names = (): string =>
     document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "";
   const seen = [names()];
-  for (const key of ["ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowUp"]) {
+  for (const key of ["ArrowRight", "ArrowRight", "ArrowUp", "ArrowUp", "ArrowRight", "ArrowUp"]) {
     page.key(key, document.activeElement ?? button);
     seen.push(names());
   }
   expect(seen).toEqual([
     "Download SVG picture",
     "Copy SVG picture",
-    "Copy DOT text",
-    "Download DOT text",
+    "Download PNG picture",
     "Download SVG picture",
     "Download Mermaid text",
+    "Copy Mermaid text",
+    "Copy DOT text",
   ]);
   page.key("Escape", document.activeElement ?? button);
   expect(document.activeElement).toBe(button);
@@ -290,7 +292,7 @@ test("another lens marks boxes in words, colours and patterns without a new layo
 test("a lens that has nothing special to say of a box, or says what stands there already, adds no tag", async () => {
   const mark = (text: string, tone: number) => ({ lenses: { l: { text, tone } } });
   const nodes = [node("plain", mark("usual", 0)), node("known", mark("float [2]", 3)), node("told", mark("rare", 2))];
-  const lenses = [{ name: "l", title: "L", legend: [] }];
+  const lenses = [{ name: "l", title: "L", legend: [], note: "" }];
   await page.show(scene({ nodes, edges: [edge("known", "told", "float [2]")], lenses }), { lens: "l" });
   expect(nodes.map(({ id }) => page.box(id).querySelector(".gl-mark")?.textContent)).toEqual(["", "", "rare"]);
   expect(nodes.map(({ id }) => page.box(id).dataset.tone)).toEqual([undefined, "3", "2"]);
@@ -365,12 +367,12 @@ test("DOT text is asked from the kernel and offered as a file", async () => {
   await page.show(small(1));
   page.click(page.one('[data-export="dot"]'));
   expect(page.last("want_export")).toEqual({ type: "want_export", format: "dot" });
-  page.receive({ type: "export", format: "mermaid", name: "other.mmd", text: "" });
-  page.receive({ type: "export", format: "dot", name: "graph.dot", text: "digraph {}" });
-  expect(saved).toEqual(["graph.dot"]);
+  page.receive({ type: "export", format: "mermaid", text: "" });
+  page.receive({ type: "export", format: "dot", text: "digraph {}" });
+  expect(saved[0]).toMatch(/^[\w.-]+\.dot$/);
   page.click(page.one('[data-export="svg"]'));
   await until(() => saved.length === 2);
-  expect(saved[1]).toBe("graph.svg");
+  expect(saved[1]).toMatch(/^[\w.-]+\.svg$/);
 });
 
 test("a viewer that is disposed leaves nothing behind", async () => {
@@ -399,4 +401,43 @@ test("when the kernel has been restarted the picture stays, and whoever asks for
   expect(page.text(".gl-status-text")).toBe("The kernel of this picture has ended: run its cell again");
   expect(page.root.classList).toContain("gl-lost");
   expect(page.root.querySelectorAll("[data-node-id]").length).toBe(boxes);
+});
+
+test("a file is named after the model and the lens, whatever the name of the model", () => {
+  expect(fileStem("resnet50.pb", "structure")).toBe("resnet50");
+  expect(fileStem("resnet50.pb", "shapes")).toBe("resnet50-shapes");
+  expect(fileStem("my model / 数据", "")).toBe("my-model-数据");
+  for (const name of ["", "../..", "...", "///", "<script>alert(1)</script>", "a\u0000b\n", "x".repeat(3000)]) {
+    expect(fileStem(name, "")).toMatch(/^[\p{L}\p{N}_][\p{L}\p{N}._-]{0,79}$/u);
+  }
+});
+
+test("a lens that marks nothing says why, in the legend and in the status line", async () => {
+  const lenses = [{ name: "devices", title: "Devices", legend: [], note: "No node asks for a device" }];
+  await page.show(scene({ nodes: [node("x")], lenses }), { lens: "devices" });
+  expect(page.text(".gl-legend")).toContain("No node asks for a device");
+});
+
+test("the legend explains the badges that occur", async () => {
+  const lenses = [{ name: "structure", title: "Structure", legend: [], note: "" }];
+  const nodes = [node("x", { state: "new" }), node("y", { state: "error" }), node("z", { state: "changed" })];
+  await page.show(scene({ nodes, lenses }), { lens: "structure" });
+  expect(page.text(".gl-legend")).toMatch(/\+new with the last cell.*~changed.*!has an error/s);
+  expect(page.text(".gl-legend")).not.toContain("failed");
+});
+
+test("opening a scope is not told as nodes added", async () => {
+  await page.show(small(1));
+  await page.show(small(2, ["z"]), { openings: { opened: ["s"], closed: [], mode: "auto" } });
+  expect(page.text("[role=status]")).toBe("3 boxes shown");
+  await page.show(small(3, ["z", "w"]), { openings: { opened: ["s"], closed: [], mode: "auto" } });
+  expect(page.text("[role=status]")).toBe("Picture updated: 1 node added");
+});
+
+test("expand all says how much is shown when something stays closed, and why", async () => {
+  await page.show(small(1));
+  page.one<HTMLButtonElement>('[aria-label="Expand all"]').click();
+  const nodes = [node("x"), node("s/", { kind: "scope", count: 1040, expandable: true })];
+  await page.show(scene({ revision: 2, nodes, total_nodes: 1041 }));
+  expect(page.text(".gl-status-text")).toMatch(/^1 of 1,041 nodes are shown. Closed, .*: 1 box$/);
 });

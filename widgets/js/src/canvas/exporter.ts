@@ -1,11 +1,36 @@
-// Exports: SVG from the page itself, DOT and Mermaid from the kernel; to a file or the clipboard.
+// Exports: SVG, PNG and PDF from the page itself, DOT and Mermaid from the kernel; to a file or the clipboard.
 import { reason } from "../dom";
-import type { ExportFormat, ExportMessage } from "../scene/generated";
+import type { ExportFormat, ExportMessage, Scene } from "../scene/generated";
 import { copyText, download } from "../shell/files";
+import { PLAIN_LENS } from "./legend";
+import { pngOf, printPdf } from "./raster";
+
+/** The formats that are offered: those of the kernel, and those that the page makes of its SVG. */
+export type FileFormat = ExportFormat | "png" | "pdf";
+
+const FILES: Readonly<Record<FileFormat, readonly [suffix: string, type: string]>> = {
+  svg: ["svg", "image/svg+xml"],
+  png: ["png", "image/png"],
+  pdf: ["pdf", "application/pdf"],
+  dot: ["dot", "text/vnd.graphviz"],
+  mermaid: ["mmd", "text/plain"],
+};
+
+/** The name of a file with what a view shows, without suffix: `resnet50`, `resnet50-shapes`. */
+export function fileStem(title: string, lens: string): string {
+  const model = title.replace(/\.(pb|pbtxt|html?|json|txt|keras|h5|onnx)$/i, "");
+  const plain = `${model || "graph"}${lens && lens !== PLAIN_LENS ? `-${lens}` : ""}`
+    .normalize("NFC")
+    .replace(/[^\p{L}\p{N}._-]+/gu, "-")
+    .replace(/^[-.]+|[-.]+$/g, "");
+  return [...plain].slice(0, 80).join("") || "graph";
+}
 
 export interface ExporterActions {
   /** The picture as an SVG file, null when there is none. */
   svgText(): string | null;
+  /** What is shown, and through which lens. */
+  shown(): { readonly scene: Scene; readonly lens: string } | null;
   /** Asks the kernel for the text of a format. */
   ask(format: ExportFormat): void;
   say(text: string): void;
@@ -15,27 +40,47 @@ export interface ExporterActions {
 export class Exporter {
   readonly #actions: ExporterActions;
   /** What the user waits for; answers to another view of the same widget are none of our business. */
-  #wanted: { format: ExportFormat; copy: boolean } | null = null;
+  #wanted: { format: FileFormat; copy: boolean } | null = null;
 
   constructor(actions: ExporterActions) {
     this.#actions = actions;
   }
 
-  start(format: ExportFormat, copy: boolean): void {
+  start(format: FileFormat, copy: boolean): void {
     this.#wanted = { format, copy };
-    if (format !== "svg") return this.#actions.ask(format);
-    const text = this.#actions.svgText();
-    if (text === null) this.#actions.fail("There is no picture to export yet");
-    else this.receive({ type: "export", format, name: "graph.svg", text });
+    if (format === "dot" || format === "mermaid") return this.#actions.ask(format);
+    const svg = this.#actions.svgText();
+    if (svg === null) return this.#actions.fail("There is no picture to export yet");
+    if (format === "svg") return this.receive({ type: "export", format, text: svg });
+    if (format === "pdf") return this.#print(svg);
+    pngOf(svg).then(
+      ({ file, scale }) => this.#save("png", file, scale < 1 ? ", smaller than it is: no browser draws it whole" : ""),
+      (error: unknown) => this.#actions.fail(reason(error)),
+    );
   }
 
-  receive({ format, name, text }: ExportMessage): void {
+  receive({ format, text }: ExportMessage): void {
     const wanted = this.#wanted;
     if (wanted?.format !== format) return;
     this.#wanted = null;
     if (wanted.copy) return this.copy(text);
-    download(name || `graph.${format}`, text, format === "svg" ? "image/svg+xml" : "text/plain");
-    this.#actions.say(`Saved ${name}`);
+    this.#save(format, new Blob([text], { type: FILES[format][1] }));
+  }
+
+  #print(svg: string): void {
+    printPdf(svg, this.#stem());
+    this.#actions.say("Choose “Save as PDF” where the browser asks for a printer");
+  }
+
+  #save(format: FileFormat, file: Blob, note = ""): void {
+    const name = `${this.#stem()}.${FILES[format][0]}`;
+    download(name, file);
+    this.#actions.say(`Saved ${name}${note}`);
+  }
+
+  #stem(): string {
+    const { scene, lens = "" } = this.#actions.shown() ?? {};
+    return fileStem(scene?.title ?? "", lens);
   }
 
   copy(text: string): void {

@@ -2,6 +2,7 @@
 import { h, s } from "../dom";
 import type { Lens, Scene, SceneNode } from "../scene/generated";
 import { detailPath, outlinePath } from "../scene/shapes";
+import { badge } from "./badge";
 
 /** One pattern for each tone, so that tones differ without colour: lines in four directions, grids, dots, none. */
 const PATTERNS = [
@@ -71,6 +72,22 @@ function plainRows({ nodes, edges }: Scene): HTMLElement[] {
   return rows;
 }
 
+const STATES: readonly (readonly [SceneNode["state"], string])[] = [
+  ["new", "new with the last cell"],
+  ["changed", "changed by the last cell"],
+  ["error", "has an error"],
+  ["stale", "left by a cell that failed"],
+];
+
+/** What the badges of this scene mean, those that occur. */
+function badgeRows({ nodes }: Scene): HTMLElement[] {
+  const states = new Set(nodes.map(({ state }) => state));
+  return STATES.filter(([state]) => states.has(state)).map(([state, text]) => {
+    const sign = s("g", { class: `gl-node gl-state-${state}` }, badge(state, 12, 7));
+    return h("li", {}, swatch(sign), h("span", {}, text));
+  });
+}
+
 function lensRows(lens: Lens, prefix: string): HTMLElement[] {
   return lens.legend.map(({ tone, text }) => {
     const fill = tone & 7 ? `url(#${prefix}-${tone & 7})` : "none";
@@ -87,7 +104,9 @@ export function legendElement(
   open: boolean,
   toggled: (open: boolean) => void,
 ): HTMLElement {
-  const rows = lens && lens.name !== PLAIN_LENS ? lensRows(lens, prefix) : plainRows(scene);
+  const note = lens?.note ? [h("li", { class: "gl-legend-note" }, lens.note)] : [];
+  const own = lens && lens.name !== PLAIN_LENS ? lensRows(lens, prefix) : plainRows(scene);
+  const rows = [...note, ...own, ...badgeRows(scene)];
   const legend = h(
     "details",
     { class: "gl-legend", open, hidden: rows.length === 0 },

@@ -6,12 +6,12 @@ import type { LensMark, Scene, SceneEdge, SceneGroup, SceneNode } from "../scene
 import type { Geometry, Rect, Route } from "../scene/geometry";
 import { textWidth } from "../scene/measure";
 import { arrowPath, detailPath, outlinePath } from "../scene/shapes";
+import { badge } from "./badge";
 import { isKnown } from "./dim_light";
 import { Drawing, lensTag, markBox, markFrame, markLine } from "./drawing";
 
 const ANIMATED_BOXES = 500;
 const MOVE_MS = 260;
-const BADGES: Readonly<Record<string, string>> = { new: "+", changed: "~", error: "!", stale: "!" };
 
 /** One keyed element with the drawing it shows now. */
 interface Kept {
@@ -30,17 +30,6 @@ function tooltip(node: SceneNode): string {
   if (node.state === "stale") lines.push("left by a cell that failed; running it again replaces it");
   if (node.error) lines.push(`Error: ${node.error}`);
   return lines.filter(Boolean).join("\n");
-}
-
-function badge(state: string, x: number): SVGGElement | null {
-  const sign = BADGES[state];
-  if (!sign) return null;
-  return s(
-    "g",
-    { class: "gl-badge", transform: `translate(${x},0)` },
-    s("circle", { r: 7 }),
-    s("text", { y: 3.6 }, sign),
-  );
 }
 
 function expandHandle(look: Look): SVGGElement {

@@ -3,7 +3,7 @@ import { h } from "../dom";
 import type { Scene, SceneMessage } from "../scene/generated";
 
 const plural = (count: number, word: string): string =>
-  `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+  `${count.toLocaleString("en")} ${word}${count === 1 ? "" : word.endsWith("x") ? "es" : "s"}`;
 
 export class Status {
   readonly element: HTMLElement;
@@ -11,6 +11,8 @@ export class Status {
   readonly #facts = h("span", { class: "gl-status-facts" });
   readonly #live = h("span", { class: "gl-hidden", role: "status", "aria-live": "polite" });
   #shown: ReadonlySet<string> | null = null;
+  /** What was open in the last picture. */
+  #folding: string | null = null;
 
   constructor() {
     this.element = h("div", { class: "gl-status" }, this.#text, this.#facts, this.#live);
@@ -28,6 +30,17 @@ export class Status {
     this.say([title, summary].filter(Boolean).join(" · "));
   }
 
+  /** What "expand all" has done: whether everything is open now, and if not, why. */
+  expanded({ nodes, total_nodes: total }: Scene): void {
+    const closed = nodes.filter(({ expandable }) => expandable);
+    if (closed.length === 0) return;
+    const inside = closed.reduce((sum, { count }) => sum + count, 0);
+    const [shown, all] = [Math.max(total - inside, 0), total].map((count) => count.toLocaleString("en"));
+    this.say(
+      `${shown} of ${all} nodes are shown. Closed, to keep the picture readable: ${plural(closed.length, "box")}`,
+    );
+  }
+
   /** Something went wrong. */
   fail(text: string): void {
     this.say(text);
@@ -36,20 +49,26 @@ export class Status {
   }
 
   /** A picture is on the screen. */
-  drawn({ scene }: SceneMessage, delayMs: number | null): void {
+  drawn({ scene, openings }: SceneMessage, delayMs: number | null): void {
     const { nodes } = scene;
     this.#facts.textContent = delayMs === null ? "" : `${Math.round(delayMs)} ms`;
     this.#facts.title = delayMs === null ? "" : "From the end of the cell until the picture was on the screen";
+    const folding = JSON.stringify(openings);
+    const folded = this.#folding !== null && folding !== this.#folding;
+    this.#folding = folding;
     this.#announce(
       scene.nodes.map((node) => node.id),
       nodes.filter((node) => node.state === "error").length,
+      folded,
     );
   }
 
-  #announce(ids: readonly string[], errors: number): void {
+  /** Boxes that appear because something was opened are not new in the graph: `folded` says so. */
+  #announce(ids: readonly string[], errors: number, folded: boolean): void {
     const before = this.#shown;
     this.#shown = new Set(ids);
     if (before === null) return this.#hear(`Picture of ${plural(ids.length, "node")}`, errors);
+    if (folded) return this.#hear(`${plural(ids.length, "box")} shown`, errors);
     const added = ids.filter((id) => !before.has(id)).length;
     const removed = [...before].filter((id) => !this.#shown?.has(id)).length;
     const parts = [added ? `${plural(added, "node")} added` : "", removed ? `${removed} removed` : ""].filter(Boolean);

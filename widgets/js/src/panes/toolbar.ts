@@ -1,6 +1,8 @@
 // The row of controls above the picture.
-import { h, iconButton, s } from "../dom";
-import type { ExportFormat, Lens, Renderer } from "../scene/generated";
+
+import type { FileFormat } from "../canvas/exporter";
+import { h, iconButton } from "../dom";
+import type { Lens, Renderer } from "../scene/generated";
 import { ICONS } from "../style/icons";
 
 export interface ToolbarActions {
@@ -12,18 +14,23 @@ export interface ToolbarActions {
   back(): void;
   forward(): void;
   help(): void;
-  export(format: ExportFormat, copy: boolean): void;
+  export(format: FileFormat, copy: boolean): void;
 }
 
 const RENDERERS: readonly (readonly [Renderer, string])[] = [
   ["graphviz", "Graphviz"],
   ["mermaid", "Mermaid"],
 ];
-const FORMATS: readonly (readonly [ExportFormat, string])[] = [
+const FORMATS: readonly (readonly [FileFormat, string])[] = [
   ["svg", "SVG picture"],
+  ["png", "PNG picture"],
+  ["pdf", "PDF (print)"],
   ["dot", "DOT text"],
   ["mermaid", "Mermaid text"],
 ];
+
+/** Not text: nothing to copy. */
+const PAGE_ONLY: ReadonlySet<FileFormat> = new Set(["png", "pdf"]);
 
 export class Toolbar {
   readonly element: HTMLElement;
@@ -119,7 +126,7 @@ export class Toolbar {
   }
 
   #exportMenu(actions: ToolbarActions): HTMLElement {
-    const run = (format: ExportFormat, copy: boolean) => (): void => {
+    const run = (format: FileFormat, copy: boolean) => (): void => {
       this.#toggleMenu(false);
       actions.export(format, copy);
     };
@@ -132,22 +139,18 @@ export class Toolbar {
           { type: "button", role: "menuitem", "data-export": format, click: run(format, false) },
           `Download ${title}`,
         ),
-        h(
-          "button",
-          {
-            type: "button",
-            role: "menuitem",
-            class: "gl-button",
-            "data-copy": format,
-            "aria-label": `Copy ${title}`,
-            title: `Copy ${title}`,
-            click: run(format, true),
-          },
-          s("svg", { viewBox: "0 0 16 16", class: "gl-icon", "aria-hidden": "true" }, s("path", { d: ICONS.copy })),
-        ),
+        PAGE_ONLY.has(format) ? null : this.#copyButton(title, format, run(format, true)),
       ),
     );
     return h("div", { class: "gl-menu", role: "menu", "aria-label": "Export" }, ...rows);
+  }
+
+  #copyButton(title: string, format: FileFormat, press: () => void): HTMLElement {
+    const label = `Copy ${title}`;
+    const button = iconButton(ICONS.copy, label, press);
+    button.setAttribute("role", "menuitem");
+    button.dataset.copy = format;
+    return button;
   }
 
   #toggleMenu(open = this.#menu.hidden): void {
@@ -164,11 +167,16 @@ export class Toolbar {
       this.#toggleMenu(false);
       this.#menuButton.focus();
     }
-    // A row is a format: to its left what saves it, to its right what copies it.
-    const steps: Readonly<Record<string, number>> = { ArrowDown: 2, ArrowUp: -2, ArrowRight: 1, ArrowLeft: -1 };
-    const step = steps[event.key];
-    if (here < 0 || !step) return;
+    // A row is a format: to its left what saves it, to its right what copies it, if that can be copied.
+    const rows = [...this.#menu.querySelectorAll(".gl-menu-row")].map((row) => [...row.querySelectorAll("button")]);
+    const line = rows.findIndex((row) => row.includes(buttons[here] as HTMLButtonElement));
+    const column = rows[line]?.indexOf(buttons[here] as HTMLButtonElement) ?? 0;
+    const down = { ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0;
+    const across = { ArrowRight: 1, ArrowLeft: -1 }[event.key] ?? 0;
+    if (here < 0 || (!down && !across)) return;
     event.preventDefault();
-    buttons[(here + step + buttons.length) % buttons.length]?.focus();
+    if (across) return buttons[(here + across + buttons.length) % buttons.length]?.focus();
+    const row = rows[(line + down + rows.length) % rows.length] ?? [];
+    (row[column] ?? row[0])?.focus();
   }
 }

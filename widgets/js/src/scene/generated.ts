@@ -107,11 +107,12 @@ export interface LegendEntry {
   readonly text: string;
 }
 
-/** A lens with marks in this scene. */
+/** A lens with marks in this scene. `note` is the reason why it marks nothing, "" if it does. */
 export interface Lens {
   readonly name: string;
   readonly title: string;
   readonly legend: readonly LegendEntry[];
+  readonly note: string;
 }
 
 /** The complete content of one picture. `revision` increases with every scene of a view. */
@@ -314,11 +315,10 @@ export interface SearchMessage {
   readonly total: number;
 }
 
-/** The answer to `ExportRequest`: the text of a file. */
+/** The answer to `ExportRequest`: the text of a file, which the viewer names. */
 export interface ExportMessage {
   readonly type: "export";
   readonly format: ExportFormat;
-  readonly name: string;
   readonly text: string;
 }
 

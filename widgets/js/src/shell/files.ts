@@ -1,9 +1,9 @@
 // Downloads and the clipboard.
 import { h } from "../dom";
 
-/** Saves a text as a file of the browser's downloads. */
-export function download(name: string, text: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+/** Saves a file among the browser's downloads. */
+export function download(name: string, file: Blob): void {
+  const url = URL.createObjectURL(file);
   const link = h("a", { href: url, download: name });
   document.body.append(link);
   link.click();

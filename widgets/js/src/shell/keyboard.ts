@@ -28,6 +28,7 @@ export class Keyboard {
 
   #makeShortcuts(): readonly Shortcut[] {
     const arrows = Object.keys(ARROWS);
+    const shown = "arrow keys";
     const onPicture = true;
     const towards = (work: (direction: Direction) => void) => (key: string) => {
       const direction = ARROWS[key];
@@ -36,15 +37,16 @@ export class Keyboard {
     const fit = (): void => this.#view.stage.fit();
     const zoom = (factor: number) => () => this.#view.stage.camera.zoom(factor);
     return [
-      { keys: arrows, says: "walk along the lines", onPicture, run: towards((to) => this.#step(to, false)) },
+      { keys: arrows, shown, says: "walk along the lines", onPicture, run: towards((to) => this.#step(to, false)) },
       {
         keys: arrows,
+        shown,
         held: "Shift",
         says: "select further boxes",
         onPicture,
         run: towards((to) => this.#step(to, true)),
       },
-      { keys: arrows, held: "Ctrl", says: "move the picture", onPicture, run: towards((to) => this.#pan(to)) },
+      { keys: arrows, shown, held: "Ctrl", says: "move the picture", onPicture, run: towards((to) => this.#pan(to)) },
       { keys: ["Home"], says: "go to the first box", onPicture, run: () => this.#walkTo(firstBox) },
       { keys: ["End"], says: "go to the last box", onPicture, run: () => this.#walkTo(lastBox) },
       { keys: ["Enter"], says: "inspect the box, then open it", onPicture, run: () => this.#enter() },

@@ -107,7 +107,7 @@ export function localHost(data: StandaloneData): Host {
   };
   const exported = (format: ExportFormat): void => {
     const text = format === "dot" ? data.dot : data.mermaid;
-    if (text) answer({ type: "export", format, name: format === "dot" ? "graph.dot" : "graph.mmd", text });
+    if (text) answer({ type: "export", format, text });
     else fail("want_export", `This page has no ${format} text`);
   };
   const inspect = (id: string): void => {

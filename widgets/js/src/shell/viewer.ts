@@ -49,6 +49,8 @@ export class Viewer {
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
   #lens = "";
+  /** The picture that was asked for is that of everything opened. */
+  #expandsAll = false;
   readonly #choice: Choice;
   readonly #keyboard: Keyboard;
 
@@ -88,6 +90,7 @@ export class Viewer {
     this.#inspector = new Inspector(inspector, offline);
     this.#exporter = new Exporter({
       svgText: () => this.#choice.unmarked(() => this.#stage.svgText()),
+      shown: () => this.#shown && { scene: this.#shown.scene, lens: this.root.dataset.lens ?? "" },
       ask: (format) => this.#send({ type: "want_export", format }),
       say: (text) => this.#status.say(text),
       fail: (text) => this.#status.fail(text),
@@ -185,7 +188,10 @@ export class Viewer {
     return {
       lens: (name) => this.#chooseLens(name),
       renderer: (renderer) => this.#send({ type: "renderer", renderer }),
-      expandAll: () => this.#send({ type: "expand", id: "*" }),
+      expandAll: () => {
+        this.#expandsAll = true;
+        this.#send({ type: "expand", id: "*" });
+      },
       collapseAll: () => this.#send({ type: "collapse", id: "*" }),
       outline: () => this.#toggleOutline(),
       back: () => this.#choice.history.step(-1),
@@ -287,6 +293,8 @@ export class Viewer {
     this.#outline.update(scene);
     this.#status.tell(scene);
     this.#choice.drawn(message);
+    if (this.#expandsAll) this.#status.expanded(scene);
+    this.#expandsAll = false;
     afterPaint(() => this.#report(message, layoutMs));
   }
 
@@ -341,6 +349,8 @@ export class Viewer {
     if (!this.#shown) return;
     const name = this.#stage.look(this.#lens);
     this.root.dataset.lens = name;
+    const note = this.#shown.scene.lenses.find((lens) => lens.name === name)?.note;
+    if (note) this.#status.say(note);
     this.#toolbar.update(this.#shown.scene.lenses, name, this.#shown.renderer);
   }
 
