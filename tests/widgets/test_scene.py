@@ -295,12 +295,12 @@ def test_a_closed_scope_says_what_is_wrong_inside(run_cell: RunCell, graph: gc.G
 
 
 def test_an_input_that_is_gone_is_drawn_as_a_stub_that_says_so(run_cell: RunCell, graph: gc.Graph) -> None:
-    run_cell("a", "a = gc.placeholder(gc.float32, [3], name='a')")
+    run_cell("a", "with gc.name_scope('W'):\n    a = gc.placeholder(gc.float32, [3], name='read')")
     run_cell("b", "b = gc.tanh(a, name='b')")
     run_cell("a", "pass")
     scene = build_scene(graph)
     (stub,) = [node for node in scene.nodes if node.kind == "stub"]
-    assert (stub.label, stub.state) == ("a is gone", "error")
+    assert (stub.label, stub.state) == ("W/read is gone", "error")
     (edge,) = scene.edges
     assert (edge.source, edge.target) == (stub.id, "b")
     assert "no longer in the graph" in edge.error

@@ -209,7 +209,7 @@ def _lost_inputs(lost: list[LostInput]) -> tuple[list[SceneNode], list[SceneEdge
         box_id = f"gone:{name}:{item.target.id}"
         kind: NodeKind = "stub"
         nodes[box_id] = SceneNode(
-            id=box_id, label=f"{last_part(name)} is gone", kind=kind, group=item.target.group, state="error", error=error, count=0
+            id=box_id, label=f"{name} is gone", kind=kind, group=item.target.group, state="error", error=error, count=0
         )
         edge = f"{box_id}->{item.target.id}"
         edges[edge] = SceneEdge(id=edge, source=box_id, target=item.target.id, label=tensor_label(item.tensor), error=error)
