@@ -14,7 +14,7 @@ from widgets.scene.shapes.dimensions import Dimensions
 from widgets.scene.snapshot import Snapshot
 from widgets.scene.state import SceneState
 from widgets.scene.stubs import cut_long_edges
-from widgets.scene.tree import Call, Chunk, Scope, Thing
+from widgets.scene.tree import Call, Group, Scope, Thing
 from widgets.scene.types import NodeKind, Role, Scene, SceneEdge, SceneGroup, SceneNode, State
 from widgets.scene.visible import Box, Foldable, Visible, visible_boxes
 from widgets.scene.words import counted, is_short, last_part, node_detail, node_kind, tensor_label
@@ -100,7 +100,8 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
     kind: NodeKind
     if main is None:
         body = isinstance(box.part, Scope) and (box.part.callee is not None or visible.roles.body_of(box.part.path))
-        kind, op, label, detail = "function" if body else "scope", "", _part_label(box), ""
+        kind, op, label = "function" if body else "scope", "", _part_label(box)
+        detail = box.part.differences if isinstance(box.part, Group) else ""
     else:
         kind, op, label, detail = _node_words(box, main, visible)
     return SceneNode(
@@ -115,6 +116,7 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
         error=error,
         clash=clash,
         count=len(box.nodes),
+        repeat=len(box.part.instances) if isinstance(box.part, Group) else 0,
         expandable=not _is_single(box),
         mirrors=mirrors,
         cell=_cells(box),
@@ -125,11 +127,11 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
 def _is_single(box: Box) -> bool:
     if isinstance(box.part, Call):
         return bool(box.part.refusal) and box.part.scope is None
-    return not isinstance(box.part, Scope | Chunk | Thing)
+    return not isinstance(box.part, Scope | Group | Thing)
 
 
 def _part_label(box: Box) -> str:
-    return box.part.label if isinstance(box.part, Scope | Chunk) else box.id
+    return box.part.label if isinstance(box.part, Scope | Group) else box.id
 
 
 def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
@@ -149,9 +151,9 @@ def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, 
 
 def _label(node: Node, group: str) -> str:
     """The name within the surrounding frame; in the body of a call, without the call's name."""
-    if "#" in group or group == f"{node.name}/":
+    if group == f"{node.name}/":
         return last_part(node.name)
-    name = node.name.removeprefix(group)
+    name = node.name.removeprefix(group.partition("#")[0])
     return name.rpartition(":/")[2] if name == node.name and ":/" in name else name
 
 
@@ -235,7 +237,9 @@ def _is_function(part: Foldable) -> bool:
 
 
 def _frame_label(part: Foldable) -> str:
-    if isinstance(part, Scope | Chunk):
+    if isinstance(part, Group) and part.instances:
+        return f"{part.label} ×{len(part.instances)}"
+    if isinstance(part, Scope | Group):
         return part.label
     name = last_part(part.node.name)
     if isinstance(part, Thing):

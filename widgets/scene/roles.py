@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from widgets.scene.tree import Call, Chunk, Scope, ScopeTree, Thing
+from widgets.scene.tree import Call, Group, Scope, ScopeTree, Thing
 from widgets.scene.types import Role
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Roles:
             known = self._helpers[path] = self._mostly_gradient(self._tree.find(path))
         return known
 
-    def of_part(self, part: Scope | Chunk | Thing | Call) -> Role:
+    def of_part(self, part: Scope | Group | Thing | Call) -> Role:
         """The role of a whole scope: that of most of its nodes."""
         if isinstance(part, Scope):
             return "gradient" if self._mostly_gradient(part) else self.of_nodes(part.all_nodes()) if self.inner else "forward"

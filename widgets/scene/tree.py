@@ -2,60 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from graphcore.errors import GraphError
 from graphcore.passes import InstantiatedFunctions
 from widgets.scene.calls import CallBody, Callee, Opener, calls_functions, has_hub
+from widgets.scene.structure import PARTS, Bunch, cycles, evaluation_order, hosts, joined, make_items, serving_nodes, summarise
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node
 
-FAN_OUT: Final = 64
-"""Parts of one chunk when a scope has too many parts of its own."""
-CHUNK_ABOVE: Final = 300
-"""A scope with more parts than this is shown as chunks of consecutive parts."""
+FEW_PARTS: Final = 40
+"""A scope with more parts than this is shown as groups of them."""
+FEW_NODES: Final = 150
+"""Parts with more nodes than this together cannot all be open, so repeats among them are shown once."""
 SMALL_THING: Final = 8
 """A node and the helper scope of the same name are one thing up to this many nodes."""
 
 
 class Thing:
-    """A node with the small scope of its own name (`W` with `W/read`, `W/Assign`): a box that opens."""
+    """A node with what serves it: the small scope of its own name (`W` with `W/read`, `W/Assign`), parameters. A box that opens."""
 
-    __slots__ = ("node", "scope")
+    __slots__ = ("helpers", "node", "scope")
 
-    def __init__(self, node: Node, scope: Scope) -> None:
+    def __init__(self, node: Node, scope: Scope | None, helpers: Sequence[Part] = ()) -> None:
         self.node = node
         self.scope = scope
+        self.helpers = list(helpers)
 
     @property
     def key(self) -> str:
-        """The path of the scope."""
-        return self.scope.path
+        """The name of the node, which is also the path of the scope."""
+        return self.node.name
 
     @property
     def total(self) -> int:
         """The number of nodes, the main one included."""
-        return self.scope.total + 1
+        return 1 + (self.scope.total if self.scope is not None else 0) + sum(part_total(part) for part in self.helpers)
 
     def parts(self) -> list[Part]:
         """The parts shown when it is open."""
-        return [self.node, *self.scope.parts()]
+        return [self.node, *(self.scope.parts() if self.scope is not None else []), *self.helpers]
 
     def all_nodes(self) -> list[Node]:
         """The main node and its helpers."""
-        return [self.node, *self.scope.all_nodes()]
+        return [self.node, *(self.scope.all_nodes() if self.scope is not None else []), *nodes_of(self.helpers)]
 
 
 class Call:
     """A node that calls functions: a box that opens into bodies. A scope of its own name belongs to it."""
 
-    __slots__ = ("_bodies", "_opener", "_roots", "failure", "node", "scope")
+    __slots__ = ("_bodies", "_opener", "_roots", "failure", "helpers", "node", "scope")
 
     def __init__(self, node: Node, scope: Scope | None, opener: Opener) -> None:
         self.node = node
         self.scope = scope
+        self.helpers: list[Part] = []
         self.failure = ""
         self._opener = opener
         self._bodies: list[CallBody] | None = None
@@ -69,7 +72,7 @@ class Call:
     @property
     def total(self) -> int:
         """The number of the graph's own nodes: the call and its helpers."""
-        return 1 + (self.scope.total if self.scope is not None else 0)
+        return 1 + (self.scope.total if self.scope is not None else 0) + sum(part_total(part) for part in self.helpers)
 
     @property
     def refusal(self) -> str:
@@ -93,11 +96,11 @@ class Call:
         bodies = self.bodies()
         hub: list[Part] = [self.node] if has_hub(self.node) else []
         inside: list[Part] = list(self._roots) if len(bodies) > 1 else [part for root in self._roots for part in root.parts()]
-        return [*hub, *inside, *(self.scope.parts() if self.scope is not None else [])]
+        return [*hub, *inside, *(self.scope.parts() if self.scope is not None else []), *self.helpers]
 
     def all_nodes(self) -> list[Node]:
         """The call and its helpers."""
-        return [self.node, *(self.scope.all_nodes() if self.scope is not None else [])]
+        return [self.node, *(self.scope.all_nodes() if self.scope is not None else []), *nodes_of(self.helpers)]
 
     def _instantiate(self) -> list[CallBody]:
         if self.refusal:
@@ -109,49 +112,54 @@ class Call:
         return []
 
 
-class Chunk:
-    """A run of consecutive parts of a scope with too many: `key` is the scope's path, level and position."""
+class Group:
+    """Parts of a scope that dataflow joins; a repeat if it has `instances`, groups of equal or nearly equal structure.
 
-    __slots__ = ("_parts", "first", "key", "last", "total")
+    Attributes:
+        key: the scope's path, the depth, and the name of the node at its end, so that it survives changes elsewhere.
+        items: the parts inside, in the order of the dataflow.
+        differences: the ops in which the instances differ, in words; "" if they are exactly alike.
+    """
 
-    def __init__(self, key: str, parts: list[Part]) -> None:
-        self.key = key
-        self._parts = parts
-        self.total = sum(part_total(part) for part in parts)
-        head, tail = parts[0], parts[-1]
-        self.first: str = head.first if isinstance(head, Chunk) else _part_name(head)
-        self.last: str = tail.last if isinstance(tail, Chunk) else _part_name(tail)
+    __slots__ = ("_parts", "depth", "differences", "instances", "items", "key", "label", "path", "total")
 
-    @property
-    def label(self) -> str:
-        """The names of the first and the last part."""
-        return f"{self.first} … {self.last}"
+    def __init__(self, path: str, depth: int, bunch: Bunch, items: Sequence[Part]) -> None:
+        self.path = path
+        self.depth = depth
+        self.items = [items[item] for item in bunch.items]
+        self.key = f"{path}/#{depth}.{_name_at_end(self.items)}"
+        self.label = bunch.label
+        self.differences = bunch.differences
+        self.instances: list[Part] = [
+            Group(path, depth + 1, inner, items) if len(inner.items) > 1 else items[inner.items[0]] for inner in bunch.instances
+        ]
+        self.total = sum(part_total(part) for part in self.items)
+        self._parts: list[Part] | None = self.instances or None
 
     def parts(self) -> list[Part]:
         """The parts shown when it is open."""
+        if self._parts is None:
+            self._parts = structured(self.path, self.items, self.depth + 1)
         return self._parts
 
     def all_nodes(self) -> list[Node]:
         """Every node inside, at any depth."""
-        nodes: list[Node] = []
-        for part in self._parts:
-            if isinstance(part, FOLDS):
-                nodes.extend(part.all_nodes())
-            else:
-                nodes.append(part)
-        return nodes
+        return nodes_of(self.items)
 
 
 class Scope:
     """A name scope: its own nodes, its inner scopes, and `total`, the nodes at any depth. The root's path is "".
 
+    `adopted` are parts from around it that serve only its nodes, such as their parameters.
+
     `callee` is the function of the scope if it is one of several bodies of a call.
     """
 
-    __slots__ = ("_parts", "callee", "nodes", "opener", "order", "parent", "path", "scopes", "total")
+    __slots__ = ("_parts", "adopted", "callee", "nodes", "opener", "order", "parent", "path", "scopes", "total")
 
     def __init__(self, path: str, parent: Scope | None, order: int, opener: Opener) -> None:
         self.path = path
+        self.adopted: list[Part] = []
         self.callee: Callee | None = None
         self.opener = opener
         self.parent = parent
@@ -174,13 +182,19 @@ class Scope:
         return self.path.rpartition("/")[2]
 
     def parts(self) -> list[Part]:
-        """The parts shown when it is open: nodes, things and scopes in creation order, or chunks of them.
+        """The parts shown when it is open: nodes, things and scopes in creation order; groups of them if they are many.
 
         A scope of one node is that node.
         """
         if self._parts is None:
-            self._parts = _chunked(self.path, self._plain_parts(), 0)
+            self._parts = structured(self.path, [*self._plain_parts(), *self.adopted], 0)
         return self._parts
+
+    def adopt(self, parts: Sequence[Part]) -> None:
+        """Take in parts from around it that serve its nodes."""
+        self.adopted.extend(parts)
+        self.total += sum(part_total(part) for part in parts)
+        self._parts = None
 
     def all_nodes(self) -> list[Node]:
         """Every node inside, at any depth."""
@@ -189,12 +203,9 @@ class Scope:
         while stack:
             scope = stack.pop()
             nodes.extend(scope.nodes.values())
+            nodes.extend(nodes_of(scope.adopted))
             stack.extend(scope.scopes.values())
         return nodes
-
-    def touch(self) -> None:
-        """Invalidate the parts after a change inside."""
-        self._parts = None
 
     def _plain_parts(self) -> list[Part]:
         parts: list[Part] = []
@@ -220,8 +231,8 @@ def single_part(node: Node, opener: Opener) -> Part:
     return Call(node, None, opener) if calls_functions(node) else node
 
 
-Part: TypeAlias = "Node | Thing | Call | Chunk | Scope"
-FOLDS: Final = (Scope, Chunk, Thing, Call)
+Part: TypeAlias = "Node | Thing | Call | Group | Scope"
+FOLDS: Final = (Scope, Group, Thing, Call)
 """The parts that open."""
 
 
@@ -301,7 +312,7 @@ class ScopeTree:
         return self._walk(name, is_node=True)[1]
 
     def keys_to_part(self, key: str) -> list[str]:
-        """The keys around a scope, thing or chunk, outermost first, and its own; missing ones are left out."""
+        """The keys around a scope, thing or group, outermost first, and its own; missing ones are left out."""
         return self._walk(key, is_node=False)[0]
 
     def _walk(self, target: str, *, is_node: bool) -> tuple[list[str], bool]:
@@ -325,35 +336,114 @@ def part_total(part: Part) -> int:
     return part.total if isinstance(part, FOLDS) else 1
 
 
+def nodes_of(parts: Iterable[Part]) -> list[Node]:
+    """Every node in some parts."""
+    nodes: list[Node] = []
+    for part in parts:
+        if isinstance(part, FOLDS):
+            nodes.extend(part.all_nodes())
+        else:
+            nodes.append(part)
+    return nodes
+
+
+def structured(path: str, parts: list[Part], depth: int) -> list[Part]:
+    """The parts of a scope or group as they are shown: as they are if they are few, otherwise served, grouped and in order.
+
+    Args:
+        path: the path of the scope.
+        depth: the number of groups around.
+    """
+    if len(parts) < 2 or (len(parts) <= FEW_PARTS and sum(part_total(part) for part in parts) <= FEW_NODES):
+        return parts
+    members = [_members(part) for part in parts]
+    items = make_items(members, [_is_backward(nodes) for nodes in members])
+    clumps = cycles(items)
+    items, contents = joined(items, clumps)
+    serving = serving_nodes([node for nodes in items.members for node in nodes])
+    order = evaluation_order(items)
+    host = hosts(items, order, [all(node.name in serving for node in nodes) for nodes in items.members])
+    served: dict[int, list[int]] = {}
+    for item, target in enumerate(host):
+        if target != item:
+            served.setdefault(target, []).append(item)
+    made: list[Part] = []
+    kept: list[list[int]] = []
+    for item, content in enumerate(contents):
+        if host[item] != item:
+            continue
+        helpers = [parts[each] for other in served.get(item, ()) for each in contents[other]]
+        inside = [parts[each] for each in content]
+        part = _with_helpers(inside[0], helpers) if len(inside) == 1 else None
+        if part is None and len(inside) > 1:
+            bunch = Bunch(list(range(len(inside))), label=f"cycle of {len(inside)}")
+            part = Group(path, depth, bunch, inside)
+            part._parts = inside  # a cycle has no order to find
+            made.extend(helpers)
+            kept.extend([other] for other in served.get(item, ()))
+        made.append(part if part is not None else inside[0])
+        kept.append([item, *served.get(item, ())])
+    groups = [group for group in kept if len(group) > 1]
+    items, contents = joined(items, groups)
+    by_first = {group[0]: part for group, part in zip(kept, made, strict=True)}
+    ordered = [by_first[content[0]] for content in contents]
+    few = len(ordered) <= FEW_PARTS
+    bunches = summarise(items, serving, most=FEW_PARTS if few else PARTS)
+    result: list[Part] = []
+    for bunch in bunches:
+        if len(bunch.items) == 1 or (few and not bunch.instances) or len(bunch.items) == len(ordered):
+            result.extend(ordered[item] for item in bunch.items)
+        else:
+            result.append(Group(path, depth, bunch, ordered))
+    return result
+
+
+def _members(part: Part) -> list[Node]:
+    return part.all_nodes() if isinstance(part, FOLDS) else [part]
+
+
+def _is_backward(nodes: list[Node]) -> bool:
+    records = nodes[0].graph.gradient_records
+    return bool(records) and 2 * sum(1 for node in nodes if node.name in records) > len(nodes)
+
+
+def _with_helpers(part: Part, helpers: list[Part]) -> Part | None:
+    """The part together with what serves it."""
+    if not helpers:
+        return part
+    if isinstance(part, Scope):
+        part.adopt(helpers)
+        return part
+    if isinstance(part, Thing | Call):
+        part.helpers.extend(helpers)
+        return part
+    return Thing(part, None, helpers)
+
+
+def _name_at_end(items: list[Part]) -> str:
+    last = items[-1]
+    return last.key if isinstance(last, Scope | Thing | Call | Group) else last.name
+
+
 def _part_order(part: Part) -> int:
     if isinstance(part, Thing | Call):
         return part.node.id
     if isinstance(part, Scope):
         return part.order
-    return 0 if isinstance(part, Chunk) else part.id
-
-
-def _part_name(part: Scope | Thing | Call | Node) -> str:
-    name = part.key if isinstance(part, Scope | Thing | Call) else part.name
-    return name.rpartition("/")[2]
+    return 0 if isinstance(part, Group) else part.id
 
 
 def _leads_to(part: Part, target: str, *, is_node: bool) -> bool:
-    if isinstance(part, Chunk):
-        return (not is_node and part.key == target) or any(_leads_to(inner, target, is_node=is_node) for inner in part.parts())
+    if isinstance(part, Group):
+        if not is_node and "/#" in target:
+            return part.key == target or any(_leads_to(inner, target, is_node=False) for inner in part.parts())
+        return any(_leads_to(inner, target, is_node=is_node) for inner in part.items)
     if isinstance(part, Scope | Thing | Call):
         itself = part.key == target and (not isinstance(part, Scope) or not is_node)
-        return itself or target.startswith((part.key + "/", part.key + ":") if isinstance(part, Call) else part.key + "/")
+        within = target.startswith((part.key + "/", part.key + ":") if isinstance(part, Call) else part.key + "/")
+        helpers = part.adopted if isinstance(part, Scope) else part.helpers
+        return itself or within or any(_leads_to(inner, target, is_node=is_node) for inner in helpers)
     return is_node and part.name == target
-
-
-def _chunked(path: str, parts: list[Part], level: int) -> list[Part]:
-    if len(parts) <= (CHUNK_ABOVE if level == 0 else FAN_OUT):
-        return parts
-    chunks: list[Part] = [
-        Chunk(f"{path}/#{level}.{number}", parts[start : start + FAN_OUT]) for number, start in enumerate(range(0, len(parts), FAN_OUT))
-    ]
-    return _chunked(path, chunks, level + 1)
 
 
 def _inner_first(scopes: Iterable[Scope]) -> Iterator[Scope]:

@@ -48,7 +48,8 @@ class Dim(msgspec.Struct, frozen=True, kw_only=True):
 class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
     """One box: an op node, a collapsed scope or call, or a stub for a far-away producer.
 
-    `clash` names a number that clashes with another one downstream, and the cell that wrote it.
+    `clash` names a number that clashes with another one downstream, and the cell that wrote it. `repeat` is the number of instances of
+    a structure that is shown once, 0 for anything else; `detail` then lists their differences.
     """
 
     id: str
@@ -62,6 +63,7 @@ class SceneNode(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     clash: str = ""
     count: int = 1
+    repeat: int = 0
     expandable: bool = False
     mirrors: str = ""
     stands_for: str = ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from widgets.scene.calls import CallBody, given_to, has_hub, is_choice
 from widgets.scene.roles import Roles
 from widgets.scene.state import SceneState
-from widgets.scene.tree import FOLDS, Call, Chunk, Part, Scope, ScopeTree, Thing
+from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, ScopeTree, Thing
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HARD_LIMIT: Final = 500
 """However much the user opens: beyond this the oldest openings give way."""
 
-Foldable: TypeAlias = Scope | Chunk | Thing | Call
+Foldable: TypeAlias = Scope | Group | Thing | Call
 
 
 class Box:
@@ -33,7 +33,7 @@ class Box:
 
 
 class Frame:
-    """One open scope, thing, call or chunk."""
+    """One open scope, thing, call or group."""
 
     __slots__ = ("id", "parent", "part")
 
@@ -196,7 +196,7 @@ class _Opener:
             may_open = may_open[len(family) :]
 
     def _may_open(self, part: Foldable) -> bool:
-        """Helpers, chunks, calls and bodies of gradients open on request only; branches open together."""
+        """Helpers, groups, calls and bodies of gradients open on request only; branches open together."""
         if part.key in self.state.closed:
             return False
         if isinstance(part, Call):

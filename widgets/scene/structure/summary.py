@@ -1,0 +1,182 @@
+"""The summary of one scope: at most so many groups and items, in the order of the dataflow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from widgets.scene.structure.alike import Symbols, differences, main_ops
+from widgets.scene.structure.decompose import Order, Span, elements, evaluation_order
+from widgets.scene.structure.items import Dims, Items
+from widgets.scene.structure.naming import common_name, shared_words, ops_name, shape_words
+from widgets.scene.structure.repeats import Element, find_runs
+from widgets.scene.structure.serving import HEAVY
+
+PARTS: Final = 30
+"""The most parts of a summary."""
+_POOLS: Final = frozenset({"MaxPool", "AvgPool", "Mean", "ResizeNearestNeighbor", "ResizeBilinear", "Conv2DBackpropInput", "ConcatV2"})
+
+
+@dataclass(slots=True)
+class Bunch:
+    """Items that are shown together; a repeat has `instances`, a single item is its own bunch.
+
+    Attributes:
+        items: all items inside, in order.
+        label: a short name, "" for a single item.
+        instances: the bunches of a repeat.
+        differences: the ops in which the instances differ, in words.
+    """
+
+    items: list[int]
+    label: str = ""
+    shape: Dims = None
+    instances: list[Bunch] = field(default_factory=list)
+    differences: str = ""
+
+
+def summarise(items: Items, serving: Collection[str], *, most: int = PARTS) -> list[Bunch]:
+    """Group acyclic items into at most `most` bunches. The arrows between bunches form no cycle.
+
+    Args:
+        serving: the names of nodes that are parameters, constants or plumbing.
+    """
+    sequence = evaluation_order(items)
+    weak = [all(node.name in serving for node in items.members[item]) for item in range(len(items))]
+    order = Order(items, sequence, weak)
+    symbols = Symbols()
+    ops = [main_ops(items.members[item], serving) for item in sequence]
+    marks = [_mark(items, item, serving, symbols) for item in sequence]
+    summary = _Summary(order, ops, weak)
+    spans = [part for stretch in _stretches(order) for part in elements(order, stretch)]
+    row = [
+        Element(symbols.of_span(order, marks, span), sum((ops[place] for place in range(*span)), Counter()), summary.shape(span)) for span in spans
+    ]
+    found: list[tuple[Span, list[Span]]] = []
+    place = 0
+    for run in find_runs(row):
+        found.extend((span, []) for span in spans[place : run.span.start])
+        instances = [Span(spans[each.start].start, spans[each.stop - 1].stop) for each in run.instances]
+        found.append((Span(instances[0].start, instances[-1].stop), instances))
+        place = run.span.stop
+    found.extend((span, []) for span in spans[place:])
+    return summary.bunches(_shortened(found, order, ops, most))
+
+
+class _Summary:
+    """Makes bunches of intervals, with names and shapes."""
+
+    def __init__(self, order: Order, ops: list[Counter[str]], weak: list[bool]) -> None:
+        self.order = order
+        self.ops = ops
+        self.weak = weak
+        self.names = [node.name for nodes in order.items.members for node in nodes[:1]]
+        self.within = shared_words([name for item, name in enumerate(self.names) if not weak[item]])
+
+    def shape(self, span: Span) -> Dims:
+        """The shape of the first output of the last item that is not serving."""
+        for position in range(span.stop - 1, span.start - 1, -1):
+            item = self.order.order[position]
+            if not self.weak[item]:
+                nodes = self.order.items.members[item]
+                main = nodes[0] if len(nodes) == 1 else _last(nodes)
+                return main.outputs[0].shape.dims if main.outputs else None
+        return None
+
+    def bunches(self, found: list[tuple[Span, list[Span]]]) -> list[Bunch]:
+        """A bunch for each interval, with different labels."""
+        made = [self._bunch(span, instances) for span, instances in found]
+        _tell_apart([bunch for bunch in made if len(bunch.items) > 1])
+        return made
+
+    def _bunch(self, span: Span, instances: list[Span]) -> Bunch:
+        items = self.order.order[span.start : span.stop]
+        inner = [self._bunch(each, []) for each in instances]
+        if inner:
+            for number, bunch in enumerate(inner, 1):
+                bunch.label = bunch.label or f"{number} of {len(inner)}"
+            _tell_apart(inner)
+        first = instances[-1] if instances else span
+        label = self._name(items) or ops_name(self._ops(first))
+        told = differences([self._ops(each) for each in instances]) if instances else ""
+        return Bunch(list(items), label if len(items) > 1 else "", self.shape(span), inner, told)
+
+    def _name(self, items: list[int]) -> str:
+        return common_name([self.names[item] for item in items if not self.weak[item]], self.within)
+
+    def _ops(self, span: Span) -> Counter[str]:
+        return sum((self.ops[place] for place in range(*span)), Counter())
+
+
+def _mark(items: Items, item: int, serving: Collection[str], symbols: Symbols) -> int:
+    nodes = [node for node in items.members[item] if node.name not in serving]
+    return symbols.of_nodes(nodes or items.members[item][:1])
+
+
+def _stretches(order: Order) -> list[Span]:
+    """The forward pass and the backward pass, each by itself."""
+    stops = [
+        place
+        for place in range(1, len(order.order))
+        if order.items.backward[order.order[place]] != order.items.backward[order.order[place - 1]]
+    ]
+    return [Span(start, stop) for start, stop in zip([0, *stops], [*stops, len(order.order)], strict=True) if stop > start]
+
+
+def _shortened(found: list[tuple[Span, list[Span]]], order: Order, ops: list[Counter[str]], most: int) -> list[tuple[Span, list[Span]]]:
+    """Join neighbours until there are few enough: to layers, then all between two repeats, then any."""
+    backward = [order.items.backward[item] for item in order.order]
+    if len(found) > most:
+        found = _joined(found, lambda _, span: not _begins_layer(span, ops), backward)
+    if len(found) > most:
+        rest = most - sum(1 for _, instances in found if instances)
+        singles = sum(1 for _, instances in found if not instances)
+        size = max(2, -(-singles // max(1, rest // 2)))
+        found = _joined(found, lambda count, _: count < size, backward)
+    while len(found) > most:
+        size = -(-len(found) // most)
+        found = [
+            (Span(found[start][0].start, found[min(start + size, len(found)) - 1][0].stop), []) for start in range(0, len(found), size)
+        ]
+    return found
+
+
+def _joined(found, may_join, backward):  # type: ignore[no-untyped-def]
+    """Neighbours without instances joined as long as `may_join(number so far, next span)`."""
+    result: list[tuple[Span, list[Span]]] = []
+    count = 0
+    for span, instances in found:
+        if result and not instances and count and may_join(count, span) and backward[span.start] == backward[result[-1][0].start]:
+            result[-1] = (Span(result[-1][0].start, span.stop), [])
+            count += 1
+        else:
+            result.append((span, instances))
+            count = 0 if instances else 1
+    return result
+
+
+def _begins_layer(span: Span, ops: list[Counter[str]]) -> bool:
+    inside = sum((ops[place] for place in range(*span)), Counter())
+    return inside.total() != 1 or any(op in HEAVY or op in _POOLS or not op[0].isalpha() or op.startswith("Placeholder") for op in inside)
+
+
+def _last(nodes):  # type: ignore[no-untyped-def]
+    """The node of a part whose output leaves it."""
+    names = {node.name for node in nodes}
+    used = {tensor.node.name for node in nodes for tensor in node.inputs}
+    ends = [node for node in nodes if node.name not in used and node.outputs]
+    return ends[-1] if ends and names else nodes[0]
+
+
+def _tell_apart(bunches: list[Bunch]) -> None:
+    """Give bunches of the same label different ones: by shape, then by number."""
+    for words in (lambda bunch, _: shape_words(bunch.shape), lambda _, number: str(number)):
+        labels = Counter(bunch.label for bunch in bunches)
+        numbers: Counter[str] = Counter()
+        for bunch in bunches:
+            label = bunch.label
+            if labels[label] > 1:
+                numbers[label] += 1
+                bunch.label = f"{label} {words(bunch, numbers[label])}".rstrip()
