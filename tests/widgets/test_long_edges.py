@@ -74,5 +74,7 @@ def test_a_scene_of_three_hundred_boxes_shows_them_all(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.float32, [None, 8], name="x")
     for _ in range(149):
         x = gc.tanh(x) + x
-    scene = build_scene(graph, SceneState())
+    state = SceneState()
+    state.expand("*")
+    scene = build_scene(graph, state)
     assert len([node for node in scene.nodes if node.kind != "stub"]) == 299

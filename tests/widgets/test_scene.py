@@ -116,16 +116,16 @@ def test_scopes_open_on_their_own_while_there_is_room(graph: gc.Graph) -> None:
 
 
 def test_equal_scopes_open_together_or_not_at_all(graph: gc.Graph) -> None:
-    layers(20, 10)
+    layers(12, 10)
     scene = build_scene(graph)
     assert scene.groups == []
-    assert names(scene) == {"x", *(f"layer{layer}/" for layer in range(20))}
+    assert names(scene) == {"x", *(f"layer{layer}/" for layer in range(12))}
     assert node_of(scene, "layer3/").count == 10
-    assert scene.hidden_nodes == 200
+    assert scene.hidden_nodes == 120
 
 
 def test_what_the_user_opens_and_closes_wins(graph: gc.Graph) -> None:
-    layers(20, 10)
+    layers(12, 10)
     state = SceneState()
     build_scene(graph, state)
     state.expand("layer7/")
@@ -163,17 +163,18 @@ def test_an_opened_variable_shows_its_helpers_in_a_frame(softmax_regression: gc.
     assert {node.id for node in scene.nodes if node.group == "W/"} == {"W", "W/read", "W/Assign"}
 
 
-def test_a_scope_with_too_many_nodes_falls_into_chunks_that_open(graph: gc.Graph) -> None:
+def test_a_long_chain_of_equal_nodes_is_a_repeat_that_opens_in_rows(graph: gc.Graph) -> None:
     x = gc.placeholder(gc.float32, [4], name="x")
     for _ in range(1000):
         x = gc.tanh(x)
     state = SceneState()
     scene = build_scene(graph, state)
-    assert len(scene.nodes) == 16
-    assert sum(node.count for node in scene.nodes) == 1001
-    assert node_of(scene, scene.nodes[0].id).label == "x … Tanh_62"
-    state.expand(scene.nodes[3].id)
-    assert len(build_scene(graph, state).nodes) == 15 + 64
+    assert [(node.repeat, node.count) for node in scene.nodes] == [(0, 1), (1000, 1000)]
+    state.expand(scene.nodes[1].id)
+    rows = build_scene(graph, state).nodes
+    assert [node.count for node in rows] == [1] + 25 * [40]
+    state.expand(rows[3].id)
+    assert len(build_scene(graph, state).nodes) == 25 + 40
 
 
 def test_revealing_a_node_opens_everything_around_it(graph: gc.Graph) -> None:

@@ -10,6 +10,8 @@ from widgets.scene.types import NodeKind, SceneEdge, SceneGroup, SceneNode
 FontName = Literal["title", "name", "detail", "label", "group", "note"]
 FONT_SIZES: Final[dict[FontName, float]] = {"title": 12, "name": 11, "detail": 10, "label": 10, "group": 11, "note": 10}
 BOLD: Final = frozenset({"title", "group", "note"})
+STACK: Final = 3
+"""Pixels by which each card behind a box shows."""
 _TEXT_LIMIT: Final = 168
 _LINE_HEIGHT: Final[dict[FontName, float]] = {"title": 15, "name": 13.5, "detail": 12.5, "label": 13, "group": 16, "note": 12.5}
 _INSETS: Final[dict[NodeKind, tuple[int, int, int]]] = {
@@ -60,9 +62,14 @@ def box_texts(node: SceneNode) -> list[tuple[str, FontName]]:
 
 def _own_texts(node: SceneNode) -> list[tuple[str, FontName]]:
     if node.kind == "scope" or (node.kind == "function" and not node.op):
-        title = node.label or node.id
-        count = f"{node.kind} · {node.count:,} {'node' if node.count == 1 else 'nodes'}"
-        return [(f"∇ {title}" if node.role == "gradient" else title, "title"), (count, "name")]
+        title = (node.label or node.id) + (f" ×{node.repeat}" if node.repeat else "")
+        kind = "repeat" if node.repeat else node.kind
+        count = f"{kind} · {node.count:,} {'node' if node.count == 1 else 'nodes'}"
+        return [
+            (f"∇ {title}" if node.role == "gradient" else title, "title"),
+            (count, "name"),
+            *_details(node),
+        ]
     title = node.op or node.label or node.id
     texts: list[tuple[str, FontName]] = [(f"∇ {title}" if node.role == "gradient" else title, "title")]
     if node.label and node.label != title:
@@ -70,6 +77,11 @@ def _own_texts(node: SceneNode) -> list[tuple[str, FontName]]:
     if node.detail:
         texts.append((node.detail, "detail"))
     return texts
+
+
+def _details(node: SceneNode) -> list[tuple[str, FontName]]:
+    """The differences between the instances of a repeat, a line each."""
+    return [(line, "detail") for line in node.detail.split("; ") if line]
 
 
 def font_width(text: str, font: FontName) -> float:
@@ -80,6 +92,7 @@ def font_width(text: str, font: FontName) -> float:
 def box_look(node: SceneNode) -> Look:
     """Text and size of one box."""
     side, top, bottom = _INSETS[node.kind]
+    top += STACK if node.repeat else 0
     lines = []
     y = float(top)
     widest = 0.0

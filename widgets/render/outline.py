@@ -40,8 +40,11 @@ def _name(node: SceneNode) -> str:
 
 
 def _box_lines(node: SceneNode, edges: list[SceneEdge], names: dict[str, str]) -> list[str]:
-    what = f"scope {node.id} ({node.count:,} nodes)" if node.kind == "scope" else f"{node.op or node.kind} {node.id}"
-    detail = f" {node.detail}" if node.detail and node.kind != "scope" else ""
+    what = f"{node.op or node.kind} {node.id}"
+    if node.kind == "scope":
+        named = f"{node.label} x {node.repeat} {node.id}" if node.repeat else f"scope {node.id}"
+        what = f"{named} ({node.count:,} nodes)"
+    detail = f" {node.detail}" if node.detail else ""
     if node.kind == "constant" and not node.op and not node.id.endswith(node.label):
         detail = f" = {node.label}"
     notes: list[str] = [node.state] if node.state != "normal" else []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from widgets.render.geometry import Point
+from widgets.render.looks import STACK
 from widgets.scene.types import NodeKind
 
 
-def outline_path(kind: NodeKind, w: float, h: float) -> str:
-    """The outline of a box of width `w` and height `h`."""
+def outline_path(kind: NodeKind, w: float, h: float, *, repeat: bool = False) -> str:
+    """The outline of a box of width `w` and height `h`; a repeat has two cards behind it."""
     match kind:
         case "variable":
             return f"M0,5a{w / 2:g},5 0 0 1 {w:g},0v{h - 10:g}a{w / 2:g},5 0 0 1 {-w:g},0z"
@@ -24,24 +25,32 @@ def outline_path(kind: NodeKind, w: float, h: float) -> str:
         case "stub":
             return _rounded(0, w, h, h / 2)
         case "scope":
-            return _rounded(3, w, h - 3, 6)
+            cards = 2 if repeat else 1
+            return _rounded(STACK * cards, w, h - STACK * cards, 6)
         case _:
             return _rounded(0, w, h, 6)
 
 
-def detail_path(kind: NodeKind, w: float, h: float) -> str:
-    """Further lines of a shape: a cylinder's lid, a folded corner, a card behind a scope, bars."""
+def detail_path(kind: NodeKind, w: float, h: float, *, repeat: bool = False) -> str:
+    """Further lines of a shape: a cylinder's lid, a folded corner, the cards behind a scope, bars."""
     match kind:
         case "variable":
             return f"M0,5a{w / 2:g},5 0 0 0 {w:g},0"
         case "constant":
             return f"M{w - 8:g},0V8H{w:g}"
         case "scope":
-            return f"M5,3V1.5a1.5,1.5 0 0 1 1.5,-1.5H{w - 6.5:g}a1.5,1.5 0 0 1 1.5,1.5V3"
+            return _card(w, 5, STACK) + _card(w, 10, 0) if repeat else _card(w, 5, 0)
         case "function":
             return f"M6,0V{h:g}M{w - 6:g},0V{h:g}"
         case _:
             return ""
+
+
+def _card(w: float, inset: float, top: float) -> str:
+    """The upper edge of a card behind a box."""
+    return (
+        f"M{inset:g},{top + 3:g}V{top + 1.5:g}a1.5,1.5 0 0 1 1.5,-1.5H{w - inset - 1.5:g}a1.5,1.5 0 0 1 1.5,1.5V{top + 3:g}"
+    )
 
 
 def arrow_path(base: Point, tip: Point) -> str:

@@ -131,9 +131,9 @@ def _box(node: SceneNode, rect: Rect) -> str:
     told = "\n".join(filter(None, [node.stands_for or node.id, node.op, node.detail, node.error]))
     parts = [
         f'<g class="{kind} {node.role}{state}" transform="translate({_n(rect.x)},{_n(rect.y)})"><title>{_text(told)}</title>',
-        f'<path class="box" d="{outline_path(node.kind, look.width, look.height)}"/>',
+        f'<path class="box" d="{outline_path(node.kind, look.width, look.height, repeat=bool(node.repeat))}"/>',
     ]
-    mark = detail_path(node.kind, look.width, look.height)
+    mark = detail_path(node.kind, look.width, look.height, repeat=bool(node.repeat))
     if mark:
         parts.append(f'<path class="mark" d="{mark}"/>')
     parts.extend(

@@ -116,7 +116,7 @@ class Group:
     """Parts of a scope that dataflow joins; a repeat if it has `instances`, groups of equal or nearly equal structure.
 
     Attributes:
-        key: the scope's path, the depth, and the name of the node at its end, so that it survives changes elsewhere.
+        key: the scope's path, the depth, and the name of its first part, so that it survives changes elsewhere.
         items: the parts inside, in the order of the dataflow.
         differences: the ops in which the instances differ, in words; "" if they are exactly alike.
     """
@@ -127,19 +127,19 @@ class Group:
         self.path = path
         self.depth = depth
         self.items = [items[item] for item in bunch.items]
-        self.key = f"{path}/#{depth}.{_name_at_end(self.items)}"
+        self.key = f"{path}/#{depth}.{_name_at_start(self.items)}"
         self.label = bunch.label
         self.differences = bunch.differences
         self.instances: list[Part] = [
             Group(path, depth + 1, inner, items) if len(inner.items) > 1 else items[inner.items[0]] for inner in bunch.instances
         ]
         self.total = sum(part_total(part) for part in self.items)
-        self._parts: list[Part] | None = self.instances or None
+        self._parts: list[Part] | None = None
 
     def parts(self) -> list[Part]:
         """The parts shown when it is open."""
         if self._parts is None:
-            self._parts = structured(self.path, self.items, self.depth + 1)
+            self._parts = _few(self.path, self.instances) if self.instances else structured(self.path, self.items, self.depth + 1)
         return self._parts
 
     def all_nodes(self) -> list[Node]:
@@ -398,6 +398,22 @@ def structured(path: str, parts: list[Part], depth: int) -> list[Part]:
     return result
 
 
+def _few(path: str, instances: list[Part], level: int = 0, number: int = 1) -> list[Part]:
+    """The instances of a repeat, joined in rows of neighbours if they are many."""
+    if len(instances) <= FEW_PARTS:
+        return instances
+    size = FEW_PARTS
+    while size * FEW_PARTS < len(instances):
+        size *= FEW_PARTS
+    rows: list[Part] = []
+    for start in range(0, len(instances), size):
+        row = instances[start : start + size]
+        group = Group(path, -1 - level, Bunch(list(range(len(row))), f"{number + start} to {number + start + len(row) - 1}"), row)
+        group._parts = _few(path, row, level + 1, number + start)
+        rows.append(group)
+    return rows
+
+
 def _members(part: Part) -> list[Node]:
     return part.all_nodes() if isinstance(part, FOLDS) else [part]
 
@@ -420,9 +436,9 @@ def _with_helpers(part: Part, helpers: list[Part]) -> Part | None:
     return Thing(part, None, helpers)
 
 
-def _name_at_end(items: list[Part]) -> str:
-    last = items[-1]
-    return last.key if isinstance(last, Scope | Thing | Call | Group) else last.name
+def _name_at_start(items: list[Part]) -> str:
+    first = items[0]
+    return first.key if isinstance(first, FOLDS) else first.name
 
 
 def _part_order(part: Part) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from widgets.scene.calls import CallBody, given_to, has_hub, is_choice
 from widgets.scene.roles import Roles
 from widgets.scene.state import SceneState
-from widgets.scene.tree import FOLDS, Call, Group, Part, Scope, ScopeTree, Thing
+from widgets.scene.tree import FEW_NODES, FOLDS, Call, Group, Part, Scope, ScopeTree, Thing
 
 if TYPE_CHECKING:
     from graphcore.graph import Graph, Node, Tensor
@@ -130,7 +130,7 @@ def choose_open(root: Scope, state: SceneState, roles: Roles) -> set[str]:
             break
         wanted.pop(0)
     if state.mode != "none":
-        _Opener(state, roles, opened, boxes).run(closed)
+        _Opener(root, state, roles, opened, boxes).run(closed)
     return opened
 
 
@@ -162,12 +162,13 @@ def _is_wanted(part: Foldable, wanted: set[str], shut: set[str]) -> bool:
 class _Opener:
     """Opens the largest first. Siblings of similar size open together or not at all, so that equal layers look equal."""
 
-    def __init__(self, state: SceneState, roles: Roles, opened: set[str], boxes: int) -> None:
+    def __init__(self, root: Scope, state: SceneState, roles: Roles, opened: set[str], boxes: int) -> None:
         self.state = state
         self.roles = roles
         self.opened = opened
         self.boxes = boxes
         self.limit = state.max_boxes if state.mode == "all" else min(state.max_boxes, state.auto_boxes)
+        self.least = root.total // 4 if root.total > FEW_NODES else 0
         self.families: list[tuple[int, str, list[Foldable]]] = []
 
     def run(self, closed: list[tuple[str, Foldable]]) -> None:
@@ -196,12 +197,14 @@ class _Opener:
             may_open = may_open[len(family) :]
 
     def _may_open(self, part: Foldable) -> bool:
-        """Helpers, groups, calls and bodies of gradients open on request only; branches open together."""
+        """Helpers, groups, calls and bodies of gradients open on request only, in a large graph minor scopes too."""
         if part.key in self.state.closed:
             return False
         if isinstance(part, Call):
             return self.state.mode == "all" and part.opens
-        return self.state.mode == "all" or (isinstance(part, Scope) and not self.roles.body_of(part.path))
+        return self.state.mode == "all" or (
+            isinstance(part, Scope) and part.total >= self.least and not self.roles.body_of(part.path)
+        )
 
 
 def _place(parts: list[Part], group: str, opened: set[str], visible: Visible) -> None:

@@ -11,7 +11,7 @@ from widgets.scene.structure.items import Items
 FEW: Final = 40
 """A region of at most this many items is left whole."""
 BROADCAST: Final = 4
-"""An item with more consumers than this counts for the first of them alone where a region does not come apart otherwise."""
+"""Where a region does not come apart otherwise, an item with more consumers than this, some of them far, is left out."""
 
 
 class Span(NamedTuple):
@@ -151,8 +151,8 @@ def _widths(order: Order, span: Span, reach: int) -> list[int]:
     for position in range(span.start, span.stop):
         targets = order.outputs[position]
         last = position
-        if len(targets) > BROADCAST and reach < span.size:
-            targets = targets[:1]
+        if len(targets) > BROADCAST and reach < span.size and min(targets[-1], span.stop) - position > reach:
+            targets = targets[:0]
         for target in targets:
             if last < target < span.stop and target - position <= reach:
                 last = target

@@ -28,7 +28,10 @@ def common_name(names: Sequence[str], within: Sequence[str]) -> str:
         within: the words that everything around begins with; they are left out.
     """
     words = common_words(names)
-    words = words[len(within) :] if words[: len(within)] == list(within) else words
+    if len(words) > len(within) or not words or words[-1] not in _TAILS:
+        words = words[len(within) :] if words[: len(within)] == list(within) else words
+    else:
+        words = words[-1:]
     if len(words) > 1 and words[-1] in _TAILS:
         words = words[:-1]
     return "_".join(word for word in words if word) if any(len(word) > 2 for word in words) else ""
@@ -73,6 +76,8 @@ def ops_name(ops: Counter[str]) -> str:
         return "inverted residual block" if ops["Conv2D"] >= 2 else "separable convolution"
     if convolutions >= 2 and ops["ConcatV2"]:
         return "dense block" if convolutions == 2 else "inception block"
+    if convolutions >= 2 and adds > ops["Mul"]:
+        return "residual block"
     if ops["Tanh"] >= 1 and ops["Sigmoid"] >= 2:
         return "LSTM step" if ops["Tanh"] >= 2 else "GRU step"
     heavy = [op for op in ops if op in _PRODUCTS or op in _CONVOLUTIONS]

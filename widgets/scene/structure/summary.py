@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from widgets.scene.structure.alike import Symbols, differences, main_ops
 from widgets.scene.structure.decompose import Order, Span, elements, evaluation_order
@@ -14,6 +14,11 @@ from widgets.scene.structure.naming import common_name, shared_words, ops_name, 
 from widgets.scene.structure.repeats import Element, find_runs
 from widgets.scene.structure.serving import HEAVY
 
+if TYPE_CHECKING:
+    from graphcore.graph import Node
+
+_Part: TypeAlias = "tuple[Span, list[Span]]"
+"""An interval with its instances; none if it is not a repeat."""
 PARTS: Final = 30
 """The most parts of a summary."""
 _POOLS: Final = frozenset({"MaxPool", "AvgPool", "Mean", "ResizeNearestNeighbor", "ResizeBilinear", "Conv2DBackpropInput", "ConcatV2"})
@@ -54,7 +59,7 @@ def summarise(items: Items, serving: Collection[str], *, most: int = PARTS) -> l
     row = [
         Element(symbols.of_span(order, marks, span), sum((ops[place] for place in range(*span)), Counter()), summary.shape(span)) for span in spans
     ]
-    found: list[tuple[Span, list[Span]]] = []
+    found: list[_Part] = []
     place = 0
     for run in find_runs(row):
         found.extend((span, []) for span in spans[place : run.span.start])
@@ -62,6 +67,8 @@ def summarise(items: Items, serving: Collection[str], *, most: int = PARTS) -> l
         found.append((Span(instances[0].start, instances[-1].stop), instances))
         place = run.span.stop
     found.extend((span, []) for span in spans[place:])
+    if len(found) == 1 and not found[0][1]:  # nothing comes apart
+        found = [(Span(position, position + 1), []) for position in range(len(items))]
     return summary.bunches(_shortened(found, order, ops, most))
 
 
@@ -85,7 +92,7 @@ class _Summary:
                 return main.outputs[0].shape.dims if main.outputs else None
         return None
 
-    def bunches(self, found: list[tuple[Span, list[Span]]]) -> list[Bunch]:
+    def bunches(self, found: list[_Part]) -> list[Bunch]:
         """A bunch for each interval, with different labels."""
         made = [self._bunch(span, instances) for span, instances in found]
         _tell_apart([bunch for bunch in made if len(bunch.items) > 1])
@@ -125,16 +132,15 @@ def _stretches(order: Order) -> list[Span]:
     return [Span(start, stop) for start, stop in zip([0, *stops], [*stops, len(order.order)], strict=True) if stop > start]
 
 
-def _shortened(found: list[tuple[Span, list[Span]]], order: Order, ops: list[Counter[str]], most: int) -> list[tuple[Span, list[Span]]]:
+def _shortened(found: list[_Part], order: Order, ops: list[Counter[str]], most: int) -> list[_Part]:
     """Join neighbours until there are few enough: to layers, then all between two repeats, then any."""
-    backward = [order.items.backward[item] for item in order.order]
     if len(found) > most:
-        found = _joined(found, lambda _, span: not _begins_layer(span, ops), backward)
+        found = _joined(found, lambda _, span: not _begins_layer(span, ops), order, ops)
     if len(found) > most:
         rest = most - sum(1 for _, instances in found if instances)
         singles = sum(1 for _, instances in found if not instances)
         size = max(2, -(-singles // max(1, rest // 2)))
-        found = _joined(found, lambda count, _: count < size, backward)
+        found = _joined(found, lambda count, _: count < size, order, ops)
     while len(found) > most:
         size = -(-len(found) // most)
         found = [
@@ -143,17 +149,23 @@ def _shortened(found: list[tuple[Span, list[Span]]], order: Order, ops: list[Cou
     return found
 
 
-def _joined(found, may_join, backward):  # type: ignore[no-untyped-def]
-    """Neighbours without instances joined as long as `may_join(number so far, next span)`."""
-    result: list[tuple[Span, list[Span]]] = []
+def _joined(
+    found: list[_Part], may_join: Callable[[int, Span], bool], order: Order, ops: list[Counter[str]]
+) -> list[_Part]:
+    """Neighbours without instances joined as long as `may_join(number so far, next span)`; inputs and outputs stay by themselves."""
+    result: list[_Part] = []
+    backward = order.items.backward
     count = 0
     for span, instances in found:
-        if result and not instances and count and may_join(count, span) and backward[span.start] == backward[result[-1][0].start]:
-            result[-1] = (Span(result[-1][0].start, span.stop), [])
-            count += 1
-        else:
-            result.append((span, instances))
-            count = 0 if instances else 1
+        silent = not any(ops[place] for place in range(*span))
+        if count and not silent and not instances and may_join(count, span):
+            before = result[-1][0]
+            if backward[order.order[before.start]] == backward[order.order[span.start]]:
+                result[-1] = (Span(before.start, span.stop), [])
+                count += 1
+                continue
+        result.append((span, instances))
+        count = 0 if instances or silent else 1
     return result
 
 
@@ -162,12 +174,11 @@ def _begins_layer(span: Span, ops: list[Counter[str]]) -> bool:
     return inside.total() != 1 or any(op in HEAVY or op in _POOLS or not op[0].isalpha() or op.startswith("Placeholder") for op in inside)
 
 
-def _last(nodes):  # type: ignore[no-untyped-def]
+def _last(nodes: Sequence[Node]) -> Node:
     """The node of a part whose output leaves it."""
-    names = {node.name for node in nodes}
     used = {tensor.node.name for node in nodes for tensor in node.inputs}
     ends = [node for node in nodes if node.name not in used and node.outputs]
-    return ends[-1] if ends and names else nodes[0]
+    return ends[-1] if ends else nodes[0]
 
 
 def _tell_apart(bunches: list[Bunch]) -> None:

@@ -46,7 +46,7 @@ function expandHandle(look: Look): SVGGElement {
 
 function drawBox(node: SceneNode): (SVGElement | null)[] {
   const look = boxLook(node);
-  const details = detailPath(node.kind, look.width, look.height);
+  const details = detailPath(node.kind, look.width, look.height, node.repeat > 0);
   const texts = look.lines.map((line) =>
     s(
       "text",
@@ -56,8 +56,8 @@ function drawBox(node: SceneNode): (SVGElement | null)[] {
   );
   return [
     s("title", {}, tooltip(node)),
-    s("path", { class: "gl-shape", d: outlinePath(node.kind, look.width, look.height) }),
-    s("path", { class: "gl-lens", d: outlinePath(node.kind, look.width, look.height) }),
+    s("path", { class: "gl-shape", d: outlinePath(node.kind, look.width, look.height, node.repeat > 0) }),
+    s("path", { class: "gl-lens", d: outlinePath(node.kind, look.width, look.height, node.repeat > 0) }),
     details ? s("path", { class: "gl-shape-detail", d: details }) : null,
     ...texts,
     node.expandable ? expandHandle(look) : null,

@@ -1,5 +1,6 @@
 // Texts and sizes of boxes before layout.
 import type { SceneEdge, SceneGroup, SceneNode } from "./generated";
+import { STACK } from "./shapes";
 import { ellipsize, type FontName, textWidth } from "./measure";
 
 export interface Line {
@@ -55,10 +56,11 @@ export function boxTexts(node: SceneNode): readonly (readonly [string, FontName]
 }
 
 function ownTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
-  const title = node.op || node.label || node.id;
+  const title = (node.op || node.label || node.id) + (node.repeat ? ` ×${node.repeat}` : "");
   const texts: [string, FontName][] = [[node.role === "gradient" ? `∇ ${title}` : title, "title"]];
   if (node.kind === "scope" || (node.kind === "function" && !node.op)) {
-    return [...texts, [counted(node.kind, node.count), "name"]];
+    const details = node.detail.split("; ").filter((line) => line);
+    return [...texts, [counted(node.repeat ? "repeat" : node.kind, node.count), "name"], ...details.map((line): [string, FontName] => [line, "detail"])];
   }
   if (node.label && node.label !== title) texts.push([node.label, "name"]);
   if (node.detail) texts.push([node.detail, "detail"]);
@@ -69,7 +71,7 @@ function ownTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
 export function boxLook(node: SceneNode): Look {
   const [side, top, bottom] = INSETS[node.kind];
   const lines: Line[] = [];
-  let y = top;
+  let y = top + (node.repeat ? STACK : 0);
   let widest = 0;
   for (const [raw, font] of boxTexts(node)) {
     const text = ellipsize(raw, font, TEXT_LIMIT, font === "name");

@@ -49,7 +49,8 @@ export interface Dim {
 /**
  * One box: an op node, a collapsed scope or call, or a stub for a far-away producer.
  *
- * `clash` names a number that clashes with another one downstream, and the cell that wrote it.
+ * `clash` names a number that clashes with another one downstream, and the cell that wrote it. `repeat` is the number of instances of
+ * a structure that is shown once, 0 for anything else; `detail` then lists their differences.
  */
 export interface SceneNode {
   readonly id: string;
@@ -63,6 +64,7 @@ export interface SceneNode {
   readonly error: string;
   readonly clash: string;
   readonly count: number;
+  readonly repeat: number;
   readonly expandable: boolean;
   readonly mirrors: string;
   readonly stands_for: string;

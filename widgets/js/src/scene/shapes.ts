@@ -17,8 +17,16 @@ function cutCorner(w: number, h: number): string {
   return `M3,0H${w - cut}L${w},${cut}V${h - 3}a3,3 0 0 1 -3,3H3a3,3 0 0 1 -3,-3V3a3,3 0 0 1 3,-3z`;
 }
 
-/** The outline of a box. */
-export function outlinePath(kind: SceneNode["kind"], w: number, h: number): string {
+/** Pixels by which each card behind a box shows. */
+export const STACK = 3;
+
+/** The upper edge of a card behind a box. */
+function card(w: number, inset: number, top: number): string {
+  return `M${inset},${top + 3}V${top + 1.5}a1.5,1.5 0 0 1 1.5,-1.5H${w - inset - 1.5}a1.5,1.5 0 0 1 1.5,1.5V${top + 3}`;
+}
+
+/** The outline of a box; a repeat has two cards behind it. */
+export function outlinePath(kind: SceneNode["kind"], w: number, h: number, repeat = false): string {
   switch (kind) {
     case "variable":
       return cylinder(w, h);
@@ -33,21 +41,21 @@ export function outlinePath(kind: SceneNode["kind"], w: number, h: number): stri
     case "stub":
       return rounded(0, 0, w, h, h / 2);
     case "scope":
-      return rounded(0, 3, w, h - 3, 6);
+      return rounded(0, repeat ? 2 * STACK : STACK, w, h - (repeat ? 2 * STACK : STACK), 6);
     default:
       return rounded(0, 0, w, h, 6);
   }
 }
 
-/** Further lines of a shape: a cylinder's lid, a folded corner, the card behind a scope, the bars of a function. */
-export function detailPath(kind: SceneNode["kind"], w: number, h: number): string {
+/** Further lines of a shape: a cylinder's lid, a folded corner, the cards behind a scope, the bars of a function. */
+export function detailPath(kind: SceneNode["kind"], w: number, h: number, repeat = false): string {
   switch (kind) {
     case "variable":
       return `M0,5a${w / 2},5 0 0 0 ${w},0`;
     case "constant":
       return `M${w - 8},0V8H${w}`;
     case "scope":
-      return `M5,3V1.5a1.5,1.5 0 0 1 1.5,-1.5H${w - 6.5}a1.5,1.5 0 0 1 1.5,1.5V3`;
+      return repeat ? card(w, 5, STACK) + card(w, 10, 0) : card(w, 5, 0);
     case "function":
       return `M6,0V${h}M${w - 6},0V${h}`;
     default:

@@ -1,0 +1,212 @@
+"""First pictures of large models: repeats, groups, and what folds into what."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import networkx as nx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import graphcore as gc
+from widgets.scene import Scene, SceneState, boxes_of, build_scene, take_snapshot
+from widgets.scene.find import hidden_nodes
+
+
+def repeats(scene: Scene) -> list[int]:
+    return [node.repeat for node in scene.nodes if node.repeat and node.kind != "stub"]
+
+
+def boxes(scene: Scene) -> int:
+    return sum(1 for node in scene.nodes if node.kind != "stub")
+
+
+def is_acyclic(scene: Scene) -> bool:
+    return bool(nx.is_directed_acyclic_graph(nx.DiGraph([(edge.source, edge.target) for edge in scene.edges])))
+
+
+def renamed(graph: gc.Graph, seed: int = 1) -> gc.Graph:
+    """The same graph with random names."""
+    draw = random.Random(seed)
+    definition = graph.as_graph_def()
+    names = {node.name: f"n{draw.getrandbits(40):010x}" for node in definition.node}
+
+    def of(text: str) -> str:
+        name, colon, slot = text.removeprefix("^").partition(":")
+        return ("^" if text.startswith("^") else "") + names[name] + colon + slot
+
+    nodes = [
+        msgspec.structs.replace(
+            node,
+            name=names[node.name],
+            input=tuple([of(text) for text in node.input]),
+            attr={key: value for key, value in node.attr.items() if key != "_class"},
+        )
+        for node in definition.node
+    ]
+    result = gc.Graph()
+    gc.import_graph_def(msgspec.structs.replace(definition, node=tuple(nodes)), result, allow_unknown_ops=True)
+    return result
+
+
+def tensor(graph: gc.Graph, name: str) -> gc.Tensor:
+    node = graph.find(name)
+    assert node is not None
+    return node.outputs[0]
+
+
+def weight(*shape: int) -> gc.Tensor:
+    return gc.Variable(gc.zeros(list(shape)), name="weight").value()
+
+
+def dense(x: gc.Tensor, units: int) -> gc.Tensor:
+    return gc.relu(gc.bias_add(gc.matmul(x, weight(x.shape.dims[-1], units)), weight(units)))
+
+
+def residual(x: gc.Tensor, units: int, *, project: bool = False) -> gc.Tensor:
+    inner = dense(dense(dense(dense(x, units), units), units), units)
+    return gc.relu(inner + (gc.matmul(x, weight(x.shape.dims[-1], units)) if project else x))
+
+
+def stages(counts: list[int]) -> gc.Graph:
+    """A residual network: the first block of each stage has a projection and another width."""
+    gc.reset_default_graph()
+    x = gc.placeholder(gc.float32, [None, 8], name="x")
+    for stage, count in enumerate(counts):
+        for block in range(count):
+            x = residual(x, 16 + 8 * stage, project=block == 0)
+    gc.softmax(x, name="y")
+    return gc.get_default_graph()
+
+
+@pytest.mark.parametrize("counts", [[3, 4, 6, 3], [2, 5], [3, 3, 3]])
+def test_stages_of_near_alike_blocks_read_as_their_counts(counts: list[int]) -> None:
+    graph = stages(counts)
+    scene = build_scene(graph)
+    assert repeats(scene) == counts
+    assert boxes(scene) <= 40
+    assert is_acyclic(scene)
+
+
+def test_differences_of_near_alike_instances_are_listed() -> None:
+    scene = build_scene(stages([3, 4]))
+    assert [node.detail for node in scene.nodes if node.repeat] == 2 * ["first also: MatMul"]
+
+
+def test_names_do_not_matter_for_what_is_repeated() -> None:
+    graph = stages([3, 4, 6, 3])
+    scene = build_scene(renamed(graph))
+    assert repeats(scene) == [3, 4, 6, 3]
+    assert boxes(scene) <= 40
+    assert is_acyclic(scene)
+
+
+def test_scopes_of_equal_structure_are_a_repeat(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [None, 16], name="x")
+    for layer in range(12):
+        with gc.name_scope(f"layer_{layer}"):
+            x = residual(x, 16)
+    scene = build_scene(graph)
+    box = next(node for node in scene.nodes if node.repeat)
+    assert (box.repeat, box.label, box.kind) == (12, "layer", "scope")
+    state = SceneState()
+    state.expand(box.id)
+    opened = build_scene(graph, state)
+    assert {f"layer_{layer}/" for layer in range(12)} <= {node.id for node in opened.nodes}
+    assert [group.label for group in opened.groups] == ["layer ×12"]
+
+
+def test_a_skip_over_the_whole_model_hides_no_stage(graph: gc.Graph) -> None:
+    x = gc.placeholder(gc.float32, [None, 16], name="x")
+    mask = gc.tanh(gc.placeholder(gc.float32, [None, 16], name="mask"))
+    for _ in range(6):
+        x = residual(x, 16) * mask
+    scene = build_scene(graph)
+    assert repeats(scene) == [6]
+    assert is_acyclic(scene)
+
+
+def test_a_recurrence_with_two_states_is_a_repeat(graph: gc.Graph) -> None:
+    c = h = gc.placeholder(gc.float32, [3, 8], name="start")
+    for _ in range(20):
+        x = gc.placeholder(gc.float32, [3, 8], name="x")
+        gate = gc.sigmoid(gc.matmul(x, weight(8, 8)) + gc.matmul(h, weight(8, 8)))
+        c = gate * c + gc.sigmoid(gc.matmul(h, weight(8, 8))) * gc.tanh(gc.matmul(x, weight(8, 8)))
+        h = gc.tanh(c) * gate
+    scene = build_scene(graph)
+    assert max(repeats(scene)) >= 19
+    assert boxes(scene) <= 40
+
+
+def test_openings_survive_what_is_added_later() -> None:
+    graph = stages([3, 4])
+    state = SceneState()
+    box = next(node for node in build_scene(graph, state).nodes if node.repeat)
+    state.expand(box.id)
+    before = [group.id for group in build_scene(graph, state).groups]
+    gc.square(tensor(graph, "y"), name="later")
+    assert before
+    assert [group.id for group in build_scene(graph, state).groups] == before
+
+
+def test_a_node_inside_is_revealed_and_found() -> None:
+    graph = stages([3, 4, 6, 3])
+    deep = [node.name for node in graph.nodes if node.op == "MatMul"][40]
+    state = SceneState()
+    build_scene(graph, state)
+    assert boxes_of(graph, state)[deep] != deep
+    assert any(deep in names for ops in hidden_nodes(graph, state).values() for names in ops.values())
+    assert state.tree is not None
+    assert state.reveal(state.tree, deep)
+    assert boxes_of(graph, state)[deep] == deep
+
+
+def test_a_new_node_inside_marks_its_box() -> None:
+    graph = stages([3, 4])
+    snapshot = take_snapshot(graph)
+    gc.square(tensor(graph, "Relu_3"), name="added")
+    states = {node.state for node in build_scene(graph, previous=snapshot).nodes}
+    assert states & {"new", "changed"}
+
+
+def test_everything_can_be_opened() -> None:
+    graph = stages([2, 3])
+    state = SceneState(max_boxes=500)
+    for _ in range(8):
+        for node in build_scene(graph, state).nodes:
+            if node.expandable:
+                state.expand(node.id)
+    assert {node.id for node in build_scene(graph, state).nodes} >= {node.name for node in graph.nodes}
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> gc.Graph:
+    """Random chains of small blocks with skips."""
+    gc.reset_default_graph()
+    values = [gc.placeholder(gc.float32, [None, 4], name="x")]
+    for _ in range(draw(st.integers(20, 60))):
+        kind = draw(st.sampled_from(["tanh", "add", "dense", "block"]))
+        left = values[-1 - draw(st.integers(0, min(3, len(values) - 1)))]
+        if kind == "tanh":
+            values.append(gc.tanh(left))
+        elif kind == "add":
+            values.append(left + values[draw(st.integers(0, len(values) - 1))])
+        else:
+            values.append(dense(left, 4) if kind == "dense" else residual(left, 4))
+    return gc.get_default_graph()
+
+
+@given(graph=graphs(), seed=st.integers(0, 1000))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_renaming_never_changes_counts_and_every_node_is_in_one_box(graph: gc.Graph, seed: int) -> None:
+    flat = renamed(graph, seed)
+    again = renamed(graph, seed + 1)
+    ours, theirs = build_scene(flat), build_scene(again)
+    assert repeats(ours) == repeats(theirs)
+    assert [node.count for node in ours.nodes] == [node.count for node in theirs.nodes]
+    assert sum(node.count for node in ours.nodes) == len(flat)
+    assert boxes(ours) <= 40
+    assert is_acyclic(ours)
+    gc.reset_default_graph()
