@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
-import msgspec
 import networkx as nx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import graphcore as gc
+from tests.support.renaming import renamed
 from widgets.scene import Scene, SceneState, boxes_of, build_scene, take_snapshot
 from widgets.scene.find import hidden_nodes
 
@@ -27,30 +25,6 @@ def is_acyclic(scene: Scene) -> bool:
     return bool(nx.is_directed_acyclic_graph(nx.DiGraph([(edge.source, edge.target) for edge in scene.edges])))
 
 
-def renamed(graph: gc.Graph, seed: int = 1) -> gc.Graph:
-    """The same graph with random names."""
-    draw = random.Random(seed)
-    definition = graph.as_graph_def()
-    names = {node.name: f"n{draw.getrandbits(40):010x}" for node in definition.node}
-
-    def of(text: str) -> str:
-        name, colon, slot = text.removeprefix("^").partition(":")
-        return ("^" if text.startswith("^") else "") + names[name] + colon + slot
-
-    nodes = [
-        msgspec.structs.replace(
-            node,
-            name=names[node.name],
-            input=tuple([of(text) for text in node.input]),
-            attr={key: value for key, value in node.attr.items() if key != "_class"},
-        )
-        for node in definition.node
-    ]
-    result = gc.Graph()
-    gc.import_graph_def(msgspec.structs.replace(definition, node=tuple(nodes)), result, allow_unknown_ops=True)
-    return result
-
-
 def tensor(graph: gc.Graph, name: str) -> gc.Tensor:
     node = graph.find(name)
     assert node is not None
@@ -61,13 +35,19 @@ def weight(*shape: int) -> gc.Tensor:
     return gc.Variable(gc.zeros(list(shape)), name="weight").value()
 
 
+def width(x: gc.Tensor) -> int:
+    size = (x.shape.dims or ())[-1]
+    assert size is not None
+    return size
+
+
 def dense(x: gc.Tensor, units: int) -> gc.Tensor:
-    return gc.relu(gc.bias_add(gc.matmul(x, weight(x.shape.dims[-1], units)), weight(units)))
+    return gc.relu(gc.bias_add(gc.matmul(x, weight(width(x), units)), weight(units)))
 
 
 def residual(x: gc.Tensor, units: int, *, project: bool = False) -> gc.Tensor:
     inner = dense(dense(dense(dense(x, units), units), units), units)
-    return gc.relu(inner + (gc.matmul(x, weight(x.shape.dims[-1], units)) if project else x))
+    return gc.relu(inner + (gc.matmul(x, weight(width(x), units)) if project else x))
 
 
 def stages(counts: list[int]) -> gc.Graph:

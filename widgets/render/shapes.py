@@ -48,9 +48,7 @@ def detail_path(kind: NodeKind, w: float, h: float, *, repeat: bool = False) -> 
 
 def _card(w: float, inset: float, top: float) -> str:
     """The upper edge of a card behind a box."""
-    return (
-        f"M{inset:g},{top + 3:g}V{top + 1.5:g}a1.5,1.5 0 0 1 1.5,-1.5H{w - inset - 1.5:g}a1.5,1.5 0 0 1 1.5,1.5V{top + 3:g}"
-    )
+    return f"M{inset:g},{top + 3:g}V{top + 1.5:g}a1.5,1.5 0 0 1 1.5,-1.5H{w - inset - 1.5:g}a1.5,1.5 0 0 1 1.5,1.5V{top + 3:g}"
 
 
 def arrow_path(base: Point, tip: Point) -> str:

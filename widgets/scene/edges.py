@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from widgets.scene.shapes.dimensions import Dimensions
     from widgets.scene.tree import Call
 
+CROWD: Final = 3
+"""More control edges than this into one box are thinned out."""
 _MARKS: Final[dict[EdgeKind, str]] = {"data": "", "control": "^", "reference": "&"}
 
 
@@ -109,7 +111,49 @@ def bundle_edges(visible: Visible) -> tuple[list[Bundle], list[LostInput]]:
                         bundles.of(source, box, "control")
     for call in visible.calls.values():
         _join_bodies(visible, call, bundles)
-    return [bundle for table in bundles.tables.values() for bundle in table.values()], lost
+    found = [bundle for table in bundles.tables.values() for bundle in table.values()]
+    return _without_implied(found), lost
+
+
+def _without_implied(bundles: list[Bundle]) -> list[Bundle]:
+    """Leave out control edges that a path of tensors and another control edge imply.
+
+    They say nothing more, and dozens of them cross a model whose output waits for every read of a parameter.
+    """
+    waits: dict[Box, set[Box]] = {}
+    for bundle in bundles:
+        if bundle.kind == "control":
+            waits.setdefault(bundle.target, set()).add(bundle.source)
+    crowded = {target: sources for target, sources in waits.items() if len(sources) > CROWD}
+    if not crowded:
+        return bundles
+    after: dict[Box, list[Box]] = {}
+    for bundle in bundles:
+        if bundle.kind == "data":
+            after.setdefault(bundle.source, []).append(bundle.target)
+    implied = {
+        (source, target)
+        for target, sources in crowded.items()
+        for source in sources
+        if len(source.nodes) > 1 and _reaches(source, (sources - {source}), after)
+    }
+    return [bundle for bundle in bundles if bundle.kind != "control" or (bundle.source, bundle.target) not in implied]
+
+
+def _reaches(start: Box, ends: set[Box], after: dict[Box, list[Box]]) -> bool:
+    """True iff tensors lead from one box to one of others, and not back."""
+    seen = {start}
+    stack = [start]
+    found = False
+    while stack:
+        for target in after.get(stack.pop(), ()):
+            if target is start:
+                return False
+            found = found or target in ends
+            if target not in seen:
+                seen.add(target)
+                stack.append(target)
+    return found
 
 
 def _join_bodies(visible: Visible, call: Call, bundles: _Bundles) -> None:

@@ -22,7 +22,10 @@ SMALL_THING: Final = 8
 
 
 class Thing:
-    """A node with what serves it: the small scope of its own name (`W` with `W/read`, `W/Assign`), parameters. A box that opens."""
+    """A node with what serves it: a box that opens.
+
+    That is the small scope of its own name (`W` with `W/read`, `W/Assign`), and parameters.
+    """
 
     __slots__ = ("helpers", "node", "scope")
 
@@ -113,7 +116,7 @@ class Call:
 
 
 class Group:
-    """Parts of a scope that dataflow joins; a repeat if it has `instances`, groups of equal or nearly equal structure.
+    """Parts of a scope that dataflow joins; a repeat if it has `instances`.
 
     Attributes:
         key: the scope's path, the depth, and the name of its first part, so that it survives changes elsewhere.
@@ -182,7 +185,7 @@ class Scope:
         return self.path.rpartition("/")[2]
 
     def parts(self) -> list[Part]:
-        """The parts shown when it is open: nodes, things and scopes in creation order; groups of them if they are many.
+        """The parts shown when it is open: in creation order, or groups of them if they are many.
 
         A scope of one node is that node.
         """
@@ -348,7 +351,7 @@ def nodes_of(parts: Iterable[Part]) -> list[Node]:
 
 
 def structured(path: str, parts: list[Part], depth: int) -> list[Part]:
-    """The parts of a scope or group as they are shown: as they are if they are few, otherwise served, grouped and in order.
+    """The parts of a scope or group as they are shown: grouped and in order if they are many.
 
     Args:
         path: the path of the scope.
@@ -433,7 +436,7 @@ def _with_helpers(part: Part, helpers: list[Part]) -> Part | None:
     if isinstance(part, Thing | Call):
         part.helpers.extend(helpers)
         return part
-    return Thing(part, None, helpers)
+    return None if isinstance(part, Group) else Thing(part, None, helpers)
 
 
 def _name_at_start(items: list[Part]) -> str:

@@ -197,14 +197,12 @@ class _Opener:
             may_open = may_open[len(family) :]
 
     def _may_open(self, part: Foldable) -> bool:
-        """Helpers, groups, calls and bodies of gradients open on request only, in a large graph minor scopes too."""
+        """Scopes may open, but no bodies of gradients, and in a large graph only major scopes."""
         if part.key in self.state.closed:
             return False
         if isinstance(part, Call):
             return self.state.mode == "all" and part.opens
-        return self.state.mode == "all" or (
-            isinstance(part, Scope) and part.total >= self.least and not self.roles.body_of(part.path)
-        )
+        return self.state.mode == "all" or (isinstance(part, Scope) and part.total >= self.least and not self.roles.body_of(part.path))
 
 
 def _place(parts: list[Part], group: str, opened: set[str], visible: Visible) -> None:

@@ -1,4 +1,7 @@
-"""Likeness: symbols for equal op structure, whatever the names, shapes and attr values, and differences of ops."""
+"""Likeness: symbols for equal op structure, and differences of ops.
+
+Names, shapes and attr values do not count.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Symbols:
         return self._numbers.setdefault(structure, len(self._numbers))
 
     def of_nodes(self, nodes: Sequence[Node]) -> int:
-        """The number of a set of nodes with the edges between them: their ops, and those before each within two steps."""
+        """The number of a set of nodes: their ops, and those before each within two steps."""
         if len(nodes) == 1:
             return self.of(nodes[0].op)
         marks: dict[str, int] = {node.name: self.of(node.op) for node in nodes}

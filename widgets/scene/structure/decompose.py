@@ -1,4 +1,4 @@
-"""Decomposition: a topological order in which every region is an interval, and the cuts between regions."""
+"""Decomposition: an order in which every region is an interval, and the cuts between regions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def evaluation_order(items: Items) -> list[int]:
     order: list[int] = []
     seen = [False] * len(items)
     for stage in sorted(set(stages)):
-        ends = [item for item in range(len(items)) if stages[item] == stage and all(stages[target] > stage for target in items.outputs[item])]
+        ends = [
+            item for item in range(len(items)) if stages[item] == stage and all(stages[target] > stage for target in items.outputs[item])
+        ]
         for end in sorted(ends, key=lambda item: not items.inputs[item]):  # what only waits comes last
             _emit(items, end, order, seen)
         for item in range(len(items)):
@@ -45,7 +47,7 @@ def evaluation_order(items: Items) -> list[int]:
 
 
 def _stages(items: Items) -> list[int]:
-    """0 for the forward pass, 1 for what is backward, 2 for what uses it forward again, and so on along every edge."""
+    """Even for the forward pass, odd for the backward pass; never less than what comes before."""
     stages = [0] * len(items)
     if not any(items.backward):
         return stages

@@ -1,4 +1,4 @@
-"""Items: the parts of one scope as a graph of whole numbers, with everything that recognition needs of them."""
+"""Items: the parts of one scope as a graph of whole numbers."""
 
 from __future__ import annotations
 

@@ -42,9 +42,11 @@ def shared_words(names: Sequence[str]) -> list[str]:
     split = [_WORDS.split(name) for name in names]
     found: list[str] = []
     while split:
-        word, count = Counter(words[len(found)] for words in split if len(words) > len(found) + 1).most_common(1)[0] if any(
-            len(words) > len(found) + 1 for words in split
-        ) else ("", 0)
+        word, count = (
+            Counter(words[len(found)] for words in split if len(words) > len(found) + 1).most_common(1)[0]
+            if any(len(words) > len(found) + 1 for words in split)
+            else ("", 0)
+        )
         if 10 * count < 9 * len(names):
             break
         found.append(word)

@@ -1,4 +1,4 @@
-"""Repeats in a sequence of elements: the same pattern several times in a row, and near-alike neighbours of it."""
+"""Repeats in a sequence: the same pattern several times in a row, and near-alike neighbours."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _similar(ours: Dims, theirs: Dims, most: int) -> bool:
 
 
 def _phase(sequence: Sequence[Element], start: int, period: int, spare: int) -> int:
-    """The start of the first instance among the possible ones: the one that opens with the largest element."""
+    """The start of the first instance: of the possible ones that with the largest element."""
     return max(range(start, start + spare + 1), key=lambda place: (sequence[place].ops.total(), -place)) if period > 1 else start
 
 

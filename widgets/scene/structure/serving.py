@@ -67,13 +67,17 @@ def hosts(items: Items, order: Sequence[int], serving: Sequence[bool]) -> list[i
             continue
         first = min(served, key=place.__getitem__)
         near = len(served) == 1 or max(place[target] for target in served) - place[first] <= NEAR
-        if near and items.backward[item] == items.backward[first] and all(place[host[target]] > place[first] for target in waiting[item] if host[target] != first):
+        if (
+            near
+            and items.backward[item] == items.backward[first]
+            and all(place[host[target]] > place[first] for target in waiting[item] if host[target] != first)
+        ):
             host[item] = first
     for item in order:  # initialisers end at the variable that they serve
         if host[item] == item and serving[item] and not items.outputs[item]:
-            sources = {host[source] for source in items.before(item)} - {item}
-            if len(sources) == 1:
-                host[item] = sources.pop()
+            ends_at = {host[source] for source in items.before(item)} - {item}
+            if len(ends_at) == 1:
+                host[item] = ends_at.pop()
     return [_last(host, item) for item in range(len(items))]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from widgets.scene.structure.alike import Symbols, differences, main_ops
 from widgets.scene.structure.decompose import Order, Span, elements, evaluation_order
 from widgets.scene.structure.items import Dims, Items
-from widgets.scene.structure.naming import common_name, shared_words, ops_name, shape_words
+from widgets.scene.structure.naming import common_name, ops_name, shape_words, shared_words
 from widgets.scene.structure.repeats import Element, find_runs
 from widgets.scene.structure.serving import HEAVY
 
@@ -21,6 +21,8 @@ _Part: TypeAlias = "tuple[Span, list[Span]]"
 """An interval with its instances; none if it is not a repeat."""
 PARTS: Final = 30
 """The most parts of a summary."""
+LAYERS_ABOVE: Final = 16
+"""With more parts than this, operations are joined to layers: a convolution with its normalisation and activation."""
 _POOLS: Final = frozenset({"MaxPool", "AvgPool", "Mean", "ResizeNearestNeighbor", "ResizeBilinear", "Conv2DBackpropInput", "ConcatV2"})
 
 
@@ -57,7 +59,8 @@ def summarise(items: Items, serving: Collection[str], *, most: int = PARTS) -> l
     summary = _Summary(order, ops, weak)
     spans = [part for stretch in _stretches(order) for part in elements(order, stretch)]
     row = [
-        Element(symbols.of_span(order, marks, span), sum((ops[place] for place in range(*span)), Counter()), summary.shape(span)) for span in spans
+        Element(symbols.of_span(order, marks, span), sum((ops[place] for place in range(*span)), Counter()), summary.shape(span))
+        for span in spans
     ]
     found: list[_Part] = []
     place = 0
@@ -110,7 +113,7 @@ class _Summary:
         told = differences([self._ops(each) for each in instances]) if instances else ""
         return Bunch(list(items), label if len(items) > 1 else "", self.shape(span), inner, told)
 
-    def _name(self, items: list[int]) -> str:
+    def _name(self, items: Sequence[int]) -> str:
         return common_name([self.names[item] for item in items if not self.weak[item]], self.within)
 
     def _ops(self, span: Span) -> Counter[str]:
@@ -134,7 +137,7 @@ def _stretches(order: Order) -> list[Span]:
 
 def _shortened(found: list[_Part], order: Order, ops: list[Counter[str]], most: int) -> list[_Part]:
     """Join neighbours until there are few enough: to layers, then all between two repeats, then any."""
-    if len(found) > most:
+    if len(found) > min(most, LAYERS_ABOVE):
         found = _joined(found, lambda _, span: not _begins_layer(span, ops), order, ops)
     if len(found) > most:
         rest = most - sum(1 for _, instances in found if instances)
@@ -149,10 +152,11 @@ def _shortened(found: list[_Part], order: Order, ops: list[Counter[str]], most: 
     return found
 
 
-def _joined(
-    found: list[_Part], may_join: Callable[[int, Span], bool], order: Order, ops: list[Counter[str]]
-) -> list[_Part]:
-    """Neighbours without instances joined as long as `may_join(number so far, next span)`; inputs and outputs stay by themselves."""
+def _joined(found: list[_Part], may_join: Callable[[int, Span], bool], order: Order, ops: list[Counter[str]]) -> list[_Part]:
+    """Join neighbours without instances as long as `may_join(number so far, next span)`.
+
+    Inputs and outputs stay by themselves.
+    """
     result: list[_Part] = []
     backward = order.items.backward
     count = 0

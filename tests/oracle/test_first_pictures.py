@@ -1,0 +1,62 @@
+"""First pictures of models that TensorFlow and Keras export: they say what the model is."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+
+import graphcore as gc
+from tests.oracle.conftest import Oracle
+from tests.support.renaming import renamed
+from widgets.scene import Scene, build_scene
+
+pytestmark = pytest.mark.oracle
+
+SIDE = "tests.oracle.sides.models_side:graph_of"
+MODELS: dict[str, tuple[str, tuple[int, ...], list[int]]] = {
+    "DenseNet121": ("DenseNet121", (), [6, 12, 24, 16]),
+    "ResNet50": ("ResNet50", (), [3, 4, 6, 3]),
+    "MobileNetV2": ("MobileNetV2", (), [2, 3, 4, 3, 3]),
+    "EfficientNetB0": ("EfficientNetB0", (), [2, 2, 3, 3, 4]),
+    "VGG16": ("VGG16", (), [2, 2, 3, 3, 3, 2]),
+    "transformer": ("transformer", (6,), [6]),
+    "unet": ("unet", (3,), [2, 2, 2, 2, 2, 2, 2]),
+    "lstm": ("lstm", (20,), [20, 20]),  # the products with the inputs, and the steps
+}
+_loaded: dict[tuple[str, bool], gc.Graph] = {}
+
+
+def load(oracle: Oracle, model: str, *, frozen: bool) -> gc.Graph:
+    if (model, frozen) not in _loaded:
+        name, arguments, _ = MODELS[model]
+        data = oracle.call(SIDE, name, list(arguments), frozen)
+        graph = gc.Graph()
+        gc.import_graph_def(data, graph, allow_unknown_ops=True)
+        _loaded[model, frozen] = graph
+    return _loaded[model, frozen]
+
+
+def check(scene: Scene, counts: list[int]) -> None:
+    shown = [node for node in scene.nodes if node.kind != "stub"]
+    assert [node.repeat for node in shown if node.repeat] == counts
+    assert len(shown) <= 40
+    assert sum(node.count for node in shown) == scene.total_nodes
+    arrows = nx.DiGraph([(edge.source, edge.target) for edge in scene.edges])
+    assert [clump for clump in nx.strongly_connected_components(arrows) if len(clump) > 1] == []
+    labels = [(node.label, node.op) for node in shown if node.repeat]
+    assert len(set(labels)) == len(labels)
+
+
+@pytest.mark.parametrize("model", ["DenseNet121", "ResNet50", "MobileNetV2", "EfficientNetB0", "VGG16", "transformer"])
+def test_a_model_reads_as_its_stages(model: str, oracle: Oracle) -> None:
+    check(build_scene(load(oracle, model, frozen=True)), MODELS[model][2])
+
+
+@pytest.mark.parametrize("model", ["DenseNet121", "ResNet50", "VGG16", "transformer"])
+def test_a_model_with_variables_reads_as_its_stages(model: str, oracle: Oracle) -> None:
+    check(build_scene(load(oracle, model, frozen=False)), MODELS[model][2])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_with_random_names_reads_as_its_stages(model: str, oracle: Oracle) -> None:
+    check(build_scene(renamed(load(oracle, model, frozen=True), 7)), MODELS[model][2])
