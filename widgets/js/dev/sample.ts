@@ -19,6 +19,7 @@ const DEFAULT_NODE: Omit<SceneNode, "id" | "label"> = {
   error: "",
   clash: "",
   count: 1,
+  repeat: 0,
   expandable: false,
   mirrors: "",
   stands_for: "",

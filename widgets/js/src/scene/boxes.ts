@@ -1,7 +1,7 @@
 // Texts and sizes of boxes before layout.
 import type { SceneEdge, SceneGroup, SceneNode } from "./generated";
-import { STACK } from "./shapes";
 import { ellipsize, type FontName, textWidth } from "./measure";
+import { STACK } from "./shapes";
 
 export interface Line {
   readonly text: string;
@@ -60,7 +60,11 @@ function ownTexts(node: SceneNode): readonly (readonly [string, FontName])[] {
   const texts: [string, FontName][] = [[node.role === "gradient" ? `∇ ${title}` : title, "title"]];
   if (node.kind === "scope" || (node.kind === "function" && !node.op)) {
     const details = node.detail.split("; ").filter((line) => line);
-    return [...texts, [counted(node.repeat ? "repeat" : node.kind, node.count), "name"], ...details.map((line): [string, FontName] => [line, "detail"])];
+    return [
+      ...texts,
+      [counted(node.repeat ? "repeat" : node.kind, node.count), "name"],
+      ...details.map((line): [string, FontName] => [line, "detail"]),
+    ];
   }
   if (node.label && node.label !== title) texts.push([node.label, "name"]);
   if (node.detail) texts.push([node.detail, "detail"]);
