@@ -18,6 +18,8 @@ LONGEST: Final = 256
 """The longest pattern, in elements."""
 LEAST: Final = 4
 """Fewer ops than this in all instances together are not worth a box of their own."""
+FEW_LONG: Final = 1000
+"""A stretch of at least so many elements is not looked at again for multiples of its period."""
 SEED: Final = 3
 """An element of this many ops may be near-alike to its neighbours by itself."""
 
@@ -87,9 +89,14 @@ def _candidates(sequence: Sequence[Element]) -> tuple[list[_Candidate], list[_Ca
     large = [0, *accumulate(element.ops.total() >= SEED for element in sequence)]
     clear: list[_Candidate] = []
     weak: list[_Candidate] = []
+    long: list[tuple[int, int, int]] = []
     for period in range(1, min(LONGEST, len(sequence) // 2) + 1):
         equal: npt.NDArray[np.bool_] = symbols[period:] == symbols[:-period]
         for start, length in _stretches(equal, period):
+            if any(period % short == 0 and begin <= start and start + length + period <= end for begin, end, short in long):
+                continue  # the same pattern several times over
+            if length >= FEW_LONG:
+                long.append((start, start + length + period, period))
             for most in (0, 1):
                 for first, many in _same_shapes(shapes, start, length, period, most):
                     count = many // period + 1
