@@ -24,6 +24,7 @@ LAYERS = (
     ("text",),  # functions are parsed with look-ups of their ops
     ("functions",),
     ("graph.model",),
+    ("graph.control_flow",),
     ("graph.shapes",),
     ("graph.provenance",),
     ("graph.editing",),
@@ -37,7 +38,10 @@ LAYERS = (
     ("opset",),
     ("passes.infra",),
     ("passes.functions",),
+    ("passes.gradients.bodies",),
+    ("passes.gradients.functions",),
     ("passes.gradients", "passes.lower", "passes.optimize"),
+    ("passes.gradients.explanation",),
     ("passes",),
     ("runtime.core",),
     ("runtime.plan",),

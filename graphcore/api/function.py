@@ -18,8 +18,8 @@ from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
+from graphcore.graph.editing.atomic_change import refuse_finalized
 from graphcore.graph.following.redefining import redefine_function
-from graphcore.graph.model.atomic_change import refuse_finalized
 from graphcore.passes.functions.defining import note_sources
 from graphcore.passes.functions.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session

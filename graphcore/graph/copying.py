@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.atomic_change import refuse_finalized
+from graphcore.graph.editing.atomic_change import refuse_finalized
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 
 if TYPE_CHECKING:

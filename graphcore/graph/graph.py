@@ -18,23 +18,23 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.apply import apply_op
 from graphcore.graph.building.builder import GraphBuilder
-from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
+from graphcore.graph.building.scopes import ThreadScopes, control_dependencies, device_scope, name_scope
 from graphcore.graph.copying import copy_graph
 from graphcore.graph.editing import node_edits, rewiring
+from graphcore.graph.editing.atomic_change import edit, refuse_finalized, undivided
+from graphcore.graph.editing.change_publisher import ChangePublisher
 from graphcore.graph.editing.transaction import transaction
 from graphcore.graph.following import cell_edits
+from graphcore.graph.following.cells import CellBook
 from graphcore.graph.following.derivations import DerivationBook
-from graphcore.graph.model.atomic_change import edit, refuse_finalized, undivided
-from graphcore.graph.model.cells import CellBook
-from graphcore.graph.model.change_publisher import ChangePublisher
+from graphcore.graph.live_graphs import note_graph
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
-from graphcore.graph.model.live_graphs import note_graph
+from graphcore.graph.model.gradient_record import GradientRecord
 from graphcore.graph.model.names import NameTable
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
-from graphcore.graph.model.records import GradientRecord, ThreadScopes
 from graphcore.graph.provenance.explain_shape import explain_error
 from graphcore.graph.reading import GraphReader
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, refiner_for

@@ -10,13 +10,13 @@ from graphcore.brief import brief
 from graphcore.definitions import GraphDef, VersionDef
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.functions import FunctionLibraryDefinition
+from graphcore.graph.building.scopes import ScopeStack, ThreadScopes
+from graphcore.graph.default_session import evaluate
 from graphcore.graph.dimension_classes import dimension_classes
-from graphcore.graph.model.default_session import evaluate
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.node_store import NodeStore
-from graphcore.graph.model.records import ScopeStack, ThreadScopes
 from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.graph.shapes.live_refiner import LiveRefiner
 from graphcore.graph.shapes.symbolic_refiner import SymbolicRefiner, Symbols, symbols_of

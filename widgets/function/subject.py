@@ -24,7 +24,7 @@ from graphcore.passes import (
     remove_identity_nodes,
     remove_list_array_converter,
 )
-from graphcore.passes.gradients.symbolic_gradient import LABEL, symbolic_gradient
+from graphcore.passes.gradients.functions.symbolic_gradient import LABEL, symbolic_gradient
 from graphcore.plumbing import RETVAL
 from widgets.function.definition_scene import Definition
 from widgets.function.form import AttrForm

@@ -17,7 +17,7 @@ from graphcore.graph.shapes.constant_values import inferred_value
 from graphcore.graph.shapes.symbolic_refiner import refiner_within
 from graphcore.inference import DimensionHandle, ShapeHandle
 from graphcore.passes import FunctionBody, InstantiatedFunctions
-from graphcore.passes.gradients.symbolic_gradient import LABEL
+from graphcore.passes.gradients.functions.symbolic_gradient import LABEL
 from graphcore.plumbing import BRANCH, CALL, WHILE
 
 if TYPE_CHECKING:

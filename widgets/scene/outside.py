@@ -9,7 +9,7 @@ from graphcore.errors import GraphError
 from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
-    from graphcore.graph.model.origins import Origin
+    from graphcore.graph.provenance.origins import Origin
 
 
 def from_outside(root: Origin, visible: Visible) -> Origin | None:

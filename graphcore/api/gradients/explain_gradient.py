@@ -19,12 +19,12 @@ from graphcore.api.gradients.variable_reads import check_read_outside
 from graphcore.errors import GraphError, InvalidArgumentError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.model.topological_order import renew_stale_ranks
-from graphcore.passes.gradients.body_gradient import cut_inside, kept_inside
-from graphcore.passes.gradients.flow import Cut, Flow
+from graphcore.passes.gradients.bodies.variable_reads import gradient_by_variable, reads_of
+from graphcore.passes.gradients.explanation.cuts_in_functions import cut_inside, kept_inside
+from graphcore.passes.gradients.explanation.flow import Cut, Flow
+from graphcore.passes.gradients.explanation.paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE, build_gradients
-from graphcore.passes.gradients.paths import MOST_COUNTED, GradientPaths
 from graphcore.passes.gradients.trace import GradientTrace
-from graphcore.passes.gradients.variable_reads import gradient_by_variable, reads_of
 from graphcore.passes.infra.zero_analysis import is_zeros
 
 _SCOPE: Final = "gradients"

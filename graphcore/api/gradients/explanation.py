@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from graphcore.passes.gradients.paths import MOST_COUNTED
+from graphcore.passes.gradients.explanation.paths import MOST_COUNTED
 from graphcore.source import SourceLocation
 
 _T = TypeVar("_T")

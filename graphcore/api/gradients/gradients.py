@@ -11,9 +11,9 @@ from graphcore.brief import brief
 from graphcore.dtypes import resource
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, get_default_graph
+from graphcore.passes.gradients.bodies.variable_reads import gradient_by_variable, reads_of
+from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.gradients import build_gradients
-from graphcore.passes.gradients.variable_reads import gradient_by_variable, reads_of
-from graphcore.passes.gradients.writer import GradientWriter
 from graphcore.source import caller_location, current_run, gradient_calls
 
 

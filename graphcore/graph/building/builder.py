@@ -11,8 +11,8 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph.building.apply import apply_op, as_held_tensor
 from graphcore.graph.building.resolving import resolve_inputs
+from graphcore.graph.editing.atomic_change import edit
 from graphcore.graph.editing.rewiring import RESERVED, attach, replace, require_new
-from graphcore.graph.model.atomic_change import edit
 from graphcore.graph.model.input_checks import check_inputs
 from graphcore.graph.model.node import Node, Tensor, only_output
 from graphcore.registry import OpRegistration

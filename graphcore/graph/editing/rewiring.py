@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from graphcore.errors import FailedPreconditionError, InvalidArgumentError
-from graphcore.graph.model.atomic_change import FINALIZED
+from graphcore.graph.editing.atomic_change import FINALIZED
 from graphcore.graph.model.node import Node, Tensor, input_text
 from graphcore.graph.model.topological_order import may_feed, refuse_cycle
 from graphcore.graph.shapes.propagation import infer_downstream, infer_orphan, note_replaced, same_outputs

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from graphcore.graph.model.changes import Change
+from graphcore.graph.editing.changes import Change
 from graphcore.graph.model.node import Node
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
+from graphcore.graph.editing.changes import Change
 from graphcore.graph.editing.rewiring import remove_all
 from graphcore.graph.following.marking import mark, unmark
-from graphcore.graph.model.changes import Change
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.reachability import names_downstream
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.source import CellRun, DerivedAnew, SourceLocation, caller_location, current_run
 from graphcore.support.critical_section import critical_contextmanager
+from graphcore.support.gc_pause import paused_collector
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph

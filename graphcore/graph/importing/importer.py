@@ -20,24 +20,24 @@ from graphcore.definitions import (
 )
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
+from graphcore.graph.editing.atomic_change import refuse_finalized
 from graphcore.graph.editing.node_edits import absent_tensor
 from graphcore.graph.graph import Graph
 from graphcore.graph.importing.inputs import Input, InputRewriter, find_existing
 from graphcore.graph.importing.names import import_names
+from graphcore.graph.importing.opaque import OutputTypes, opaque_outputs, opaque_registration
 from graphcore.graph.importing.options import ImportOptions, ImportResults, check_results, tensor_id_of
 from graphcore.graph.importing.shapes import check_output_shapes, forget_shapes
-from graphcore.graph.model.atomic_change import refuse_finalized
-from graphcore.graph.model.gc_pause import paused_collector
+from graphcore.graph.importing.versions import check_versions, explain_newer_producer, merge_versions
 from graphcore.graph.model.input_checks import type_misfit
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
-from graphcore.graph.model.opaque import OutputTypes, opaque_outputs, opaque_registration
 from graphcore.graph.model.tensor_id import CONTROL, TensorId
-from graphcore.graph.model.versions import check_versions, explain_newer_producer, merge_versions
 from graphcore.graph.shapes.propagation import close_loops, infer_downstream
 from graphcore.graph.shapes.shape_refiner import ShapeInference, ShapeRefiner
 from graphcore.plumbing import MERGE, is_back_edge
 from graphcore.registry import OpRegistration
 from graphcore.source import SourceLocation, caller_location
+from graphcore.support.gc_pause import paused_collector
 
 _MOST_NAMES: Final = 20
 """What an error text lists of a cycle."""

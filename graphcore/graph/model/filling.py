@@ -10,9 +10,9 @@ import msgspec
 
 from graphcore.definitions import NodeDef, in_out_types_for_node
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
 from graphcore.plumbing import is_back_edge
+from graphcore.support.gc_pause import paused_collector
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph

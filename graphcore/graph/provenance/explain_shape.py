@@ -11,7 +11,7 @@ from graphcore.definitions.value_text import summarize_attr_value
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError
 from graphcore.graph.model.node import Node, Tensor
-from graphcore.graph.model.origins import Fact, How, Origin, ShapeExplanation
+from graphcore.graph.provenance.origins import Fact, How, Origin, ShapeExplanation
 from graphcore.graph.provenance.value_origins import Element, element_sources
 from graphcore.graph.provenance.what_if import Known, Result, needed, replay
 from graphcore.graph.shapes.loop_shapes import is_loop_head

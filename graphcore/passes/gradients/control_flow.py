@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node, Tensor
-from graphcore.graph.model.control_flow import ControlFlow, Loop, LoopVariable, ancestors_of
-from graphcore.graph.model.frames import control_flow_info, frame_name
-from graphcore.passes.gradients.body import GradientBody, Value
-from graphcore.passes.gradients.functional import functional_gradient
+from graphcore.graph.control_flow.analysis import ControlFlow, Loop, LoopVariable, ancestors_of
+from graphcore.graph.control_flow.frames import control_flow_info, frame_name
+from graphcore.passes.gradients.bodies.body import GradientBody, Value
+from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.loops import LoopBuilder, LoopRegion, Region
 from graphcore.plumbing import ENTER, EXIT, MERGE, NEXT_ITERATION, SWITCH
 

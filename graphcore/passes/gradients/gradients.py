@@ -13,17 +13,17 @@ from graphcore.definitions import name_ranges_for_node
 from graphcore.dtypes import DType, dtype_by_number
 from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.passes.functions.defining import sweep
-from graphcore.passes.gradients.body import GRADIENT_ARRAY, GradientBody
+from graphcore.passes.gradients.bodies.body import GRADIENT_ARRAY, GradientBody
+from graphcore.passes.gradients.bodies.program import ProgramCache, recorded, what_is_known
+from graphcore.passes.gradients.bodies.template import GradientTemplate, call_template, gradient_template
+from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.control_flow import ControlFlowGradients
-from graphcore.passes.gradients.functional import functional_gradient
-from graphcore.passes.gradients.program import ProgramCache, recorded, what_is_known
-from graphcore.passes.gradients.template import GradientTemplate, call_template, gradient_template
+from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.trace import GradientTrace
-from graphcore.passes.gradients.writer import GradientWriter
 from graphcore.passes.infra.zero_analysis import is_zeros
 from graphcore.plumbing import CONTROL_FLOW
+from graphcore.support.gc_pause import paused_collector
 
 _ALL_DTYPES: Final = [dtype for number in range(200) if (dtype := dtype_by_number(number)) is not None]
 _NUMBERS: Final = frozenset([dtype for dtype in _ALL_DTYPES if dtype.base.is_floating or dtype.base.is_complex])

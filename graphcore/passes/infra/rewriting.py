@@ -13,10 +13,10 @@ from graphcore.definitions import NodeDef
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.editing.transaction import transaction
 from graphcore.graph.importing.from_nodes import producers_of
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.graph.model.node import NO_CONTROLS, input_text
 from graphcore.graph.shapes.propagation import infer_downstream
 from graphcore.support.critical_section import critical_contextmanager, critical_section
+from graphcore.support.gc_pause import paused_collector
 
 
 class Rewriting:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from graphcore.attrs import AttrValue, Func
 from graphcore.graph import Graph
 from graphcore.graph.model.node import Node
-from graphcore.passes.gradients.functions import FORWARD_OF
-from graphcore.passes.gradients.of_functions import is_call
+from graphcore.passes.gradients.functions.calls import is_call
+from graphcore.passes.gradients.functions.differentiation import FORWARD_OF
 from graphcore.passes.infra.rewriting import Rewriting
 
 

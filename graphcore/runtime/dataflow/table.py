@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from graphcore.attrs import Array
-from graphcore.graph.model.frames import NodeFrame, frame_name
+from graphcore.graph.control_flow.frames import NodeFrame, frame_name
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.shapes.constant_values import constant_outputs
 from graphcore.graph.shapes.evaluation import kernel_context

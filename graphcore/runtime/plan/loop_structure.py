@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from graphcore.errors import UnimplementedError
-from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard, LoopVariable
-from graphcore.graph.model.frames import NodeFrame
+from graphcore.graph.control_flow.analysis import NO_BRANCH, Branch, ControlFlow, Guard, LoopVariable
+from graphcore.graph.control_flow.frames import NodeFrame
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NEXT_ITERATION, RECV, SEND

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from graphcore.graph.model.control_flow import NO_BRANCH, Branch, ControlFlow, Guard
+from graphcore.graph.control_flow.analysis import NO_BRANCH, Branch, ControlFlow, Guard
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.passes.infra.value_numbering import ValueNumbering
 from graphcore.plumbing import ANY_SWITCH, CONTROL_TRIGGER, ENTER, EXIT, LOOP_COND, MERGE, NO_OP

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphcore.attrs import Array
 from graphcore.errors import InvalidArgumentError
-from graphcore.graph.model.control_flow import NO_BRANCH, Guard
+from graphcore.graph.control_flow.analysis import NO_BRANCH, Guard
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.runtime.core.kernel_checks import dead_fetch
 from graphcore.runtime.plan.loop_structure import AFTER, INSIDE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphcore.graph import Graph, Node, copy_sharing_library
-from graphcore.graph.model.frames import build_control_flow_info
+from graphcore.graph.control_flow.frames import build_control_flow_info
 from graphcore.passes import FunctionBody, InstantiatedFunctions, OptimizerOptions, optimize_graph
 from graphcore.passes.infra.alias_removal import is_kept, prune
 from graphcore.passes.optimize.redundant_calls import find_redundant_calls, merge_redundant_calls

@@ -19,7 +19,6 @@ from graphcore.functions import FunctionCallFrame, FunctionLibraryDefinition, In
 from graphcore.functions.canonicalize import DEFAULT_EXECUTORS, EXECUTOR_ATTR
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, debug_string
-from graphcore.graph.model.gc_pause import paused_collector
 from graphcore.kernel_context import KernelContext, ResourceManager
 from graphcore.passes import FunctionBody, InstantiatedFunctions, function_def_to_body
 from graphcore.registry import Kernel
@@ -31,6 +30,7 @@ from graphcore.runtime.session.function_graph import runnable_body
 from graphcore.runtime.session.function_handles import FunctionHandles
 from graphcore.runtime.session.function_item import FunctionItem, Types
 from graphcore.runtime.session.specialise import Specialised
+from graphcore.support.gc_pause import paused_collector
 
 KernelCreator = Callable[[Node, KernelContext], "Kernel | None"]
 """Makes the kernel of a node in a function's body; None leaves it to the op."""

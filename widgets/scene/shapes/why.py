@@ -14,7 +14,7 @@ from widgets.scene.visible import Visible
 
 if TYPE_CHECKING:
     from graphcore.graph import Node
-    from graphcore.graph.model.origins import Origin
+    from graphcore.graph.provenance.origins import Origin
 
 MAX_OUTPUTS: Final = 4
 MAX_STEPS: Final = 24

@@ -8,8 +8,8 @@ from graphcore.attrs import Func
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
 from graphcore.passes.functions.function_body import function_def_to_body
-from graphcore.passes.gradients.flow import Cut, Flow, passes
-from graphcore.passes.gradients.functional import functional_gradient
+from graphcore.passes.gradients.explanation.flow import Cut, Flow, passes
+from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.trace import GradientTrace
 
 _BEFORE_ARGUMENTS = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}

@@ -20,7 +20,7 @@ from graphcore.graph.shapes.read_values import value_read
 from graphcore.inference import ShapeHandle
 from graphcore.inference.handles import shape_of_sizes
 from graphcore.kernel_context import KernelContext
-from graphcore.passes.gradients.template import BodyNode, GradientTemplate, Ref
+from graphcore.passes.gradients.bodies.template import BodyNode, GradientTemplate, Ref
 from graphcore.passes.infra.known_shapes import broadcast_axes, handle_of, known_sizes, same_shape
 from graphcore.shapes import Shape
 from graphcore.traits import Traits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphcore.graph.model.changes import Change, ChangeKind, Subscriber
+from graphcore.graph.editing.changes import Change, ChangeKind, Subscriber
 from graphcore.graph.model.node import Node
 
 if TYPE_CHECKING:

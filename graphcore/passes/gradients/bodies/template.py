@@ -9,7 +9,7 @@ from graphcore.definitions import ArgDef, FunctionDef, NodeDef, OpDef
 from graphcore.errors import GraphError
 from graphcore.functions import instantiate_function
 from graphcore.graph import Node
-from graphcore.passes.gradients.resolved_dims import with_actual_sizes
+from graphcore.passes.gradients.bodies.resolved_dims import with_actual_sizes
 from graphcore.registry import GradientCreator, get_op_gradient_creator, op_registry
 
 Ref = tuple[str, int]

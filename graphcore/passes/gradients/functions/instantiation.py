@@ -10,8 +10,8 @@ from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import copy_sharing_library
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.functions.inline import inline_function_body
-from graphcore.passes.gradients.resolved_dims import with_actual_sizes
-from graphcore.passes.gradients.symbolic_gradient import FULL, symbolic_gradient
+from graphcore.passes.gradients.bodies.resolved_dims import with_actual_sizes
+from graphcore.passes.gradients.functions.symbolic_gradient import FULL, symbolic_gradient
 from graphcore.registry import get_op_gradient_creator, op_registry
 
 

@@ -13,12 +13,12 @@ from graphcore.errors import GraphError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
 from graphcore.passes.functions.expand import called_function
-from graphcore.passes.gradients.functional_branches import branch_gradients
-from graphcore.passes.gradients.functional_loops import loop_gradients
-from graphcore.passes.gradients.functions import Differentiation
-from graphcore.passes.gradients.of_calls import call_gradients, map_gradients
-from graphcore.passes.gradients.of_functions import function_gradients, is_call
-from graphcore.passes.gradients.of_maps import MAP_GRADIENT
+from graphcore.passes.gradients.functions.branches import branch_gradients
+from graphcore.passes.gradients.functions.calls import function_gradients, is_call
+from graphcore.passes.gradients.functions.differentiation import Differentiation
+from graphcore.passes.gradients.functions.gradient_calls import call_gradients, map_gradients
+from graphcore.passes.gradients.functions.loops import loop_gradients
+from graphcore.passes.gradients.functions.map_gradients import MAP_GRADIENT
 
 FunctionalGradient = Callable[[Differentiation, Node, Sequence[int], str], dict[int, Tensor]]
 """From the backward pass, a node, its wanted inputs and a name prefix to the gradients of those inputs that have one."""

@@ -12,10 +12,10 @@ import msgspec
 from graphcore import dtypes
 from graphcore.errors import GraphError
 from graphcore.graph import Node, Tensor
-from graphcore.passes.gradients.functional import functional_gradient
+from graphcore.passes.gradients.bodies.template import gradient_template
+from graphcore.passes.gradients.explanation.reachability import WaysFrom, WaysTo
+from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE
-from graphcore.passes.gradients.reachability import WaysFrom, WaysTo
-from graphcore.passes.gradients.template import gradient_template
 from graphcore.plumbing import CONTROL_FLOW
 
 CutKind = Literal[

@@ -22,7 +22,7 @@ from graphcore.passes.functions.defining import define_body
 from graphcore.passes.functions.expand import called_function
 from graphcore.passes.functions.function_origins import Origins, call_of
 from graphcore.passes.functions.inline import NO_INLINE_ATTR
-from graphcore.passes.gradients.functions import (
+from graphcore.passes.gradients.functions.differentiation import (
     FLOWING,
     FORWARD_OF,
     Copier,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from graphcore.graph import Node, Tensor
 from graphcore.inference import handle_to_shape
-from graphcore.passes.gradients.body import GradientBody
-from graphcore.passes.gradients.template import gradient_template
-from graphcore.passes.gradients.writer import GradientWriter
+from graphcore.passes.gradients.bodies.body import GradientBody
+from graphcore.passes.gradients.bodies.template import gradient_template
+from graphcore.passes.gradients.bodies.writer import GradientWriter
 
 
 def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: bool) -> Tensor:

@@ -15,9 +15,9 @@ import msgspec
 from graphcore.attrs import Array, Attrs
 from graphcore.dtypes import DType
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.passes.gradients.body import GradientBody, known_input
-from graphcore.passes.gradients.template import GradientTemplate
-from graphcore.passes.gradients.writer import GradientWriter
+from graphcore.passes.gradients.bodies.body import GradientBody, known_input
+from graphcore.passes.gradients.bodies.template import GradientTemplate
+from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.registry import OpRegistration
 
 _MOST_PROGRAMS: Final = 256

@@ -14,7 +14,7 @@ from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
 from graphcore.graph.model.node import NO_CONTROLS, input_text
 from graphcore.passes.functions.function_body import FunctionBody
-from graphcore.passes.gradients.template import gradient_template
+from graphcore.passes.gradients.bodies.template import gradient_template
 from graphcore.passes.infra.alias_removal import wanted_leaves
 from graphcore.registry import get_op_gradient_creator
 

@@ -12,7 +12,7 @@ import pytest
 
 import graphcore as gc
 from graphcore.errors import GraphError, InvalidArgumentError
-from graphcore.passes.gradients.flow import CutKind
+from graphcore.passes.gradients.explanation.flow import CutKind
 
 Built = tuple[gc.Tensor, gc.Tensor]
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from graphcore.errors import GraphError
-from graphcore.graph.model.frames import OUTERMOST, NodeFrame, control_flow_info
+from graphcore.graph.control_flow.frames import OUTERMOST, NodeFrame, control_flow_info
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.plumbing import (
     ANY_SWITCH,

@@ -9,7 +9,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import FunctionGraph, Node, Tensor
 from graphcore.passes.functions.defining import define_body, function_label
-from graphcore.passes.gradients.functions import (
+from graphcore.passes.gradients.functions.differentiation import (
     FORWARD_OF,
     Copier,
     DifferentiatedBody,

@@ -15,7 +15,7 @@ from graphcore.graph import FunctionGraph, Graph, Node, Tensor, constant_node
 from graphcore.opset.control_flow.function_calls import func_attr
 from graphcore.opset.framework.gradient_text import required_int
 from graphcore.passes.functions.defining import define_body, function_label
-from graphcore.passes.gradients.functions import add_returns
+from graphcore.passes.gradients.functions.differentiation import add_returns
 from graphcore.shapes import Shape
 
 MAP_GRADIENT: Final = "MapAccumulateGrad"

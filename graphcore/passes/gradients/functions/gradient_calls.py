@@ -10,10 +10,10 @@ from graphcore.definitions import FunctionDef
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Node, Tensor
 from graphcore.passes.functions.defining import define_body, function_label
-from graphcore.passes.gradients.functions import Differentiation, keep_shape, new_node
-from graphcore.passes.gradients.instantiation import InstantiatedFunctions
-from graphcore.passes.gradients.of_functions import function_gradients
-from graphcore.passes.gradients.of_maps import function_of_map_gradient, has_no_rows, replace_map_gradients
+from graphcore.passes.gradients.functions.calls import function_gradients
+from graphcore.passes.gradients.functions.differentiation import Differentiation, keep_shape, new_node
+from graphcore.passes.gradients.functions.instantiation import InstantiatedFunctions
+from graphcore.passes.gradients.functions.map_gradients import function_of_map_gradient, has_no_rows, replace_map_gradients
 
 
 def call_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope: str) -> dict[int, Tensor]:

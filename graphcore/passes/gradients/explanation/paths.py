@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from graphcore.graph import Node, Tensor
-from graphcore.graph.model.control_flow import ControlFlow
-from graphcore.passes.gradients.flow import Flow, passes
+from graphcore.graph.control_flow.analysis import ControlFlow
+from graphcore.passes.gradients.explanation.flow import Flow, passes
 from graphcore.plumbing import EXIT, MERGE, NEXT_ITERATION, SWITCH
 
 

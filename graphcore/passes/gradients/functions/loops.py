@@ -14,7 +14,7 @@ from graphcore.graph import FunctionGraph, GradientRecord, Node, Tensor, constan
 from graphcore.inference import handle_to_shape
 from graphcore.opset.control_flow.function_calls import func_attr
 from graphcore.passes.functions.defining import define_body, function_label
-from graphcore.passes.gradients.functions import (
+from graphcore.passes.gradients.functions.differentiation import (
     FORWARD_OF,
     Copier,
     DifferentiatedBody,
