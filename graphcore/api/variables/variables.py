@@ -322,6 +322,12 @@ class Variable:
 
     __int__ = __complex__ = __float__
 
+    def __bool__(self) -> bool:
+        """True for a reference variable, as in TensorFlow; an error for a resource."""
+        if self.is_resource:
+            raise no_value(self._variable, "`if` and `and` cannot use it")
+        return True
+
     def __repr__(self) -> str:
         return f"<gc.Variable '{self.name}' {self.dtype.name} {self.shape}>"
 

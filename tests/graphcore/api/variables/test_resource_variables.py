@@ -35,6 +35,17 @@ def test_a_resource_variable_is_a_handle_its_initializer_a_read_and_a_constant(g
     assert (w.name, w.dtype, w.shape, w.handle.dtype, w.is_resource) == ("w:0", gc.float32, gc.Shape([2]), gc.resource, True)
 
 
+def test_a_resource_variable_has_no_truth_value_and_a_reference_variable_is_true(graph: gc.Graph) -> None:
+    assert bool(gc.Variable(0.0, name="reference"))
+    w = gc.Variable(1.0, name="w", use_resource=True)
+    before = len(graph)
+    with pytest.raises(
+        InvalidArgumentError, match="The tensor 'w:0' has no value until a Session runs it, so `if` and `and` cannot use it"
+    ):
+        bool(w)
+    assert len(graph) == before
+
+
 @KINDS
 def test_all_of_the_interface_is_there_for_both_kinds(use_resource: bool) -> None:
     w = gc.Variable(np.zeros((3, 2), np.float32), name="w", use_resource=use_resource)
