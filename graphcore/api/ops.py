@@ -7,7 +7,7 @@ import keyword
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from graphcore.definitions import AttrDef, OpDef
 from graphcore.dtypes import DType
@@ -48,8 +48,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
     return found
 
 
-def _tell_where(name: str) -> Any:
-    """The package's `__getattr__`: raise an error that suggests an op or a similar name.
+def raise_missing(name: str) -> NoReturn:
+    """Raise an error that suggests an op or a similar name: the package's `__getattr__`.
 
     Raises:
         AttributeError: always.
@@ -58,9 +58,6 @@ def _tell_where(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(text, name=name, obj=sys.modules[_PACKAGE])
     raise UnknownNameError(text + _advice(name, ""))
-
-
-vars(sys.modules[_PACKAGE])["__getattr__"] = _tell_where  # not a `def` there, or type checkers would assume that every name exists
 
 
 def _advice(name: str, asked: Literal["", "ops."]) -> str:
