@@ -18,7 +18,6 @@ from graphcore.dtypes import DType
 from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumentError
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
-from graphcore.graph.editing.atomic_change import refuse_finalized
 from graphcore.graph.following.redefining import redefine_function
 from graphcore.passes.functions.defining import note_sources
 from graphcore.passes.functions.graph_to_function import graph_to_function_def, normalized_name
@@ -198,7 +197,7 @@ class Function:
         known = self.known(graph, types)
         if known is not None:
             return self._note_use(known)
-        refuse_finalized(outermost)
+        outermost.editor.refuse_finalized()
         before = graph.library.state()
         try:
             made = self._trace(graph, labels, types)

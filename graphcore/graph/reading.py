@@ -13,6 +13,7 @@ from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph.building.scopes import ScopeStack, ThreadScopes
 from graphcore.graph.default_session import evaluate
 from graphcore.graph.dimension_classes import dimension_classes
+from graphcore.graph.editing.editor import GraphEditor
 from graphcore.graph.model.edge import Edge
 from graphcore.graph.model.edges import EdgeStore
 from graphcore.graph.model.node import Node, Tensor
@@ -42,9 +43,9 @@ class GraphReader:
     registry: OpRegistry
     library: FunctionLibraryDefinition
     versions: VersionDef
+    editor: GraphEditor
     edge_store: EdgeStore
     refiner: LiveRefiner
-    version: int
     source_node: Node
     sink_node: Node
     lock: threading.RLock
@@ -61,6 +62,11 @@ class GraphReader:
         Sessions, views and writers of graphs call this first. Nodes that cannot be rebuilt are marked (`Node.error`) and refuse to run.
         """
         self.derivations.settle()
+
+    @property
+    def version(self) -> int:
+        """A number that increases with every change."""
+        return self.editor.version
 
     # ---- all of it -------------------------------------------------------------------------------------------------
 

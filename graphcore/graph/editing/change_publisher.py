@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from graphcore.graph.editing.changes import Change, ChangeKind, Subscriber
 from graphcore.graph.model.node import Node
 
-if TYPE_CHECKING:
-    from graphcore.graph.editing.transaction import Before
-
 
 class ChangePublisher:
-    """The part of a `Graph` that publishes its changes.
+    """Publishes the changes of a graph to its subscribers.
 
     Attributes:
         version: increases with every change.
-        before: the saved state of the innermost transaction, None if there is none.
         unpublished: the pending notifications of the current edit or transaction; None if there is none.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        self.before: Before | None = None
         self.unpublished: list[Change] | None = None
         self._subscribers: list[Subscriber] = []
         self._last_version = 0
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` after each change with its record, in the changing thread.
-
-        Returns a function that unsubscribes.
-        """
+        """See `Graph.subscribe`."""
         self._subscribers.append(subscriber)
 
         def unsubscribe() -> None:
@@ -78,8 +69,3 @@ class ChangePublisher:
                     failure = failure or error
         if failure is not None:
             raise failure
-
-    def note(self, node: Node) -> None:
-        """Save the state of an existing node before it changes, for transactions."""
-        if self.before is not None:
-            self.before.note(node)

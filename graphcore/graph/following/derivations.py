@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from graphcore.errors import FailedPreconditionError, GraphError
 from graphcore.graph.building.scopes import control_dependencies, device_scope, name_scope
 from graphcore.graph.editing.changes import Change
-from graphcore.graph.editing.rewiring import remove_all
 from graphcore.graph.following.marking import mark, unmark
 from graphcore.graph.model.node import Node, Tensor
 from graphcore.graph.model.reachability import names_downstream
@@ -218,7 +217,7 @@ class DerivationBook:
     def reconsider(self) -> None:
         """Check all derivations before the next run, after a change outside of the graph's nodes."""
         self._is_asked = True
-        self._graph.outdate()
+        self._graph.editor.outdate()
 
     @critical_contextmanager
     def kept(self) -> Iterator[None]:
@@ -261,7 +260,7 @@ class DerivationBook:
     def _notice(self, *, nodes_only: bool = False) -> bool:
         """Collect the affected derivations; False if nothing has changed."""
         graph = self._graph
-        for change in graph.unpublished_changes():
+        for change in graph.editor.unpublished_changes():
             self._heard(change)
         changed, self._changed, self._version = self._changed, set(), graph.version
         if not changed and (nodes_only or not self._is_asked):
@@ -379,7 +378,7 @@ class DerivationBook:
             self._record(each)
         if each.keeps_result:
             _require_same(before, each.result)
-        remove_all(graph, graph.cells.end_again({}))
+        graph.editor.remove_all(graph.cells.end_again({}))
         graph.names.end_again(released)
         left = {name: node for name, node in stale.items() if node in graph}
         if running is not None and run is not None and run.cell == running.cell and run.execution != running.execution:

@@ -20,8 +20,6 @@ from graphcore.definitions import (
 )
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, NotFoundError
-from graphcore.graph.editing.atomic_change import refuse_finalized
-from graphcore.graph.editing.node_edits import absent_tensor
 from graphcore.graph.graph import Graph
 from graphcore.graph.importing.inputs import Input, InputRewriter, find_existing
 from graphcore.graph.importing.names import import_names
@@ -30,7 +28,7 @@ from graphcore.graph.importing.options import ImportOptions, ImportResults, chec
 from graphcore.graph.importing.shapes import check_output_shapes, forget_shapes
 from graphcore.graph.importing.versions import check_versions, explain_newer_producer, merge_versions
 from graphcore.graph.model.input_checks import type_misfit
-from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, absent_tensor
 from graphcore.graph.model.tensor_id import CONTROL, TensorId
 from graphcore.graph.shapes.propagation import close_loops, infer_downstream
 from graphcore.graph.shapes.shape_refiner import ShapeInference, ShapeRefiner
@@ -71,7 +69,7 @@ def import_graph_def(
     options = options or ImportOptions()
     check_results(options, results)
     check_versions(graph_def.versions)
-    refuse_finalized(graph)
+    graph.editor.refuse_finalized()
     refiners: list[ShapeInference] = [graph.refiner] if refiner is None else [graph.refiner, refiner]
     known_versions = [each.graph_def_version for each in refiners]
     source = caller_location()

@@ -84,7 +84,7 @@ def _renew(graph: Graph) -> None:
                 heappush(ready, (other.id, other))
     for node, rank in zip(order, sorted([node.rank for node in order]), strict=True):
         if node.rank != rank:
-            graph.note(node)
+            graph.editor.note(node)
             node.rank = rank
 
 
@@ -129,5 +129,5 @@ def _reorder(graph: Graph, above: set[Node], below: set[Node]) -> None:
     order = sorted(above, key=_rank) + sorted(below, key=_rank)
     ranks = sorted([node.rank for node in order])
     for node, rank in zip(order, ranks, strict=True):
-        graph.note(node)
+        graph.editor.note(node)
         node.rank = rank

@@ -56,11 +56,11 @@ class _OnNodes:
         return None if node.constants is FORGOTTEN else node.constants
 
     def keep(self, node: Node, values: Values) -> None:
-        node.graph.note(node)  # they may depend on changes that are rolled back
+        node.graph.editor.note(node)  # they may depend on changes that are rolled back
         node.constants = values
 
     def forget_large(self, node: Node) -> None:
-        node.graph.note(node)
+        node.graph.editor.note(node)
         node.constants = FORGOTTEN
 
 

@@ -151,7 +151,7 @@ class _Wave:
         """Queue the consumers of `node`, whose output shapes have changed."""
         opened, queued = self._opened, self._queued
         if node.constants is not None:
-            self._graph.note(node)
+            self._graph.editor.note(node)
             node.constants = None
         for consumer in self._successors(node):
             if opened and consumer in opened:
@@ -169,13 +169,13 @@ class _Wave:
         while pending:
             current = pending.pop()
             if current.constants is not None:
-                graph.note(current)
+                graph.editor.note(current)
                 current.constants = None
             for consumer in self._successors(current):
                 if consumer.asked_values:
                     self.infer(consumer)
                 if consumer.constants is not None:
-                    graph.note(consumer)
+                    graph.editor.note(consumer)
                     consumer.constants = None
                     pending.append(consumer)
 
@@ -186,7 +186,7 @@ class _Wave:
         if self._loops is not None:
             self._begin_anew(node, self._loops)
         before, data, had_error = node.output_handles, node.handle_data, node.error
-        graph.note(node)
+        graph.editor.note(node)
         if had_error is None and node not in self._careful and node.op not in MERGE:
             try:
                 self._infer(node)  # only shapes have changed: the inputs are still valid
@@ -201,18 +201,18 @@ class _Wave:
                 return
         elif had_error is not None and node.error is not None and all(handle.dims is None for handle in before):
             node.output_handles = before
-            graph.publish("shapes", node)
+            graph.editor.publish("shapes", node)
             return
         elif node in self._heirs and _same_handles(before, self._heirs[node].output_handles):
             # Unknown shapes of a faulty node that only this one had received are now its own: results downstream are unchanged.
             node.output_handles = before
             self.changed_value(node)
-            graph.publish("shapes", node)
+            graph.editor.publish("shapes", node)
             return
         earlier = self._before.get(node)
         self._before[node] = before if earlier is None else earlier + before
         self.changed(node)
-        graph.publish("shapes", node)
+        graph.editor.publish("shapes", node)
 
     def _begin_anew(self, node: Node, loops: LoopsAround) -> None:
         """Restart the loops through `node` from their first iterations, as relaxed facts may hold again."""
@@ -257,11 +257,11 @@ class _Wave:
         """Relax shapes by loop back edges. True iff that changed any."""
         if head not in self._graph or head.error is not None:
             return False
-        self._graph.note(head)
+        self._graph.editor.note(head)
         if not self._graph.refiner.relax_loop(head):
             return False
         self.changed(head)
-        self._graph.publish("shapes", head)
+        self._graph.editor.publish("shapes", head)
         return True
 
 

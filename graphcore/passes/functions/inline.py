@@ -11,9 +11,8 @@ from graphcore.definitions import NodeDef
 from graphcore.errors import InternalError
 from graphcore.functions import FunctionLibraryDefinition
 from graphcore.graph import Node, Tensor
-from graphcore.graph.editing.node_edits import absent_tensor
 from graphcore.graph.graph import Graph
-from graphcore.graph.model.node import NO_CONTROLS, input_text
+from graphcore.graph.model.node import NO_CONTROLS, absent_tensor, input_text
 from graphcore.passes.functions.function_body import FunctionBody
 from graphcore.passes.infra.rewriting import Rewriting
 from graphcore.plumbing import CALL, ENTER, MERGE, SYMBOLIC_GRADIENT

@@ -12,8 +12,7 @@ from graphcore.definitions import NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import InvalidArgumentError, NotFoundError
 from graphcore.graph import Graph, constant_value
-from graphcore.graph.editing.node_edits import absent_tensor
-from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, input_text
+from graphcore.graph.model.node import NO_CONTROLS, Node, Tensor, absent_tensor, input_text
 from graphcore.graph.model.tensor_id import parse_tensor_name
 from graphcore.plumbing import is_back_edge
 from graphcore.registry import op_registry
