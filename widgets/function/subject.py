@@ -185,7 +185,7 @@ class GradientSubject(Subject):
         assert of.body is not None
         self._gradient = symbolic_gradient(_with_free_names(of.body) if of.derived else of.body)
         fdef = graph_to_function_def(self._gradient.graph, f"{of.name}Grad")
-        super().__init__(Use(fdef.name, fdef, {}, given=_given_back(of), device=of.use.device), of.functions, label=f"∇ {of.label}")
+        super().__init__(Use(fdef.name, fdef, {}, given=_gradient_arguments(of), device=of.use.device), of.functions, label=f"∇ {of.label}")
 
     def _made(self) -> FunctionBody:
         graph, _ = copy_sharing_library(self._gradient.graph)
@@ -224,7 +224,7 @@ def _with_free_names(body: FunctionBody) -> FunctionBody:
     return FunctionBody(body.fdef, body.arg_types, body.ret_types, graph_from_nodes(nodes, body.graph.library))
 
 
-def _given_back(of: Subject) -> tuple[Tensor, ...] | None:
+def _gradient_arguments(of: Subject) -> tuple[Tensor, ...] | None:
     """The arguments of a gradient: those of the function, and a gradient for each return."""
     if of.use.given is None:
         return None

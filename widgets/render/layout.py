@@ -80,7 +80,7 @@ class LayoutEngine:
         self._serial += 1
         wait = limit if self._warm else limit + START_LIMIT
         try:
-            answer = self._ask(process, dot, wait)
+            answer = self._request(process, dot, wait)
         except (OSError, queue.Empty) as error:
             self._end()
             raise EngineError(f"no layout within {wait:.0f} s" if isinstance(error, queue.Empty) else str(error)) from error
@@ -114,7 +114,7 @@ class LayoutEngine:
         threading.Thread(target=_pump, args=(process.stdout, self._answers), daemon=True).start()
         return process
 
-    def _ask(self, process: subprocess.Popen[str], dot: str, wait: float) -> dict[str, Any]:
+    def _request(self, process: subprocess.Popen[str], dot: str, wait: float) -> dict[str, Any]:
         if process.stdin is None:
             return {}
         process.stdin.write(json.dumps({"id": self._serial, "dot": dot}) + "\n")

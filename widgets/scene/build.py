@@ -102,7 +102,7 @@ def _scene_node(box: Box, visible: Visible, *, role: Role, state: State, mirrors
         body = isinstance(box.part, Scope) and (box.part.callee is not None or visible.roles.body_of(box.part.path))
         kind, op, label, detail = "function" if body else "scope", "", _part_label(box), ""
     else:
-        kind, op, label, detail = _node_words(box, main, visible)
+        kind, op, label, detail = _node_texts(box, main, visible)
     return SceneNode(
         id=box.id,
         label=label,
@@ -132,7 +132,7 @@ def _part_label(box: Box) -> str:
     return box.part.label if isinstance(box.part, Scope | Chunk) else box.id
 
 
-def _node_words(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
+def _node_texts(box: Box, node: Node, visible: Visible) -> tuple[NodeKind, str, str, str]:
     """Kind, op, label and detail. A constant with one consumer shows its value, with its name if the user chose one."""
     kind = node_kind(node)
     label = _label(node, box.group)
