@@ -94,7 +94,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         return self.neutral == "in order" and second.tolist() == [*range(second.size)]
 
     @property
-    def gives_view(self) -> bool:
+    def returns_view(self) -> bool:
         """True if the first output may share its memory with the first input."""
         return self.memory in _VIEWS
 

@@ -80,7 +80,7 @@ class Instantiation:
         return (
             self._owner.current() is self._owner
             and library.find(self.fdef.name) is self.fdef
-            and all(map(_is_there, self.captured))
+            and all(map(_is_in_graph, self.captured))
             and [_kind(tensor) for tensor in self.captured] == self._captured_as
             and all(other.is_current(library) for other in self._used)
         )
@@ -209,7 +209,7 @@ class Function:
         place = outermost if all(tensor.graph is outermost for tensor in made.captured) else graph
         self._traced.setdefault(place, {})[types] = made
         self._graphs.add(outermost)
-        _keep(graph.library, made, before[1].get(made.fdef.name))
+        _record_instantiation(graph.library, made, before[1].get(made.fdef.name))
         return self._note_use(made)
 
     def traced_for(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation:
@@ -315,7 +315,7 @@ class Function:
 
     def _may_replace(self, graph: Graph, known: FunctionDef) -> bool:
         """True iff `known` was traced from this function, or from one it replaces, and is outdated."""
-        made = _made_as(graph.library, known)
+        made = _instantiation_of(graph.library, known)
         return made is not None and made.is_of(self) and not made.is_current(graph.library)
 
 
@@ -323,11 +323,11 @@ _instantiations: Final[WeakKeyDictionary[FunctionLibraryDefinition, dict[str, li
 """The instantiations that became functions of each library, by name: the one that is there, and those that may be put back."""
 
 
-def _made_as(library: FunctionLibraryDefinition, function: FunctionDef) -> Instantiation | None:
+def _instantiation_of(library: FunctionLibraryDefinition, function: FunctionDef) -> Instantiation | None:
     return next((made for made in _instantiations.get(library, {}).get(function.name, ()) if made.fdef is function), None)
 
 
-def _keep(library: FunctionLibraryDefinition, made: Instantiation, before: FunctionDef | None) -> None:
+def _record_instantiation(library: FunctionLibraryDefinition, made: Instantiation, before: FunctionDef | None) -> None:
     known = _instantiations.setdefault(library, {})
     known[made.fdef.name] = [*[each for each in known.get(made.fdef.name, ()) if each.fdef is before and before is not made.fdef], made]
 
@@ -436,7 +436,7 @@ def _kind(tensor: Tensor) -> tuple[DType, str]:
     return tensor.dtype, str(tensor.shape)
 
 
-def _is_there(tensor: Tensor) -> bool:
+def _is_in_graph(tensor: Tensor) -> bool:
     """True iff a captured tensor is unchanged in its graph."""
     return tensor.node.graph.find(tensor.node.name) is tensor.node
 

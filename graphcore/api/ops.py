@@ -60,7 +60,7 @@ def raise_missing(name: str) -> NoReturn:
     raise UnknownNameError(text + _advice(name, ""))
 
 
-def _advice(name: str, asked: Literal["", "ops."]) -> str:
+def _advice(name: str, prefix: Literal["", "ops."]) -> str:
     """Suggest the right place of an op, or else the most similar name."""
     ops = _names()
     op = name if name in ops else next((snake for snake, camel in ops.items() if camel == name), None)
@@ -68,7 +68,7 @@ def _advice(name: str, asked: Literal["", "ops."]) -> str:
         return f": the op {ops[op]} is called as gc.ops.{op}(...)"
     known = {each: f"gc.{each}" for each in vars(sys.modules[_PACKAGE]) if not each.startswith("_")}
     places = [known, {each: f"gc.ops.{each}" for each in ops}]
-    for place in reversed(places) if asked else places:
+    for place in reversed(places) if prefix else places:
         near = difflib.get_close_matches(name, place, 1, _ALIKE)
         if near:
             return f": did you mean {place[near[0]]}?"
@@ -83,7 +83,7 @@ def _wrapper(op_def: OpDef, name: str) -> Callable[..., Any]:
     inferred = _inferred(op_def)
     attrs = [attr for attr in op_def.attr if attr.name not in inferred]
     scope: dict[str, Any] = {
-        "finish": only_output if _gives_one(op_def) else _finish,
+        "finish": only_output if _has_one_output(op_def) else _finish,
         "default_graph": get_default_graph,
         "apply": apply_op,
     }
@@ -115,7 +115,7 @@ def _finish(node: Node) -> Node | list[Tensor]:
     return list(node.outputs) if node.outputs else node
 
 
-def _gives_one(op_def: OpDef) -> bool:
+def _has_one_output(op_def: OpDef) -> bool:
     return len(op_def.output_arg) == 1 and not (op_def.output_arg[0].number_attr or op_def.output_arg[0].type_list_attr)
 
 

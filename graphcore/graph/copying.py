@@ -64,7 +64,7 @@ def _bare_copy(node: Node, graph: Graph, number: int) -> Node:
     )
     copied.output_handles = node.output_handles
     copied.handle_data = node.handle_data
-    copied.asked_values = node.asked_values
+    copied.requested_values = node.requested_values
     copied.assigned_device = node.assigned_device
     copied.error = node.error
     copied.input_errors = node.input_errors

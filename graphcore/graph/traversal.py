@@ -139,7 +139,7 @@ def topological_order(graph: Graph, key: NodeKey = by_id) -> list[Node]:
     Raises:
         InvalidArgumentError: there is a cycle.
     """
-    order, left = _sorted_and_left(graph, key)
+    order, left = _sorted_and_rest(graph, key)
     if left:
         raise _cycle_error(left)
     return order
@@ -156,7 +156,7 @@ def validate_graph_has_no_cycle(graph: Graph) -> None:
 
 def find_cycle(graph: Graph) -> list[Node]:
     """The nodes of a cycle other than a loop, in order; empty if there is none."""
-    _, left = _sorted_and_left(graph, by_id)
+    _, left = _sorted_and_rest(graph, by_id)
     if not left:
         return []
     waiting = set(left)
@@ -169,7 +169,7 @@ def find_cycle(graph: Graph) -> list[Node]:
     return nodes[nodes.index(node) :][::-1]
 
 
-def _sorted_and_left(graph: Graph, key: NodeKey) -> tuple[list[Node], list[Node]]:
+def _sorted_and_rest(graph: Graph, key: NodeKey) -> tuple[list[Node], list[Node]]:
     """The nodes in topological order, and those in or behind a cycle."""
     store = graph.edge_store
     waiting = {node: len(_producers(graph, node)) for node in graph.op_nodes()}

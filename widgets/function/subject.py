@@ -29,7 +29,7 @@ from graphcore.plumbing import RETVAL
 from widgets.function.definition_scene import Definition
 from widgets.function.form import AttrForm
 from widgets.messages import AttrField, Crumb, FunctionUse
-from widgets.scene.calls import Callee, call_body, callees, calls_functions, given_to
+from widgets.scene.calls import Callee, call_body, callee_arguments, callees, calls_functions
 from widgets.scene.function_info import instantiated_text
 from widgets.scene.words import attr_text, tensor_label
 
@@ -264,7 +264,7 @@ def use_of(library: FunctionLibraryDefinition, node: Node, callee: Callee) -> Us
     fdef = library.find(callee.function.name)
     if fdef is None or callee.gradient:
         return None
-    given = given_to(node)
+    given = callee_arguments(node)
     labels = ", ".join(tensor_label(tensor) for tensor in given or ())
     label = f"call {node.name}" + (f" · {callee.label}" if callee.label else "")
     return Use(

@@ -62,7 +62,7 @@ def gradients(
         return call.find()
     what = f"the gradients of {', '.join([repr(y.name) for y in y_tensors])}"
     found: list[Any] = graph.derivations.derive(
-        what, call.build, follows=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True
+        what, call.build, depends_on=[*y_tensors, *(g for g in given if g is not None)], keeps_result=True
     )
     return list(found)
 

@@ -152,13 +152,13 @@ class Variable:
 
     def _new_read(self, name: str | None) -> Tensor:
         attrs = {"dtype": self._dtype} if self.is_resource else None
-        here = self._here()
+        here = self._graph_for_nodes()
         tensor = here.apply_op(self._ops.read, [self._variable], attrs, name).outputs[0]
         if here is not self.graph:
             here.set_shape(tensor, self._shape)  # an argument that is a handle does not carry the shape
         return tensor
 
-    def _here(self) -> Graph:
+    def _graph_for_nodes(self) -> Graph:
         """The graph for its nodes: its own, or the body being built, which captures a resource's handle."""
         graph = here = get_default_graph()
         while self.is_resource and graph.outer is not None:
@@ -223,7 +223,7 @@ class Variable:
 
     def as_tensor(self) -> Tensor:
         """The value, as a tensor for ops."""
-        if self.is_resource and self._here().scopes.controls:
+        if self.is_resource and self._graph_for_nodes().scopes.controls:
             return self._new_read(None)
         return self._read
 
@@ -268,7 +268,7 @@ class Variable:
         attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # a reference determines it: values take its dtype
         if self.is_resource and how == "assign":
             attrs["validate_shape"] = self._shape.is_fully_defined
-        return self._here().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
+        return self._graph_for_nodes().apply_op(getattr(self._ops, how), [self._variable, *inputs], attrs, name)
 
     def _changed(self, how: str, *inputs: Any, name: str | None) -> Tensor:
         """The value after a change."""

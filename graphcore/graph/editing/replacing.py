@@ -24,20 +24,20 @@ def replace(graph: Graph, existing: Node, fresh: Node) -> Node:
     if not same:
         refuse_cycle(graph, existing, [tensor.node for tensor in fresh.inputs] + fresh.control_inputs)
     graph.editor.note(existing)
-    _made_again(graph, existing, fresh.source)
+    _record_remake(graph, existing, fresh.source)
     if same and existing.error is None and existing.registration is fresh.registration:
         return existing
     graph.node_store.stop_awaiting(existing)
     _disconnect(graph, existing)
     unchanged = existing.error is None and same_outputs(existing, fresh)
-    _adopt(existing, fresh, keep_shapes=unchanged)
+    _adopt(existing, fresh, same_shapes=unchanged)
     _connect(graph, existing)
     graph.editor.publish("replaced", existing)
     note_replaced(graph, existing, same_shapes=unchanged)
     return existing
 
 
-def _made_again(graph: Graph, node: Node, source: SourceLocation | None) -> None:
+def _record_remake(graph: Graph, node: Node, source: SourceLocation | None) -> None:
     """Record that code at `source` has made `node` again."""
     graph.cells.disown(node)
     node.source = source
@@ -46,7 +46,7 @@ def _made_again(graph: Graph, node: Node, source: SourceLocation | None) -> None
     graph.gradient_records.pop(node.name, None)
 
 
-def _adopt(existing: Node, fresh: Node, *, keep_shapes: bool) -> None:
+def _adopt(existing: Node, fresh: Node, *, same_shapes: bool) -> None:
     existing.node_def = fresh.node_def
     existing.op = fresh.op
     existing.op_def = fresh.op_def
@@ -55,11 +55,11 @@ def _adopt(existing: Node, fresh: Node, *, keep_shapes: bool) -> None:
     existing.output_types = fresh.output_types
     existing.inputs = fresh.inputs
     existing.control_inputs = fresh.control_inputs
-    if not keep_shapes:
+    if not same_shapes:
         existing.output_handles = fresh.output_handles
         existing.handle_data = fresh.handle_data
     existing.like = fresh.like
-    existing.asked_values = fresh.asked_values
+    existing.requested_values = fresh.requested_values
     existing.error = None
     existing.input_errors = {}
     count = len(fresh.output_types)

@@ -24,7 +24,7 @@ _STATE: Final = (
     "output_handles",
     "handle_data",
     "constants",
-    "asked_values",
+    "requested_values",
     "like",
     "rank",
     "assigned_device",

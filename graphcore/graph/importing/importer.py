@@ -155,7 +155,7 @@ class _Import:
                 self._try(heappop(ready))
         left = len(self.nodes) - len(self.made) - len(self.skipped)
         if left:
-            raise InvalidArgumentError(f"{left} nodes in a cycle: {_way(self._cycle())}")
+            raise InvalidArgumentError(f"{left} nodes in a cycle: {_path_text(self._cycle())}")
 
     def _try(self, number: int) -> None:
         node_def = self.nodes[number]
@@ -412,7 +412,7 @@ class _Import:
         return node.outputs[tensor.index] if tensor.index != CONTROL else Tensor(node, CONTROL)
 
 
-def _way(names: list[str]) -> str:
+def _path_text(names: list[str]) -> str:
     """The names along a cycle, abbreviated for a long one."""
     shown = names if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES // 2], "...", *names[-_MOST_NAMES // 2 :]]
     return " -> ".join(shown)

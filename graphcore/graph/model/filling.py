@@ -63,7 +63,7 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
     heapify(ready)
     while ready:
         number = heappop(ready)
-        _add(graph, _cut(graph, nodes[number], numbers, around), {})
+        _add(graph, _without_back_edges(graph, nodes[number], numbers, around), {})
         for later in waited_for.get(number, ()):
             waiting[later] -= 1
             if not waiting[later]:
@@ -79,7 +79,7 @@ def _fill_sorted(graph: Graph, nodes: Sequence[NodeDef], first: int, numbers: di
             graph.update_edge(source, 0 if source.name == text else int(text.rpartition(":")[2]), merge, slot)
 
 
-def _cut(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
+def _without_back_edges(graph: Graph, node: NodeDef, numbers: Mapping[str, int], around: list[tuple[str, int, str]]) -> NodeDef:
     """The `node` with loop back edges replaced by another input for now; recorded in `around`."""
     missing = [slot for slot, text in enumerate(node.input) if graph.find(_producer(text)) is None and _producer(text) in numbers]
     there = next((text for text in node.input if graph.find(_producer(text)) is not None and text[0] != "^"), None)

@@ -54,7 +54,6 @@ class Node:
         "__weakref__",
         "_definition",
         "_outputs",
-        "asked_values",
         "assigned_device",
         "constants",
         "control_inputs",
@@ -73,6 +72,7 @@ class Node:
         "output_types",
         "rank",
         "registration",
+        "requested_values",
         "source",
     )
 
@@ -105,7 +105,7 @@ class Node:
         self.output_handles: tuple[ShapeHandle, ...] = ()
         self.handle_data: dict[int, HandleData] | None = None
         self.constants: dict[int, Array | None] | None = None
-        self.asked_values = 0  # a bit for each input whose value its shape function has requested
+        self.requested_values = 0  # a bit for each input whose value its shape function has requested
         self.like: dict[int, Tensor | ShapeHandle] = _NOTHING_ALIKE
         self.assigned_device = ""
         self.source = source

@@ -13,7 +13,7 @@ from graphcore.plumbing import ENTER, MERGE, is_back_edge
 if TYPE_CHECKING:
     from graphcore.graph.reading import GraphReader
 
-_MOST_ASKED: Final = 16
+_MOST_REQUESTS: Final = 16
 _MOST_AHEAD: Final = 200
 
 
@@ -54,11 +54,11 @@ class LoopsAround:
         heads: the heads of its loops.
     """
 
-    __slots__ = ("_asked", "_ends", "_graph", "_on", "_table")
+    __slots__ = ("_ends", "_graph", "_on", "_requests", "_table")
 
     def __init__(self, graph: GraphReader, heads: Iterable[Node]) -> None:
         self._graph = graph
-        self._asked = 0
+        self._requests = 0
         self._on: dict[Node, set[Node]] = {}
         self._table: dict[Node, list[Node]] | None = None
         self._ends: dict[Node, list[Node]] = {}  # the heads, by back edges
@@ -81,8 +81,8 @@ class LoopsAround:
 
     def _ahead(self, node: Node) -> list[Node] | None:
         """The heads of the loops whose back edges depend on `node`; None if the search is too long."""
-        self._asked += 1
-        if self._asked > _MOST_ASKED:
+        self._requests += 1
+        if self._requests > _MOST_REQUESTS:
             return None
         consumers_of, ends = self._graph.edge_store.consumers_of, self._ends
         seen, pending = {node}, [node]

@@ -67,7 +67,7 @@ def close_loops(graph: Graph, heads: list[Node]) -> None:
 
 def same_outputs(before: Node, after: Node) -> bool:
     """True iff the outputs have the same types, and shapes that differ at most in new unknowns."""
-    if before.output_types != after.output_types or before.asked_values or after.asked_values or before.like or after.like:
+    if before.output_types != after.output_types or before.requested_values or after.requested_values or before.like or after.like:
         return False
     if len(before.output_handles) != len(after.output_handles):
         return False
@@ -172,7 +172,7 @@ class _Wave:
                 graph.editor.note(current)
                 current.constants = None
             for consumer in self._successors(current):
-                if consumer.asked_values:
+                if consumer.requested_values:
                     self.infer(consumer)
                 if consumer.constants is not None:
                     graph.editor.note(consumer)
@@ -184,7 +184,7 @@ class _Wave:
             return
         graph = self._graph
         if self._loops is not None:
-            self._begin_anew(node, self._loops)
+            self._restart(node, self._loops)
         before, data, had_error = node.output_handles, node.handle_data, node.error
         graph.editor.note(node)
         if had_error is None and node not in self._careful and node.op not in MERGE:
@@ -214,7 +214,7 @@ class _Wave:
         self.changed(node)
         graph.editor.publish("shapes", node)
 
-    def _begin_anew(self, node: Node, loops: LoopsAround) -> None:
+    def _restart(self, node: Node, loops: LoopsAround) -> None:
         """Restart the loops through `node` from their first iterations, as relaxed facts may hold again."""
         for head in loops.heads(node):
             if head not in self._opened:
@@ -225,7 +225,7 @@ class _Wave:
         after = node.output_handles
         if not _same_data(data, node):
             return False
-        if node.asked_values or node.like or node in self._starts or node in self._opened:
+        if node.requested_values or node.like or node in self._starts or node in self._opened:
             return _same_but_for_names(before, after, None)
         shapes = [tensor.node.output_handles[tensor.index] for tensor in node.inputs]
         shapes += [handle for tensor in node.inputs for handle in self._before.get(tensor.node, ())]

@@ -48,7 +48,7 @@ class ExtendedInferenceContext(InferenceContext):
         self.graph_def_version = refiner.graph_def_version
         self.outputs = [None] * len(node.output_types)
         self._input_tensor = self._input_partial_shape = None
-        self._asked_tensors = self._asked_as_shape = None
+        self._requested_tensors = self._requested_as_shape = None
         self._merged_dims = self._merged_shapes = None
         self._input_handles = self._output_handles = None
         self.node = node
@@ -163,7 +163,7 @@ class ShapeInference(ABC):
             inner.add_node(node)
         tensors = [(tensor.node, tensor.index) for tensor in body.results]
         results = [(inner.output_shape(*tensor), inner.output_handle_data(*tensor)) for tensor in tensors]
-        if key is not None and not context.node.asked_values and all(data is None and _is_plain(shape) for shape, data in results):
+        if key is not None and not context.node.requested_values and all(data is None and _is_plain(shape) for shape, data in results):
             body.keep(key, tuple([shape for shape, _ in results]))
         return results
 

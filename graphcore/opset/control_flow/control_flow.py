@@ -292,8 +292,8 @@ class Abort:
     examples = (Example([], {"error_msg": "no way"}),)
 
     def kernel(k: KernelContext) -> Kernel:
-        said = k.attr("error_msg")
-        text = said.decode(errors="backslashreplace") if isinstance(said, bytes) else str(said)
+        message = k.attr("error_msg")
+        text = message.decode(errors="backslashreplace") if isinstance(message, bytes) else str(message)
 
         def abort() -> None:
             raise AbortedError(text or f"Abort node '{k.node_name}' was run", op=k.op, node=k.node_name, source=k.source)

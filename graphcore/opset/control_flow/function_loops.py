@@ -18,7 +18,7 @@ _DOUBLED: Final = "Doubled(x:float) -> (y:float) {\n  y = Add[T=float](x, x)\n}"
 
 def _loop_shapes(c: InferenceContext) -> None:
     shapes = declared_shapes(c)
-    found = _lasting_shapes(c) if shapes is None else [c.make_shape_from_shape(shape) for shape in shapes]
+    found = _invariant_shapes(c) if shapes is None else [c.make_shape_from_shape(shape) for shape in shapes]
     for i in range(c.num_outputs):
         c.set_output(i, found[i])
         data = c.input_handle_shapes_and_types(i)
@@ -26,7 +26,7 @@ def _loop_shapes(c: InferenceContext) -> None:
             c.set_output_handle_shapes_and_types(i, data)
 
 
-def _lasting_shapes(c: InferenceContext) -> list[ShapeHandle]:
+def _invariant_shapes(c: InferenceContext) -> list[ShapeHandle]:
     """The shapes of the inputs, relaxed by those after an iteration."""
     body, shapes = c.attrs.get("body"), list(c.inputs)
     while isinstance(body, Func):
@@ -44,12 +44,12 @@ def _condition(k: KernelContext) -> tuple[Kernel, Any]:
     func = func_attr(k.attrs, "cond")
     kernel = fitting(k, func, types_attr(k.attrs, "T"), None)
     assert k.functions is not None
-    gives = k.functions.function_types(func.name, func.attr)[1]
-    if len(gives) != 1:
+    ret_types = k.functions.function_types(func.name, func.attr)[1]
+    if len(ret_types) != 1:
         raise InvalidArgumentError(
-            f"Expected a single scalar which can be converted to a boolean, got {len(gives)} tensors.", op=k.op, node=k.node_name
+            f"Expected a single scalar which can be converted to a boolean, got {len(ret_types)} tensors.", op=k.op, node=k.node_name
         )
-    return kernel, truth_of(gives[0])
+    return kernel, truth_of(ret_types[0])
 
 
 def _loop_kernel(k: KernelContext) -> Kernel:

@@ -30,7 +30,7 @@ def remove_dead_nodes(graph: Graph, keep: Container[str] = ()) -> bool:
         True iff anything was removed.
     """
     roots = [node for node in graph.op_nodes() if is_kept(node) or node.name in keep]
-    return prune(graph, [*roots, *wanted_leaves(graph)])
+    return prune(graph, [*roots, *original_leaves(graph)])
 
 
 @rewrites
@@ -56,7 +56,7 @@ def is_kept(node: Node) -> bool:
     return node.op_def.is_stateful or node.op in CONTROL_FLOW
 
 
-def wanted_leaves(graph: Graph) -> list[Node]:
+def original_leaves(graph: Graph) -> list[Node]:
     """The leaves that the graph was built with, without those left over by a pass."""
     edges = graph.edge_store
     return [node for node in graph.op_nodes() if node.name not in edges.detached and not edges.has_successors(node)]

@@ -156,7 +156,7 @@ class _Finder:
         test = self.flow.test(loop.name)
         for unit in order:
             self._judge(loop, unit, needs[unit], test)
-        self._check_turns(loop, units, test)
+        self._check_iterations(loop, units, test)
         for number, phase in enumerate(loop.phases):
             phase += clustered([unit for unit in order if unit.phase == number], needs)
 
@@ -265,7 +265,7 @@ class _Finder:
         if self.deciders.setdefault(pred, sides) != sides:
             raise _unfit(switch, "what decides here decides elsewhere between another number of ways")
 
-    def _check_turns(self, loop: PlannedLoop, units: Collection[Node], test: Tensor | None) -> None:
+    def _check_iterations(self, loop: PlannedLoop, units: Collection[Node], test: Tensor | None) -> None:
         """Check that every value continues if the test is true, and leaves if it is false."""
         if test is None:
             return

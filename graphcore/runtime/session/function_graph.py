@@ -38,9 +38,9 @@ def runnable_body(functions: InstantiatedFunctions, body: FunctionBody) -> Runna
     rets = [copies[node] for node in body.ret_nodes]
     awaited = [copies[node] for node in body.control_ret_nodes]
     prune_function_graph(graph, awaited)
-    standing_in = find_redundant_calls(graph.nodes)
-    awaited = [standing_in.get(node, node) for node in awaited]
-    merge_redundant_calls(graph, standing_in)
+    replacements = find_redundant_calls(graph.nodes)
+    awaited = [replacements.get(node, node) for node in awaited]
+    merge_redundant_calls(graph, replacements)
     options = OptimizerOptions(keep=frozenset([node.name for node in awaited]))
     if optimize_graph(functions, graph, options):
         # A call with control outputs is replaced by another node of its name.

@@ -252,7 +252,7 @@ def _calls_function(node: BodyNode) -> bool:
 
 def known_input(forward: Node, tensor: Tensor) -> Array | None:
     """The value of an input of `forward` that was read for shape inference, and so cannot be fed."""
-    if not (forward.asked_values and tensor.dtype.is_integer) or not 0 <= tensor.shape.num_elements <= MAX_FOLDED:
+    if not (forward.requested_values and tensor.dtype.is_integer) or not 0 <= tensor.shape.num_elements <= MAX_FOLDED:
         return None
     return value_read(forward, tensor)
 

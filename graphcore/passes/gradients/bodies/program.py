@@ -75,7 +75,7 @@ def what_is_known(forward: Node, values: Sequence[Tensor]) -> Key:
         if -1 in sizes:
             sizes = tuple([dim.value if dim.value >= 0 else unknown.setdefault(id(dim), -len(unknown) - 2) for dim in dims])
         known.append(sizes)
-    if forward.asked_values:
+    if forward.requested_values:
         known += [None if array is None else (array.dtype, array.shape, array.tobytes()) for array in _read(forward)]
     if len(values) > len(set(values)):
         known.append(tuple([values.index(tensor) for tensor in values]))

@@ -15,7 +15,7 @@ from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
 from graphcore.graph.model.node import NO_CONTROLS, input_text
 from graphcore.passes.functions.function_body import FunctionBody
 from graphcore.passes.gradients.bodies.template import gradient_template
-from graphcore.passes.infra.alias_removal import wanted_leaves
+from graphcore.passes.infra.alias_removal import original_leaves
 from graphcore.registry import get_op_gradient_creator
 
 LABEL: Final = "Func"
@@ -44,7 +44,7 @@ class _Helper:
     def __init__(self, body: FunctionBody) -> None:
         self.forward = body
         self.graph, copies = copy_sharing_library(body.graph)
-        self.wanted = set(wanted_leaves(self.graph))
+        self.wanted = set(original_leaves(self.graph))
         self.args = [copies[node] for node in body.arg_nodes]
         self.rets = [copies[node] for node in body.ret_nodes]
         self.arrived: dict[Tensor, list[Tensor]] = {}
@@ -71,7 +71,7 @@ class _Helper:
         for index, gradient in enumerate(gradients):
             self.wanted.add(self.add("_Retval", [gradient], {"T": gradient.dtype.base, "index": index}, ()))
         edges = self.graph.edge_store  # the function's returns are dropped, and so are gradients that lead nowhere
-        edges.detached.update(leaf.name for leaf in wanted_leaves(self.graph) if leaf not in self.wanted)
+        edges.detached.update(leaf.name for leaf in original_leaves(self.graph) if leaf not in self.wanted)
         return FunctionBody(None, arg_types, [gradient.dtype.base for gradient in gradients], self.graph)
 
     def find_paths(self) -> None:
