@@ -4,9 +4,9 @@ import type { ExportFormat, ExportMessage } from "../scene/generated";
 import { copyText, download } from "../shell/files";
 
 export interface ExporterActions {
-  /** The picture as an SVG file, null when there is none. */
+  /** The picture as an SVG file; null if there is no picture. */
   svgText(): string | null;
-  /** Asks the kernel for the text of a format. */
+  /** Requests the text of a format from the kernel. */
   ask(format: ExportFormat): void;
   say(text: string): void;
   fail(text: string): void;
@@ -14,7 +14,7 @@ export interface ExporterActions {
 
 export class Exporter {
   readonly #actions: ExporterActions;
-  /** What the user waits for; answers to another view of the same widget are none of our business. */
+  /** The pending export. Answers to other views of the same widget are ignored. */
   #wanted: { format: ExportFormat; copy: boolean } | null = null;
 
   constructor(actions: ExporterActions) {

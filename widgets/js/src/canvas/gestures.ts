@@ -8,7 +8,7 @@ export interface Press {
 
 const CLICK_SLACK = 4;
 
-/** Listens on the canvas until `signal` fires. `press` is called for clicks that were no drag. */
+/** Listens on the canvas until `signal` fires. Calls `press` for clicks, but not for drags. */
 export function listenToGestures(
   canvas: HTMLElement,
   camera: Camera,
@@ -57,7 +57,7 @@ export function listenToGestures(
     if (pointers.size === 0) canvas.classList.remove("gl-dragging");
   };
 
-  // Inside a notebook the wheel scrolls the page until the diagram has been touched.
+  // In a notebook the wheel scrolls the page until the user has clicked the diagram.
   const mayZoom = (event: WheelEvent): boolean =>
     event.ctrlKey ||
     event.metaKey ||

@@ -16,7 +16,7 @@ function pageCache(): PageCache {
   return page.graphloupeEngines;
 }
 
-/** Unpacks a gzipped script and gives it a URL of its own. */
+/** Unpacks a gzipped script. Returns its URL. */
 async function unpack(packed: DataView): Promise<string> {
   const bytes = new Uint8Array(packed.buffer as ArrayBuffer, packed.byteOffset, packed.byteLength);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -41,7 +41,7 @@ function ask(engine: Engine, host: Host): Promise<DataView> {
   });
 }
 
-/** The URL of an engine's script. A failed attempt is forgotten, so that the next one asks again. */
+/** The URL of an engine's script. After a failure, the next call requests it again. */
 export function engineUrl(engine: Engine, host: Host): Promise<string> {
   const { urls } = pageCache();
   const key = `${engine}@${ENGINE_VERSIONS[engine]}`;

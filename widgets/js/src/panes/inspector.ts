@@ -16,9 +16,9 @@ import { ICONS } from "../style/icons";
 import { codeFigure } from "./code";
 
 export interface InspectorActions {
-  /** Goes to another box of the diagram. */
+  /** Moves to another box of the diagram. */
   goTo(id: string): void;
-  /** Shows a function that a box calls by itself. */
+  /** Shows a function called by a box, in a picture of its own. */
   openFunction(id: string, place: number): void;
   close(): void;
   copy(text: string): void;
@@ -29,7 +29,7 @@ function section(title: string, ...children: Child[]): HTMLElement | null {
   return kept.length > 0 ? h("section", {}, h("h3", {}, title), ...kept) : null;
 }
 
-/** Plain text in which `code` stands between backquotes. */
+/** Plain text with `code` between backquotes. */
 function prose(text: string): Child[] {
   return text.split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
@@ -50,16 +50,16 @@ export class Inspector {
   readonly #actions: InspectorActions;
   readonly #offline: boolean;
   #shown = "";
-  /** The dimensions that the user wants explained, by what they are called. */
+  /** The labels of the dimensions with an open explanation. */
   readonly #opened = new Set<string>();
 
-  /** `offline`: nobody is there to show a function by itself. */
+  /** `offline`: there is no kernel, so functions have no pictures of their own. */
   constructor(actions: InspectorActions, offline = false) {
     this.#offline = offline;
     this.#actions = actions;
   }
 
-  /** The id of the box it tells about; "" when closed. */
+  /** The id of the inspected box; "" if the pane is closed. */
   get shown(): string {
     return this.#shown;
   }
@@ -127,7 +127,7 @@ export class Inspector {
     );
   }
 
-  /** The way of one of the numbers that clash, back to where it was written. */
+  /** The path of one of two clashing sizes, back to its origin in the code. */
   #chain(chain: Why): HTMLElement {
     const title = h("p", { class: "gl-why-head" }, h("code", {}, chain.size), ` is ${chain.what}`.replaceAll("`", ""));
     return h("div", { class: "gl-chain-text" }, title, this.#steps(chain.steps));
@@ -178,7 +178,7 @@ export class Inspector {
     return h("table", { class: "gl-clashes" }, h("thead", {}, head), h("tbody", {}, ...rows));
   }
 
-  /** A function that this call calls: what it is called, how it is defined, and its body with the types of this call. */
+  /** A called function: its name, its definition, and its body with the types of this call. */
   #called(id: string, called: FunctionInfo): HTMLElement | null {
     const kind = called.label ? `Function · ${called.label}` : "Function";
     return section(

@@ -16,26 +16,26 @@ export class Status {
     this.element = h("div", { class: "gl-status" }, this.#text, this.#facts, this.#live);
   }
 
-  /** Something to know for the moment. */
+  /** Shows a temporary message. */
   say(text: string): void {
     this.#text.textContent = text;
     this.#text.title = text;
     this.element.classList.remove("gl-failed");
   }
 
-  /** What the picture shows; whole in the tooltip, should the line be too short for it. */
-  tell({ title, summary }: Scene): void {
+  /** Shows the content of the picture; the tooltip has the full text. */
+  describe({ title, summary }: Scene): void {
     this.say([title, summary].filter(Boolean).join(" · "));
   }
 
-  /** Something went wrong. */
+  /** Shows a failure. */
   fail(text: string): void {
     this.say(text);
     this.element.classList.add("gl-failed");
     this.#live.textContent = text;
   }
 
-  /** A picture is on the screen. */
+  /** Notes that a picture was drawn. */
   drawn({ scene }: SceneMessage, delayMs: number | null): void {
     const { nodes } = scene;
     this.#facts.textContent = delayMs === null ? "" : `${Math.round(delayMs)} ms`;

@@ -85,7 +85,7 @@ export class Toolbar {
     );
   }
 
-  /** Shows which lenses there are and what is chosen. */
+  /** Shows the available lenses, and the chosen lens and renderer. */
   update(lenses: readonly Lens[], lens: string, renderer: Renderer): void {
     const key = JSON.stringify(lenses.map(({ name, title }) => [name, title]));
     if (key !== this.#lensKey) {
@@ -147,7 +147,7 @@ export class Toolbar {
       this.#toggleMenu(false);
       this.#menuButton.focus();
     }
-    // A row is a format: to its left what saves it, to its right what copies it.
+    // Each row is a format: the left button saves it, the right one copies it.
     const steps: Readonly<Record<string, number>> = { ArrowDown: 2, ArrowUp: -2, ArrowRight: 1, ArrowLeft: -1 };
     const step = steps[event.key];
     if (here < 0 || !step) return;

@@ -39,7 +39,7 @@ export function outlinePath(kind: SceneNode["kind"], w: number, h: number): stri
   }
 }
 
-/** Further lines of a shape: a cylinder's lid, a folded corner, the card behind a scope, the bars of a function. */
+/** The inner lines of a shape: a cylinder's lid, a folded corner, the card behind a scope, the bars of a function. */
 export function detailPath(kind: SceneNode["kind"], w: number, h: number): string {
   switch (kind) {
     case "variable":

@@ -12,11 +12,11 @@ import type {
 } from "../scene/generated";
 import type { Host } from "./host";
 
-/** What a standalone page carries. Engines are gzipped scripts in base64. */
+/** The data of a standalone page. Engines are gzipped scripts in base64. */
 export interface StandaloneData {
   readonly message: SceneMessage;
   readonly inspections: Readonly<Record<string, Inspection>>;
-  /** The names of the nodes that have no box of their own, by the box that they are in and by op. */
+  /** The names of nodes without a box of their own, by the box that contains them and by op. */
   readonly hidden?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
   readonly dot: string;
   readonly mermaid: string;
@@ -26,7 +26,7 @@ export interface StandaloneData {
 
 const MOST_HITS = 50;
 
-/** The boxes of the scene whose name, op or cell contains the query; then the nodes in closed boxes whose name or op does, and where. */
+/** Searches names, ops and cells of boxes for the query, then names and ops of the nodes in closed boxes. */
 export function searchScene({ message, hidden = {} }: StandaloneData, query: string): SearchMessage {
   const wanted = query.toLowerCase();
   const hits: SearchHit[] = [];
@@ -58,7 +58,7 @@ export function localHost(data: StandaloneData): Host {
   let renderer: Renderer = data.message.renderer;
   let revision = data.message.scene.revision;
 
-  // Answers come later, as from a kernel.
+  // Answers are asynchronous, like those of a kernel.
   const answer = (message: FromKernel, buffers: readonly DataView[] = []): void => {
     queueMicrotask(() => {
       for (const listener of [...listeners]) listener(message, buffers);

@@ -30,7 +30,7 @@ import { Link } from "./link";
 import { followTheme } from "./theme";
 
 const DOUBLE_CLICK_MS = 350;
-/** A picture ready to be put on the screen. */
+/** A laid-out picture that is not on the screen yet. */
 interface Prepared {
   readonly place: () => Geometry;
   readonly layoutMs: number;
@@ -52,16 +52,16 @@ export class Viewer {
   readonly #openFunction: (message: FunctionMessage) => Overlay | null;
   /** The function that lies over the picture. */
   #overlay: Overlay | null = null;
-  /** The newest scene that came, and the one that is on the screen. */
+  /** The newest scene, and the one on the screen. */
   #latest: SceneMessage | null = null;
   #shown: SceneMessage | null = null;
   #lens = "";
   #selected = "";
-  /** What the kernel was last asked to tell about. */
+  /** The id of the last box for which the kernel was asked. */
   #inspecting = "";
   #settling: ReturnType<typeof setTimeout> | undefined;
 
-  /** `openFunction` makes what shows a function; it listens to the host by itself. */
+  /** `openFunction` creates the view of a function, which listens to the host itself. */
   constructor(
     host: Host,
     { offline = false, renderers = ["graphviz", "mermaid"], height, bare = false }: MountOptions,
@@ -130,7 +130,7 @@ export class Viewer {
   start(): void {
     this.#link.listen((message) => this.#guard(() => this.#receive(message)), this.root, this.#end.signal);
     this.#send({ type: "ready" });
-    // A page that goes away takes its views along without disposing of them.
+    // A page that is closed does not dispose of its views.
     window.addEventListener("pagehide", () => this.#send({ type: "closed" }), { signal: this.#end.signal });
     this.#warmUp();
   }
@@ -144,7 +144,7 @@ export class Viewer {
     this.root.remove();
   }
 
-  /** Whatever goes wrong in the viewer ends up in its status line, never in the page. */
+  /** Runs `work`; errors are shown in the status line. */
   #guard(work: () => void): void {
     try {
       work();
@@ -157,7 +157,7 @@ export class Viewer {
     this.#guard(() => this.#link.send(message));
   }
 
-  /** Nobody answers any more: the picture stays, and says why it does no more than that. */
+  /** Handles the end of the kernel: the picture stays, and the status line says why it no longer changes. */
   #lose(text: string): void {
     this.root.classList.add("gl-lost");
     this.#status.fail(text);
@@ -187,7 +187,7 @@ export class Viewer {
     switch (message.type) {
       case "scene":
         if (this.#latest && message.scene.revision < this.#latest.scene.revision) return;
-        // A lens that the kernel sent before it heard of the user's choice must not undo that choice.
+        // A lens that was sent before the kernel knew of the user's choice must not undo that choice.
         if (message.lens !== this.#latest?.lens) this.#lens = message.lens;
         this.#latest = message;
         void this.#present(message);
@@ -231,7 +231,7 @@ export class Viewer {
   }
 
   #failed({ request, text }: FailureMessage): void {
-    // Not an error of the user's: what the inspector told about has gone with the last cell.
+    // Not the user's error: the last cell removed the inspected box.
     if (request !== "inspect" || this.#inspector.shown !== this.#inspecting) return this.#status.fail(text);
     this.#closeInspector();
     this.#status.say(text);
@@ -268,13 +268,13 @@ export class Viewer {
     this.#applyLens();
     this.#outline.update(scene);
     if (this.#selected) this.#mark(this.#selected);
-    this.#status.tell(scene);
+    this.#status.describe(scene);
     if (focus) this.#goTo(focus, true);
     else if (this.#inspector.shown) this.#inspect(this.#inspector.shown);
     afterPaint(() => this.#report(message, layoutMs));
   }
 
-  /** Tells how long the picture took, once the browser has painted it. */
+  /** Reports the duration of the picture after the browser has painted it. */
   #report(message: SceneMessage, layoutMs: number): void {
     if (this.#end.signal.aborted || message !== this.#shown) return;
     const { renderer, sent_at: sentAt } = message;
@@ -302,7 +302,7 @@ export class Viewer {
       if (size === known || canvas.clientWidth < 10) return;
       const appeared = known === "";
       known = size;
-      // With the inspector open the picture first stays put: it must not slide away under a double click.
+      // When the inspector opens, the picture stays for now: it must not move during a double click.
       if (appeared && camera.following) camera.follow(this.#stage.bounds(), null, false);
       else if (!this.#inspector.shown) camera.resettle(this.#stage.bounds(), false);
       const chosen = this.#stage.rectOf(this.#selected);
@@ -368,7 +368,7 @@ export class Viewer {
     this.#inspector.show(inspection);
     this.root.classList.add("gl-inspecting");
     const rect = this.#stage.rectOf(inspection.id) ?? this.#stage.rectOf(this.#selected);
-    // Later, so that the second press of a double click still meets the same box.
+    // Delayed, so that the second press of a double click meets the same box.
     clearTimeout(this.#settling);
     this.#settling = setTimeout(() => {
       if (camera.following && camera.refit(this.#stage.bounds())) return;
@@ -376,7 +376,7 @@ export class Viewer {
     }, DOUBLE_CLICK_MS);
   }
 
-  /** Opens or closes: a closed scope opens, an open frame closes, a stub leads to what it stands for. */
+  /** Opens a closed scope, closes an open frame, and follows a stub to its box. */
   #toggle(id: string): void {
     const node = this.#node(id);
     if (node?.kind === "stub") return this.#reveal(node.stands_for, node.stands_for);
@@ -384,7 +384,7 @@ export class Viewer {
     if (!node && this.#shown?.scene.groups.some((group) => group.id === id)) this.#send({ type: "collapse", id });
   }
 
-  /** Brings a box of this picture into view, or asks the kernel to open what hides it. */
+  /** Brings a box into view; if it is hidden, asks the kernel to open the boxes around it. */
   #reveal(id: string, name: string): void {
     if (this.#stage.rectOf(id)) return this.#goTo(id, true);
     this.#send({ type: "reveal", name });
@@ -396,7 +396,7 @@ export class Viewer {
     this.#mark(id);
     this.#stage.camera.focus(rect);
     if (pulse) this.#stage.pulse(id);
-    // The link that led here goes with what the inspector told before. Elsewhere on the page the focus is the user's.
+    // The clicked link disappears with the inspector's former content. A focus outside the viewer stays.
     if (pulse && this.root.contains(document.activeElement)) this.#stage.focus(id);
     this.#inspect(id);
   }
@@ -449,7 +449,7 @@ export class Viewer {
     this.#choose(this.#selected, true);
   }
 
-  /** Of a box that does not open, the frame around it closes. */
+  /** Toggles the box; for a box that does not open, closes the frame around it. */
   #space(): void {
     const node = this.#node(this.#selected);
     const closes = node && !node.expandable && node.kind !== "stub" && node.group;
@@ -485,7 +485,7 @@ export class Viewer {
   #tellLit(lines: number | null): void {
     const scene = this.#shown?.scene;
     if (lines !== null) this.#status.say(`The same number on ${lines} ${lines === 1 ? "line" : "lines"}`);
-    else if (scene) this.#status.tell(scene);
+    else if (scene) this.#status.describe(scene);
   }
 
   #svgText(): string | null {
