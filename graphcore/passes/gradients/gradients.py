@@ -15,7 +15,7 @@ from graphcore.errors import GraphError, InvalidArgumentError, UnimplementedErro
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.passes.functions.defining import sweep
 from graphcore.passes.gradients.bodies.body import GRADIENT_ARRAY, GradientBody
-from graphcore.passes.gradients.bodies.program import ProgramCache, recorded, what_is_known
+from graphcore.passes.gradients.bodies.program import ProgramCache, knowledge_key, recorded
 from graphcore.passes.gradients.bodies.template import GradientTemplate, call_template, gradient_template
 from graphcore.passes.gradients.bodies.writer import GradientWriter
 from graphcore.passes.gradients.control_flow import ControlFlowGradients
@@ -280,7 +280,7 @@ class Backpropagation:
         needed = cache.needed.get(wanted)
         if needed is not None:
             values = [*node.inputs, *node.outputs, *[self.output_gradient(node, index, scope) for index in needed]]
-            program = cache.programs.get((wanted, what_is_known(node, values)))
+            program = cache.programs.get((wanted, knowledge_key(node, values)))
             if program is not None:
                 return program.run(self.writer, template, node, values, scope)
         taken = _NodeValues(self, node, scope)
@@ -291,7 +291,7 @@ class Backpropagation:
         values = [*node.inputs, *node.outputs, *taken.gradients.values()]
         program = recorded(self.graph, body, values, results)
         if program is not None:
-            cache.keep(wanted, tuple(taken.gradients), what_is_known(node, values), program)
+            cache.keep(wanted, tuple(taken.gradients), knowledge_key(node, values), program)
         return results
 
     def in_scope(self, body: GradientBody, slots: list[int], scope: str) -> list[Tensor]:

@@ -296,8 +296,8 @@ def _shape(body: GradientBody, ref: Ref, node: BodyNode) -> Sequence[Ref] | None
     sizes = list(value.array.shape) if isinstance(value, TensorValue) else known_sizes(value)
     if sizes is None:
         return None
-    tell = body.traits_of(node).numbers_from_shapes
-    numbers = None if tell is None else tell([Shape(sizes)])
+    numbers_from = body.traits_of(node).numbers_from_shapes
+    numbers = None if numbers_from is None else numbers_from([Shape(sizes)])
     if numbers is None:
         return None
     body.values[ref] = TensorValue(np.asarray(numbers[0], _out_numpy(node)))

@@ -54,7 +54,7 @@ class GradientProgram(msgspec.Struct, frozen=True, eq=False):
         return [values[i] for i in self.results]
 
 
-def what_is_known(forward: Node, values: Sequence[Tensor]) -> Key:
+def knowledge_key(forward: Node, values: Sequence[Tensor]) -> Key:
     """The key of static knowledge: shapes, equalities, and values read for shape inference.
 
     Simplification depends on nothing else.

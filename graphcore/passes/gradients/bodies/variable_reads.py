@@ -22,7 +22,7 @@ def gradient_by_variable(node: Node, gradient: Tensor, *, name: str, simplify: b
     template = gradient_template(node.op, node.node_def.attr)
     assert template is not None
     with graph.name_scope(GradientWriter(graph).new_scope(f"{name}/{node.name}_grad")):
-        found = GradientBody(graph, template, node, _Given(node, gradient), simplify=simplify).result(0)
+        found = GradientBody(graph, template, node, _OneGradient(node, gradient), simplify=simplify).result(0)
     handle = node.inputs[0]
     known = (handle.node.handle_data or {}).get(handle.index)
     if known:
@@ -35,7 +35,7 @@ def reads_of(handle: Tensor) -> list[Tensor]:
     return [node.outputs[0] for node, slot in handle.consumers() if slot == 0 and node.registration.traits.reads_variable]
 
 
-class _Given:
+class _OneGradient:
     """The values of a node, and the gradient of its single output."""
 
     def __init__(self, node: Node, gradient: Tensor) -> None:

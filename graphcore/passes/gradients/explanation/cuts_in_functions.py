@@ -18,7 +18,7 @@ _MOST_REASONS = 4
 
 def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node, int]]:
     """The nodes and inputs through which a gradient would reach `x` if their functions passed it on."""
-    ahead = flow.ways_from(x)
+    ahead = flow.paths_from(x)
     passed_on = {(node, slot) for parts in trace.contributions.values() for _, node, slot in parts}
     found = []
     for node in sorted(flow.upstream, key=lambda node: node.id):
@@ -36,7 +36,7 @@ def cut_inside(x: Tensor, flow: Flow, node: Node, slot: int) -> Cut:
     """The cut for one of these."""
     reasons = list(dict.fromkeys(_reasons(node, slot)))[:_MOST_REASONS]
     text = f"runs functions in which no gradient comes to its input {slot}" + "".join([f"; {reason}" for reason in reasons])
-    return Cut("inside a function", node, text, flow.way_through(x, node, slot))
+    return Cut("inside a function", node, text, flow.path_through(x, node, slot))
 
 
 def _reasons(node: Node, slot: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from graphcore import dtypes
 from graphcore.errors import GraphError
 from graphcore.graph import Node, Tensor
 from graphcore.passes.gradients.bodies.template import gradient_template
-from graphcore.passes.gradients.explanation.reachability import WaysFrom, WaysTo
+from graphcore.passes.gradients.explanation.reachability import PathsFrom, PathsTo
 from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.gradients import DIFFERENTIABLE
 from graphcore.plumbing import CONTROL_FLOW
@@ -34,7 +34,7 @@ CutKind = Literal[
     "inside a function",
 ]
 _MOST_STEPS: Final = 1_000_000
-"""About as many nodes are named on all ways together: many cuts behind a long chain would take its length a cut."""
+"""The approximate number of nodes in all paths of cuts together; many cuts behind a long chain would repeat the chain."""
 
 
 class Cut(msgspec.Struct, frozen=True, eq=False):
@@ -73,7 +73,7 @@ class Flow:
                 self.consumers.setdefault(tensor, []).append(node)
         self._sources: dict[Node, list[Tensor]] = {}
         self._walk()
-        self._ways_from: WaysFrom | None = None
+        self._paths_from: PathsFrom | None = None
 
     def _walk(self) -> None:
         pending = [self.y]
@@ -96,7 +96,7 @@ class Flow:
         """The cuts on all paths from `x` to `y`. Paths are given as long as all are short enough."""
         if x is not self.y and x not in self.consumers:
             return [self._no_path(x)]
-        before, after = self.ways_from(x), self._ways_to
+        before, after = self.paths_from(x), self._paths_to
         found: dict[tuple[CutKind, Node], tuple[int, str, Node, Node]] = {}
         stopped = [tensor for tensor in self.reached & self.stop if tensor.node in before and tensor is not x]
         for tensor in sorted(stopped, key=_id):
@@ -110,28 +110,28 @@ class Flow:
             known = found.get((kind, culprit))
             if known is None or length < known[0]:
                 found[kind, culprit] = length, reason, source.node, node
-        cuts, room = [], _MOST_STEPS
+        cuts, steps_left = [], _MOST_STEPS
         for (kind, culprit), (_, reason, last, first) in found.items():
-            way: tuple[Node, ...] = ()
-            if room > 0:
-                way = (*before.way(last), *after.way(first)[1 if last is first else 0 :])
-                room -= len(way)
-            cuts.append(Cut(kind, culprit, reason, way))
+            path: tuple[Node, ...] = ()
+            if steps_left > 0:
+                path = (*before.path(last), *after.path(first)[1 if last is first else 0 :])
+                steps_left -= len(path)
+            cuts.append(Cut(kind, culprit, reason, path))
         return cuts
 
-    def ways_from(self, x: Tensor) -> WaysFrom:
+    def paths_from(self, x: Tensor) -> PathsFrom:
         """Shortest paths from `x` to the nodes upstream of `y`."""
-        if self._ways_from is None or self._ways_from.x is not x:
-            self._ways_from = WaysFrom(x, self.consumers, DIFFERENTIABLE)
-        return self._ways_from
+        if self._paths_from is None or self._paths_from.x is not x:
+            self._paths_from = PathsFrom(x, self.consumers, DIFFERENTIABLE)
+        return self._paths_from
 
     @cached_property
-    def _ways_to(self) -> WaysTo:
-        return WaysTo(self.y, self._sources, self.reached, self.stop)
+    def _paths_to(self) -> PathsTo:
+        return PathsTo(self.y, self._sources, self.reached, self.stop)
 
-    def way_through(self, x: Tensor, node: Node, slot: int) -> tuple[Node, ...]:
+    def path_through(self, x: Tensor, node: Node, slot: int) -> tuple[Node, ...]:
         """A shortest path from `x` to `y` through input `slot` of `node`."""
-        return (*self.ways_from(x).way(node.inputs[slot].node), *self._ways_to.way(node))
+        return (*self.paths_from(x).path(node.inputs[slot].node), *self._paths_to.path(node))
 
     def _no_path(self, x: Tensor) -> Cut:
         x_node, y_node = x.node, self.y.node
@@ -164,7 +164,7 @@ class Flow:
         if x.dtype not in DIFFERENTIABLE:
             return "dtype", x.node, f"gives '{x.name}', which is {x.dtype.name}: only floating and complex tensors have gradients"
         # The responsible node is the one where the path leaves numbers, not the one where the gradient would return to them.
-        leaving = self.ways_from(x).leaving(source)
+        leaving = self.paths_from(x).leaving(source)
         if leaving is None:
             return _op_reason(node)
         if leaving.node.registration.traits.needs_only_shapes:

@@ -22,15 +22,15 @@ class _Hop(msgspec.Struct, frozen=True, eq=False):
     through: tuple[tuple[Node, int], ...]
 
 
-_Way = tuple[_Hop, Any] | None
-"""A way to y: its first hop, and the rest of it. Ways that go on alike share that."""
+_Path = tuple[_Hop, Any] | None
+"""A path to y: its first hop, and the rest, which paths may share."""
 MOST_COUNTED: Final = 10**18
-"""What many ways are counted up to: where ways part and join again the number has as many digits as the graph has nodes."""
+"""The largest count of paths. Where paths fork and join repeatedly, their number grows exponentially with the graph."""
 
 
-def _unrolled(way: _Way) -> Iterator[Node]:
-    while way is not None:
-        hop, way = way
+def _unrolled(path: _Path) -> Iterator[Node]:
+    while path is not None:
+        hop, path = path
         for step, _ in reversed(hop.through):
             yield step
 
@@ -54,24 +54,24 @@ class GradientPaths:
         self._without = frozenset(without)
         self._hops: dict[Node, list[_Hop]] = {}
         order = self._producers_first()
-        ways: dict[Tensor, int] = {x: 1}
+        counts: dict[Tensor, int] = {x: 1}
         distance: dict[Tensor, int] = {x: 0}
         slots: dict[Node, set[int]] = {}
         for node in order:
-            hops = [] if node is x.node else [hop for hop in self._hops[node] if hop.source in ways]
+            hops = [] if node is x.node else [hop for hop in self._hops[node] if hop.source in counts]
             self._hops[node] = hops
             if not hops:
                 continue
             for hop in hops:
                 for step, slot in hop.through:
                     slots.setdefault(step, set()).add(slot)
-            total = min(sum(ways[hop.source] for hop in hops), MOST_COUNTED)
+            total = min(sum(counts[hop.source] for hop in hops), MOST_COUNTED)
             nearest = min(distance[hop.source] + len(hop.through) for hop in hops)
             for tensor in node.outputs:
                 if tensor in flow.reached and tensor not in flow.stop:
-                    ways[tensor], distance[tensor] = total, nearest
-        self.count = ways.get(y, 0)
-        self.tensors = frozenset(ways)
+                    counts[tensor], distance[tensor] = total, nearest
+        self.count = counts.get(y, 0)
+        self.tensors = frozenset(counts)
         self._distance = distance
         self._slots = slots
         self.nodes = list(dict.fromkeys([step for node in reversed(order) for hop in self._hops[node] for step, _ in hop.through]))
@@ -85,15 +85,15 @@ class GradientPaths:
         found: list[tuple[Node, ...]] = []
         ticket = count()
         # Among paths of equal length the latest one is continued first, so that one is complete before the next begins.
-        waiting: list[tuple[int, int, Tensor, int, _Way]] = [(0, next(ticket), self.y, 0, None)]
+        waiting: list[tuple[int, int, Tensor, int, _Path]] = [(0, next(ticket), self.y, 0, None)]
         while waiting and len(found) < most:
-            _, _, tensor, length, way = heappop(waiting)
+            _, _, tensor, length, path = heappop(waiting)
             if tensor is self.x:
-                found.append((tensor.node, *_unrolled(way)))
+                found.append((tensor.node, *_unrolled(path)))
                 continue
             for hop in reversed(self._hops.get(tensor.node, [])):
                 longer = length + len(hop.through)
-                heappush(waiting, (longer + self._distance[hop.source], -next(ticket), hop.source, longer, (hop, way)))
+                heappush(waiting, (longer + self._distance[hop.source], -next(ticket), hop.source, longer, (hop, path)))
         return found
 
     def _producers_first(self) -> list[Node]:

@@ -19,7 +19,7 @@ class Leaving(msgspec.Struct, frozen=True, eq=False):
     given: Tensor
 
 
-class WaysFrom:
+class PathsFrom:
     """Shortest paths from `x` along data edges.
 
     Args:
@@ -52,15 +52,15 @@ class WaysFrom:
     def __contains__(self, node: Node) -> bool:
         return node in self.lengths
 
-    def way(self, end: Node) -> list[Node]:
+    def path(self, end: Node) -> list[Node]:
         """The nodes from that of `x` to `end`, both included; () if it does not depend on `x`."""
         if end not in self.lengths:
             return []
-        way = [end]
-        while (before := self._before.get(way[-1])) is not None:
-            way.append(before)
-        way.reverse()
-        return way
+        path = [end]
+        while (before := self._before.get(path[-1])) is not None:
+            path.append(before)
+        path.reverse()
+        return path
 
     def leaving(self, source: Tensor) -> Leaving | None:
         """The place where the path to `source` leaves differentiable tensors, None if it does not."""
@@ -85,7 +85,7 @@ class WaysFrom:
             self._given[consumer] = given
 
 
-class WaysTo:
+class PathsTo:
     """Shortest paths to `y` along which gradients flow.
 
     Args:
@@ -113,11 +113,11 @@ class WaysTo:
                     self._after[source.node] = node
                     waiting.extend(other for other in source.node.outputs if other in reached)
 
-    def way(self, start: Node) -> list[Node]:
+    def path(self, start: Node) -> list[Node]:
         """The nodes from `start` to that of `y`, both included; () without a path."""
         if start not in self.lengths:
             return []
-        way = [start]
-        while (after := self._after.get(way[-1])) is not None:
-            way.append(after)
-        return way
+        path = [start]
+        while (after := self._after.get(path[-1])) is not None:
+            path.append(after)
+        return path

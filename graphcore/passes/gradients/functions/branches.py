@@ -16,10 +16,10 @@ from graphcore.passes.gradients.functions.differentiation import (
     Differentiation,
     add_returns,
     arrived_outputs,
+    forward_of,
     is_argument,
     keep_shape,
     new_node,
-    twin_of,
     zeros_in,
 )
 from graphcore.plumbing import IF
@@ -64,7 +64,7 @@ class _BranchGradients:
         used = {body.args.index(tensor) for body, found in zip(self.bodies, taken, strict=True) for tensor in found if is_argument(tensor)}
         used |= {number for number in self.wanted if any(body.gradients[number] is None for body in self.bodies)}
         values = [[tensor for tensor in found if not is_argument(tensor)] for found in taken]
-        handed_over = self.twin(values) if any(values) else []
+        handed_over = self.augment(values) if any(values) else []
         arguments = sorted(used)
         name = self.back.graph.names.unique(f"{self.scope}{self.node.name.rpartition('/')[2]}")
         branches = [
@@ -84,7 +84,7 @@ class _BranchGradients:
     def given(self, body: DifferentiatedBody) -> list[Tensor]:
         return [gradient for number in self.wanted if (gradient := body.gradients[number]) is not None]
 
-    def twin(self, values: list[list[Tensor]]) -> list[Tensor]:
+    def augment(self, values: list[list[Tensor]]) -> list[Tensor]:
         """The augmented forward node, with branches that return further values, and these values."""
         graph = self.back.graph
         name = graph.names.unique(f"{self.scope}forward")
@@ -100,7 +100,7 @@ class _BranchGradients:
             branches.append(define_body(target, target.label, [copier.nodes[node] for node in body.control_rets]))
         count = len(self.node.outputs)
         types = [*[dtype.base for dtype in self.node.output_types], *[tensor.dtype.base for tensor in more]]
-        attrs: dict[str, AttrValue] = {FORWARD_OF: twin_of(self.node, self.functions)}
+        attrs: dict[str, AttrValue] = {FORWARD_OF: forward_of(self.node, self.functions)}
         return self.choice(name, [Func(made.name) for made in branches], self.node.inputs, types, attrs).outputs[count:]
 
     def gradient_branch(self, number: int, label: str, nodes: Sequence[Node], arguments: Sequence[int], values: list[list[Tensor]]) -> Func:

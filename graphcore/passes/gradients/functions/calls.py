@@ -30,18 +30,18 @@ from graphcore.passes.gradients.functions.differentiation import (
     Differentiation,
     add_returns,
     arrived_outputs,
+    forward_of,
     is_argument,
     keep_shape,
     new_node,
-    twin_of,
 )
 from graphcore.shapes import Shape
 
-_MOST_KEPT: Final = 1024
+_MOST_CACHED: Final = 1024
 _MOST_NAMED: Final = 3
 _Key = tuple[object, ...]
-_Way = tuple[tuple[int, ...], tuple[int, ...]]
-"""From which returns to which arguments."""
+_Selection = tuple[tuple[int, ...], tuple[int, ...]]
+"""The returns from which, and the arguments to which, gradients flow."""
 
 
 def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
@@ -59,19 +59,19 @@ def function_gradients(back: Differentiation, node: Node, slots: Sequence[int], 
         NotFoundError: the function is not in the library, or an op in it has no gradient.
     """
     graph, called = back.graph, called_function(node.node_def)
-    way = tuple(arrived_outputs(back, node)), tuple(slots)
-    found = _shared_gradient(back, called, tuple([tensor.shape for tensor in node.inputs]), way)
+    selection = tuple(arrived_outputs(back, node)), tuple(slots)
+    found = _shared_gradient(back, called, tuple([tensor.shape for tensor in node.inputs]), selection)
     if found.gradient is None:
         return {}
     inputs = [back.here(node.inputs[number]) for number in found.arguments]
     handed_over: list[Tensor] = []
     if found.forward is not None:
-        attrs = {**found.forward.attrs, FORWARD_OF: twin_of(node, [called])}
+        attrs = {**found.forward.attrs, FORWARD_OF: forward_of(node, [called])}
         name = graph.names.unique(f"{scope}forward")
-        twin = new_node(graph, node, name, found.forward.op, node.inputs, found.forward.types, attrs)
-        handed_over = [twin.outputs[number] for number in found.values]
+        augmented = new_node(graph, node, name, found.forward.op, node.inputs, found.forward.types, attrs)
+        handed_over = [augmented.outputs[number] for number in found.values]
     name = graph.names.unique(f"{scope}gradient")
-    inputs += [back.output_gradient(node, number, scope) for number in way[0]]
+    inputs += [back.output_gradient(node, number, scope) for number in selection[0]]
     inputs += [back.here(tensor) for tensor in handed_over]
     made = new_node(graph, node, name, found.gradient.op, inputs, found.gradient.types, found.gradient.attrs)
     return {slot: keep_shape(graph, tensor, node.inputs[slot]) for slot, tensor in zip(found.wanted, made.outputs, strict=True)}
@@ -130,17 +130,17 @@ class _Forward:
     Args:
         body: the other function, differentiated.
         label: the preferred name.
-        way: the kind of the differentiation.
+        selection: the kind of the differentiation.
         called: the other function.
 
     Attributes:
         origins: the functions it depends on.
     """
 
-    def __init__(self, body: DifferentiatedBody, label: str, way: _Way, called: str) -> None:
+    def __init__(self, body: DifferentiatedBody, label: str, selection: _Selection, called: str) -> None:
         self.body: DifferentiatedBody | None = body
         self.label = label
-        self.way = way
+        self.selection = selection
         given = [gradient for gradient in body.gradients.values() if gradient is not None]
         self.kept = [tensor for tensor in body.taken_from_forward(body.needed_backward(given), given) if not is_argument(tensor)]
         self.positions = {(tensor.node.name, tensor.index): len(body.rets) + i for i, tensor in enumerate(self.kept)}
@@ -163,7 +163,7 @@ class _Forward:
             results = [copier.tensor(tensor) for tensor in (*body.rets, *self.kept)]
             add_returns(target, results, [*body.ret_names, *[_short(tensor) for tensor in self.kept]])
             made = define_body(
-                target, self.label, [copier.nodes[node] for node in body.control_rets], _lasting_attrs(body.fdef), shared=True
+                target, self.label, [copier.nodes[node] for node in body.control_rets], _inline_attrs(body.fdef), shared=True
             )
             self.call = _Call.of(made, body.args, results)
             self.origins = Origins(graph.library, self.called, [call_of(made.name)])
@@ -177,7 +177,7 @@ class _NoForward(msgspec.Struct, frozen=True, eq=False):
     origins: Origins
 
 
-class _Known:
+class _SharedGradients:
     """The cached gradients of the functions of one library."""
 
     def __init__(self) -> None:
@@ -185,25 +185,25 @@ class _Known:
         self.forwards: dict[_Key, _Forward | _NoForward] = {}
 
 
-_known: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Known]] = WeakKeyDictionary()
+_shared: Final[WeakKeyDictionary[FunctionLibraryDefinition, _SharedGradients]] = WeakKeyDictionary()
 
 
-def _shared_gradient(back: Differentiation, called: Func, shapes: tuple[Shape, ...], way: _Way) -> _Gradient:
+def _shared_gradient(back: Differentiation, called: Func, shapes: tuple[Shape, ...], selection: _Selection) -> _Gradient:
     library = back.graph.library
-    known = _known.setdefault(library, _Known())
+    known = _shared.setdefault(library, _SharedGradients())
     attrs = {key: value for key, value in called.attr.items() if not key.startswith("_")}
     key: _Key = (canonicalize(called.name, attrs), shapes, back.simplify)
-    found = known.gradients.get((key, way))
+    found = known.gradients.get((key, selection))
     if found is None or not found.origins.are_current(library):
-        found = _Function(back, Func(called.name, attrs), shapes, known, key).gradient(way)
-        _keep(known.gradients, (key, way), found)
+        found = _Function(back, Func(called.name, attrs), shapes, known, key).gradient(selection)
+        _cache(known.gradients, (key, selection), found)
     return found
 
 
 class _Function:
     """A function that is differentiated for given shapes of arguments."""
 
-    def __init__(self, back: Differentiation, called: Func, shapes: Sequence[Shape], known: _Known, key: _Key) -> None:
+    def __init__(self, back: Differentiation, called: Func, shapes: Sequence[Shape], known: _SharedGradients, key: _Key) -> None:
         self.back = back
         self.graph = back.graph
         self.called = called
@@ -211,11 +211,11 @@ class _Function:
         self.known = known
         self.key = key
 
-    def gradient(self, way: _Way) -> _Gradient:
+    def gradient(self, selection: _Selection) -> _Gradient:
         widest = self.widest()
-        is_widest = widest is not None and widest.way == way
-        body = widest.body if widest is not None and is_widest and widest.body is not None else self.differentiated(way)
-        given = {number: gradient for number in way[1] if (gradient := body.gradients[number]) is not None}
+        is_widest = widest is not None and widest.selection == selection
+        body = widest.body if widest is not None and is_widest and widest.body is not None else self.differentiated(selection)
+        given = {number: gradient for number in selection[1] if (gradient := body.gradients[number]) is not None}
         if not given:
             return _Gradient((), None, (), None, (), self.origins([]))
         nodes = body.needed_backward(given.values())
@@ -226,12 +226,12 @@ class _Function:
         forward, positions = None, {}
         if values:
             if widest is None or not all(widest.gives(tensor) for tensor in values):
-                widest = _Forward(body, self.label("forward", way), way, self.called.name)
+                widest = _Forward(body, self.label("forward", selection), selection, self.called.name)
             forward = widest.define(self.graph)
             positions = {tensor: widest.positions[tensor.node.name, tensor.index] for tensor in values}
             values.sort(key=positions.__getitem__)
         inputs = [*[body.args[number] for number in arguments], *body.dys.values(), *values]
-        call = self.define(body, self.label("gradient", None if is_widest else way), nodes, inputs, given)
+        call = self.define(body, self.label("gradient", None if is_widest else selection), nodes, inputs, given)
         names = [call.function] if forward is None else [call.function, forward.function]
         return _Gradient(tuple(given), call, tuple(arguments), forward, tuple(sorted(positions.values())), self.origins(names))
 
@@ -246,7 +246,7 @@ class _Function:
         copier.copy(nodes)
         results = [copier.tensor(gradient) for gradient in given.values()]
         add_returns(target, results, [f"d{body.args[number].node.name}" for number in given])
-        return _Call.of(define_body(target, label, (), _lasting_attrs(body.fdef), shared=True), inputs, results)
+        return _Call.of(define_body(target, label, (), _inline_attrs(body.fdef), shared=True), inputs, results)
 
     def widest(self) -> _Forward | None:
         """The forward function for all possible gradients of the function; None if there is none.
@@ -261,17 +261,17 @@ class _Function:
         forward = None
         try:
             body = self.body()
-            way = _flowing(body.rets), _flowing(body.args)
-            body.differentiate(self.back, *way)
-            forward = _Forward(body, self.label("forward", None), way, self.called.name)
+            selection = _flowing(body.rets), _flowing(body.args)
+            body.differentiate(self.back, *selection)
+            forward = _Forward(body, self.label("forward", None), selection, self.called.name)
         except GraphError:  # a later error will show if it matters
             library.restore(before)
-        _keep(self.known.forwards, self.key, forward or _NoForward(self.origins([])))
+        _cache(self.known.forwards, self.key, forward or _NoForward(self.origins([])))
         return forward
 
-    def differentiated(self, way: _Way) -> DifferentiatedBody:
+    def differentiated(self, selection: _Selection) -> DifferentiatedBody:
         body = self.body()
-        body.differentiate(self.back, *way)
+        body.differentiate(self.back, *selection)
         return body
 
     def body(self) -> DifferentiatedBody:
@@ -280,15 +280,15 @@ class _Function:
     def origins(self, made: Sequence[str]) -> Origins:
         return Origins(self.graph.library, self.called.name, [call_of(name) for name in made])
 
-    def label(self, role: str, way: _Way | None) -> str:
-        """The preferred name of a function derived from this one; `way` distinguishes partial ones."""
-        if way is None:
+    def label(self, role: str, selection: _Selection | None) -> str:
+        """The preferred name of a function derived from this one; `selection` distinguishes partial ones."""
+        if selection is None:
             return f"{self.called.name}_{role}"
         definition = self.graph.library.find(self.called.name)
         assert definition is not None
         signature = definition.signature
-        outputs = _some([arg.name for arg in signature.output_arg], way[0])
-        return f"{self.called.name}_{role}_of_{outputs}_by_{_some([arg.name for arg in signature.input_arg], way[1])}"
+        outputs = _some([arg.name for arg in signature.output_arg], selection[0])
+        return f"{self.called.name}_{role}_of_{outputs}_by_{_some([arg.name for arg in signature.input_arg], selection[1])}"
 
 
 def _some(names: Sequence[str], chosen: Sequence[int]) -> str:
@@ -297,10 +297,10 @@ def _some(names: Sequence[str], chosen: Sequence[int]) -> str:
     return "_".join(known if len(chosen) <= _MOST_NAMED else [*known, "and", str(len(chosen) - _MOST_NAMED), "more"])
 
 
-def _keep(kept: dict[_Key, Any], key: _Key, value: object) -> None:
+def _cache(kept: dict[_Key, Any], key: _Key, value: object) -> None:
     """Cache a value, and discard the oldest."""
     kept.pop(key, None)
-    while len(kept) >= _MOST_KEPT:
+    while len(kept) >= _MOST_CACHED:
         kept.pop(next(iter(kept)))
     kept[key] = value
 
@@ -313,5 +313,5 @@ def _short(tensor: Tensor) -> str:
     return tensor.node.name.rpartition("/")[2]
 
 
-def _lasting_attrs(function: FunctionDef) -> Attrs:
+def _inline_attrs(function: FunctionDef) -> Attrs:
     return {name: value for name, value in function.attr.items() if name == NO_INLINE_ATTR}

@@ -1,8 +1,8 @@
 """Gradients of ops with functions: each function is differentiated as a graph and split in two parts.
 
-The backward part gets values of the forward part instead of recomputing them. So the differentiated node gets an augmented copy, its twin:
-the same node with functions that return these values too. Attr `_forward_of` of the twin names the node that it replaces: a run that needs
-both runs the twin only.
+The backward part gets values of the forward part instead of recomputing them. So the differentiated node gets an augmented copy:
+the same node with functions that return these values too. Attr `_forward_of` of the copy names the node that it replaces: a run that needs
+both runs the copy only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from graphcore.shapes import Shape
 from graphcore.source import caller_location
 
 FORWARD_OF: Final = "_forward_of"
-"""The attr of a twin: the node it computes everything for, and the functions that this node had then."""
+"""The attr of an augmented node: the node it computes everything for, and the functions that this node had then."""
 
 
 class Differentiation(Protocol):
@@ -66,7 +66,7 @@ class DifferentiatedBody:
         gradients: for each wanted argument its gradient, None if no such return depends on it.
         forward_order: the forward nodes, producers first.
         backward: the backward nodes, producers first.
-        twins: the forward nodes that are replaced by their twins.
+        augmented: the augmented nodes by the forward nodes that they replace.
     """
 
     def __init__(self, outer: Graph, func: Func, shapes: Sequence[Shape]) -> None:
@@ -89,12 +89,12 @@ class DifferentiatedBody:
         self.dys: dict[int, Tensor] = {}
         self.gradients: dict[int, Tensor | None] = {}
         self.backward: list[Node] = []
-        self.twins: dict[Node, Node] = {}
+        self.augmented: dict[Node, Node] = {}
         self.forward_order = [node for node in in_order(self.graph) if node in self.forward]
 
     def copy_forward(self, target: FunctionGraph) -> Copier:
-        """Copy arguments and forward nodes into another body, with twins in place of their originals."""
-        copier = Copier(target, self.twins)
+        """Copy arguments and forward nodes into another body, with augmented nodes in place of their originals."""
+        copier = Copier(target, self.augmented)
         for index, arg in enumerate(self.args):
             copier.tensors[arg] = target.argument(arg.node.name, arg.dtype, arg.shape, index)
         copier.copy(self.forward_order)
@@ -128,29 +128,29 @@ class DifferentiatedBody:
         self.gradients = dict(zip(wanted, found, strict=True))
         order = in_order(graph)
         made = [node for node in order if node not in known]
-        self.forward |= self._twins(made)
+        self.forward |= self._augmented_nodes(made)
         self.forward_order = [node for node in order if node in self.forward]
         self.backward = [node for node in made if node not in self.forward]
 
-    def _twins(self, made: Sequence[Node]) -> set[Node]:
-        """The forward nodes made by the backward pass: twins of forward nodes, and their inputs."""
+    def _augmented_nodes(self, made: Sequence[Node]) -> set[Node]:
+        """The forward nodes made by the backward pass: augmented ones, and their inputs."""
         found: set[Node] = set()
         among = set(made)
         for node in reversed(made):
-            is_twin = FORWARD_OF in node.node_def.attr and self._runs_forward(node, among)
-            if is_twin:
-                self._note_twin(node)
-            if is_twin or node in found:
+            is_augmented = FORWARD_OF in node.node_def.attr and self._runs_forward(node, among)
+            if is_augmented:
+                self._note_augmented(node)
+            if is_augmented or node in found:
                 found.add(node)
                 found |= {tensor.node for tensor in node.inputs if tensor.node in among}
         return found
 
-    def _note_twin(self, twin: Node) -> None:
-        texts = twin.node_def.attr[FORWARD_OF]
+    def _note_augmented(self, augmented: Node) -> None:
+        texts = augmented.node_def.attr[FORWARD_OF]
         name = texts[0] if isinstance(texts, tuple) and texts else None
         node = self.graph.find(name.decode()) if isinstance(name, bytes) else None
         if node is not None and node in self.forward:
-            self.twins[node] = twin
+            self.augmented[node] = augmented
 
     def _runs_forward(self, node: Node, made: set[Node]) -> bool:
         """True iff a node does not depend on the incoming gradients."""
@@ -205,12 +205,12 @@ class Copier:
 
     Args:
         target: the other graph.
-        twins: replacements of nodes, which are copied under the names of these.
+        augmented: augmented nodes by their originals; they are copied under the names of these.
     """
 
-    def __init__(self, target: FunctionGraph, twins: Mapping[Node, Node] | None = None) -> None:
+    def __init__(self, target: FunctionGraph, augmented: Mapping[Node, Node] | None = None) -> None:
         self.target = target
-        self.twins = dict(twins or {})
+        self.augmented = dict(augmented or {})
         self.tensors: dict[Tensor, Tensor] = {}
         self.nodes: dict[Node, Node] = {}
 
@@ -229,20 +229,20 @@ class Copier:
     def _copy(self, node: Node) -> None:
         if node in self.nodes:
             return
-        twin = self.twins.get(node)
-        if twin is not None:
-            self._copy_twin(node, twin)
+        augmented = self.augmented.get(node)
+        if augmented is not None:
+            self._copy_augmented(node, augmented)
             return
         self._insert(node, node.name, node.node_def.attr)
 
-    def _copy_twin(self, node: Node, twin: Node) -> None:
-        for tensor in twin.inputs:  # other inputs were made together with it
+    def _copy_augmented(self, node: Node, augmented: Node) -> None:
+        for tensor in augmented.inputs:  # other inputs were made together with it
             if tensor not in self.tensors:
                 self._copy_with_inputs(tensor.node)
-        attrs = {name: value for name, value in twin.node_def.attr.items() if name != FORWARD_OF}
-        self._insert(twin, node.name, attrs)
-        self.nodes[node] = self.nodes[twin]
-        self.tensors.update(zip(node.outputs, self.nodes[twin].outputs, strict=False))
+        attrs = {name: value for name, value in augmented.node_def.attr.items() if name != FORWARD_OF}
+        self._insert(augmented, node.name, attrs)
+        self.nodes[node] = self.nodes[augmented]
+        self.tensors.update(zip(node.outputs, self.nodes[augmented].outputs, strict=False))
 
     def _copy_with_inputs(self, node: Node) -> None:
         for tensor in node.inputs:
@@ -281,8 +281,8 @@ def new_node(
     return made
 
 
-def twin_of(node: Node, functions: Sequence[Func]) -> tuple[bytes, ...]:
-    """The contents of attr `_forward_of`: the node, and the function it had when its twin was made."""
+def forward_of(node: Node, functions: Sequence[Func]) -> tuple[bytes, ...]:
+    """The contents of attr `_forward_of`: the node, and the function it had when the augmented node was made."""
     return tuple([text.encode() for text in (node.name, *[function.name for function in functions])])
 
 

@@ -24,7 +24,7 @@ class InstantiatedFunctions:
 
     def __init__(self, library: FunctionLibraryDefinition) -> None:
         self.library = library
-        self._bodies: dict[str, _Made] = {}
+        self._bodies: dict[str, _CachedBody] = {}
 
     def body_of(self, name: str, attrs: Attrs) -> FunctionBody:
         """Function `name` with these attrs; for SymbolicGradient the gradient of the function in attr `f`.
@@ -38,7 +38,7 @@ class InstantiatedFunctions:
         key = canonicalize(name, attrs)
         known = self._bodies.get(key)
         if known is None or not known.is_current(self.library):
-            known = self._bodies[key] = _Made(self._make(name, attrs), self.library, NodeDef("", name, (), "", attrs))
+            known = self._bodies[key] = _CachedBody(self._make(name, attrs), self.library, NodeDef("", name, (), "", attrs))
         return known.body
 
     def _make(self, name: str, attrs: Attrs) -> FunctionBody:
@@ -93,7 +93,7 @@ class InstantiatedFunctions:
             )
 
 
-class _Made:
+class _CachedBody:
     """A body with the versions of the functions and gradients it depends on."""
 
     __slots__ = ("_call", "_functions", "_gradients", "_version", "body")

@@ -21,10 +21,10 @@ from graphcore.passes.gradients.functions.differentiation import (
     Differentiation,
     add_returns,
     arrived_outputs,
+    forward_of,
     is_argument,
     keep_shape,
     new_node,
-    twin_of,
     zeros_in,
 )
 from graphcore.passes.infra.known_shapes import same_shape
@@ -58,7 +58,7 @@ class _LoopGradients:
         self.node = node
         self.scope = scope
         self.cond, self.func = func_attr(node.node_def.attr, "cond"), func_attr(node.node_def.attr, "body")
-        self.shapes = _lasting_shapes(node)
+        self.shapes = _invariant_shapes(node)
         self.body = DifferentiatedBody(self.graph, self.func, self.shapes)
         self.active = self.active_variables(slots)
         if self.active:
@@ -92,7 +92,7 @@ class _LoopGradients:
         taken = list(dict.fromkeys([*taken, *[tensor for tensor in self.zeros.values() if tensor in body.args]]))
         invariant = [tensor for tensor in taken if self.is_invariant(tensor)]
         kept = [tensor for tensor in taken if not self.is_invariant(tensor)]
-        count, lists = self.twin(kept)
+        count, lists = self.augment(kept)
         made = self.backward(nodes, count, kept, lists, invariant)
         return {slot: keep_shape(self.graph, made.outputs[1 + self.active.index(slot)], self.node.inputs[slot]) for slot in wanted}
 
@@ -102,7 +102,7 @@ class _LoopGradients:
 
     # ---- forward -----------------------------------------------------------------------------------------------------
 
-    def twin(self, kept: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    def augment(self, kept: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
         """The augmented loop. Returns it with the number of iterations and the lists."""
         graph, node = self.graph, self.node
         name = graph.names.unique(f"{self.scope}forward")
@@ -126,7 +126,7 @@ class _LoopGradients:
             define_body(turn, turn.label, [copier.nodes[control] for control in self.body.control_rets]),
         ]
         starts = [self.constant(0, "first_round"), *[self.empty_list(tensor) for tensor in kept]]
-        attrs: dict[str, AttrValue] = {FORWARD_OF: twin_of(node, [self.cond, self.func])}
+        attrs: dict[str, AttrValue] = {FORWARD_OF: forward_of(node, [self.cond, self.func])}
         made = self.loop(name, [Func(function.name) for function in functions], [*node.inputs, *starts], attrs)
         outputs = made.outputs[len(node.outputs) :]
         return outputs[0], outputs[1:]
@@ -216,7 +216,7 @@ class _LoopGradients:
         return new_node(self.graph, self.node, name, "While" if stateful else "StatelessWhile", inputs, types, attrs)
 
 
-def _lasting_shapes(node: Node) -> list[Shape]:
+def _invariant_shapes(node: Node) -> list[Shape]:
     """The shapes of the loop variables in every iteration, possibly less specific than the outputs'."""
     context = node.graph.refiner.get_context(node)
     shape_fn = node.registration.shape_fn
