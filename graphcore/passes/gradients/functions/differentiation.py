@@ -93,7 +93,7 @@ class DifferentiatedBody:
         self.forward_order = [node for node in in_order(self.graph) if node in self.forward]
 
     def copy_forward(self, target: FunctionGraph) -> Copier:
-        """Copy arguments and forward nodes into another body, with augmented nodes in place of their originals."""
+        """Copy arguments and forward nodes into another body, augmented nodes instead of their originals."""
         copier = Copier(target, self.augmented)
         for index, arg in enumerate(self.args):
             copier.tensors[arg] = target.argument(arg.node.name, arg.dtype, arg.shape, index)
@@ -282,7 +282,7 @@ def new_node(
 
 
 def forward_of(node: Node, functions: Sequence[Func]) -> tuple[bytes, ...]:
-    """The contents of attr `_forward_of`: the node, and the function it had when the augmented node was made."""
+    """The value of attr `_forward_of`: the node, and its functions when the augmented node was made."""
     return tuple([text.encode() for text in (node.name, *[function.name for function in functions])])
 
 
