@@ -26,8 +26,8 @@ class _Definitions:
     """The functions made for nodes, in one library.
 
     Attributes:
-        current: the names in use by the requested names.
-        given: all names ever used; none is used for two different functions, since runtimes identify functions by name.
+        current: the actual name of each requested name.
+        given: all names ever used. No name is used for a second function, since runtimes identify functions by name.
         outdated: True iff a function may have been replaced since the last sweep.
         sources: for each function the lines of user code that made its nodes.
         owner: the graph of the nodes; others may share its library.
@@ -73,7 +73,7 @@ _definitions: Final[WeakKeyDictionary[FunctionLibraryDefinition, _Definitions]] 
 
 
 def function_label(graph: Graph, name: str, role: str) -> str:
-    """The preferred name of a node's function: after the node, and the function around the node."""
+    """The preferred name of a node's function, from the names of the node and of the function around it."""
     return f"{graph.label}_{name}_{role}" if isinstance(graph, FunctionGraph) else f"{name}_{role}"
 
 
@@ -87,7 +87,7 @@ def define_body(
         wanted: the preferred name, stable for a node. An equal function made before under it is reused.
         control_rets: nodes that run before the function returns.
         attrs: the attrs of the function.
-        shared: True for a function of all nodes that call one function, not only of the node in its name.
+        shared: True if all nodes that call one function share it; False if it belongs to the node in its name.
     """
     library = graph.library
     definitions = _definitions_of(library)

@@ -118,7 +118,7 @@ def _refuse(reason: str, caller: Node, body: FunctionBody) -> NoReturn:
 
 
 class _Inlining:
-    """The inlining of one call. New nodes are made in the order of the reference's numbering."""
+    """The inlining of one call. New nodes are made in the reference's order, so that they get the same numbers."""
 
     __slots__ = ("after", "before", "body", "caller", "inputs", "library", "options", "prefix", "rewriting", "tensors")
 

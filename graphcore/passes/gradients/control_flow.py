@@ -92,7 +92,7 @@ class ControlFlowGradients:
         return tensor in self.back.x_set or (tensor.node in self.useful and tensor not in self.back.stop)
 
     def _order(self, frame: str, targets: Sequence[Node]) -> list[_Unit]:
-        """The nodes of a frame, with its inner loops as wholes, that `targets` depend on; consumers first."""
+        """The nodes of a frame that `targets` depend on, consumers first. Each inner loop is one item."""
         order: list[_Unit] = []
         done: dict[_Unit, bool] = {}
         pending = [self._unit(node) for node in targets]
@@ -169,10 +169,7 @@ class ControlFlowGradients:
             back.arrive(node.inputs[slot], gradient, node, slot)
 
     def _new_frame(self, loop: Loop) -> str:
-        """A frame name for a loop's backward loop that no other loop of the graph has.
-
-        Imported gradients count too.
-        """
+        """A unique frame name for a loop's backward loop, unique also among imported gradients."""
         wanted = name = f"{self.back.scope}{loop.name}"
         count = 0
         while name in self.frames:
@@ -199,7 +196,7 @@ class ControlFlowGradients:
             self.back.arrive(node.inputs[slot], taken.outputs[0], node, slot)
 
     def _switch(self, node: Node, region: Region) -> None:
-        """The beginning of a conditional: the gradient comes from the branch taken, zeros if it has none."""
+        """The beginning of a conditional: the gradient of the branch taken, or zeros if that has none."""
         back = self.back
         parts = [back.total(tensor) if tensor in back.arrived else self._zeros(node, tensor.index, region) for tensor in node.outputs]
         merged = self.build.add("Merge", [parts], node, f"{node.name}_grad")
@@ -322,7 +319,7 @@ class _RegionDifferentiation:
         return self._values.gradient(index)
 
     def here(self, tensor: Tensor) -> Tensor:
-        """A forward value in the matching iteration; values of the augmented node are in the node's place."""
+        """A forward value in the matching iteration. Outputs of the augmented node replace those of the node."""
         structure = self.flow.structure
         if tensor.node not in structure.frames:
             structure.frames[tensor.node] = structure.frames[self._node]
@@ -330,7 +327,7 @@ class _RegionDifferentiation:
         return self._region.tensor(tensor)
 
     def beside(self, node: Node) -> list[Node]:
-        """A node that runs once an iteration, with the node."""
+        """A node that runs in each iteration in which the differentiated node runs."""
         if not self._beside:
             self._beside = [self.flow.build.add("Identity", [node.inputs[0]], node, f"{node.name}_grad/f_beside")]
         return self._beside

@@ -119,11 +119,11 @@ class Backpropagation:
         return tensor
 
     def beside(self, _: Node) -> list[Node]:
-        """No nodes: outside of loops, nodes without inputs need no control input."""
+        """None: outside of loops, nodes without inputs need no control input."""
         return []
 
     def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
-        """The same in the body of a function run by a node of this graph."""
+        """The backward pass in the body of a function that a node of this graph runs."""
         with graph.name_scope("gradients"):
             return Backpropagation(graph, xs, (), simplify=self.simplify).run(ys, grad_ys)
 
@@ -287,7 +287,7 @@ class Backpropagation:
         body = GradientBody(self.graph, template, node, taken, simplify=self.simplify)
         results = self.in_scope(body, slots, scope)
         if any(made.op == GRADIENT_ARRAY for made in body.made):
-            return results  # it contains the name of the call
+            return results  # this attr contains the name of the call
         values = [*node.inputs, *node.outputs, *taken.gradients.values()]
         program = recorded(self.graph, body, values, results)
         if program is not None:

@@ -162,7 +162,7 @@ class Rewriting:
         self._moved[dst] = None
 
     def _connect(self, producer: Node, consumer: Node) -> None:
-        """Record an edge against the ranks."""
+        """Record an edge that contradicts the ranks, which are then computed again."""
         if producer.rank >= consumer.rank:
             self.graph.ranks_are_stale = True
 

@@ -86,7 +86,7 @@ def fold_constants(graph: Graph, options: ConstantFoldingOptions = DEFAULT_OPTIO
     if not wanted:
         return False
     values = _evaluated(wanted, found.shapes, ignore_failures=options.ignore_failures)
-    count = sum(len(values) for values in found.shapes.values())  # each takes a number, as in the reference
+    count = sum(len(values) for values in found.shapes.values())  # each constant uses up a number, as in the reference
     changed = False
     with Rewriting(graph) as rewriting:
         for tensor in wanted:
@@ -104,7 +104,7 @@ class _Foldable:
     """The nodes that depend on constants and static shapes only.
 
     Attributes:
-        waits_for: for each such node, the other nodes that it or its inputs have control inputs from.
+        waits_for: for each such node, the nodes that it and its folded inputs wait for by control edges.
         shapes: the values determined by static shapes.
     """
 
@@ -160,7 +160,7 @@ class _Foldable:
         for tensor in node.outputs:
             shape = self.options.shape_of(tensor)
             if not shape.is_fully_defined and given is not None and node.op not in _ANY_SHAPE:
-                return False  # an unknown shape in the map means that the value may be of any size
+                return False  # the map lacks a shape: the value may be of any size
             if shape.num_elements * _item_size(tensor) > self.options.max_constant_size_in_bytes:
                 return False
         return True

@@ -56,7 +56,7 @@ class GradientBody:
 
     Attributes:
         made: the nodes made, in order.
-        alike: for (tensor, slot), the number of nodes made before the tensor was known to have the shape of that forward input.
+        alike: tensors known to have the shape of a forward input, as (tensor, slot), with the number of nodes made before that was known.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class GradientBody:
         return self.graph.library.look_up(node.node_def.op).traits
 
     def _is_gone(self, node: BodyNode) -> bool:
-        """True iff the body node would read a value that the forward node has read and cleared."""
+        """True iff the body node would read a value that the forward node clears after reading it."""
         return node.node_def.op == self.forward.op and self.forward.registration.traits.reads_once and self._takes_forward_inputs(node)
 
     def _takes_forward_inputs(self, node: BodyNode) -> bool:
@@ -156,7 +156,7 @@ class GradientBody:
         op = node.node_def.op
         attrs = node.node_def.attr
         if op == GRADIENT_ARRAY:
-            # Contributions of array elements to the ys of one call must be kept apart from those of other calls.
+            # The contributions of array elements to one call's ys must not mix with those of other calls.
             attrs = {**attrs, "source": self._call_name().encode()}
         if op == "Const":
             value = attrs["value"]
@@ -184,11 +184,10 @@ class GradientBody:
         return scope[: scope.rfind(f"{self.forward.name}_grad")].rstrip("/") or scope
 
     def known_array(self, value: Value) -> Array | None:
-        """The array of a value that feeds cannot change, None if there is none.
+        """The array of a value that no feed can change; None if feeds can.
 
-        Such values follow from static shapes and the registered body. A constant of the forward graph counts only if it was read for shape
-        inference.
-        """
+        Such values depend only on static shapes and the registered body. A constant of the forward graph can be fed, unless it was read for
+        shape inference."""
         return value.array if isinstance(value, TensorValue) else known_input(self.forward, value)
 
     def _tensor(self, value: Value, name: str) -> Tensor:

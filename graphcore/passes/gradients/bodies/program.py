@@ -25,7 +25,7 @@ Key = tuple[object, ...]
 
 
 class _Step(msgspec.Struct, frozen=True, eq=False):
-    """A node to make, or (without a registration) a tensor that gets the shape of a forward input."""
+    """A node to make; without a registration, a tensor to which the shape of a forward input is assigned."""
 
     name: str
     registration: OpRegistration | None
@@ -117,8 +117,8 @@ class ProgramCache:
     """The programs of one template.
 
     Attributes:
-        needed: by wanted inputs, the output gradients that the body needs for them.
-        programs: by wanted inputs and static knowledge.
+        needed: the output gradients that the body needs, for each set of wanted inputs.
+        programs: the programs, by wanted inputs and static knowledge.
     """
 
     __slots__ = ("needed", "programs")

@@ -1,4 +1,4 @@
-"""Gradient functions with actual sizes in place of inputs that may mean "the rest"."""
+"""Gradient functions that replace a size of -1, "the rest", by the actual size."""
 
 from __future__ import annotations
 

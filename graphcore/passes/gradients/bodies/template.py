@@ -33,9 +33,9 @@ class GradientTemplate:
         args: the names of the args: forward inputs, then one gradient for each output.
         nodes: the body by name.
         rets: for each forward input the body tensor that is its gradient.
-        ignored: the forward outputs with gradients that it ignores.
+        ignored: the forward outputs whose gradients the body does not use.
         zeros: the forward inputs with zero gradients.
-        programs: caches of passes that inline it many times.
+        programs: caches of the passes that inline the body.
     """
 
     __slots__ = ("args", "function", "ignored", "nodes", "programs", "rets", "zeros")

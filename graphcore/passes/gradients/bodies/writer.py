@@ -14,7 +14,7 @@ from graphcore.source import caller_location, current_run
 class GradientWriter:
     """Makes nodes under full names, with a record of the differentiated nodes.
 
-    The line of user code, the device request and the control dependencies are those at its creation.
+    Nodes get the line of user code, the device request and the control dependencies of the writer's creation.
 
     Args:
         graph: the graph for the nodes.
@@ -49,7 +49,7 @@ class GradientWriter:
         record: tuple[str, FunctionDef | None, Attrs, str],
         anchor: Node | None = None,
     ) -> Node:
-        """A complete node: `inputs` have the first of `types`, and no attrs are missing.
+        """A node with complete attrs; `types` begin with those of `inputs`.
 
         Args:
             name: the preferred full name.

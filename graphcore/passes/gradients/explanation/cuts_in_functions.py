@@ -33,7 +33,7 @@ def kept_inside(x: Tensor, flow: Flow, trace: GradientTrace) -> list[tuple[Node,
 
 
 def cut_inside(x: Tensor, flow: Flow, node: Node, slot: int) -> Cut:
-    """The cut for one of these."""
+    """The cut at one of these inputs."""
     reasons = list(dict.fromkeys(_reasons(node, slot)))[:_MOST_REASONS]
     text = f"runs functions in which no gradient comes to its input {slot}" + "".join([f"; {reason}" for reason in reasons])
     return Cut("inside a function", node, text, flow.path_through(x, node, slot))

@@ -93,7 +93,7 @@ class Flow:
                     pending.append(source)
 
     def cuts(self, x: Tensor) -> list[Cut]:
-        """The cuts on all paths from `x` to `y`. Paths are given as long as all are short enough."""
+        """The cuts on all paths from `x` to `y`. Long paths are omitted after `_MOST_STEPS` nodes in all."""
         if x is not self.y and x not in self.consumers:
             return [self._no_path(x)]
         before, after = self.paths_from(x), self._paths_to

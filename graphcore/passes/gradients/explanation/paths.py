@@ -39,7 +39,7 @@ class GradientPaths:
     """All paths from `x` to `y` along which the gradient flows. A loop counts as traversed at most once.
 
     Args:
-        without: inputs through which it does not flow although their ops would let it.
+        without: further inputs through which the gradient does not flow.
 
     Attributes:
         tensors: the tensors on any path.

@@ -111,8 +111,8 @@ class _Gradient(msgspec.Struct, frozen=True, eq=False):
         wanted: the arguments with a gradient.
         gradient: the call that computes them; None if there are none.
         arguments: the arguments it takes, followed by the gradients of the returns, and by values.
-        forward: the call that computes the values, None if there are none.
-        values: the indices of the values in its outputs.
+        forward: the augmented call, which computes the values; None if there are none.
+        values: the indices of the values among its outputs.
         origins: the functions all of this depends on.
     """
 
@@ -125,13 +125,13 @@ class _Gradient(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Forward:
-    """A function that returns another one's results and further values; defined on first use.
+    """The augmented form of a function: it returns further values, too. Defined on first use.
 
     Args:
-        body: the other function, differentiated.
+        body: the function, differentiated.
         label: the preferred name.
-        selection: the kind of the differentiation.
-        called: the other function.
+        selection: the returns and arguments of the differentiation.
+        called: the function's name.
 
     Attributes:
         origins: the functions it depends on.
@@ -150,7 +150,7 @@ class _Forward:
         self.origins = Origins(body.graph.library, called, [node.node_def for node in body.graph.op_nodes()])
 
     def gives(self, tensor: Tensor) -> bool:
-        """True iff it returns the value of `tensor` in another differentiation of the function."""
+        """True iff it also returns `tensor`, a tensor of another differentiation of the function."""
         name = tensor.node.name
         return (name, tensor.index) in self.positions and self.nodes[name] == tensor.node.node_def
 
@@ -172,7 +172,7 @@ class _Forward:
 
 
 class _NoForward(msgspec.Struct, frozen=True, eq=False):
-    """Records that a function has no complete gradient, and the functions that this depends on."""
+    """Marks a function that has no complete gradient, with the functions that this depends on."""
 
     origins: Origins
 
@@ -264,7 +264,7 @@ class _Function:
             selection = _flowing(body.rets), _flowing(body.args)
             body.differentiate(self.back, *selection)
             forward = _Forward(body, self.label("forward", None), selection, self.called.name)
-        except GraphError:  # a later error will show if it matters
+        except GraphError:  # if the gradient is needed, differentiating reports the error
             library.restore(before)
         _cache(self.known.forwards, self.key, forward or _NoForward(self.origins([])))
         return forward

@@ -48,7 +48,7 @@ class Differentiation(Protocol):
         """The control input for nodes without inputs, so that they run with the forward node."""
 
     def within(self, graph: Graph, ys: Sequence[Tensor], xs: Sequence[Tensor], grad_ys: Sequence[Tensor]) -> list[Tensor | None]:
-        """The same inside the body of a function."""
+        """The backward pass inside the body of a function, within this one."""
 
 
 class DifferentiatedBody:
@@ -236,7 +236,7 @@ class Copier:
         self._insert(node, node.name, node.node_def.attr)
 
     def _copy_augmented(self, node: Node, augmented: Node) -> None:
-        for tensor in augmented.inputs:  # other inputs were made together with it
+        for tensor in augmented.inputs:  # inputs that are not copied yet were made together with the augmented node
             if tensor not in self.tensors:
                 self._copy_with_inputs(tensor.node)
         attrs = {name: value for name, value in augmented.node_def.attr.items() if name != FORWARD_OF}

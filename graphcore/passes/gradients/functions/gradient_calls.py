@@ -52,7 +52,7 @@ def _zeros(back: Differentiation, node: Node, slot: int, scope: str) -> Tensor:
 
 
 def _through_call(back: Differentiation, node: Node, function: FunctionDef, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
-    """The gradients of a node that equals a call of `function` with loops, by a call built beside it."""
+    """The gradients of a node that is equivalent to a call of `function` with loops. Builds that call beside the node."""
     types = tuple([tensor.dtype.base for tensor in node.outputs])
     attrs: dict[str, AttrValue] = {"f": Func(function.name), "Tin": tuple([tensor.dtype.base for tensor in node.inputs]), "Tout": types}
     call = new_node(back.graph, node, back.graph.names.unique(f"{scope}call"), "PartitionedCall", node.inputs, types, attrs)
@@ -63,7 +63,7 @@ def _through_call(back: Differentiation, node: Node, function: FunctionDef, slot
 
 
 def _gradients(back: Differentiation, node: Node, function: FunctionDef, slots: Sequence[int], scope: str) -> dict[int, Tensor]:
-    """The gradients of a node that equals a call of `function`."""
+    """The gradients of a node that is equivalent to a call of `function`."""
     given = [back.output_gradient(node, index, scope) for index in range(len(node.outputs))]
     inputs = [*[back.here(tensor) for tensor in node.inputs], *given]
     wanted = tuple([dtypes.float32 if dtype.base is dtypes.resource else dtype.base for dtype in node.input_types])

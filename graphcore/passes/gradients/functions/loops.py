@@ -1,4 +1,4 @@
-"""Gradients of While: a loop through the iterations backwards, with values from lists."""
+"""Gradients of While: a loop over the iterations in reverse, which takes forward values from lists."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _LoopGradients:
         given = [gradient for gradient in body.gradients.values() if gradient is not None]
         nodes = body.needed_backward(given)
         taken = body.taken_from_forward(nodes, given)
-        # Zeros take the shape of the incoming gradient; a variable with a changing shape is kept for its shape.
+        # Zeros have the shape of the incoming gradient. A variable whose shape changes is needed for that shape.
         for number in self.active:
             if body.gradients[number] is None:
                 arg, ret = body.args[number], body.rets[number]

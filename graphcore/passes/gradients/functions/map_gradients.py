@@ -1,4 +1,4 @@
-"""Gradients of MapAccumulate's gradient, by conversion to a While, which can be differentiated again."""
+"""Gradients of MapAccumulateGrad, which is converted to a While and so can be differentiated again."""
 
 from __future__ import annotations
 

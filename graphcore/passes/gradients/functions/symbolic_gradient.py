@@ -49,7 +49,7 @@ class _Helper:
         self.rets = [copies[node] for node in body.ret_nodes]
         self.arrived: dict[Tensor, list[Tensor]] = {}
         self.pending: dict[Node, int] = {}
-        # In the body of a gradient these are scopes of inlined bodies: a node of that name would be inlined into the same scope.
+        # In the body of a gradient these are scopes of inlined bodies. A node with such a name would be inlined into the same scope.
         self.scopes = {"/".join(node.name.split("/")[:2]) for node in self.graph.op_nodes() if node.name.startswith(f"{LABEL}/")}
         self.ready: deque[Node] = deque()
 
@@ -70,7 +70,7 @@ class _Helper:
             self.graph.remove_node(ret)
         for index, gradient in enumerate(gradients):
             self.wanted.add(self.add("_Retval", [gradient], {"T": gradient.dtype.base, "index": index}, ()))
-        edges = self.graph.edge_store  # the function's returns are dropped, and so are gradients that lead nowhere
+        edges = self.graph.edge_store  # the gradient body has neither the function's returns nor gradients that no argument needs
         edges.detached.update(leaf.name for leaf in original_leaves(self.graph) if leaf not in self.wanted)
         return FunctionBody(None, arg_types, [gradient.dtype.base for gradient in gradients], self.graph)
 
@@ -126,7 +126,7 @@ class _Helper:
             self.arrive(tensor, gradient)
 
     def needs_full(self, node: Node) -> bool:
-        """True iff the op's gradient omits something needed here, and there is a complete one."""
+        """True iff the op's partial gradient is not enough here, and a complete variant exists."""
         if node.registration.full_gradient is None:
             return False
         template = gradient_template(node.op, node.node_def.attr)
