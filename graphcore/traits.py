@@ -1,7 +1,7 @@
 """Traits: the facts about ops that passes, the runtime, inference and views rely on.
 
 A block declares a trait as an attribute; what it does not declare comes from its base classes, then from its kernel and its shape function,
-and last from the defaults here. Code outside `opset` asks for a trait where it would otherwise list op names.
+and last from the defaults here. Code outside `opset` reads traits instead of listing op names.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def traits_of(block: Any, parts: Sequence[Any]) -> Traits:
 
     Args:
         block: the class that stands for an op.
-        parts: its shape function and kernel; the later ones say more.
+        parts: its shape function and kernel; later ones take precedence.
     """
     found: dict[str, Any] = {}
     for part in parts:

@@ -196,7 +196,7 @@ class Port:
             with self.lock:
                 self._waiting = None
                 self._send_scene()
-        except Exception as error:  # noqa: BLE001 - nobody up there could do anything about it
+        except Exception as error:  # noqa: BLE001 - no caller could handle it
             failed("refresh", error)
 
     def _send_scene(self, focus: str = "") -> None:

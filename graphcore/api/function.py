@@ -422,7 +422,7 @@ def _outermost(graph: Graph) -> Graph:
 
 
 def _origin(tensor: Tensor) -> Tensor:
-    """The captured tensor for an argument that stands for one."""
+    """The captured tensor that an argument represents."""
     graph = tensor.graph
     while isinstance(graph, FunctionGraph):
         origin = next((outer for outer, argument in graph.captures.items() if argument is tensor), None)

@@ -23,8 +23,8 @@ from graphcore.graph.copying import copy_graph
 from graphcore.graph.editing.changes import Subscriber
 from graphcore.graph.editing.editor import GraphEditor
 from graphcore.graph.following import cell_edits
-from graphcore.graph.following.cells import CellBook
-from graphcore.graph.following.derivations import DerivationBook
+from graphcore.graph.following.cells import CellOwnership
+from graphcore.graph.following.derivations import DerivationStore
 from graphcore.graph.live_graphs import note_graph
 from graphcore.graph.model.default_stack import default_graph
 from graphcore.graph.model.edge import Edge
@@ -77,8 +77,8 @@ class Graph(GraphReader):
         self.gradient_records: dict[str, GradientRecord] = {}
         self.names = NameTable()
         self.thread_scopes = ThreadScopes()
-        self.cells = CellBook()
-        self.derivations = DerivationBook(self)
+        self.cells = CellOwnership()
+        self.derivations = DerivationStore(self)
         self.lock = threading.RLock()
         self.edge_store = EdgeStore(self.lock)
         self.refiner = refiner_for(infer, self.versions.producer, explain_error)

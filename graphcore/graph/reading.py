@@ -26,7 +26,7 @@ from graphcore.registry import OpRegistration, OpRegistry
 if TYPE_CHECKING:
     import networkx as nx
 
-    from graphcore.graph.following.derivations import DerivationBook
+    from graphcore.graph.following.derivations import DerivationStore
 
 
 class GraphReader:
@@ -53,7 +53,7 @@ class GraphReader:
     other_fields: bytes
     signatures: Mapping[str, Any]
     collections: dict[str, list[Any]]
-    derivations: DerivationBook
+    derivations: DerivationStore
     node_store: NodeStore
 
     def settle(self) -> None:

@@ -80,7 +80,7 @@ class LiveView(anywidget.AnyWidget):
                 self._send_message(EngineMessage(engine=request.engine), [packed_engine(request.engine)])
             else:
                 self._answer(request)
-        except Exception as error:  # noqa: BLE001 - whatever the page asks for, the kernel stays whole
+        except Exception as error:  # noqa: BLE001 - no request of a page may break the kernel
             self._failed(kind[:40], error)
 
 

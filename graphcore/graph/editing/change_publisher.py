@@ -51,7 +51,7 @@ class ChangePublisher:
             self.unpublished.append(change)
 
     def unpublished_changes(self) -> list[Change]:
-        """The changes of the transaction under way, of which the subscribers will be told."""
+        """The changes of the running transaction, which will be published to subscribers."""
         return [] if self.unpublished is None else list(self.unpublished)
 
     def notify(self, changes: list[Change]) -> None:

@@ -81,7 +81,7 @@ class GraphEditor(ChangePublisher):
 
     @critical_contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block atomically: after an error the graph is unchanged, and subscribers heard nothing.
+        """Run the block atomically: after an error the graph is unchanged, and subscribers were not notified.
 
         This covers nodes and their ids, edges, names, collections, function library, versions, gradient records, cell ownership and
         `graph.version`. Subscribers are notified when the outermost block has succeeded. Other threads wait meanwhile. Ctrl-C within the

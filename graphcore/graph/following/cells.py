@@ -8,7 +8,7 @@ from graphcore.graph.model.node import Node
 from graphcore.source import CellRun
 
 
-class CellBook:
+class CellOwnership:
     """Nodes by the cell that made them.
 
     Attributes:

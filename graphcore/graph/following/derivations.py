@@ -1,6 +1,6 @@
 """Derived nodes, rebuilt by rules after changes: gradients, training steps, groups of initializers.
 
-A derivation records the rule that built its nodes. The book of a graph listens to changes; before the next run or picture it rebuilds what
+A derivation records the rule that built its nodes. The store of a graph is notified of changes; before the next run or picture it rebuilds what
 is affected, under the same names, so that consumers and Python handles keep their nodes. Nodes that cannot be rebuilt are marked with the
 reason and refuse to run.
 """
@@ -82,7 +82,7 @@ class Derivation:
         return f"<Derivation of {self.what}>"
 
 
-class DerivationBook:
+class DerivationStore:
     """The derivations of one graph.
 
     Attributes:
@@ -155,7 +155,7 @@ class DerivationBook:
                 self._own(made)
         return made.result
 
-    def take_over(self, other: DerivationBook) -> None:
+    def take_over(self, other: DerivationStore) -> None:
         """Copy the dependencies to a copy of the graph, where affected nodes are marked and not rebuilt."""
         for each in other._all.values():
             if each.depends_on and each.parent is None:

@@ -43,7 +43,7 @@ class InferredBody(msgspec.Struct, frozen=True, eq=False):
 
 
 class FunctionShapes:
-    """Function bodies by function and attrs. After a replacement in the library, they are made anew."""
+    """Function bodies by function and attrs. After a replacement in the library, they are instantiated again."""
 
     __slots__ = ("_bodies", "_budget")
 

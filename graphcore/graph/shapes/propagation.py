@@ -157,7 +157,7 @@ class _Wave:
             if opened and consumer in opened:
                 if is_back_edge(node.op, consumer.op):
                     continue
-                opened.discard(consumer)  # an input of the loop has changed: it is inferred anew
+                opened.discard(consumer)  # an input of the loop has changed: the loop is inferred again
             if consumer not in queued:
                 queued.add(consumer)
                 heappush(self._heap, (consumer.rank, consumer.id, consumer))

@@ -112,7 +112,7 @@ class ShapeInference(ABC):
         self.bodies = FunctionShapes()
         self.enclosing: tuple[str, ...] = ()
 
-    def library_of(self, node: Node) -> FunctionLibraryDefinition | None:  # noqa: ARG002 - a graph's own refiner asks it
+    def library_of(self, node: Node) -> FunctionLibraryDefinition | None:  # noqa: ARG002 - used by a graph's own refiner
         """The functions that `node` may call, None if calls are not inferred."""
         return self.function_library
 
@@ -169,7 +169,7 @@ class ShapeInference(ABC):
 
     def key_of_call(
         self,
-        library: FunctionLibraryDefinition,  # noqa: ARG002 - a graph's own refiner asks all of them
+        library: FunctionLibraryDefinition,  # noqa: ARG002 - used by a graph's own refiner
         node: Node,  # noqa: ARG002
         shapes: Sequence[ShapeHandle],  # noqa: ARG002
     ) -> tuple[object, ...] | None:
@@ -312,7 +312,7 @@ class ShapeRefiner(ShapeInference):
         return self._contexts.get(node)
 
     def get_extended_context(self, node: Node) -> ExtendedInferenceContext | None:
-        """Same as `get_context`: every context knows its node."""
+        """Same as `get_context`: every context contains its node."""
         return self._contexts.get(node)
 
     def output_shape(self, node: Node, index: int) -> ShapeHandle:

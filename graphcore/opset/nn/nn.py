@@ -177,7 +177,7 @@ class CrossEntropy(Total):
       dcost_dfeatures = Mul[T=$T](dcost_dloss_mat, dloss_dfeatures)
       dcost_dlabels = ZerosLike[T=$T](labels)
     }}"""
-    # The reference's, in which labels and backprop are ignored. With them, as for second derivatives:
+    # The reference's gradient ignores labels and backprop. The complete variant, as for second derivatives:
     full_gradient = _cross_entropy_grad("CrossEntropy")
     examples = (Example([_X, _LABELS]),)
 

@@ -69,7 +69,7 @@ class OtherType(RefVariable):
         self.shared.read()
         raise InvalidArgumentError(f"Trying to read variable with wrong dtype. Expected {self.dtype.name} got {self.shared.dtype.name}")
 
-    def assign(self, value: Array) -> None:  # noqa: ARG002 - whatever it is
+    def assign(self, value: Array) -> None:  # noqa: ARG002 - no value can be assigned
         """Refuse an assignment.
 
         Raises:

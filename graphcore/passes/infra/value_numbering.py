@@ -29,7 +29,7 @@ class ValueNumbering(Generic[T]):
         Args:
             node: a node without state.
             inputs: an identity of each input: equal for the same value, and ordered.
-            item: stands for the outputs of `node` if it is the first.
+            item: the representative of the outputs of `node`, if it is the first such computation.
             controls: the identities of its control inputs.
         """
         order = tuple(sorted(inputs)) if node.op_def.is_commutative else tuple(inputs)

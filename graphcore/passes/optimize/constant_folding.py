@@ -246,7 +246,7 @@ def _computed(node: Node, values: Mapping[Tensor, Array], known: Sequence[Array]
         return {} if array is None else {node.outputs[0]: array}
     try:
         results = evaluate_node(node, [values[tensor] for tensor in node.inputs])
-    except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+    except Exception as error:  # noqa: BLE001 - any error of a kernel is reported with its node
         if ignore_failures:
             return {}
         explained = _explained(error, node)

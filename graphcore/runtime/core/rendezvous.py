@@ -177,7 +177,7 @@ class Rendezvous:
             for waiter in waiting:
                 try:
                     _complete_receive(waiter)
-                except Exception as error:  # noqa: BLE001 - the others must be told all the same; it is raised below
+                except Exception as error:  # noqa: BLE001 - the others must still be notified; the error is raised below
                     failures.append(error)
         if failures:
             raise failures[0]

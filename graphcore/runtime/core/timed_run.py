@@ -37,7 +37,7 @@ def run_watched(program: Runs, values: Sequence[Any], step: Step, timeout_in_ms:
     Args:
         begun: the start of the time limit on the clock of `time.monotonic`; now by default.
 
-    At the deadline, or on Ctrl-C, the run ends before its next node. A running kernel without state is told to stop, and abandoned. One
+    At the deadline, or on Ctrl-C, the run ends before its next node. A running kernel without state is interrupted and abandoned. One
     that may change a variable is completed, so that the variable is consistent.
 
     Raises:

@@ -153,7 +153,7 @@ class DataflowRun:
         self._check_may_run(item)
         try:
             return self._execute(item, at) if self.tracer is None else self._execute_recorded(item, at)
-        except BaseException as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+        except BaseException as error:  # noqa: BLE001 - any error of a kernel is reported with its node
             explained = explain_at(item.node, error, at.inputs[item.base : item.base + item.count])
             raise explained from (None if explained is error else error)
 

@@ -147,7 +147,7 @@ class _Guard:
             if value.dtype.kind not in "iu" or value.size > _LONGEST_VALUE:
                 return True
             for number in value.reshape(-1).tolist():
-                total *= (abs(number) + 1) ** 2  # a diagonal says the size of two dimensions
+                total *= (abs(number) + 1) ** 2  # the length of a diagonal determines two dimensions
         return total > self.most
 
     def check(self, values: Sequence[Any]) -> None:

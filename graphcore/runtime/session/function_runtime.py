@@ -128,7 +128,7 @@ class FunctionLibraryRuntime:
         return self._current_item(handle).body
 
     def create_item(self, handle: int) -> FunctionItem:
-        """Prepare an instantiation anew: its optimised graph, and its executor.
+        """Prepare an instantiation again: its optimised graph, and its executor.
 
         Raises:
             NotFoundError: there is none, or it was released; or the function calls one that does not exist.
@@ -381,7 +381,7 @@ def _run(item: FunctionItem, executor: Executor, args: Sequence[Any]) -> list[An
             return executor.run_step(step, args)
     except RecursionError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a kernel raises is told with its node
+    except Exception as error:  # noqa: BLE001 - any error of a kernel is reported with its node
         explained = executor.explain(error)
         raise explained from (None if explained is error else error)
 

@@ -187,7 +187,8 @@ class GradientBody:
         """The array of a value that no feed can change; None if feeds can.
 
         Such values depend only on static shapes and the registered body. A constant of the forward graph can be fed, unless it was read for
-        shape inference."""
+        shape inference.
+        """
         return value.array if isinstance(value, TensorValue) else known_input(self.forward, value)
 
     def _tensor(self, value: Value, name: str) -> Tensor:

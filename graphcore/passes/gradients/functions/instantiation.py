@@ -19,7 +19,7 @@ class InstantiatedFunctions:
     """The instantiated functions of one library, cached.
 
     Args:
-        library: the functions. After a replacement, the function and all its callers are instantiated anew.
+        library: the functions. After a replacement, the function and all its callers are instantiated again.
     """
 
     def __init__(self, library: FunctionLibraryDefinition) -> None:
