@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from graphcore.errors import GraphError
 from graphcore.graph.control_flow.frames import OUTERMOST, NodeFrame, control_flow_info
-from graphcore.graph.model.node import Node, Tensor
+from graphcore.graph.model.node import Node, Tensor, producers_of
 from graphcore.plumbing import (
     ANY_SWITCH,
     CONTROL_TRIGGER,
@@ -263,7 +263,7 @@ class ControlFlow:
     def _producers(self, node: Node) -> Iterable[Node]:
         if node in self._fed:
             return ()
-        producers = [tensor.node for tensor in node.inputs] + node.control_inputs
+        producers = producers_of(node)
         if node.op in MERGE:
             producers = [producer for producer in producers if producer.op not in NEXT_ITERATION]
         elif node.op in EXIT and node.inputs[0].node in self.frames:
@@ -313,7 +313,7 @@ def ancestors_of(starts: Iterable[Node]) -> list[Node]:
             node = pending[-1]
             if node not in done:
                 done[node] = False
-                producers = [tensor.node for tensor in node.inputs] + node.control_inputs
+                producers = producers_of(node)
                 if node.op in MERGE:
                     roots += [other for other in producers if other.op in NEXT_ITERATION and other not in done]
                     producers = [other for other in producers if other.op not in NEXT_ITERATION]

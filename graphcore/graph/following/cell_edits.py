@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from graphcore.errors import FailedPreconditionError
 from graphcore.graph.following.marking import mark
+from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.search import reachable
 from graphcore.source import CellRun
 
 if TYPE_CHECKING:
     from graphcore.graph.graph import Graph
-    from graphcore.graph.model.node import Node, Tensor
+    from graphcore.graph.model.node import Tensor
 
 
 def begin_cell(graph: Graph, run: CellRun) -> None:
@@ -35,13 +37,7 @@ def end_cell(graph: Graph, run: CellRun, *, failed: bool) -> list[str]:
 
 def drop_unmade(graph: Graph, but_for: Iterable[Tensor]) -> None:
     """See `Graph.drop_unmade`."""
-    kept: set[Node] = set()
-    pending = [tensor.node for tensor in but_for]
-    while pending:
-        node = pending.pop()
-        if node not in kept:
-            kept.add(node)
-            pending += [*[tensor.node for tensor in node.inputs], *node.control_inputs]
+    kept = reachable([tensor.node for tensor in but_for], producers_of)
     graph.editor.remove_all([node for node in graph.cells.unmade if node not in kept])
 
 

@@ -239,6 +239,11 @@ def only_output(node: Node) -> Tensor:
     return outputs[0] if isinstance(outputs, list) else outputs
 
 
+def producers_of(node: Node) -> list[Node]:
+    """The nodes that `node` has inputs or control inputs from."""
+    return [tensor.node for tensor in node.inputs] + node.control_inputs
+
+
 def absent_tensor(graph: Graph, name: str, index: int, dtype: DType = INVALID) -> Tensor:
     """Output `index` of a missing node; its shape is unknown."""
     node = Node(graph, -1, name, NodeDef(name, ""), _ABSENT, [], NO_CONTROLS, (), (dtype,) * (index + 1), None)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from graphcore.graph.model.node import Node
+from graphcore.graph.model.search import reachable
 from graphcore.inference import HandleData, ShapeAndType
 from graphcore.inference.alternatives import relaxed_shape
 from graphcore.plumbing import ENTER, MERGE, is_back_edge
@@ -107,16 +108,9 @@ class LoopsAround:
 
 def _between(graph: GraphReader, head: Node, back: list[Node]) -> set[Node]:
     """The nodes on paths from `head` to `back`."""
-    before = {head, *back}
-    pending = [*back]
-    while pending:
-        fresh = [tensor.node for tensor in pending.pop().inputs if tensor.node.rank > head.rank and tensor.node not in before]
-        before.update(fresh)
-        pending += fresh
-    after = {head}
-    pending = [head]
-    while pending:
-        fresh = [other for other in graph.edge_store.consumers_of(pending.pop()) if other in before and other not in after]
-        after.update(fresh)
-        pending += fresh
-    return after - {head}
+
+    def producers(node: Node) -> list[Node]:
+        return [tensor.node for tensor in node.inputs if tensor.node.rank > head.rank]
+
+    before = reachable(back, producers)
+    return reachable([head], lambda node: before.intersection(graph.edge_store.consumers_of(node))) - {head}

@@ -13,6 +13,7 @@ from graphcore.errors import InvalidArgumentError, UnimplementedError
 from graphcore.graph import Node, Tensor
 from graphcore.graph.control_flow.analysis import ControlFlow, Loop, LoopVariable, ancestors_of
 from graphcore.graph.control_flow.frames import control_flow_info, frame_name
+from graphcore.graph.model.search import post_order
 from graphcore.passes.gradients.bodies.body import GradientBody, Value
 from graphcore.passes.gradients.functions.functional import functional_gradient
 from graphcore.passes.gradients.loops import LoopBuilder, LoopRegion, Region
@@ -93,20 +94,7 @@ class ControlFlowGradients:
 
     def _order(self, frame: str, targets: Sequence[Node]) -> list[_Unit]:
         """The nodes of a frame that `targets` depend on, consumers first. Each inner loop is one item."""
-        order: list[_Unit] = []
-        done: dict[_Unit, bool] = {}
-        pending = [self._unit(node) for node in targets]
-        while pending:
-            unit = pending[-1]
-            if unit not in done:
-                done[unit] = False
-                producers = [self._unit(node) for node in self._producers(unit, frame)]
-                pending += [other for other in producers if other not in done]
-                continue
-            pending.pop()
-            if not done[unit]:
-                done[unit] = True
-                order.append(unit)
+        order = post_order([self._unit(node) for node in targets], lambda unit: [self._unit(node) for node in self._producers(unit, frame)])
         order.reverse()
         return order
 

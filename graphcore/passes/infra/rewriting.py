@@ -11,8 +11,7 @@ import msgspec
 from graphcore.attrs import AttrValue
 from graphcore.definitions import NodeDef
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.importing.from_nodes import producers_of
-from graphcore.graph.model.node import NO_CONTROLS, input_text
+from graphcore.graph.model.node import NO_CONTROLS, input_text, producers_of
 from graphcore.graph.shapes.propagation import infer_downstream
 from graphcore.support.critical_section import critical_contextmanager, critical_section
 from graphcore.support.gc_pause import paused_collector

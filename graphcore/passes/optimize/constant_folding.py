@@ -17,7 +17,7 @@ from graphcore.device_spec import DeviceSpec
 from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.graph import Graph, Node, Tensor
-from graphcore.graph.importing.from_nodes import producers_of
+from graphcore.graph.model.node import producers_of
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.graph.shapes.constant_costs import is_cheap
 from graphcore.graph.shapes.evaluation import const_array, evaluate_node, may_be_evaluated, values_from_shapes

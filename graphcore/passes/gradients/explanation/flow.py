@@ -12,6 +12,8 @@ import msgspec
 from graphcore import dtypes
 from graphcore.errors import GraphError
 from graphcore.graph import Node, Tensor
+from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.search import reachable
 from graphcore.passes.gradients.bodies.template import gradient_template
 from graphcore.passes.gradients.explanation.reachability import PathsFrom, PathsTo
 from graphcore.passes.gradients.functions.functional import functional_gradient
@@ -210,27 +212,12 @@ def _op_reason(node: Node) -> tuple[CutKind, Node, str]:
 
 
 def _upstream(starts: Iterable[Node], *, controls: bool = False) -> set[Node]:
-    found = set(starts)
-    pending = list(found)
-    while pending:
-        node = pending.pop()
-        for other in [tensor.node for tensor in node.inputs] + (node.control_inputs if controls else []):
-            if other not in found:
-                found.add(other)
-                pending.append(other)
-    return found
+    return reachable(starts, producers_of if controls else lambda node: [tensor.node for tensor in node.inputs])
 
 
 def _downstream(start: Node) -> set[Node]:
     """The nodes downstream of `start`, by data and control edges, itself included."""
-    found = {start}
-    pending = [start]
-    while pending:
-        for consumer, _ in pending.pop().consumers():
-            if consumer not in found:
-                found.add(consumer)
-                pending.append(consumer)
-    return found
+    return reachable([start], lambda node: [consumer for consumer, _ in node.consumers()])
 
 
 def _consumers(node: Node) -> list[Node]:

@@ -11,6 +11,7 @@ import msgspec
 
 from graphcore.graph import Node, Tensor
 from graphcore.graph.control_flow.analysis import ControlFlow
+from graphcore.graph.model.search import post_order
 from graphcore.passes.gradients.explanation.flow import Flow, passes
 from graphcore.plumbing import EXIT, MERGE, NEXT_ITERATION, SWITCH
 
@@ -97,21 +98,11 @@ class GradientPaths:
         return found
 
     def _producers_first(self) -> list[Node]:
-        order: list[Node] = []
-        done: dict[Node, bool] = {}
-        pending = [self.y.node]
-        while pending:
-            node = pending[-1]
-            if node not in done:
-                done[node] = False
-                self._hops[node] = [] if node is self.x.node else [hop for hop in _hops(node) if self._is_open(hop)]
-                pending += [hop.source.node for hop in self._hops[node] if hop.source.node not in done]
-                continue
-            pending.pop()
-            if not done[node]:
-                done[node] = True
-                order.append(node)
-        return order
+        def producers(node: Node) -> list[Node]:
+            self._hops[node] = hops = [] if node is self.x.node else [hop for hop in _hops(node) if self._is_open(hop)]
+            return [hop.source.node for hop in hops]
+
+        return post_order([self.y.node], producers)
 
     def _is_open(self, hop: _Hop) -> bool:
         return hop.source in self.flow.reached and self._without.isdisjoint(hop.through)

@@ -17,9 +17,9 @@ from graphcore.attrs import Attrs, AttrValue, Func
 from graphcore.definitions import FunctionDef, NodeDef
 from graphcore.dtypes import DType
 from graphcore.errors import NotFoundError
-from graphcore.graph import FunctionGraph, GradientRecord, Graph, Node, Tensor, copy_graph
-from graphcore.graph.importing.from_nodes import in_order
-from graphcore.graph.model.node import NO_CONTROLS, input_text
+from graphcore.graph import FunctionGraph, GradientRecord, Graph, Node, Tensor, copy_graph, topological_order
+from graphcore.graph.model.node import NO_CONTROLS, input_text, producers_of
+from graphcore.graph.model.search import reachable
 from graphcore.passes.functions.function_body import FunctionBody, function_def_to_body
 from graphcore.passes.infra.known_shapes import same_shape
 from graphcore.plumbing import ARG, RETVAL
@@ -90,7 +90,7 @@ class DifferentiatedBody:
         self.gradients: dict[int, Tensor | None] = {}
         self.backward: list[Node] = []
         self.augmented: dict[Node, Node] = {}
-        self.forward_order = [node for node in in_order(self.graph) if node in self.forward]
+        self.forward_order = [node for node in topological_order(self.graph) if node in self.forward]
 
     def copy_forward(self, target: FunctionGraph) -> Copier:
         """Copy arguments and forward nodes into another body, augmented nodes instead of their originals."""
@@ -126,7 +126,7 @@ class DifferentiatedBody:
         known |= {tensor.node for tensor in self.dys.values()}
         found = back.within(graph, [self.rets[i] for i in rets], [self.args[i] for i in wanted], list(self.dys.values()))
         self.gradients = dict(zip(wanted, found, strict=True))
-        order = in_order(graph)
+        order = topological_order(graph)
         made = [node for node in order if node not in known]
         self.forward |= self._augmented_nodes(made)
         self.forward_order = [node for node in order if node in self.forward]
@@ -168,15 +168,8 @@ class DifferentiatedBody:
     def needed_backward(self, results: Iterable[Tensor]) -> list[Node]:
         """The backward nodes that `results` depend on, producers first."""
         backward = set(self.backward)
-        needed: set[Node] = set()
-        pending = [tensor.node for tensor in results if tensor.node in backward]
-        while pending:
-            node = pending.pop()
-            if node in needed:
-                continue
-            needed.add(node)
-            pending += [producer for tensor in node.inputs if (producer := tensor.node) in backward]
-            pending += [control for control in node.control_inputs if control in backward]
+        starts = backward.intersection([tensor.node for tensor in results])
+        needed = reachable(starts, lambda node: backward.intersection(producers_of(node)))
         return [node for node in self.backward if node in needed]
 
     def taken_from_forward(self, nodes: Sequence[Node], results: Iterable[Tensor]) -> list[Tensor]:

@@ -13,6 +13,7 @@ from graphcore.errors import NotFoundError
 from graphcore.functions.library import FUNC_ATTR, GRADIENT_OP
 from graphcore.graph import Graph, Node, Tensor, copy_sharing_library
 from graphcore.graph.model.node import NO_CONTROLS, input_text
+from graphcore.graph.model.search import reachable
 from graphcore.passes.functions.function_body import FunctionBody
 from graphcore.passes.gradients.bodies.template import gradient_template
 from graphcore.passes.infra.alias_removal import original_leaves
@@ -164,14 +165,7 @@ class _Helper:
 
 def _reaching(rets: list[Node]) -> set[Node]:
     """The nodes that a return depends on."""
-    found = set(rets)
-    pending = list(rets)
-    while pending:
-        for tensor in pending.pop().inputs:
-            if tensor.node not in found:
-                found.add(tensor.node)
-                pending.append(tensor.node)
-    return found
+    return reachable(rets, lambda node: [tensor.node for tensor in node.inputs])
 
 
 def _has_no_gradient(op: str) -> bool:
