@@ -32,14 +32,21 @@ class FailsOn(msgspec.Struct, frozen=True, kw_only=True):
         values: names of the input arguments whose values can be wrong. The shape function checks them where they are constant.
         integers: True if integers can be wrong values of the other inputs (a division by zero).
         empty: True if arrays without elements can be wrong.
+        vectors: True if the shape function checks no values for vectors and scalars.
     """
 
     values: tuple[str, ...] = ()
     integers: bool = False
     empty: bool = False
+    vectors: bool = False
 
     def __str__(self) -> str:
-        parts = [f"the value of {name}" for name in self.values] + ["integers"] * self.integers + ["empty arrays"] * self.empty
+        parts = (
+            [f"the value of {name}" for name in self.values]
+            + ["integers"] * self.integers
+            + ["empty arrays"] * self.empty
+            + ["vectors"] * self.vectors
+        )
         return ", ".join(parts)
 
 

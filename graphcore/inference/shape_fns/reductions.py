@@ -43,9 +43,12 @@ def arg_op_shape(c: InferenceContext) -> None:
         c.set_output(0, c.unknown_shape())
         return
     rank = len(shape.dims)
+    if rank <= 1:
+        c.set_output(0, c.scalar())
+        return
     value = c.input_tensor(1)
     if value is None:
-        c.set_output(0, c.unknown_shape_of_rank(max(rank - 1, 0)))
+        c.set_output(0, c.unknown_shape_of_rank(rank - 1))
         return
     axis = int(value)
     if not -rank <= axis < rank:

@@ -53,7 +53,7 @@ class ArgMax:
     )
     shape = arg_op_shape
     memory = "fresh"
-    can_fail = FailsOn(values=("dimension",), empty=True)
+    can_fail = FailsOn(values=("dimension",), empty=True, vectors=True)
     kernel = _arg_reduction("argmax", -math.inf)
     gradient = NO_GRADIENT
     examples = (
@@ -72,7 +72,7 @@ class ArgMin:
     signature = f"ArgMin[T:{_ARG_TYPES}, Tidx:{INDEX} = int32, output_type:{{int32, int64}} = int64](input:T, dimension:Tidx) -> (output:output_type)"
     shape = arg_op_shape
     memory = "fresh"
-    can_fail = FailsOn(values=("dimension",), empty=True)
+    can_fail = FailsOn(values=("dimension",), empty=True, vectors=True)
     kernel = _arg_reduction("argmin", math.inf)
     gradient = NO_GRADIENT
     examples = (

@@ -83,6 +83,8 @@ def fails_on(entry: OpRegistration, node: Node, arrays: Sequence[Array]) -> bool
     given = [array for array, name in zip(arrays, argument_names_of(node), strict=True) if name not in can_fail.values]
     if can_fail.integers and any(array.dtype.kind in "iu" for array in given):
         return True
+    if can_fail.vectors and any(array.ndim < 2 for array in given):
+        return True
     return can_fail.empty and any(not size for size in [array.size for array in given] + [t.shape.num_elements for t in node.outputs])
 
 
