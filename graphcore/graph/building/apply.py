@@ -238,7 +238,7 @@ def _as_tensors(
         if type(item) is not Tensor:
             return _convert_all(graph, plan, op_def, inputs, given, name)
         if item.node.graph is not graph:
-            item = graph.as_graph_element(item)  # a function's body takes it as an argument
+            item = graph.as_graph_element(item)  # a function's body captures the tensor as an argument
         result.append(item)
     return result
 

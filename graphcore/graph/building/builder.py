@@ -64,7 +64,7 @@ class GraphBuilder:
         """Add a node with resolved inputs, or replace one of its name in place if that is allowed.
 
         Args:
-            definition: the NodeDef; with `name` and `fits`, the attrs alone suffice if it has no other fields than inputs.
+            definition: the NodeDef; with `name` and `fits`, its attrs alone are enough, unless it has fields besides its inputs.
             registration: the op.
             inputs, controls: its inputs and control inputs.
             input_types, output_types: the types according to `definition`.
@@ -118,7 +118,7 @@ class GraphBuilder:
                 critical_section.end()
 
     def _enter_awaited(self, node: Node) -> Node:
-        """Enter a node, and feed the inputs that await it."""
+        """Add a node to the graph, and connect the inputs that wait for its name."""
         store = self.graph.node_store
         awaiting = store.take_awaiting(node.name)
         self.enter(node)

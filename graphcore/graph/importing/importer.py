@@ -140,7 +140,7 @@ class _Import:
         self._close_loops()
         graph.versions = merge_versions(graph.versions, self.graph_def.versions)
         if self.plain and self.graph_def.other_fields not in graph.other_fields:
-            # Concatenated serialised messages are the merged message. Under new names it would be wrong.
+            # Serialised messages are merged by concatenation. Renamed nodes would make the merged message wrong.
             graph.other_fields += self.graph_def.other_fields
         if results is not None:
             self._fill(results)
@@ -332,7 +332,7 @@ class _Import:
         return node
 
     def _infer(self, node: Node) -> None:
-        """Set the shapes of a new node, and compare them with those that the file gives."""
+        """Set the shapes of a new node, and compare them with those in the file."""
         if not self.options.validate_shape:
             forget_shapes(node)
             return

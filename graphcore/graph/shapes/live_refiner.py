@@ -51,7 +51,7 @@ class LiveRefiner(ShapeInference):
 
     Args:
         graph_def_version: the producer version that shape functions see.
-        explain: finds the origins of numbers that clash at a node, for errors.
+        explain: finds the origins of clashing sizes at a node, for errors.
     """
 
     context_type: type[LiveContext] = LiveContext

@@ -29,7 +29,7 @@ def is_loop_head(node: Node) -> bool:
 
 
 def forward_slots(node: Node) -> list[int]:
-    """The inputs of a Merge except back edges; all if it has nothing else."""
+    """The inputs of a Merge without its back edges; all inputs if all are back edges."""
     slots = [slot for slot, tensor in enumerate(node.inputs) if tensor.node.id >= 0 and not is_back_edge(tensor.node.op, node.op)]
     return slots or list(range(len(node.inputs)))
 
@@ -47,8 +47,8 @@ def relaxed_data(known: HandleData, again: HandleData | None, first: Sequence[Ha
 class LoopsAround:
     """The loops around nodes, valid while the graph keeps its edges.
 
-    Most queries are for one or two nodes with few descendants: a loop that is being closed has no consumers yet. Then only loops within
-    reach are walked through; otherwise all of them, once.
+    Most queries are for one or two nodes with few descendants, since a new loop has no consumers yet. They search only the loops
+    within reach. After many queries, or for a node with many descendants, all loops are searched once.
 
     Args:
         graph: the graph.

@@ -1,7 +1,7 @@
 """Propagation of shapes after changes, limited to the nodes that are affected.
 
-A node is inferred again if the shape of an input has changed, or a value that its shapes depend on. Unknown dimensions count by identity,
-but a result that differs only in new unknowns equals the old one, which is kept.
+A node is inferred again if the shape of an input has changed, or a value that its shapes depend on. Unknown dimensions are compared
+by identity. But if a new result differs from the old one only in newly made unknowns, the old one is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def infer_downstream(graph: Graph, *starts: Node, include_start: bool = False) -> None:
-    """Infer the descendants of `starts`, whose outputs have changed, as far as anything changes.
+    """Infer the descendants of `starts`, whose outputs have changed, until nothing more changes.
 
     Args:
         graph: the graph.
@@ -100,10 +100,10 @@ class _Wave:
         self._graph = graph
         self._heap: list[tuple[int, int, Node]] = []
         self._queued: set[Node] = set()
-        self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # of outputs changed in this wave
+        self._before: dict[Node, tuple[ShapeHandle, ...]] = {}  # the former shapes of outputs that this propagation has changed
         self._starts: set[Node] = set()
-        self._heirs: dict[Node, Node] = {}  # the only consumers of removed nodes, whose shapes were unknown elsewhere
-        self._careful: set[Node] = set()  # nodes with new inputs, or with inputs whose types may have changed
+        self._heirs: dict[Node, Node] = {}  # the only consumer of each removed node, with that node
+        self._careful: set[Node] = set()  # nodes with new inputs, or inputs with new types, which are checked fully
         self._infer = graph.refiner.add_node
         self._successors = graph.edge_store.data_successors()
         heads = graph.refiner.loop_heads
@@ -204,7 +204,7 @@ class _Wave:
             graph.editor.publish("shapes", node)
             return
         elif node in self._heirs and _same_handles(before, self._heirs[node].output_handles):
-            # Unknown shapes of a faulty node that only this one had received are now its own: results downstream are unchanged.
+            # Only this node had the unknown shapes of the removed faulty node, so it keeps them, and its descendants are unchanged.
             node.output_handles = before
             self.changed_value(node)
             graph.editor.publish("shapes", node)
@@ -215,7 +215,7 @@ class _Wave:
         graph.editor.publish("shapes", node)
 
     def _restart(self, node: Node, loops: LoopsAround) -> None:
-        """Restart the loops through `node` from their first iterations, as relaxed facts may hold again."""
+        """Infer the loops through `node` again from the start: shapes that were relaxed may hold now."""
         for head in loops.heads(node):
             if head not in self._opened:
                 self.infer(head)
@@ -354,7 +354,7 @@ def _same_data(before: object, node: Node) -> bool:
 
 
 def _same_but_for_names(before: tuple[ShapeHandle, ...], after: tuple[ShapeHandle, ...], inputs: set[int] | None) -> bool:
-    """True iff the shapes are equal up to renaming of unknowns made for them (None: of any)."""
+    """True iff the shapes are equal up to renaming of unknowns not in `inputs`; None: of none."""
     if len(before) != len(after):
         return False
     there: dict[int, object] = {}

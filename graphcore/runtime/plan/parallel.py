@@ -53,7 +53,7 @@ def cost(node: Node) -> float:
 
 
 def _multiplications(node: Node) -> float:
-    """The multiplications of a convolution or one of its gradients: each element of its result with the filter of its channel."""
+    """The multiplications of a convolution or its gradients: result elements times a channel's filter."""
     filters = node.inputs[1] if len(node.inputs[1].shape) > 1 else node.outputs[0]
     result = node.inputs[2] if len(node.inputs) == 3 else node.outputs[0]
     sizes = result.shape.as_list()
