@@ -19,6 +19,7 @@ from graphcore.errors import FailedPreconditionError, GraphError, InvalidArgumen
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node, Tensor, as_constant_array, as_held_tensor, convert_to_tensor, get_default_graph
 from graphcore.graph.following.redefining import redefine_function
+from graphcore.graph.model.default_stack import outermost
 from graphcore.passes.functions.defining import note_sources
 from graphcore.passes.functions.graph_to_function import graph_to_function_def, normalized_name
 from graphcore.runtime import Session, get_default_session
@@ -189,15 +190,15 @@ class Function:
         return labels, values
 
     def _instantiate(self, graph: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
-        outermost = _outermost(graph)
-        with outermost.lock:  # concurrent calls share one result, and a rollback of the library affects no other thread
-            return self._instantiated(graph, outermost, labels, types)
+        root = outermost(graph)
+        with root.lock:  # concurrent calls share one result, and a rollback of the library affects no other thread
+            return self._instantiated(graph, root, labels, types)
 
-    def _instantiated(self, graph: Graph, outermost: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
+    def _instantiated(self, graph: Graph, root: Graph, labels: list[str], types: tuple[DType, ...]) -> Instantiation:
         known = self.known(graph, types)
         if known is not None:
             return self._note_use(known)
-        outermost.editor.refuse_finalized()
+        root.editor.refuse_finalized()
         before = graph.library.state()
         try:
             made = self._trace(graph, labels, types)
@@ -206,9 +207,9 @@ class Function:
             graph.library.restore(before)
             raise
         # An instantiation that uses values of the function being traced serves that function alone.
-        place = outermost if all(tensor.graph is outermost for tensor in made.captured) else graph
+        place = root if all(tensor.graph is root for tensor in made.captured) else graph
         self._traced.setdefault(place, {})[types] = made
-        self._graphs.add(outermost)
+        self._graphs.add(root)
         _record_instantiation(graph.library, made, before[1].get(made.fdef.name))
         return self._note_use(made)
 
@@ -231,7 +232,7 @@ class Function:
 
     def known(self, graph: Graph, types: tuple[DType, ...]) -> Instantiation | None:
         """The current instantiation for these types, None if there is none."""
-        for place in (_outermost(graph), graph):
+        for place in (outermost(graph), graph):
             known = self._traced.get(place, {}).get(types)
             if known is not None and known.is_current(graph.library):
                 return known
@@ -307,7 +308,7 @@ class Function:
             if known is not None and function_defs_equal(known, made):
                 return known
             if known is not None and self._may_replace(graph, known):
-                redefine_function(_outermost(graph), made, self.source.where)
+                redefine_function(outermost(graph), made, self.source.where)
                 return made
             count += 1
             name = f"{self.name}_{count}"
@@ -412,13 +413,6 @@ def function(python_function: Callable[..., Any] | None = None, *, name: str | N
             f"got {brief(python_function)} ({type(python_function).__name__})"
         )
     return Function(python_function, name)
-
-
-def _outermost(graph: Graph) -> Graph:
-    """The graph at the root of all functions being traced; instantiations belong to it."""
-    while graph.outer is not None:
-        graph = graph.outer
-    return graph
 
 
 def _origin(tensor: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from graphcore.brief import brief
 from graphcore.dtypes import DType, as_dtype
 from graphcore.errors import InvalidArgumentError
 from graphcore.graph import Graph, Node, Tensor, as_constant_array, constant_node, convert_to_tensor, get_default_graph
+from graphcore.graph.model.default_stack import surrounding
 from graphcore.graph.model.node import no_value
 from graphcore.shapes import Shape
 
@@ -160,12 +161,8 @@ class Variable:
 
     def _graph_for_nodes(self) -> Graph:
         """The graph for its nodes: its own, or the body being built, which captures a resource's handle."""
-        graph = here = get_default_graph()
-        while self.is_resource and graph.outer is not None:
-            graph = graph.outer
-            if graph is self.graph:
-                return here
-        return self.graph
+        here = get_default_graph()
+        return here if self.is_resource and self.graph in surrounding(here) else self.graph
 
     @property
     def is_resource(self) -> bool:
@@ -256,15 +253,12 @@ class Variable:
             inputs: the arguments of the method of that name.
             name: the name of the node.
         """
-        around = get_default_graph().outer
-        while not self.is_resource and around is not None:
-            if around is self.graph:
-                raise InvalidArgumentError.at(
-                    self.op,
-                    f"'{self.name}' is a reference to a variable, which a function cannot take: make the variable with use_resource=True, "
-                    "or change it outside of functions, branches and loops",
-                )
-            around = around.outer
+        if not self.is_resource and self.graph in surrounding(get_default_graph()):
+            raise InvalidArgumentError.at(
+                self.op,
+                f"'{self.name}' is a reference to a variable, which a function cannot take: make the variable with use_resource=True, "
+                "or change it outside of functions, branches and loops",
+            )
         attrs: dict[str, Any] = {"dtype": self._dtype} if self.is_resource else {}  # a reference determines it: values take its dtype
         if self.is_resource and how == "assign":
             attrs["validate_shape"] = self._shape.is_fully_defined

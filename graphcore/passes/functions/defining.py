@@ -16,6 +16,7 @@ from graphcore.attrs import Attrs
 from graphcore.definitions import FunctionDef
 from graphcore.functions import FunctionLibraryDefinition, function_defs_equal
 from graphcore.graph import FunctionGraph, Graph, Node
+from graphcore.graph.model.default_stack import outermost
 from graphcore.passes.functions.graph_to_function import graph_to_function_def
 from graphcore.source import SourceLocation
 
@@ -92,7 +93,7 @@ def define_body(
     library = graph.library
     definitions = _definitions_of(library)
     if definitions.owner is None:
-        definitions.owner = ref(_outermost(graph))
+        definitions.owner = ref(outermost(graph))
     wanted = _NOT_IN_NAMES.sub("_", wanted).strip("_")
     made = graph_to_function_def(graph, wanted, control_rets)
     if attrs:
@@ -140,12 +141,6 @@ def _definitions_of(library: FunctionLibraryDefinition) -> _Definitions:
         definitions = _definitions[library] = _Definitions()
         library.companions.append(definitions)
     return definitions
-
-
-def _outermost(graph: Graph) -> Graph:
-    while graph.outer is not None:
-        graph = graph.outer
-    return graph
 
 
 def _renamed(function: FunctionDef, name: str) -> Any:
