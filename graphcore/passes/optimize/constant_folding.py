@@ -18,6 +18,7 @@ from graphcore.dtypes import DType
 from graphcore.errors import GraphError, InvalidArgumentError, ResourceExhaustedError
 from graphcore.graph import Graph, Node, Tensor
 from graphcore.graph.model.node import producers_of
+from graphcore.graph.model.search import post_order
 from graphcore.graph.model.topological_order import renew_stale_ranks
 from graphcore.graph.shapes.constant_costs import is_cheap
 from graphcore.graph.shapes.evaluation import const_array, evaluate_node, may_be_evaluated, values_from_shapes
@@ -197,7 +198,7 @@ def _evaluated(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]], 
     Raises:
         GraphError: a node refuses its inputs; `node` names it.
     """
-    order = _needed(wanted, known)
+    order = post_order([tensor.node for tensor in reversed(wanted)], lambda node: [] if node in known else [x.node for x in node.inputs])
     left = Counter([tensor for node in order if node not in known for tensor in node.inputs])
     left.update(wanted)
     values: dict[Tensor, Array] = {}
@@ -217,23 +218,6 @@ def _size_in_bytes(value: Array) -> int:
     if value.dtype != object:
         return value.nbytes
     return value.nbytes + sum(len(item) for item in value.reshape(-1).tolist() if isinstance(item, bytes))
-
-
-def _needed(wanted: Sequence[Tensor], known: Mapping[Node, Sequence[Array]]) -> list[Node]:
-    """The nodes to compute, producers first."""
-    order: list[Node] = []
-    seen: set[Node] = set()
-    pending = [(tensor.node, False) for tensor in reversed(wanted)]
-    while pending:
-        node, leaving = pending.pop()
-        if leaving:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            pending.append((node, True))
-            if node not in known:
-                pending += [(tensor.node, False) for tensor in node.inputs]
-    return order
 
 
 def _computed(node: Node, values: Mapping[Tensor, Array], known: Sequence[Array] | None, *, ignore_failures: bool) -> dict[Tensor, Array]:
