@@ -45,17 +45,6 @@ class LayoutEngine:
         self._serial = 0
         self._warm = False
 
-    def warm_up(self) -> None:
-        """Start the worker without waiting. Never raises."""
-        if not self._lock.acquire(blocking=False):
-            return
-        try:
-            self._running()
-        except EngineError as error:
-            _log.debug("the layout engine does not start: %s", error)
-        finally:
-            self._lock.release()
-
     def layout(self, dot: str, *, limit: float = LAYOUT_LIMIT) -> str:
         """Graphviz's JSON for this DOT.
 

@@ -192,10 +192,6 @@ class Scope:
             stack.extend(scope.scopes.values())
         return nodes
 
-    def touch(self) -> None:
-        """Invalidate the parts after a change inside."""
-        self._parts = None
-
     def _plain_parts(self) -> list[Part]:
         parts: list[Part] = []
         with_scope = set()
