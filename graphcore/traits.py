@@ -68,6 +68,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
         numbers_from_shapes: gives the outputs as ints or lists of ints, as far as the input shapes tell them; None if the op reads values.
         needs_only_shapes: True if the outputs follow from the shapes and types of the inputs, whatever their elements.
         neutral: the second input with which the op gives its first input as it is; "own shape" also holds for ops without a second input.
+        reuses_input: True if a plan may write the result into the memory of an input that nothing else needs.
         writes_input: True if a run may change the variable that is the first input.
         reads_variable: what the output is of the variable whose handle is the first input: the "whole" value, or "rows" of it.
         takes_value: True if the second input may become the value of a variable without a copy.
@@ -85,6 +86,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     numbers_from_shapes: Callable[[Sequence[Shape]], list[Any] | None] | None = None
     needs_only_shapes: bool = False
     neutral: Neutral = ""
+    reuses_input: bool = False
     writes_input: bool = False
     reads_variable: Literal["", "whole", "rows"] = ""
     takes_value: bool = False

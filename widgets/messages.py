@@ -118,6 +118,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     node_def: str = ""
     summary: str = ""
     doc: str = ""
+    traits: str = ""
     signature: str = ""
     device: str = ""
     attrs: list[tuple[str, str]] = []

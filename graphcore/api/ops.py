@@ -15,6 +15,7 @@ from graphcore.errors import UnknownNameError
 from graphcore.graph import Node, Tensor, apply_op, get_default_graph
 from graphcore.graph.model.node import only_output
 from graphcore.registry import op_registry
+from graphcore.text.describe_traits import describe_traits
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PACKAGE: Final = __name__.partition(".")[0]
@@ -137,6 +138,9 @@ def _doc(op_def: OpDef) -> str:
     lines = [op_def.summary, ""]
     if op_def.description:
         lines += [op_def.description, ""]
+    traits = describe_traits(op_registry.look_up(op_def.name))
+    if traits:
+        lines += [f"Traits: {traits}.", ""]
     if op_def.input_arg or op_def.attr:
         lines.append("Args:")
     lines += [f"    {arg.name}: {_arg_type(arg)}. {arg.description}".rstrip() for arg in op_def.input_arg]

@@ -12,6 +12,7 @@ from graphcore.attrs import Placeholder, TensorValue
 from graphcore.definitions import NodeDef, name_ranges_for_node, summarize_node_def
 from graphcore.errors import GraphError
 from graphcore.text import debug_string
+from graphcore.text.describe_traits import describe_traits
 from widgets.messages import FunctionInfo, Inspection, TensorRow
 from widgets.scene.build import node_error
 from widgets.scene.function_info import function_infos
@@ -96,6 +97,7 @@ def _node(graph: Graph, visible: Visible, node: Node, box: Box | None, dimension
         node_def=node_def_text(node.node_def),
         summary=summarize_node_def(node.node_def),
         doc="\n\n".join(filter(None, (definition.summary, definition.description))),
+        traits=describe_traits(node.registration),
         signature=debug_string(definition),
         device=_device(node),
         attrs=[(name, attr_text(value)) for name, value in sorted(node.node_def.attr.items())],

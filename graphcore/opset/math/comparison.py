@@ -9,6 +9,7 @@ from graphcore.opset.framework.block import Example, Kernel, KernelContext
 from graphcore.opset.framework.families import Elementwise
 from graphcore.opset.framework.kernels import ufunc
 from graphcore.opset.framework.type_sets import REAL
+from graphcore.traits import declares_traits
 
 _EXAMPLES: Final = (Example([[[1.0, 2.0], [3.0, 4.0]], [[2.0], [3.0]]]), Example([[1, 2, 3], 2]))
 
@@ -16,6 +17,7 @@ _EXAMPLES: Final = (Example([[[1.0, 2.0], [3.0, 4.0]], [[2.0], [3.0]]]), Example
 def _equality(name: str, unequal_shapes: bool) -> Any:
     """Equal and NotEqual: an attr decides if incompatible shapes are an error or unequal."""
 
+    @declares_traits(reuses_input=True)
     def kernel(k: KernelContext) -> Kernel:
         compare: Kernel = getattr(k.xp, name)
         if k.attr("incompatible_shape_error"):

@@ -261,6 +261,7 @@ class BiasAdd(Total):
     """
 
     signature = f"BiasAdd[T:{NUMBER}, data_format:{{'NHWC', 'NCHW'}} = 'NHWC'](value:T, bias:T) -> (output:T)"
+    reuses_input = True
     shape = bias_add_shape
     gradient = """[T:{half, float, double}, data_format:string](input:T, bias:T, grad:T) -> (grad:T, bias_grad:T) {
       bias_grad = BiasAddGrad[T=$T, data_format=$data_format](grad)

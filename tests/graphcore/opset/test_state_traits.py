@@ -81,7 +81,10 @@ ROLES = [case for case in all_cases() if not case.inputs and not case.functions 
 
 @pytest.mark.parametrize("case", ROLES, ids=lambda case: case.id)
 def test_the_picture_shows_an_op_without_inputs_by_what_it_does(case: Case) -> None:
-    """A placeholder must be fed, a constant has a tensor as attr, a variable gives itself, and control ops give nothing."""
+    """A placeholder must be fed, a constant has a tensor as attr, a variable gives itself.
+
+    Control ops give nothing.
+    """
     with gc.Graph().as_default(), gc.Session() as session:
         node = case.build_plain([])
         assert node_kind(node) == role_of(node, session)

@@ -79,6 +79,7 @@ export class Inspector {
       this.#error(node),
       gradient && section("Gradient", ...gradient),
       node.doc ? h("p", { class: "gl-doc" }, ...prose(node.doc)) : null,
+      node.traits ? h("p", { class: "gl-doc gl-traits" }, node.traits) : null,
       ...node.functions.map((called) => this.#called(node.id, called)),
       section("Made by", source(node.source)),
       section("Inputs", this.#tensors(node.inputs)),
